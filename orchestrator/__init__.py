@@ -1,0 +1,1 @@
+"""A sweep's life in four verbs: plan, run, record, publish."""

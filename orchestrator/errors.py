@@ -1,0 +1,49 @@
+"""Errors that a client can be told about: each says where, what was found and what would be right."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One thing wrong with a spec, at a path such as `compare.loss[3]`."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}  {self.message}" if self.path else self.message
+
+
+class MetricsweepError(Exception):
+    """Any error of ours that is the reader's to act on."""
+
+
+class InvalidSpecError(MetricsweepError):
+    """A spec with problems; nothing of it was stored."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        noun = "problem" if len(self.problems) == 1 else "problems"
+        lines = "\n".join(f"  {problem}" for problem in self.problems)
+        super().__init__(f"The spec has {len(self.problems)} {noun}.\n{lines}")
+
+
+class TooLargeError(MetricsweepError):
+    """What was sent is over a stated limit."""
+
+
+class NotFoundError(MetricsweepError):
+    """No such sweep, trial or table."""
+
+
+class ConflictError(MetricsweepError):
+    """What was asked does not fit the present state, or an idempotency key came with another body."""
+
+
+class FencedError(MetricsweepError):
+    """Another conductor holds the lease; this one must stop writing."""
+
+
+class UnavailableError(MetricsweepError):
+    """A service that is needed (database, Ray, MLflow) does not answer."""

@@ -1,0 +1,1 @@
+"""Turns outcomes into tables and figures, computed on read."""

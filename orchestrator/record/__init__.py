@@ -1,0 +1,1 @@
+"""Keeps what happened: the database is the truth, MLflow mirrors it."""

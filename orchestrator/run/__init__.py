@@ -1,0 +1,1 @@
+"""Executes trainings: search proposes them, an engine runs them."""

@@ -1,0 +1,47 @@
+"""The protocol between a conductor and what executes trainings; every engine passes one conformance suite."""
+
+from typing import Protocol
+
+from orchestrator.trial import Failure, Order
+from workers.contract import Progress, Result
+
+
+class Desk(Protocol):
+    """The conductor's side: gives out orders and takes what comes of them. Called from one thread only."""
+
+    def tick(self) -> None:
+        """Apply requests and expand queued sweeps; cheap enough to be called at every turn."""
+
+    def next_order(self) -> Order | None:
+        """Claim the next waiting training, first those that an earlier conductor left running; none: nothing waits."""
+
+    def started(self, order: Order, holder: str, host: str) -> None:
+        """The order runs on slot `holder` of machine `host`."""
+
+    def progressed(self, order: Order, seq: int, progress: Progress) -> None:
+        """Message `seq` (from 1) of the order; a repeated one changes nothing."""
+
+    def finished(self, order: Order, result: Result) -> None:
+        """The order's training ended."""
+
+    def failed(self, order: Order, failure: Failure) -> None:
+        """The order ended without a result; the desk decides whether its training is tried again."""
+
+    def stopped(self, order: Order) -> None:
+        """The order stopped because it was no longer wanted."""
+
+    def wanted(self, order: Order) -> bool:
+        """False once everybody who wanted the training cancelled it."""
+
+    def closing(self) -> bool:
+        """True once the conductor is asked to end: return soon and leave running slots alone."""
+
+
+class Engine(Protocol):
+    """Executes orders. `run` returns when the desk has none left and none runs, or when the desk is closing."""
+
+    def run(self, desk: Desk) -> None:
+        """Execute orders until there are none."""
+
+    def close(self) -> None:
+        """Release what is held; running slots live on and are adopted by the next conductor."""

@@ -1,0 +1,64 @@
+"""The settings of a metricsweep installation, read from METRICSWEEP_* variables."""
+
+import os
+from pathlib import Path
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Where things are. Laptop and cluster differ in three URLs and in nothing else."""
+
+    model_config = SettingsConfigDict(env_prefix="METRICSWEEP_", env_file=None, extra="ignore", validate_default=True)
+
+    home: Path = Path(".metricsweep")
+    """Folder of the SQLite database, MLflow's store, artifacts, checkpoints and logs."""
+    database_url: str = ""
+    """SQLAlchemy URL; empty: the file `metricsweep.db` in the home folder."""
+    ray_address: str = ""
+    """host:port of a Ray cluster; empty: `serve` starts a local one."""
+    mlflow_url: str = ""
+    """Address of an MLflow server; empty: `serve` starts a local one."""
+    mlflow_public_url: str = ""
+    """Address by which a person's browser reaches MLflow; empty: the same."""
+    storage_url: str = ""
+    """Where checkpoints, artifacts and spools go; empty: the folder `storage` in the home folder."""
+    data: Path | None = None
+    """This machine's folder of data sets; none: the folder `data` in the home folder."""
+    parts: Path | None = None
+    """A folder of the researcher's own parts, laid out as `workers/` is."""
+    host: str = "127.0.0.1"
+    """Address that the API listens on; any but loopback needs a token."""
+    port: int = Field(default=8787, ge=0, le=65535)
+    token: SecretStr | None = None
+    """Bearer token of the API."""
+    url: str = "http://127.0.0.1:8787"
+    """Address of the API that the client commands talk to."""
+    train: str = "workers.train:train"
+    """The training function by name, resolved on the worker."""
+    engine: str = Field(default="ray_tune", pattern="^(ray_tune|inline)$")
+    lease_seconds: float = Field(default=15.0, gt=0)
+    """How long a conductor that stopped renewing is still believed alive."""
+    slots: int | None = Field(default=None, ge=1)
+    """Most slots in use at once; none: as many as the cluster holds."""
+
+    @property
+    def resolved_home(self) -> Path:
+        """The home folder as an absolute path."""
+        return Path(os.path.abspath(self.home))
+
+    @property
+    def database(self) -> str:
+        """The SQLAlchemy URL in force."""
+        return self.database_url or f"sqlite:///{self.resolved_home / 'metricsweep.db'}"
+
+    @property
+    def storage(self) -> Path:
+        """The storage folder in force."""
+        return Path(self.storage_url.removeprefix("file://")) if self.storage_url else self.resolved_home / "storage"
+
+    @property
+    def data_root(self) -> Path:
+        """The data folder in force."""
+        return self.data or self.resolved_home / "data"

@@ -1,0 +1,135 @@
+"""The words between the four verbs: cell, candidate, trial, order and outcome, as plain data."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from orchestrator.lifecycle import TrialState
+from workers.contract import Recipe
+
+Labels = Mapping[str, str]
+"""The label of the chosen alternative by axis name, in the order of the axes."""
+
+
+class Slot(BaseModel):
+    """The resources of one trial."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cpus: float = Field(default=1, gt=0, le=1024)
+    gpus: float | Literal["auto"] = "auto"
+    """A share of a GPU, or `auto`: one where the cluster has GPUs, none otherwise."""
+    memory_gb: float | None = Field(default=None, gt=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One point of the compare axes."""
+
+    index: int
+    labels: Labels
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One point of the tune axes within a cell; `index` counts within the cell, from 0."""
+
+    cell: int
+    index: int
+    labels: Labels
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTrial:
+    """One place (cell, candidate, repeat) and the completed recipe of the training it points to."""
+
+    cell: int
+    candidate: int
+    repeat: int
+    repeat_labels: Labels
+    recipe: Recipe
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One attempt at one training, handed to an engine."""
+
+    attempt: str  # UUID
+    training: str  # UUID
+    number: int  # of the attempt, from 1
+    recipe: Mapping[str, Any]  # JSON of the completed recipe
+    slot: Slot
+    resume: str | None = None  # checkpoint to continue from, relative to the storage: <training>/<number>/last.pt
+    holder: str | None = None  # the slot actor that already runs it, when a conductor adopts it
+    seen: int = 0  # progress messages already recorded; an adopted slot replays what follows
+
+
+FailureKind = Literal["recipe", "infrastructure", "stalled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an attempt ended without a result."""
+
+    kind: FailureKind
+    message: str  # one line: the exception's type and text
+    trace: str = ""  # the traceback, or the last lines of the log
+
+
+@dataclass(frozen=True, slots=True)
+class TrialOutcome:
+    """What is known of one trial when a table is computed."""
+
+    trial: int  # the trial's id
+    cell: int
+    candidate: int
+    repeat: int
+    repeat_labels: Labels
+    state: TrialState
+    diverged: bool = False
+    reused: bool = False
+    values: Mapping[str, float] = field(default_factory=dict)
+    """The result's metrics, keyed checkpoint/split/metric; empty unless finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepOutcomes:
+    """Everything that a table is computed from."""
+
+    sweep: int
+    name: str
+    state: str
+    spec: Mapping[str, Any]  # the normalized spec, as `plan.spec.Spec` dumps it
+    cells: tuple[Cell, ...]
+    candidates: tuple[Candidate, ...]
+    trials: tuple[TrialOutcome, ...]
+
+    def trials_of(self, cell: int) -> Iterable[TrialOutcome]:
+        """The trials of one cell, in order."""
+        return (trial for trial in self.trials if trial.cell == cell)
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """A mean over repeats; `std` is the sample's, none for n = 1."""
+
+    mean: float
+    std: float | None
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class CellSummary:
+    """A cell's selected candidate with its statistics, as MLflow's cell run and the pages show it."""
+
+    cell: int
+    status: Literal["complete", "partial", "failed", "diverged", "missing"]
+    candidate: int | None  # index within the cell
+    labels: Labels  # of the selected candidate
+    selection_key: str
+    score: Statistic | None
+    metrics: Mapping[str, Statistic]  # keyed checkpoint/split/metric
+    candidates: int  # how many competed: the cell's selection budget

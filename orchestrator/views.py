@@ -1,0 +1,221 @@
+"""What the outside sees, as JSON and as pages: sweeps, trials, curves, logs, tables."""
+
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, Field
+
+from orchestrator.lifecycle import SweepState, TrialState
+
+Item = TypeVar("Item")
+
+
+class Page(BaseModel, Generic[Item]):
+    """Some items and, when there are more, the cursor that asks for the next ones."""
+
+    items: list[Item]
+    next_cursor: str | None = None
+
+
+class Counts(BaseModel):
+    """A sweep's trials by state; `diverged` and `reused` are part of `finished`."""
+
+    waiting: int = 0
+    running: int = 0
+    finished: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    pruned: int = 0
+    diverged: int = 0
+    reused: int = 0
+
+    @property
+    def total(self) -> int:
+        """All trials of the sweep."""
+        return self.waiting + self.running + self.ended
+
+    @property
+    def ended(self) -> int:
+        """Trials that will not change any more unless they are retried."""
+        return self.finished + self.failed + self.cancelled + self.pruned
+
+
+class SweepSummary(BaseModel):
+    """A sweep in a list."""
+
+    id: int
+    uid: str
+    name: str
+    state: SweepState
+    created: datetime
+    started: datetime | None = None
+    ended: datetime | None = None
+    counts: Counts
+    total: int
+    """Trials planned; known before the conductor has written their rows."""
+    eta_seconds: float | None = None
+    """Seconds until the last trial, from the mean length of those that ended; none while none has."""
+    tables: list[str] = Field(default_factory=list)
+    actor: str | None = None
+    error: str | None = None
+
+
+class TrialProblem(BaseModel):
+    """A failed or diverged trial, and the way to its log."""
+
+    trial: int
+    labels: dict[str, str]
+    state: TrialState
+    message: str
+    log: str  # /v1/trials/<id>/logs
+
+
+class GridTrial(BaseModel):
+    """One square of a sweep's grid."""
+
+    trial: int
+    repeat: int
+    state: TrialState
+    diverged: bool = False
+
+
+class GridCandidate(BaseModel):
+    """A candidate's row of squares."""
+
+    labels: dict[str, str]
+    selected: bool = False
+    score: float | None = None
+    trials: list[GridTrial]
+
+
+class GridCell(BaseModel):
+    """A cell of the grid with its candidates."""
+
+    index: int
+    labels: dict[str, str]
+    mlflow_url: str | None = None
+    candidates: list[GridCandidate]
+
+
+class SweepView(SweepSummary):
+    """One sweep whole."""
+
+    spec: dict[str, Any]
+    text: str  # as it was posted
+    problems: list[TrialProblem] = Field(default_factory=list)
+    mlflow_url: str | None = None
+    warnings: list[str] = Field(default_factory=list)
+
+
+class TrialSummary(BaseModel):
+    """A trial in a list."""
+
+    id: int
+    uid: str
+    sweep: int
+    cell: int
+    candidate: int
+    repeat: int
+    labels: dict[str, str]
+    """The labels of all axes: compare, tune, repeat."""
+    state: TrialState
+    diverged: bool = False
+    reused: bool = False
+    step: int = 0
+    total_steps: int = 0
+    score: float | None = None
+    error: str | None = None
+
+
+class AttemptView(BaseModel):
+    """One execution of a trial's training."""
+
+    number: int
+    uid: str
+    state: str  # running, finished, failed, lost, stopped
+    slot: str | None = None
+    host: str | None = None
+    started: datetime
+    ended: datetime | None = None
+    reason: str | None = None
+    resumed_from: str | None = None
+
+
+class TrialView(TrialSummary):
+    """One trial whole."""
+
+    sweep_name: str
+    fingerprint: str
+    training: str
+    recipe: dict[str, Any]
+    attempts: list[AttemptView]
+    metrics: dict[str, float | None]
+    """Result metrics keyed checkpoint/split/metric; null where the value is not a number."""
+    best_step: int | None = None
+    seconds: float | None = None
+    provenance: dict[str, Any] = Field(default_factory=dict)
+    reused_from: int | None = None
+    """The trial whose training this one shares, when it was known already."""
+    trace: str | None = None
+    mlflow_url: str | None = None
+
+
+class Curve(BaseModel):
+    """The points of one metric over training steps."""
+
+    key: str
+    points: list[tuple[int, float | None]]
+
+
+class LogView(BaseModel):
+    """Lines of a trial's log from an offset on."""
+
+    trial: int
+    text: str
+    next_offset: int
+    complete: bool
+
+
+class Preview(BaseModel):
+    """What a spec would become, without storing it."""
+
+    name: str
+    cells: int
+    candidates: int
+    trials: int
+    trainings: int
+    """Different recipes among the trials."""
+    cached: int
+    """Trials whose training has finished already."""
+    warnings: list[str] = Field(default_factory=list)
+
+
+class Submitted(BaseModel):
+    """The answer to a submit; `created` is false when the idempotency key was known."""
+
+    id: int
+    uid: str
+    created: bool
+
+
+class Rendered(BaseModel):
+    """A table or figure as a file."""
+
+    content: bytes
+    media_type: str
+    filename: str
+
+
+class Check(BaseModel):
+    """Whether one thing that the service needs is there."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+class Readiness(BaseModel):
+    """Whether the service can do its work."""
+
+    ok: bool
+    checks: list[Check]

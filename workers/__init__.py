@@ -1,0 +1,1 @@
+"""Turns one recipe into one result; knows nothing of sweeps, tables, databases, Ray or HTTP."""

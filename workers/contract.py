@@ -1,0 +1,198 @@
+"""What crosses the boundary of a worker: Part, Recipe, Place, Progress and Result, free of torch."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+
+KINDS: Final = (
+    "task", "loss", "regularizer", "dataset", "backbone", "head", "sampler", "optimizer", "schedule", "metric",
+)  # fmt: skip
+"""Every kind of part, as the words stand in a recipe."""
+
+FOLDERS: Final[Mapping[str, str]] = {
+    "task": "tasks", "loss": "losses", "regularizer": "regularizers", "dataset": "datasets", "backbone": "backbones",
+    "head": "heads", "sampler": "samplers", "optimizer": "optimizers", "schedule": "schedules", "metric": "metrics",
+}  # fmt: skip
+"""The folder that holds the parts of a kind, one file a part."""
+
+
+class Frozen(BaseModel):
+    """A value: immutable, with no unknown keys and no NaN or infinity."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Part(Frozen):
+    """One named ingredient; what stands beside `name` are its hyper-parameters. A bare string is a part with defaults."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_name(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
+
+    @property
+    def options(self) -> dict[str, JsonValue]:
+        """The hyper-parameters by name."""
+        return dict(self.__pydantic_extra__ or {})
+
+
+class NoValidation(Frozen):
+    """All training classes train; nothing is held out."""
+
+    name: Literal["none"] = "none"
+
+
+class ClassHoldout(Frozen):
+    """One of `folds` contiguous blocks of training classes validates, the others train (MLRC's partition)."""
+
+    name: Literal["class_holdout"] = "class_holdout"
+    folds: int = Field(default=4, ge=2, le=1000)
+    fold: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _fold_exists(self) -> "ClassHoldout":
+        if self.fold >= self.folds:
+            raise ValueError(f"fold {self.fold} does not exist; with {self.folds} folds it is 0 to {self.folds - 1}")
+        return self
+
+    def held_out(self, classes: int) -> range:
+        """The class indices that validate, of `classes` training classes 0..classes-1."""
+        start = classes * self.fold // self.folds
+        return range(start, classes * (self.fold + 1) // self.folds)
+
+
+Validation = Annotated[NoValidation | ClassHoldout, Field(discriminator="name")]
+
+
+class Select(Frozen):
+    """By what a training's best checkpoint and a cell's best candidate are chosen."""
+
+    metric: str = "map@r"
+    split: Literal["validation", "test", "last"] = "validation"
+    """`validation` or `test`: the best checkpoint on that split. `last`: the last checkpoint, candidates by its test metric."""
+
+    @property
+    def checkpoint(self) -> Literal["best", "last"]:
+        """The checkpoint whose test metrics a table prints."""
+        return "last" if self.split == "last" else "best"
+
+    @property
+    def key(self) -> str:
+        """The result key that ranks candidates, such as `best/validation/map@r`."""
+        return f"{self.checkpoint}/{'test' if self.split == 'last' else self.split}/{self.metric}"
+
+
+class Pins(Frozen):
+    """What the catalog adds to a recipe so that its fingerprint changes when the numbers may."""
+
+    versions: dict[str, int] = Field(default_factory=dict)  # kind -> version of the part
+    manifest: str | None = None  # hash of the data set's content
+    weights: str | None = None  # hash of the pretrained weights
+
+
+class Recipe(Frozen):
+    """Everything that decides one training."""
+
+    version: Literal[1] = 1
+    task: Part = Part(name="retrieval")
+    dataset: Part
+    backbone: Part
+    head: Part = Part(name="fc")
+    embedding: int = Field(default=64, ge=1, le=65_536)  # d, the width of the embedding
+    loss: Part
+    regularizer: Part = Part(name="none")
+    sampler: Part
+    optimizer: Part = Part(name="adam")
+    schedule: Part = Part(name="constant")
+    iterations: int = Field(ge=1, le=10_000_000)
+    evaluate_every: int | None = Field(default=None, ge=1)
+    """Iterations between evaluations on the selection split; none: a tenth of `iterations`."""
+    validation: Validation = NoValidation()
+    select: Select = Select()
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    pins: Pins = Pins()
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the canonical JSON; complete the recipe by the catalog first."""
+        return hashlib.sha256(canonical_json(self.model_dump(mode="json")).encode()).hexdigest()
+
+    def part(self, kind: str) -> Part:
+        """The part of a kind; `metric` has none, since a data set declares its metrics."""
+        found: Part = getattr(self, kind)
+        return found
+
+
+PART_FIELDS: Final = tuple(kind for kind in KINDS if kind != "metric")
+"""The recipe's fields that hold a part."""
+
+
+def canonical_json(value: JsonValue | Mapping[str, Any]) -> str:
+    """JSON with sorted keys and no blanks: equal values give equal text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+
+
+class Progress(BaseModel):
+    """What a training reports while it runs."""
+
+    step: int = Field(ge=0)
+    total: int = Field(ge=1)
+    metrics: dict[str, float] = Field(default_factory=dict)
+    """Keyed `train/loss`, `validation/map@r`, ...; NaN is allowed: a loss may become one."""
+    log: str = ""
+    checkpoint: str | None = None
+    """Name of a checkpoint file now complete in the attempt's folder."""
+
+
+class Result(BaseModel):
+    """What a training gives at its end; under 1 MiB of JSON."""
+
+    outcome: Literal["ok", "diverged"]
+    metrics: dict[str, float] = Field(default_factory=dict)
+    """Keyed checkpoint/split/metric, such as `best/test/recall@1`; fractions, not percent."""
+    curves: dict[str, list[tuple[int, float]]] = Field(default_factory=dict)
+    """(step, value) points by key, such as `train/loss`; at most 10,000 points in all."""
+    best_step: int | None = None
+    steps: int = Field(ge=0)
+    seconds: float = Field(ge=0)
+    provenance: dict[str, JsonValue] = Field(default_factory=dict)
+    """Versions, device, threads, host, git commit, data manifest: facts, never inputs."""
+    artifacts: list[str] = Field(default_factory=list)
+    """Names of files kept in the attempt's folder, such as `best.pt`."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a training runs; nothing of it is fingerprinted."""
+
+    data_root: Path  # each machine's METRICSWEEP_DATA
+    scratch: Path  # for decoded data sets, shared by the trainings of a machine
+    storage: Path  # this attempt's folder: checkpoints and artifacts
+    device: str = "cpu"
+    threads: int = 1
+    checkpoint_seconds: float = 60.0
+    stop: Callable[[], bool] = field(default=lambda: False)
+    parts: Path | None = None  # METRICSWEEP_PARTS: a researcher's own parts
+
+
+class Stopped(Exception):  # noqa: N818 - an event asked for, not an error
+    """The stop flag was seen; the last checkpoint is complete."""
+
+
+class Train(Protocol):
+    """The shape of `workers.train:train` and of any function that a test puts in its place."""
+
+    def __call__(
+        self, recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None
+    ) -> Result:
+        """Train `recipe` at `place`, reporting as it goes; raises Stopped when asked to stop."""
+        ...
