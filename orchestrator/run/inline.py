@@ -1,0 +1,46 @@
+"""The inline engine: trains in this process, one after the other; also the researcher's debugger."""
+
+import socket
+from typing import Final
+
+from orchestrator.run.attempt import Workplace, execute
+from orchestrator.run.engine import Desk
+from orchestrator.run.relay import hand_on, settle_from_spool
+from orchestrator.run.spool import Message
+from orchestrator.trial import Order
+
+HOLDER: Final = "inline"
+
+
+class Inline:
+    """Executes each order where it stands."""
+
+    def __init__(self, workplace: Workplace) -> None:
+        self._workplace = workplace
+
+    def run(self, desk: Desk) -> None:
+        """Execute orders until there are none or the desk is closing."""
+        while not desk.closing() and (order := desk.next_order()) is not None:
+            if order.holder is not None:
+                self._settle_lost(desk, order)
+            else:
+                self._execute(desk, order)
+            desk.tick()
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _execute(self, desk: Desk, order: Order) -> None:
+        desk.started(order, HOLDER, socket.gethostname())
+
+        def tell(message: Message) -> None:
+            # a stop that the desk's closing caused leaves the attempt open: the next conductor resumes it
+            if message.kind == "stopped" and desk.wanted(order):
+                return
+            hand_on(desk, order, message)
+            desk.tick()
+
+        execute(order, self._workplace, lambda: desk.closing() or not desk.wanted(order), tell)
+
+    def _settle_lost(self, desk: Desk, order: Order) -> None:
+        settle_from_spool(desk, order, self._workplace, order.seen, "the process that trained it ended")

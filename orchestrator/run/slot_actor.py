@@ -1,0 +1,65 @@
+"""The slot actor: holds a slot's resources and trains one attempt at a time, whoever listens."""
+
+import os
+import socket
+import threading
+from dataclasses import asdict
+from typing import Any
+
+from orchestrator.run.attempt import Workplace, execute
+from orchestrator.run.spool import Message
+from orchestrator.trial import Order
+
+
+class SlotActor:
+    """Lives detached in Ray, so that training outlives the conductor. Its methods are called from several threads."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._attempt: str | None = None
+        self._messages: list[Message] = []
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def describe(self) -> dict[str, Any]:
+        """Where the slot is and which attempt it holds, ended or not, until another is started."""
+        with self._changed:
+            return {"host": socket.gethostname(), "pid": os.getpid(), "attempt": self._attempt, "busy": self._busy()}
+
+    def start(self, order: Order, workplace: Workplace) -> bool:
+        """Begin an attempt; the same one again changes nothing; False while another one trains."""
+        with self._changed:
+            if self._attempt == order.attempt:
+                return True
+            if self._busy():
+                return False
+            self._attempt, self._messages, self._stop = order.attempt, [], threading.Event()
+            self._thread = threading.Thread(target=self._train, args=(order, workplace, self._stop), daemon=True)
+            self._thread.start()
+            return True
+
+    def poll(self, attempt: str, seen: int, wait: float) -> list[dict[str, Any]]:
+        """The messages after number `seen`, waiting up to `wait` seconds for the first."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._attempt == attempt and len(self._messages) > seen, timeout=wait)
+            return [asdict(message) for message in self._messages[seen:]] if self._attempt == attempt else []
+
+    def stop(self, attempt: str) -> None:
+        """Ask an attempt to stop at its next step."""
+        with self._changed:
+            if self._attempt == attempt:
+                self._stop.set()
+
+    def _busy(self) -> bool:
+        return self._thread is not None and self._thread.is_alive() and not self._ended()
+
+    def _ended(self) -> bool:
+        return bool(self._messages) and self._messages[-1].final
+
+    def _train(self, order: Order, workplace: Workplace, stop: threading.Event) -> None:
+        def tell(message: Message) -> None:
+            with self._changed:
+                self._messages.append(message)
+                self._changed.notify_all()
+
+        execute(order, workplace, stop.is_set, tell)

@@ -1,0 +1,78 @@
+"""A desk in memory: gives out a list of orders and remembers what came of them."""
+
+import uuid
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from orchestrator.trial import Failure, Order, Slot
+from workers.contract import Part, Progress, Recipe, Result
+
+
+def order(loss: str = "ok", *, iterations: int = 3, seed: int = 0, **options: float) -> Order:
+    """An order for `trainings.quick`."""
+    recipe = Recipe(
+        dataset=Part(name="digits"), backbone=Part(name="mlp"), sampler=Part(name="balanced"),
+        loss=Part.model_validate({"name": loss, **options}), iterations=iterations, seed=seed,
+    )  # fmt: skip
+    return Order(
+        attempt=str(uuid.uuid4()), training=str(uuid.uuid4()), number=1, recipe=recipe.model_dump(mode="json"),
+        slot=Slot(gpus=0),
+    )  # fmt: skip
+
+
+@dataclass
+class MemoryDesk:
+    """Satisfies `Desk`; a lost order is given out again up to `retries` times."""
+
+    waiting: deque[Order]
+    retries: int = 2
+    messages: dict[str, list[int]] = field(default_factory=dict)
+    starts: list[str] = field(default_factory=list)
+    results: dict[str, Result] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
+    unwanted: set[str] = field(default_factory=set)
+    close: bool = False
+    at_tick: Callable[["MemoryDesk"], None] = lambda desk: None
+    last: dict[str, Progress] = field(default_factory=dict)
+
+    def tick(self) -> None:
+        self.at_tick(self)
+
+    def next_order(self) -> Order | None:
+        while self.waiting and self.waiting[0].training in self.unwanted:
+            self.ended.append(self.waiting.popleft().training)
+        return self.waiting.popleft() if self.waiting else None
+
+    def started(self, order: Order, holder: str, host: str) -> None:
+        self.starts.append(order.training)
+
+    def progressed(self, order: Order, seq: int, progress: Progress) -> None:
+        self.messages.setdefault(order.attempt, []).append(seq)
+        self.last[order.training] = progress
+
+    def finished(self, order: Order, result: Result) -> None:
+        assert order.training not in self.results, "finished twice"
+        self.results[order.training] = result
+        self.ended.append(order.training)
+
+    def failed(self, order: Order, failure: Failure) -> None:
+        self.failures.append(failure)
+        if failure.kind == "infrastructure" and order.number <= self.retries:
+            resume = f"{order.training}/{order.number}/last.pt" if order.training in self.last else order.resume
+            again = replace(
+                order, attempt=str(uuid.uuid4()), number=order.number + 1, holder=None, seen=0, resume=resume
+            )
+            self.waiting.append(again)
+        else:
+            self.ended.append(order.training)
+
+    def stopped(self, order: Order) -> None:
+        self.ended.append(order.training)
+
+    def wanted(self, order: Order) -> bool:
+        return order.training not in self.unwanted
+
+    def closing(self) -> bool:
+        return self.close

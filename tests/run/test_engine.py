@@ -1,0 +1,139 @@
+"""The conformance suite: what every engine does with orders."""
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator.run.attempt import Workplace
+from orchestrator.run.engine import Engine
+from orchestrator.run.inline import Inline
+from orchestrator.run.ray_tune import RayTune
+from orchestrator.trial import Order
+from tests.run.desk import MemoryDesk, order
+
+
+@pytest.fixture(params=["inline", pytest.param("ray_tune", marks=pytest.mark.ray)])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    workplace = Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path / "data")
+    if request.param == "inline":
+        yield Inline(workplace)
+    else:
+        request.getfixturevalue("local_ray")
+        yield RayTune(workplace, None, tmp_path / "tune")
+
+
+def desk_of(*orders: Order) -> MemoryDesk:
+    return MemoryDesk(deque(orders))
+
+
+def test_every_order_ends_exactly_once(engine: Engine) -> None:
+    orders = [order(seed=seed) for seed in range(7)]
+    desk = desk_of(*orders)
+    engine.run(desk)
+    assert sorted(desk.ended) == sorted(each.training for each in orders)
+    assert {desk.results[each.training].metrics["best/test/map@r"] for each in orders} == {s / 100 for s in range(7)}
+
+
+def test_messages_arrive_in_order_without_gaps(engine: Engine) -> None:
+    each = order(iterations=20)
+    desk = desk_of(each)
+    engine.run(desk)
+    assert desk.messages[each.attempt] == list(range(1, 21))
+
+
+def test_an_error_of_the_recipe_is_told_and_the_rest_goes_on(engine: Engine) -> None:
+    bad, good = order("raises"), order()
+    desk = desk_of(bad, good)
+    engine.run(desk)
+    (failure,) = desk.failures
+    assert (failure.kind, failure.message) == ("recipe", "ValueError: alpha must be positive")
+    assert "trainings.py" in failure.trace
+    assert good.training in desk.results
+
+
+def test_divergence_is_a_result(engine: Engine) -> None:
+    each = order("diverges")
+    desk = desk_of(each)
+    engine.run(desk)
+    assert desk.results[each.training].outcome == "diverged"
+
+
+def test_an_unwanted_order_is_stopped_while_it_trains(engine: Engine) -> None:
+    slow, other = order(iterations=2000, delay=0.02), order()
+
+    def cancel(desk: MemoryDesk) -> None:
+        if slow.training in desk.last:
+            desk.unwanted.add(slow.training)
+
+    desk = desk_of(slow, other)
+    desk.at_tick = cancel
+    engine.run(desk)
+    assert sorted(desk.ended) == sorted([slow.training, other.training])
+    assert slow.training not in desk.results
+
+
+def test_orders_that_come_while_it_runs_are_taken(engine: Engine) -> None:
+    first, late = order(iterations=30, delay=0.02), order()
+
+    def add(desk: MemoryDesk) -> None:
+        if first.training in desk.last and late is not None and late.training not in desk.ended:
+            desk.at_tick = lambda desk: None
+            desk.waiting.append(late)
+
+    desk = desk_of(first)
+    desk.at_tick = add
+    engine.run(desk)
+    assert set(desk.results) == {first.training, late.training}
+
+
+def test_a_closing_desk_ends_the_run_and_the_next_run_goes_on(engine: Engine, tmp_path: Path) -> None:
+    each = order(iterations=60, delay=0.02)
+
+    def close(desk: MemoryDesk) -> None:
+        if each.training in desk.last and desk.last[each.training].step >= 3:
+            desk.close = True
+
+    desk = desk_of(each)
+    desk.at_tick = close
+    engine.run(desk)
+    assert desk.ended == []
+    desk.close, desk.at_tick = False, lambda desk: None
+    desk.waiting.append(replace(each, holder=holder_of(engine, each), seen=len(desk.messages[each.attempt])))
+    engine.run(desk)
+    assert each.training in desk.results
+    steps = [int(line) for line in (tmp_path / "storage" / each.training / "steps.txt").read_text().split()]
+    assert steps == list(range(1, 61)), "no step was trained twice"
+
+
+def holder_of(engine: Engine, each: Order) -> str:
+    """The slot actor's name, as a conductor reads it from its database."""
+    pool = getattr(engine, "_pool", None)
+    if pool is None:
+        return "inline"
+    return next(name for name, slot in pool._slots.items() if slot.attempt == each.attempt)
+
+
+@pytest.mark.ray
+def test_a_slot_that_dies_is_replaced_and_training_resumes(local_ray: None, tmp_path: Path) -> None:
+    engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path), None, tmp_path / "tune")
+    each, poison = order("dies", iterations=6), order("poison")
+    desk = desk_of(each, poison)
+    engine.run(desk)
+    assert each.training in desk.results
+    steps = [int(line) for line in (tmp_path / "storage" / each.training / "steps.txt").read_text().split()]
+    assert steps == [1, 2, 3, 4, 5, 6]
+    assert desk.ended.count(poison.training) == 1
+    assert all(failure.kind == "infrastructure" for failure in desk.failures)
+
+
+@pytest.mark.ray
+def test_short_trainings_use_both_slots(local_ray: None, tmp_path: Path) -> None:
+    engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path), None, tmp_path / "tune")
+    engine.run(desk_of(order(), order()))
+    began = time.monotonic()
+    engine.run(desk_of(*[order(iterations=10, delay=0.05) for _ in range(20)]))
+    print(f"20 half-second trainings took {time.monotonic() - began:.1f} s on 2 slots")
