@@ -1,0 +1,1 @@
+"""HTTP and the command line: what a client asks of the service, and how it is answered."""

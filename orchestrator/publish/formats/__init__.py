@@ -1,1 +1,35 @@
 """The formats a table is written in, one file each; the file name is the format's name."""
+
+import importlib
+import pkgutil
+from typing import Protocol, cast
+
+from orchestrator.errors import NotFoundError
+from orchestrator.publish.sheet import Table
+from orchestrator.views import Rendered
+
+
+class Format(Protocol):
+    """What a module of this folder offers."""
+
+    media_type: str
+    suffix: str
+
+    def render(self, table: Table) -> bytes:
+        """The table as a file's content."""
+
+
+def names() -> list[str]:
+    """The formats there are."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def render(table: Table, format_name: str) -> Rendered:
+    """The table as a file; NotFoundError names the formats there are."""
+    if format_name not in names():
+        raise NotFoundError(f"no table format named '{format_name}'; formats: {', '.join(names())}")
+    # By name and only now: what a format needs (vl_convert draws the PNG) is loaded by who asks for it.
+    chosen = cast(Format, importlib.import_module(f"{__name__}.{format_name}"))
+    return Rendered(
+        content=chosen.render(table), media_type=chosen.media_type, filename=f"{table.file_stem}{chosen.suffix}"
+    )

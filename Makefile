@@ -1,0 +1,43 @@
+# What README and CI call. Everything is installed into .venv, with the exact versions of constraints.txt.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check format serve catalog clean
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+install: $(INSTALLED) ## make .venv and install the project with its workers and its tests (about 6 GB, a few minutes)
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[worker,dev]'
+	touch $(INSTALLED)
+
+demo: install ## run sweeps/digits.yaml through the real service and write its table to build/digits
+	$(BIN)/metricsweep run sweeps/digits.yaml --home .metricsweep --out build/digits
+
+test: install ## run every test that this machine can run
+	$(BIN)/pytest
+
+check: install ## ruff, mypy --strict, import-linter, and the tests of the tree's shape; imports no torch
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -q tests/shape
+
+format: install ## let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+serve: install ## serve API, pages, conductor, Ray and MLflow on 127.0.0.1
+	$(BIN)/metricsweep serve
+
+catalog: install ## write workers/catalog.json anew after a part changed
+	$(BIN)/python -m workers catalog --write
+
+clean: ## remove what was built; keeps .metricsweep
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,0 +1,61 @@
+"""The `metricsweep` command: what it is made of, and how its errors end."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import typer
+from typer.core import TyperGroup
+
+from api.commands import catalog, local, specs, sweeps, tables, watch
+from api.commands.terminal import EXIT_CODES, explain
+
+
+class Commands(TyperGroup):
+    """The commands, with one place where an error becomes a message and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was given."""
+        try:
+            return super().invoke(ctx)
+        except (typer.Exit, typer.Abort, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            raise typer.Exit(explain(error)) from error
+
+
+app = typer.Typer(
+    cls=Commands,
+    name="metricsweep",
+    help="Runs the comparison sweeps of deep metric learning and turns them into the tables of a paper.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,  # they would print local variables, the token among them
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+COMMANDS: Final[dict[str, tuple[Callable[..., None], str]]] = {
+    "serve": (local.serve, "metricsweep serve --home .metricsweep"),
+    "run": (local.run, "metricsweep run sweeps/digits.yaml --out tables"),
+    "submit": (sweeps.submit, "metricsweep submit sweeps/digits.yaml --watch"),
+    "list": (sweeps.list_sweeps, "metricsweep list --state running --json"),
+    "show": (sweeps.show, "metricsweep show 7      metricsweep show --trial 41"),
+    "watch": (watch.watch, "metricsweep watch 7"),
+    "table": (tables.table, "metricsweep table 7 main --out main.tex --tuned"),
+    "cancel": (sweeps.cancel, "metricsweep cancel 7"),
+    "retry": (sweeps.retry, "metricsweep retry 7"),
+    "catalog": (catalog.catalog, "metricsweep catalog loss triplet"),
+    "expand": (specs.expand, "metricsweep expand sweeps/digits.yaml"),
+}
+"""Every command with its example; a test runs the help of each."""
+
+for _name, (_command, _example) in COMMANDS.items():
+    app.command(_name, epilog=f"Example:  {_example}")(_command)
+
+
+def main() -> None:
+    """The console script."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""The API from Python: one method a route, views as answers, ApiError for what went wrong."""
+
+import getpass
+import ipaddress
+import socket
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any, Final, TypeVar
+from urllib.parse import quote, urlsplit
+
+import httpx
+from pydantic import TypeAdapter, ValidationError
+
+from orchestrator.lifecycle import SweepState, TrialState
+from orchestrator.views import (
+    Curve,
+    GridCell,
+    LogView,
+    Page,
+    Preview,
+    Rendered,
+    Submitted,
+    SweepSummary,
+    SweepView,
+    TrialSummary,
+    TrialView,
+)
+from workers.catalog import Catalog
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+Query = Mapping[str, str | int | bool | None]
+SECONDS: Final = 60.0  # a first PNG takes seconds on a busy machine
+
+
+class ApiError(Exception):
+    """What the server refused, as its problem document says it."""
+
+    def __init__(self, problem: Mapping[str, Any]) -> None:
+        self.problem = dict(problem)
+        self.status = int(problem.get("status", 500))
+        self.detail = str(problem.get("detail") or problem.get("title") or "the server gave no reason")
+        found = problem.get("problems") or []
+        self.problems = [(str(one.get("path", "")), str(one.get("message", ""))) for one in found]
+        super().__init__("\n".join([self.detail, *(f"  {path}  {message}" for path, message in self.problems)]))
+
+
+class Unreachable(Exception):  # noqa: N818 - says what happened
+    """No metricsweep answers at the address."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        self.url = url
+        super().__init__(
+            f"no metricsweep at {url} ({reason}); start one with `metricsweep serve`, or set METRICSWEEP_URL"
+        )
+
+
+class Client:
+    """A connection to one server; use it in a `with` block, or close it."""
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        self.url = url.rstrip("/")
+        headers = {"X-Actor": _actor()} | ({"Authorization": f"Bearer {token}"} if token else {})
+        # A proxy of the environment has no business between us and our own machine.
+        proxied = not _is_loopback(urlsplit(self.url).hostname or "")
+        self._http = httpx.Client(headers=headers, timeout=SECONDS, trust_env=proxied)
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def submit(self, body: bytes, key: str | None = None) -> Submitted:
+        """Queue a spec (YAML or JSON); the same key with the same body queues it once."""
+        headers = {"Content-Type": "application/yaml"} | ({"Idempotency-Key": key} if key else {})
+        return self._ask(Submitted, "POST", "/v1/sweeps", content=body, headers=headers)
+
+    def preview(self, body: bytes) -> Preview:
+        """What a spec would become; nothing is stored."""
+        headers = {"Content-Type": "application/yaml"}
+        return self._ask(Preview, "POST", "/v1/sweeps", {"dry_run": "true"}, content=body, headers=headers)
+
+    def sweeps(self, state: SweepState | None = None, name: str | None = None) -> Iterator[SweepSummary]:
+        """Sweeps, newest first; pages are fetched as they are needed."""
+        return self._pages("/v1/sweeps", {"state": state, "name": name}, Page[SweepSummary])
+
+    def sweep(self, sweep: int) -> SweepView:
+        """One sweep."""
+        return self._ask(SweepView, "GET", f"/v1/sweeps/{sweep}")
+
+    def grid(self, sweep: int) -> list[GridCell]:
+        """A sweep's cells with their candidates and trials."""
+        return self._ask(list[GridCell], "GET", f"/v1/sweeps/{sweep}/grid")
+
+    def cancel(self, sweep: int) -> SweepView:
+        """Ask that a sweep be stopped."""
+        return self._ask(SweepView, "POST", f"/v1/sweeps/{sweep}/cancel")
+
+    def retry(self, sweep: int, trial: int | None = None) -> SweepView:
+        """Ask that failed and cancelled trials, or one of them, wait again."""
+        return self._ask(SweepView, "POST", f"/v1/sweeps/{sweep}/retry", {"trial": trial})
+
+    def trials(self, sweep: int, state: TrialState | None = None, cell: int | None = None) -> Iterator[TrialSummary]:
+        """A sweep's trials in the order of the plan; pages are fetched as they are needed."""
+        return self._pages(f"/v1/sweeps/{sweep}/trials", {"state": state, "cell": cell}, Page[TrialSummary])
+
+    def trial(self, trial: int) -> TrialView:
+        """One trial."""
+        return self._ask(TrialView, "GET", f"/v1/trials/{trial}")
+
+    def curves(self, trial: int) -> list[Curve]:
+        """What a trial's training reported."""
+        return self._ask(list[Curve], "GET", f"/v1/trials/{trial}/metrics")
+
+    def log(self, trial: int, offset: int = 0) -> LogView:
+        """A trial's log from an offset on."""
+        return self._ask(LogView, "GET", f"/v1/trials/{trial}/logs", {"offset": offset})
+
+    def table(self, sweep: int, name: str, format: str, tuned: bool | None = None) -> Rendered:  # noqa: A002
+        """A table as a file: latex, markdown, html, csv, json or png."""
+        query = {"format": format, "tuned": None if tuned is None else str(tuned).lower()}
+        response = self._send("GET", f"/v1/sweeps/{sweep}/tables/{quote(name, safe='')}", query)
+        disposition = response.headers.get("content-disposition", "")
+        filename = disposition.rpartition("''")[2] or f"{name}.{format}"
+        media_type = response.headers.get("content-type", "")
+        return Rendered(content=response.content, media_type=media_type, filename=filename)
+
+    def catalog(self) -> Catalog:
+        """The parts that a recipe may name."""
+        return self._ask(Catalog, "GET", "/v1/catalog")
+
+    def _pages(self, path: str, query: Query, shape: type[Page[Item]]) -> Iterator[Item]:
+        cursor: str | None = None
+        while True:
+            page = self._ask(shape, "GET", path, {**query, "cursor": cursor, "limit": 200})
+            yield from page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    def _ask(self, shape: type[Answer], method: str, path: str, query: Query | None = None, **more: Any) -> Answer:
+        response = self._send(method, path, query, **more)
+        try:
+            return TypeAdapter(shape).validate_json(response.content)
+        except ValidationError as error:
+            raise self._stranger(response) from error
+
+    def _send(self, method: str, path: str, query: Query | None = None, **more: Any) -> httpx.Response:
+        params = {name: value for name, value in (query or {}).items() if value is not None}
+        try:
+            response = self._http.request(method, f"{self.url}{path}", params=params, **more)
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            reason = str(error) or type(error).__name__
+            raise Unreachable(self.url, reason) from error
+        if response.is_success:
+            return response
+        if response.headers.get("content-type", "").partition(";")[0] != "application/problem+json":
+            raise self._stranger(response)
+        raise ApiError(response.json())
+
+    def _stranger(self, response: httpx.Response) -> Unreachable:
+        kind = response.headers.get("content-type", "nothing")
+        return Unreachable(self.url, f"something answers there with {response.status_code} and {kind}")
+
+
+def _actor() -> str:
+    """Who runs the command, as visible ASCII."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):  # a container whose user has no name
+        user = "unknown"
+    return f"{user}@{socket.gethostname()}".encode("ascii", "replace").decode()[:100]
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,164 @@
+"""`submit`, `list`, `show`, `cancel` and `retry`: the commands about sweeps."""
+
+from itertools import islice
+from typing import Annotated
+
+import typer
+
+from api.client import Client
+from api.commands.options import DEFAULT_URL, Json, SpecFile, SweepId, Token, Url, connect, read_spec
+from api.commands.terminal import duration, err, out, print_json, print_rows
+from api.commands.watch import follow, verdict
+from orchestrator.lifecycle import SweepState
+from orchestrator.views import Counts, Preview, SweepSummary, SweepView, TrialView
+
+
+def submit(
+    file: SpecFile,
+    watch: Annotated[bool, typer.Option("--watch", help="Stay until the sweep has ended.")] = False,
+    key: Annotated[str | None, typer.Option(help="Idempotency key: the same key and spec submit once.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what the spec would become.")] = False,
+    as_json: Json = False,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+) -> None:
+    """Submit a spec; every problem of a wrong one is told at once."""
+    body = read_spec(file)
+    with connect(url, token) as client:
+        if dry_run:
+            show_preview(client.preview(body), as_json)
+            return
+        submitted = client.submit(body, key)
+        if as_json:
+            print_json(submitted)
+        else:
+            known = "" if submitted.created else " (known by its key)"
+            out.print(f"sweep {submitted.id}{known}  {client.url}/sweeps/{submitted.id}")
+        if watch:
+            console = err if as_json else out
+            raise typer.Exit(verdict(follow(client, submitted.id, console), console))
+
+
+def list_sweeps(
+    state: Annotated[SweepState | None, typer.Option(help="Only sweeps in this state.")] = None,
+    name: Annotated[str | None, typer.Option(help="Only sweeps of this name.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    as_json: Json = False,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+) -> None:
+    """List sweeps, newest first."""
+    with connect(url, token) as client:
+        found = list(islice(client.sweeps(state, name), limit))
+    if as_json:
+        print_json(found)
+    elif found:
+        print_rows([_row(sweep) for sweep in found], numbers=("id", "done", "failed"))
+    else:
+        err.print("no sweeps" + (" like this" if state or name else "; submit one with `metricsweep submit FILE`"))
+
+
+def show(
+    id: Annotated[int, typer.Argument(min=1, metavar="ID", help="The number of a sweep, or of a trial.")],  # noqa: A002
+    trial: Annotated[bool, typer.Option("--trial", help="The number is a trial's.")] = False,
+    as_json: Json = False,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+) -> None:
+    """Show a sweep with its counts and problems, or one trial."""
+    with connect(url, token) as client:
+        found = client.trial(id) if trial else client.sweep(id)
+        if as_json:
+            print_json(found)
+        elif isinstance(found, TrialView):
+            _show_trial(found, client)
+        else:
+            _show_sweep(found, client)
+
+
+def cancel(id: SweepId, url: Url = DEFAULT_URL, token: Token = None) -> None:  # noqa: A002
+    """Ask that a sweep be stopped; trials that have ended keep their results."""
+    with connect(url, token) as client:
+        found = client.cancel(id)
+    out.print(f"sweep {found.id} {found.name}: asked to stop; it is {found.state} now")
+
+
+def retry(
+    id: SweepId,  # noqa: A002
+    trial: Annotated[int | None, typer.Option(min=1, help="Only this trial.")] = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+) -> None:
+    """Ask that a sweep's failed and cancelled trials be trained again; finished ones are kept."""
+    with connect(url, token) as client:
+        found = client.retry(id, trial)
+    what = f"trial {trial}" if trial else "its failed and cancelled trials"
+    out.print(f"sweep {found.id} {found.name}: asked to retry {what}; watch it with `metricsweep watch {found.id}`")
+
+
+def show_preview(preview: Preview, as_json: bool) -> None:
+    """What a spec would become, for people or for a script."""
+    if as_json:
+        print_json(preview)
+        return
+    out.print(f"{preview.name}: {preview.cells} cells, {preview.candidates} candidates, {preview.trials} trials")
+    out.print(f"{preview.trainings} different trainings; {preview.cached} trials are trained already")
+    for warning in preview.warnings:
+        err.print(f"warning: {warning}")
+
+
+def _row(sweep: SweepSummary) -> dict[str, str]:
+    return {
+        "id": str(sweep.id),
+        "name": sweep.name,
+        "state": sweep.state,
+        "done": f"{sweep.counts.ended}/{sweep.total}",
+        "failed": str(sweep.counts.failed),
+        "created": f"{sweep.created:%Y-%m-%d %H:%M} UTC",
+    }
+
+
+def _show_sweep(sweep: SweepView, client: Client) -> None:
+    left = f", about {duration(sweep.eta_seconds)} left" if sweep.eta_seconds is not None else ""
+    facts = {
+        "sweep": f"{sweep.id} {sweep.name}",
+        "state": f"{sweep.state}{left}",
+        "error": sweep.error,
+        "trials": f"{sweep.total}: {_counted(sweep.counts)}",
+        "tables": ", ".join(sweep.tables),
+        "page": f"{client.url}/sweeps/{sweep.id}",
+        "mlflow": sweep.mlflow_url,
+    }
+    _print_facts(facts)
+    for warning in sweep.warnings:
+        out.print(f"warning   {warning}")
+    for problem in sweep.problems:
+        labels = ", ".join(f"{axis}={label}" for axis, label in problem.labels.items())
+        out.print(f"problem   trial {problem.trial} ({labels}) {problem.state}: {problem.message}")
+
+
+def _show_trial(trial: TrialView, client: Client) -> None:
+    source = f", trained for trial {trial.reused_from}" if trial.reused_from else ""
+    facts = {
+        "trial": f"{trial.id} of sweep {trial.sweep} {trial.sweep_name}",
+        "labels": ", ".join(f"{axis}={label}" for axis, label in trial.labels.items()),
+        "state": trial.state + (", diverged" if trial.diverged else "") + (", reused" if trial.reused else "") + source,
+        "step": f"{trial.step} of {trial.total_steps}",
+        "attempts": str(len(trial.attempts)),
+        "error": trial.error,
+        "page": f"{client.url}/trials/{trial.id}",
+        "mlflow": trial.mlflow_url,
+    }
+    _print_facts(facts)
+    for key, value in trial.metrics.items():
+        out.print(f"{'not a number' if value is None else format(value, '.4f'):>12}  {key}")
+
+
+def _counted(counts: Counts) -> str:
+    return ", ".join(f"{number} {state}" for state, number in counts.model_dump().items() if number) or "none yet"
+
+
+def _print_facts(facts: dict[str, str | None]) -> None:
+    for name, value in facts.items():
+        if value:
+            out.print(f"{name:8}  {value}")

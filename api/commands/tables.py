@@ -1,0 +1,78 @@
+"""`table`: a table of a sweep, printed or written to a file."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.markdown import Markdown
+
+from api.client import Client
+from api.commands.options import DEFAULT_URL, SweepId, Token, Url, connect
+from api.commands.terminal import WRONG, err, out
+
+SUFFIXES: Final = {".tex": "latex", ".md": "markdown", ".html": "html", ".csv": "csv", ".json": "json", ".png": "png"}
+
+
+def table(
+    id: SweepId,  # noqa: A002 - as its help says
+    name: Annotated[str | None, typer.Argument(help="The table's name in the spec; by default its first.")] = None,
+    format: Annotated[  # noqa: A002
+        str | None,
+        typer.Option(help="latex, markdown, html, csv, json or png; by default as the file ends, or markdown."),
+    ] = None,
+    file: Annotated[Path | None, typer.Option("--out", dir_okay=False, help="Write it to this file.")] = None,
+    tuned: Annotated[
+        bool | None, typer.Option("--tuned/--no-tuned", help="Show the chosen candidate; by default as the spec says.")
+    ] = None,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+) -> None:
+    """Print or write a table; a sweep that still runs gives one that says what is missing."""
+    wanted = format or SUFFIXES.get(file.suffix if file else "", "markdown")
+    if wanted == "png" and file is None and sys.stdout.isatty():
+        err.print("metricsweep: a png is no text; say where it goes with --out FILE.png")
+        raise typer.Exit(WRONG)
+    with connect(url, token) as client:
+        rendered = client.table(id, name or first_table(client, id), wanted, tuned)
+    if file is None:
+        sys.stdout.buffer.write(rendered.content)
+    else:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(rendered.content)
+        err.print(f"wrote {file}")
+
+
+def first_table(client: Client, sweep: int) -> str:
+    """The name of the first table of a sweep's spec."""
+    names = client.sweep(sweep).tables
+    if not names:
+        err.print(f"metricsweep: sweep {sweep} has no table; add one under `tables` in its spec")
+        raise typer.Exit(WRONG)
+    return names[0]
+
+
+def print_table(client: Client, sweep: int, name: str) -> None:
+    """A table for the eye: laid out in a terminal, as Markdown elsewhere."""
+    text = client.table(sweep, name, "markdown").content.decode()
+    if out.is_terminal:
+        out.print(Markdown(text), soft_wrap=False)
+    else:
+        out.print(text)
+
+
+def write_tables(client: Client, sweep: int, names: list[str], stem: str, folder: Path) -> list[Path]:
+    """Write every table as LaTeX, Markdown, CSV and PNG; returns the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name in names:
+        for suffix in (".tex", ".md", ".csv", ".png"):
+            path = folder / f"{_plain(stem)}-{_plain(name)}{suffix}"
+            path.write_bytes(client.table(sweep, name, SUFFIXES[suffix]).content)
+            written.append(path)
+    return written
+
+
+def _plain(name: str) -> str:
+    """A name as part of a file's: no separators, nothing hidden."""
+    return "".join(sign if sign.isalnum() or sign in "-_." else "-" for sign in name).lstrip(".") or "table"

@@ -1,0 +1,131 @@
+"""`watch`: a sweep's progress until it ends, as a bar in a terminal and as lines elsewhere."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from api.client import ApiError, Client, Unreachable
+from api.commands.options import DEFAULT_URL, SweepId, Token, Url, connect
+from api.commands.terminal import FAILED, OK, duration, out
+from orchestrator.lifecycle import SWEEP_ENDED, SweepState
+from orchestrator.views import SweepView
+
+POLL_SECONDS: Final = 1.0
+LINE_SECONDS: Final = 5.0
+PATIENCE_SECONDS: Final = 60.0
+"""How long a server that answered before may be away: it is being started again."""
+
+Show = Callable[[SweepView], None]
+
+
+def watch(
+    id: SweepId,  # noqa: A002 - as its help says
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = POLL_SECONDS,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+) -> None:
+    """Watch a sweep until it ends; exits with 1 when it failed, lost trials or was cancelled."""
+    with connect(url, token) as client:
+        raise typer.Exit(verdict(follow(client, id, out, every), out))
+
+
+def follow(client: Client, sweep: int, console: Console, every: float = POLL_SECONDS) -> SweepView:
+    """Show a sweep's progress until it has ended."""
+    with (_bar if console.is_terminal else _lines)(console) as show:
+        seen = time.monotonic()
+        found = client.sweep(sweep)
+        show(found)
+        while found.state not in SWEEP_ENDED:
+            time.sleep(every)
+            try:
+                found = client.sweep(sweep)
+            except (Unreachable, ApiError) as error:
+                away = isinstance(error, Unreachable) or error.status >= 500
+                if not away or time.monotonic() - seen > PATIENCE_SECONDS:
+                    raise
+                continue
+            seen = time.monotonic()
+            show(found)
+    return found
+
+
+def verdict(sweep: SweepView, console: Console) -> int:
+    """Say how a sweep ended and give the exit code: 0 only when every trial gave a result."""
+    counts = sweep.counts
+    took = f" in {duration((sweep.ended - sweep.started).total_seconds())}" if sweep.ended and sweep.started else ""
+    facts = [f"{counts.finished} of {sweep.total} trials finished"]
+    for number, word in (
+        (counts.reused, "reused"),
+        (counts.diverged, "diverged"),
+        (counts.failed, "failed"),
+        (counts.cancelled, "cancelled"),
+    ):
+        facts += [f"{number} {word}"] if number else []
+    console.print(f"sweep {sweep.id} {sweep.name}: {sweep.state}{took}; {', '.join(facts)}")
+    if sweep.error:
+        console.print(f"  {sweep.error}")
+    for problem in sweep.problems[:10]:
+        labels = ", ".join(f"{axis}={label}" for axis, label in problem.labels.items())
+        console.print(f"  trial {problem.trial} ({labels}) {problem.state}: {problem.message}")
+    if len(sweep.problems) > 10:
+        console.print(f"  and {len(sweep.problems) - 10} more; `metricsweep show {sweep.id}` lists them")
+    good = sweep.state == SweepState.FINISHED and not counts.failed and not counts.cancelled
+    return OK if good else FAILED
+
+
+def _left(sweep: SweepView) -> str:
+    if sweep.state in SWEEP_ENDED:
+        return str(sweep.state)
+    return "ETA unknown yet" if sweep.eta_seconds is None else f"about {duration(sweep.eta_seconds)} left"
+
+
+@contextmanager
+def _bar(console: Console) -> Iterator[Show]:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[running]} running  {task.fields[failed]} failed  {task.fields[left]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("sweep", total=None, running=0, failed=0, left="")
+
+        def show(sweep: SweepView) -> None:
+            counts = sweep.counts
+            # escaped, since a task's description is markup whatever the console says
+            name = sweep.name.replace("[", r"\[")
+            progress.update(
+                task,
+                description=f"sweep {sweep.id} {name}",
+                total=sweep.total,
+                completed=counts.ended,
+                running=counts.running,
+                failed=counts.failed,
+                left=_left(sweep),
+            )
+
+        yield show
+
+
+@contextmanager
+def _lines(console: Console) -> Iterator[Show]:
+    last = ""
+    when = float("-inf")
+
+    def show(sweep: SweepView) -> None:
+        nonlocal last, when
+        counts = sweep.counts
+        line = f"{sweep.state:9}  {counts.ended}/{sweep.total} done  {counts.running} running  {counts.failed} failed"
+        ended = sweep.state in SWEEP_ENDED
+        if line == last or (not ended and time.monotonic() - when < LINE_SECONDS):
+            return
+        console.print(f"{time.strftime('%H:%M:%S')}  sweep {sweep.id}  {line}" + ("" if ended else f"  {_left(sweep)}"))
+        last, when = line, time.monotonic()
+
+    yield show

@@ -1,0 +1,147 @@
+"""Examples for the OpenAPI document; a test reads each back with the view it stands for."""
+
+from typing import Any, Final
+
+SPEC: Final = """\
+version: 1
+name: sec-on-digits
+recipe:
+  task: retrieval
+  dataset: digits
+  backbone: {name: small_cnn, width: 32}
+  embedding: 64
+  sampler: {name: balanced, classes: 4, per_class: 8}
+  optimizer: {name: adam, lr: 1.0e-3}
+  iterations: 300
+  validation: {name: class_holdout, folds: 3, fold: 0}
+compare:
+  loss: [triplet, semihard, normalized_npair, multi_similarity]
+  regularizer: [none, l2, sec, svmax]
+tune:
+  regularizer.eta:
+    - {values: [1.0e-2, 1.0e-3, 1.0e-4], when: {regularizer: l2}}
+    - {values: [0.25, 0.5, 1.0], when: {regularizer: [sec, svmax]}}
+repeat: {seed: [0, 1, 2]}
+select: {metric: map@r, split: validation}
+slot: {cpus: 1, gpus: auto}
+tables:
+  main: {rows: [loss, regularizer], columns: [dataset], metrics: [nmi, f1, recall@1, map@r, norm_var]}
+"""
+
+SUBMITTED: Final = {"id": 7, "uid": "0b6f2c5e-2f57-4a53-9d0a-3f6f1b0c8a11", "created": True}
+
+PREVIEW: Final = {
+    "name": "sec-on-digits",
+    "cells": 16,
+    "candidates": 40,
+    "trials": 120,
+    "trainings": 120,
+    "cached": 36,
+    "warnings": [],
+}
+
+COUNTS: Final = {
+    "waiting": 80, "running": 2, "finished": 37, "failed": 1, "cancelled": 0, "pruned": 0, "diverged": 1, "reused": 36,
+}  # fmt: skip
+
+SUMMARY: Final[dict[str, Any]] = {
+    "id": 7,
+    "uid": "0b6f2c5e-2f57-4a53-9d0a-3f6f1b0c8a11",
+    "name": "sec-on-digits",
+    "state": "running",
+    "created": "2025-11-20T09:00:00Z",
+    "started": "2025-11-20T09:00:02Z",
+    "ended": None,
+    "counts": COUNTS,
+    "total": 120,
+    "eta_seconds": 95.0,
+    "tables": ["main"],
+    "actor": "ada@lab",
+    "error": None,
+}
+
+SWEEPS: Final = {"items": [SUMMARY], "next_cursor": None}
+
+SWEEP: Final = SUMMARY | {
+    "spec": {"version": 1, "name": "sec-on-digits"},
+    "text": "version: 1\nname: sec-on-digits\n",
+    "problems": [
+        {
+            "trial": 41,
+            "labels": {"loss": "triplet", "regularizer": "sec", "regularizer.eta": "1.0", "seed": "2"},
+            "state": "failed",
+            "message": "MemoryError: the slot ran out of memory",
+            "log": "/v1/trials/41/logs",
+        }
+    ],
+    "mlflow_url": "http://127.0.0.1:5000/#/experiments/3",
+    "warnings": [],
+}
+
+GRID: Final = [
+    {
+        "index": 0,
+        "labels": {"loss": "triplet", "regularizer": "sec"},
+        "mlflow_url": None,
+        "candidates": [
+            {
+                "labels": {"regularizer.eta": "0.25"},
+                "selected": True,
+                "score": 0.71,
+                "trials": [{"trial": 40, "repeat": 0, "state": "finished", "diverged": False}],
+            }
+        ],
+    }
+]
+
+TRIAL_SUMMARY: Final[dict[str, Any]] = {
+    "id": 40,
+    "uid": "7d9a2b3c-6d1e-5a4b-8c7f-1f2e3d4c5b6a",
+    "sweep": 7,
+    "cell": 0,
+    "candidate": 0,
+    "repeat": 0,
+    "labels": {"loss": "triplet", "regularizer": "sec", "regularizer.eta": "0.25", "seed": "0"},
+    "state": "finished",
+    "diverged": False,
+    "reused": False,
+    "step": 300,
+    "total_steps": 300,
+    "score": 0.71,
+    "error": None,
+}
+
+TRIALS: Final = {"items": [TRIAL_SUMMARY], "next_cursor": "eyJhZnRlciI6NDB9"}
+
+TRIAL: Final = TRIAL_SUMMARY | {
+    "sweep_name": "sec-on-digits",
+    "fingerprint": "5b3f8d1c9e7a4b2f6d0c8e1a3f5b7d9c2e4a6f8b0d1c3e5a7f9b2d4c6e8a0f1b",
+    "training": "c3a1e5d7-9b2f-4c6d-8e0a-1b3d5f7a9c2e",
+    "recipe": {"task": {"name": "retrieval"}, "loss": {"name": "triplet", "margin": 0.2}, "seed": 0},
+    "attempts": [
+        {
+            "number": 1,
+            "uid": "9e8d7c6b-5a4f-4e3d-9c2b-1a0f9e8d7c6b",
+            "state": "finished",
+            "slot": "slot-0",
+            "host": "lab",
+            "started": "2025-11-20T09:00:03Z",
+            "ended": "2025-11-20T09:00:06Z",
+            "reason": None,
+            "resumed_from": None,
+        }
+    ],
+    "metrics": {"best/validation/map@r": 0.71, "best/test/recall@1": 0.93},
+    "best_step": 270,
+    "seconds": 2.9,
+    "provenance": {"device": "cpu", "torch": "2.6.0"},
+    "reused_from": None,
+    "trace": None,
+    "mlflow_url": "http://127.0.0.1:5000/#/experiments/3/runs/0123456789abcdef",
+}
+
+CURVES: Final = [{"key": "train/loss", "points": [[30, 0.41], [60, 0.22], [90, None]]}]
+
+LOG: Final = {"trial": 40, "text": "step 30/300  loss 0.41\n", "next_offset": 23, "complete": False}
+
+READINESS: Final = {"ok": True, "checks": [{"name": "database", "ok": True, "detail": "answers"}]}

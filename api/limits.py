@@ -1,0 +1,85 @@
+"""What a request may hold: the size of its body, its content type and the form of its parameters."""
+
+import re
+from email.message import Message
+from typing import Annotated, Final
+
+from fastapi import Header, Path, Query, Request
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Message as Event
+
+BODY_BYTES: Final = 1024 * 1024
+SPEC_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml", "application/json")
+
+Id = Annotated[int, Path(ge=1, le=2**31 - 1, description="The number that people call it by.", examples=[7])]
+Limit = Annotated[int, Query(ge=1, le=200, description="At most so many items.")]
+Offset = Annotated[int, Query(ge=0, le=2**53, description="Start at this offset; a log says its `next_offset`.")]
+Cursor = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=500,
+        pattern=r"^[\x21-\x7e]+$",
+        description="`next_cursor` of the page before this one.",
+    ),
+]
+Name = Annotated[str | None, Query(max_length=200, pattern=r"^[^\x00]*$", description="Only sweeps of this name.")]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=200,
+        pattern=r"^[\x21-\x7e]+$",
+        description="Any text of your own; the same key with the same body submits once. Visible ASCII, no blanks.",
+        examples=["digits-2025-11-20"],
+    ),
+]
+
+
+class BodyLimit:
+    """ASGI middleware that refuses a body over 1 MiB while it comes in: nothing larger is ever held."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on with a `receive` that counts."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        seen = 0
+
+        async def counted() -> Event:
+            nonlocal seen
+            event = await receive()
+            seen += len(event.get("body", b""))
+            if seen > BODY_BYTES:
+                raise _too_large(f"the body is over {BODY_BYTES} bytes (1 MiB)")
+            return event
+
+        await self.app(scope, counted, send)
+
+
+def _too_large(detail: str) -> HTTPException:
+    # An HTTPException, because FastAPI turns any other that comes out of `receive` into a 400.
+    return HTTPException(413, detail, headers={"Connection": "close"})
+
+
+async def spec_body(request: Request) -> bytes:
+    """The bytes of a posted spec; refuses other content types (415), encodings (415) and sizes (413)."""
+    given = request.headers.get("content-type", "")
+    parsed = Message()
+    parsed["content-type"] = given
+    charset = str(parsed.get_param("charset") or "utf-8").lower()
+    if not given or parsed.get_content_type() not in SPEC_TYPES or charset not in ("utf-8", "utf8", "us-ascii"):
+        found = f"not {given!r}" if given else "and the request has none"
+        raise HTTPException(
+            415, f"a spec is sent as {', '.join(SPEC_TYPES)} in UTF-8, {found}", {"Accept-Post": ", ".join(SPEC_TYPES)}
+        )
+    if request.headers.get("content-encoding", "identity") != "identity":
+        raise HTTPException(415, "a spec is sent without Content-Encoding", {"Accept-Encoding": "identity"})
+    declared = request.headers.get("content-length", "")
+    if re.fullmatch(r"\d{1,20}", declared) and int(declared) > BODY_BYTES:
+        raise _too_large(f"the body has {declared} bytes; a spec may have {BODY_BYTES} (1 MiB)")
+    return await request.body()

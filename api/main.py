@@ -1,0 +1,51 @@
+"""The application: one service behind `/v1` for programs and behind `/` for people."""
+
+import importlib.metadata
+from typing import Final
+
+from fastapi import Depends, FastAPI
+from starlette.middleware import Middleware
+
+from api import catalog, health, pages, problems, sweeps, tables, trials
+from api.auth import Gate, bearer
+from api.guards import Doors, Envelope
+from api.limits import BodyLimit
+from api.openapi import OPENAPI_PATH, openapi
+from orchestrator.service import Service
+from orchestrator.settings import Settings
+
+DESCRIPTION: Final = """\
+Submit a sweep, watch it, and export its tables.
+
+A spec is posted as YAML or JSON to `/v1/sweeps`; the conductor trains what it asks for; the tables under
+`/v1/sweeps/{id}/tables/{name}` fill in while it runs. Every error is a problem document (RFC 9457)."""
+
+
+def create_app(service: Service, settings: Settings) -> FastAPI:
+    """The ASGI application over one service; the caller opens and closes the service."""
+    app = FastAPI(
+        title="metricsweep",
+        version=importlib.metadata.version("metricsweep"),
+        description=DESCRIPTION,
+        openapi_url=OPENAPI_PATH,
+        # Their scripts come from another server, which the pages' policy refuses and a machine without a network lacks.
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        # The first is the outermost.
+        middleware=[
+            Middleware(Envelope),
+            Middleware(Doors, settings=settings),
+            Middleware(Gate, settings=settings),
+            Middleware(BodyLimit),
+        ],
+    )
+    app.state.service = service
+    app.state.settings = settings
+    problems.install(app)
+    for noun in (sweeps, trials, tables, catalog):
+        app.include_router(noun.router, dependencies=[Depends(bearer)])
+    app.include_router(health.router)
+    app.include_router(pages.router)
+    app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
+    return app

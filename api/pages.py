@@ -1,0 +1,139 @@
+"""The pages for people: they show what the API shows, and their forms ask what it can be asked."""
+
+import hashlib
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter, Form, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from starlette.exceptions import HTTPException
+
+from api.auth import COOKIE, COOKIE_SECONDS, new_cookie, same, token
+from api.limits import Cursor, Id, Limit, Name
+from api.provided import Asked, InForce
+from dashboards import pages
+from orchestrator.lifecycle import SweepState
+
+router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+
+
+@router.get("/")
+def sweeps(
+    service: Asked, state: str = "", name: Name = None, cursor: Cursor = None, limit: Limit = 50
+) -> HTMLResponse:
+    """The sweeps, newest first; an empty field of the filter's form filters nothing."""
+    wanted = next((one for one in SweepState if one.value == state), None)
+    if state and wanted is None:
+        raise HTTPException(404, f"no state {state!r}; there are {', '.join(SweepState)}")
+    page = service.sweeps(wanted, name or None, cursor, limit)
+    return HTMLResponse(pages.sweeps_page(page, state=wanted, name=name or None))
+
+
+@router.get("/sweeps/{id}")
+def sweep(id: Id, service: Asked) -> HTMLResponse:  # noqa: A002 - the name in the path
+    """One sweep with its grid, tables and problems."""
+    found = service.sweep(id)
+    tables = {name: service.table_html(id, name) for name in found.tables}
+    return HTMLResponse(pages.sweep_page(found, service.grid(id), tables))
+
+
+@router.get("/trials/{id}")
+def trial(id: Id, service: Asked) -> HTMLResponse:  # noqa: A002
+    """One trial with its curves, recipe, error and log."""
+    found = service.trial(id)
+    return HTMLResponse(pages.trial_page(found, service.curves_figure(id), service.log(id, 0)))
+
+
+@router.post("/sweeps/{id}/cancel")
+def cancel(id: Id, service: Asked, request: Request) -> RedirectResponse:  # noqa: A002
+    """The button of a sweep's page."""
+    service.cancel(id, _person(request))
+    return RedirectResponse(f"/sweeps/{id}", status_code=303)
+
+
+@router.post("/sweeps/{id}/retry")
+def retry(
+    id: Id,  # noqa: A002
+    service: Asked,
+    request: Request,
+    trial: Annotated[int | None, Form(ge=1, le=2**31 - 1)] = None,
+) -> RedirectResponse:
+    """The button of a sweep's page, or of one trial's."""
+    service.retry(id, _person(request), trial)
+    return RedirectResponse(f"/trials/{trial}" if trial else f"/sweeps/{id}", status_code=303)
+
+
+@router.get("/login")
+def login() -> HTMLResponse:
+    """The form that asks for the token."""
+    return HTMLResponse(pages.login_page(""))
+
+
+@router.post("/login")
+def enter(
+    settings: InForce,
+    request: Request,
+    token_given: Annotated[str, Form(alias="token", max_length=1000)] = "",
+    then: Annotated[str, Query(alias="next", max_length=2000)] = "/",
+) -> Response:
+    """Give a cookie for the right token and lead on to where the person was going."""
+    secret = token(settings)
+    if secret and not same(token_given.strip(), secret):
+        return HTMLResponse(pages.login_page("This is not the token of this server."), status_code=401)
+    answer = RedirectResponse(_local(then), status_code=303)
+    if secret:
+        answer.set_cookie(
+            COOKIE,
+            new_cookie(secret),
+            max_age=COOKIE_SECONDS,
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
+    return answer
+
+
+@router.get("/static/vega.js")
+def vega(service: Asked, request: Request) -> Response:
+    """The library that draws the figures, from this server: the pages need no network."""
+    return _kept(request, service.vega(), "text/javascript; charset=utf-8")
+
+
+@router.get("/static/{name}")
+def static(name: str, request: Request) -> Response:
+    """A style sheet, script or icon."""
+    content = pages.static(name)
+    if content is None:
+        raise HTTPException(404, f"no file {name!r}")
+    suffix = name.rpartition(".")[2]
+    return _kept(request, content, _MEDIA_TYPES.get(suffix, "application/octet-stream"))
+
+
+_MEDIA_TYPES = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "ico": "image/x-icon",
+}
+
+
+def _kept(request: Request, content: bytes, media_type: str) -> Response:
+    """A file that browsers keep: for a year under an address that names its version (`?v=`), else for a day."""
+    tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+    age = "max-age=31536000, immutable" if "v" in request.query_params else "max-age=86400"
+    headers = {"ETag": tag, "Cache-Control": f"public, {age}"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(content, media_type=media_type, headers=headers)
+
+
+def _person(request: Request) -> str:
+    return f"browser at {request.client.host}" if request.client else "browser"
+
+
+def _local(path: str) -> str:
+    """A path on this server, whatever a link to the login page says."""
+    parts = urlsplit(path)
+    safe = path.startswith("/") and not path.startswith(("//", "/\\")) and not parts.netloc and path.isprintable()
+    return path if safe else "/"

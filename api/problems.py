@@ -1,0 +1,147 @@
+"""Errors as RFC 9457 problem documents: which error becomes which status, for programs and for browsers."""
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+
+from dashboards import pages
+from orchestrator.errors import (
+    ConflictError,
+    InvalidSpecError,
+    MetricsweepError,
+    NotFoundError,
+    TooLargeError,
+    UnavailableError,
+)
+
+MEDIA_TYPE: Final = "application/problem+json"
+log = logging.getLogger(__name__)
+
+STATUS: Final[Mapping[type[MetricsweepError], int]] = {
+    InvalidSpecError: 422,
+    TooLargeError: 413,
+    NotFoundError: 404,
+    ConflictError: 409,
+    UnavailableError: 503,
+}
+"""The status of each error of ours; any other is a 500."""
+
+KINDS: Final[Mapping[int, str]] = {
+    304: "not-modified",
+    400: "bad-request",
+    401: "token-needed",
+    403: "foreign-origin",
+    404: "not-found",
+    405: "method-not-allowed",
+    406: "not-acceptable",
+    409: "conflict",
+    413: "too-large",
+    415: "unsupported-media-type",
+    421: "foreign-host",
+    422: "invalid",
+    500: "internal",
+    503: "unavailable",
+}
+"""The last part of a problem's `type`, which a program may rely on."""
+
+
+class PathProblem(BaseModel):
+    """One thing wrong, and where."""
+
+    path: str
+    """Where in the spec (`compare.loss[3]`) or the request (`query.limit`)."""
+    message: str
+
+
+class ProblemDetails(BaseModel):
+    """What went wrong (RFC 9457)."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field(examples=["urn:metricsweep:problem:not-found"])
+    title: str = Field(examples=["Not Found"])
+    status: int = Field(ge=400, le=599, examples=[404])
+    detail: str = Field(examples=["no sweep 7"])
+    instance: str = Field(examples=["/v1/sweeps/7"])
+    """The path that was asked for."""
+    problems: list[PathProblem] = Field(default_factory=list)
+    """Everything that is wrong with a spec or a request, at once (422)."""
+    request_id: str | None = None
+    """By which the log tells more (500)."""
+
+
+def details(request: Request, status: int, detail: str, **more: Any) -> ProblemDetails:
+    """The document for one error; `more` are `problems`, `request_id` or members of its own."""
+    title = HTTPStatus(status).phrase
+    kind = f"urn:metricsweep:problem:{KINDS.get(status, 'other')}"
+    fields = {"type": kind, "title": title, "status": status, "detail": detail, "instance": request.url.path} | more
+    return ProblemDetails.model_validate(fields)
+
+
+def is_page(request: Request) -> bool:
+    """Whether a person's browser asked, outside the API."""
+    path = request.url.path
+    return not path.startswith("/v1/") and "text/html" in request.headers.get("accept", "")
+
+
+def answer(request: Request, problem: ProblemDetails, headers: Mapping[str, str] | None = None) -> Response:
+    """The problem as JSON, or as a page where a browser asked for one."""
+    kept = dict(headers or {})
+    if is_page(request):
+        lines = [problem.detail, *(f"{found.path}  {found.message}" for found in problem.problems)]
+        if problem.request_id:
+            lines.append(f"Request {problem.request_id}")
+        text = pages.problem_page(problem.status, problem.title, "\n".join(lines))
+        return HTMLResponse(text, status_code=problem.status, headers=kept)
+    body = problem.model_dump(mode="json", exclude_none=True)
+    return JSONResponse(body, status_code=problem.status, headers=kept, media_type=MEDIA_TYPE)
+
+
+def install(app: FastAPI) -> None:
+    """Make every error of a route or the router a problem; `guards.Envelope` sees to those that nobody knows."""
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RequestValidationError, _invalid_request)
+    app.add_exception_handler(MetricsweepError, _our_error)
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    detail = str(error.detail)
+    if detail == HTTPStatus(error.status_code).phrase:  # the router's own 404 and 405 say no more than the title
+        method = request.method
+        detail = {404: f"there is nothing at {request.url.path}", 405: f"{method} is not allowed here"}.get(
+            error.status_code, detail
+        )
+    return answer(request, details(request, error.status_code, detail), error.headers)
+
+
+async def _invalid_request(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    found = [
+        PathProblem(path=".".join(str(step) for step in one["loc"]), message=str(one["msg"])) for one in error.errors()
+    ]
+    noun = "problem" if len(found) == 1 else "problems"
+    return answer(request, details(request, 422, f"The request has {len(found)} {noun}.", problems=found))
+
+
+async def _our_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, MetricsweepError)
+    status = next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
+    if status == 500:
+        raise error
+    if status == 503:
+        log.warning("%s %s: %s", request.method, request.url.path, error)
+    found: list[PathProblem] = []
+    detail = str(error)
+    if isinstance(error, InvalidSpecError):
+        found = [PathProblem(path=one.path, message=one.message) for one in error.problems]
+        detail = detail.splitlines()[0]
+    headers = {"Retry-After": "5"} if status == 503 else None
+    return answer(request, details(request, status, detail, problems=found), headers)

@@ -1,0 +1,176 @@
+"""One supervised process: what it is, how it starts, when it is ready, and how it ends with all that it started."""
+
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event
+from typing import Final
+
+import psutil
+
+import api.leash
+
+MARK: Final = "METRICSWEEP_SERVE"
+"""Environment variable by which every process that one supervisor started, however deep, is known as its own."""
+
+_LOG_BYTES: Final = 10_000_000
+_SETTLED: Final = 1.0  # seconds that a process without a port must live to count as ready
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSpec:
+    """A process to supervise; `command` is its argument list, the executable first."""
+
+    name: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)  # on top of what the supervisor gives all
+    host: str = "127.0.0.1"
+    port: int | None = None  # ready when it listens here; None: when it has lived for a second
+    health: str | None = None  # and answers 200 on this path, e.g. /healthz
+    after: frozenset[str] = frozenset()  # starts once these have been ready
+    needs: frozenset[str] = frozenset()  # the same, and starts again whenever one of these does
+    grace: float = 10.0  # seconds between SIGTERM and SIGKILL
+
+
+class Child:
+    """A process of ours. Start it from a thread that lives as long as it should: it ends with that thread."""
+
+    def __init__(self, spec: ChildSpec, log: Path) -> None:
+        self.spec = spec
+        self.log = log
+        self._process: subprocess.Popen[bytes] | None = None
+        self._born = 0.0
+
+    @property
+    def pid(self) -> int:
+        """Its process id, 0 before the first start."""
+        return self._process.pid if self._process else 0
+
+    def start(self, environment: Mapping[str, str]) -> None:
+        """Start it, or start it again; its output is appended to its log."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        if self.log.exists() and self.log.stat().st_size > _LOG_BYTES:
+            self.log.replace(self.log.with_name(self.log.name + ".1"))
+        leash = [sys.executable, "-I", "-S", str(api.leash.__file__), str(os.getpid())]
+        with self.log.open("ab") as log:
+            log.write(f"--- {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {self.spec.name} starts\n".encode())
+            log.flush()
+            self._process = subprocess.Popen(  # noqa: S603  the command is our own
+                [*leash, *self.spec.command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**environment, **self.spec.environment},
+                start_new_session=True,  # Ctrl-C in the terminal reaches the supervisor alone, which ends them in order
+            )
+        self._born = time.monotonic()
+
+    def exit_code(self) -> int | None:
+        """Its exit code, negative for a signal; None while it runs or before it was started."""
+        return self._process.poll() if self._process else None
+
+    def is_ready(self) -> bool:
+        """Whether it, and not a stranger on the same port, answers."""
+        if self.exit_code() is not None:
+            return False
+        if self.spec.port is None:
+            return time.monotonic() - self._born >= _SETTLED
+        if not any(_listens(process, self.spec.port) for process in self.tree()):
+            return False
+        return self.spec.health is None or _answers(self.spec.host, self.spec.port, self.spec.health)
+
+    def tree(self) -> list[psutil.Process]:
+        """The process and all that it started, itself first; empty when it is gone."""
+        if self._process is None or self._process.poll() is not None:
+            return []
+        with suppress(psutil.Error):
+            own = psutil.Process(self.pid)
+            return [own, *own.children(recursive=True)]
+        return []
+
+    def ask_to_end(self) -> None:
+        """Send SIGTERM to the process itself, which ends what it started."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+
+    def end(self, hurry: Event) -> None:
+        """End it and all that it started; SIGKILL for what outlives its grace, at once when `hurry` is set."""
+        tree = self.tree()
+        if self._process is not None and tree:
+            self._process.terminate()
+            deadline = time.monotonic() + self.spec.grace
+            while self._process.poll() is None and time.monotonic() < deadline and not hurry.is_set():
+                time.sleep(0.02)
+        with suppress(psutil.Error):  # those that it started meanwhile
+            tree += psutil.Process(self.pid).children(recursive=True) if self.exit_code() is None and tree else []
+        end_processes(tree, 0.0 if hurry.is_set() or self.exit_code() is None else 3.0)
+        if self._process is not None:
+            self._process.wait()
+
+    def last_lines(self, count: int = 8) -> str:
+        """The end of its log."""
+        with suppress(OSError), self.log.open("rb") as log:
+            log.seek(max(0, self.log.stat().st_size - 8_000))
+            return "\n".join(log.read().decode(errors="replace").splitlines()[-count:])
+        return ""
+
+
+def end_processes(processes: Collection[psutil.Process], grace: float) -> None:
+    """Wait `grace` seconds for processes to end and kill the rest; psutil never touches a reused pid."""
+    _, alive = psutil.wait_procs(processes, timeout=grace)
+    for process in alive:
+        with suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(alive, timeout=5)
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """Every process of this user whose environment holds the mark, wherever it was re-parented to."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.pid != os.getpid() and process.environ().get(MARK) == mark:
+                found.append(process)
+    return found
+
+
+def describe_exit(code: int) -> str:
+    """An exit code for people: `exit code 1`, `SIGKILL`."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+def loopback_past_proxies(environment: Mapping[str, str]) -> dict[str, str]:
+    """The `no_proxy` variables with this machine added: our processes talk to one another directly."""
+    names: Iterable[str] = ("no_proxy", "NO_PROXY")
+    already = next((environment[name] for name in names if environment.get(name)), "")
+    return dict.fromkeys(names, ",".join(filter(None, [already, "127.0.0.1", "localhost", "::1"])))
+
+
+def _listens(process: psutil.Process, port: int) -> bool:
+    with suppress(psutil.Error):
+        return any(c.status == psutil.CONN_LISTEN and c.laddr.port == port for c in process.net_connections("tcp"))
+    return False
+
+
+def _answers(host: str, port: int, path: str) -> bool:
+    connection = http.client.HTTPConnection(host, port, timeout=2)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

@@ -1,0 +1,130 @@
+"""`python -m orchestrator`: the conductor's process, and a sweep without one: conduct, run, expand, table."""
+
+import argparse
+import importlib
+import logging
+import sys
+from pathlib import Path
+
+from orchestrator.conductor import Conductor
+from orchestrator.errors import FencedError, MetricsweepError
+from orchestrator.record.store import Store
+from orchestrator.record.tracker import Tracker
+from orchestrator.run.attempt import Workplace
+from orchestrator.run.engine import Engine
+from orchestrator.service import Service, preview_offline
+from orchestrator.settings import Settings
+from workers import catalog as catalogs
+
+FENCED = 3
+EXAMPLES = """examples:
+  python -m orchestrator conduct                     serve the queue until SIGTERM
+  python -m orchestrator run sweeps/digits.yaml      train a sweep in this process, without Ray, and print its tables
+  python -m orchestrator expand sweeps/digits.yaml   count cells, candidates and trials
+  python -m orchestrator table 1 main --format latex print a table of a sweep"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; 0 on success, 1 on an error that is explained on stderr, 3 when another conductor took over."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    settings = Settings()
+    try:
+        if options.command == "conduct":
+            return _conduct(settings, until_idle=False)
+        if options.command == "run":
+            return _run(settings.model_copy(update={"engine": "inline"}), options.spec.read_bytes())
+        if options.command == "expand":
+            print(preview_offline(options.spec.read_bytes(), settings).model_dump_json(indent=2))
+            return 0
+        return _print_tables(settings, options.sweep, [options.name], options.format)
+    except FencedError as error:
+        print(error, file=sys.stderr)
+        return FENCED
+    except (MetricsweepError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m orchestrator",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("conduct", help="serve the queue until SIGTERM")
+    for name, text in (("run", "train a sweep in this process"), ("expand", "count what a spec would become")):
+        commands.add_parser(name, help=text).add_argument("spec", type=Path, help="a spec in YAML or JSON")
+    table = commands.add_parser("table", help="print a table of a sweep")
+    table.add_argument("sweep", type=int)
+    table.add_argument("name", nargs="?", default="main")
+    table.add_argument("--format", default="markdown")
+    return parser
+
+
+def _conduct(settings: Settings, *, until_idle: bool) -> int:
+    settings.resolved_home.mkdir(parents=True, exist_ok=True)
+    store = Store.open(settings.database)
+    catalog = catalogs.load(settings.parts)
+    conductor = Conductor(settings, store, _engine(settings), catalog, _tracker(settings))
+    conductor.handle_signals()
+    try:
+        conductor.conduct(until_idle=until_idle)
+    finally:
+        store.close()
+    return 0
+
+
+def _run(settings: Settings, body: bytes) -> int:
+    service = Service.open(settings)
+    try:
+        submitted = service.submit(body)
+        print(f"sweep {submitted.id}", file=sys.stderr)
+        _conduct(settings, until_idle=True)
+        names = service.sweep(submitted.id).tables
+        code = _print_tables(settings, submitted.id, names, "markdown")
+        return code or (0 if service.sweep(submitted.id).state == "finished" else 1)
+    finally:
+        service.close()
+
+
+def _print_tables(settings: Settings, sweep: int, names: list[str], format_name: str) -> int:
+    service = Service.open(settings)
+    try:
+        for name in names:
+            sys.stdout.buffer.write(service.table(sweep, name, format_name).content)
+        return 0
+    finally:
+        service.close()
+
+
+def _engine(settings: Settings) -> Engine:
+    """The engine that the settings name; a module is only imported where it is used, since Ray takes seconds."""
+    workplace = Workplace(
+        train=settings.train,
+        storage=settings.storage.absolute(),
+        data=settings.data_root.absolute(),
+        parts=settings.parts,
+    )
+    if settings.engine == "inline":
+        inline: Engine = importlib.import_module("orchestrator.run.inline").Inline(workplace)
+        return inline
+    ray_tune = importlib.import_module("orchestrator.run.ray_tune")
+    scratch = settings.resolved_home / "tune"
+    engine: Engine = ray_tune.RayTune(workplace, settings.ray_address or None, scratch, settings.slots)
+    return engine
+
+
+def _tracker(settings: Settings) -> Tracker | None:
+    if not settings.mlflow_url:
+        return None
+    module = importlib.import_module("orchestrator.record.mlflow_tracker")
+    tracker: Tracker = module.MlflowTracker(settings.mlflow_url, settings.mlflow_public_url or settings.mlflow_url)
+    return tracker
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,224 @@
+"""The conductor: claims queued sweeps, has them run and settles them; it only sequences."""
+
+import logging
+import os
+import signal
+import socket
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from orchestrator import events
+from orchestrator.errors import FencedError, MetricsweepError, UnavailableError
+from orchestrator.heartbeat import Heartbeat
+from orchestrator.plan import grid
+from orchestrator.plan.spec import Spec
+from orchestrator.publish import formats, select, table
+from orchestrator.record.recorder import Recorder
+from orchestrator.record.store import PendingRequest, QueuedSweep, Store
+from orchestrator.record.tracker import Tracker
+from orchestrator.run.engine import Engine
+from orchestrator.settings import Settings
+from orchestrator.trial import Failure, Order
+from workers.catalog import Catalog
+from workers.contract import Progress, Result
+
+log = logging.getLogger(__name__)
+
+TICK_SECONDS: Final = 0.5
+MIRROR_SECONDS: Final = 1.0
+DRAIN_SECONDS: Final = 15.0
+INFRASTRUCTURE_TRIES: Final = 3
+"""Attempts that one training may lose to its machine before it counts as failed: a poison recipe ends."""
+TABLE_FORMATS: Final = ("latex", "markdown", "html", "csv", "json")
+
+
+class Conductor:
+    """The desk that engines work for. Everything but the two heartbeats happens in the thread that calls `conduct`."""
+
+    def __init__(
+        self, settings: Settings, store: Store, engine: Engine, catalog: Catalog, tracker: Tracker | None
+    ) -> None:
+        self._settings, self._store, self._engine, self._catalog = settings, store, engine, catalog
+        self._tracker = tracker
+        self._closing = False
+        self._fence = 0
+        self._ticked = 0.0
+        self._orphans: list[Order] = []
+        self._lost: Counter[str] = Counter()
+
+    def conduct(self, *, until_idle: bool = False) -> None:
+        """Take the lease and serve until closed; with `until_idle`, until no sweep is queued or running."""
+        if not self._take_lease():
+            return
+        lease = Heartbeat("lease", self._renew, self._settings.lease_seconds / 3)
+        mirror = Heartbeat("mirror", self._forward, MIRROR_SECONDS)
+        self._lease = lease
+        self._recorder = Recorder(self._store, self._tracker, self._fence, self._tables, self._settings.url)
+        self._orphans = self._store.orphans()
+        lease.start()
+        mirror.start()
+        try:
+            self._serve(until_idle)
+        finally:
+            self._engine.close()
+            mirror.end()
+            self._drain()
+            lease.end()
+            if not lease.lost.is_set():
+                self._store.release(self._fence)
+
+    def close(self, *_: object) -> None:
+        """Ask `conduct` to return soon; what trains on a slot trains on. Also a signal handler."""
+        self._closing = True
+
+    def handle_signals(self) -> None:
+        """Close on SIGTERM and SIGINT."""
+        signal.signal(signal.SIGTERM, self.close)
+        signal.signal(signal.SIGINT, self.close)
+
+    # What an engine asks and tells: the Desk protocol.
+
+    def closing(self) -> bool:
+        """True once asked to end, or once another conductor holds the lease."""
+        return self._closing or self._lease.lost.is_set()
+
+    def tick(self) -> None:
+        """Apply requests, expand queued sweeps and settle what ended, at most twice a second."""
+        if time.monotonic() - self._ticked < TICK_SECONDS:
+            return
+        if self._lease.lost.is_set():
+            raise FencedError("another conductor holds the lease")
+        for request in self._store.requests():
+            self._apply(request)
+        for queued in self._store.queued():
+            self._expand(queued)
+        self._settle()
+        self._ticked = time.monotonic()
+
+    def next_order(self) -> Order | None:
+        """An order that an earlier conductor left running, else the next waiting training."""
+        if self._orphans:
+            return self._orphans.pop(0)
+        return self._store.next_order(self._fence)
+
+    def wanted(self, order: Order) -> bool:
+        """Whether any trial still wants the order's training."""
+        return self._store.wanted(order.attempt)
+
+    def started(self, order: Order, holder: str, host: str) -> None:
+        """Note the slot that trains the order."""
+        self._recorder.record(events.Started(order.attempt, holder, host))
+
+    def progressed(self, order: Order, seq: int, progress: Progress) -> None:
+        """Record a message."""
+        self._recorder.record(events.Progressed(order.attempt, seq, progress))
+
+    def finished(self, order: Order, result: Result) -> None:
+        """Record a result."""
+        self._recorder.record(events.Finished(order.attempt, result))
+
+    def failed(self, order: Order, failure: Failure) -> None:
+        """Record a failure; a machine's is tried again, a recipe's is not."""
+        requeue = False
+        if failure.kind != "recipe":
+            self._lost[order.training] += 1
+            requeue = self._lost[order.training] < INFRASTRUCTURE_TRIES
+        self._recorder.record(events.Failed(order.attempt, failure, requeue))
+
+    def stopped(self, order: Order) -> None:
+        """Record that an order stopped unwanted."""
+        self._recorder.record(events.Stopped(order.attempt))
+
+    # Sequencing.
+
+    def _serve(self, until_idle: bool) -> None:
+        while not self.closing():
+            try:
+                self._ticked = 0.0
+                self.tick()
+                self._engine.run(self)
+                if until_idle and not self._store.active():
+                    break
+            except (UnavailableError, ConnectionError) as error:
+                log.warning("holding, nothing is requeued: %s", error)
+                time.sleep(2.0)
+            time.sleep(TICK_SECONDS / 2)
+        if self._lease.lost.is_set():
+            raise FencedError("another conductor holds the lease")
+
+    def _take_lease(self) -> bool:
+        holder = f"{socket.gethostname()}:{os.getpid()}"
+        told = False
+        while not self._closing:
+            fence = self._store.acquire(holder, self._settings.lease_seconds)
+            if fence is not None:
+                self._fence = fence
+                log.info("holding the lease with fence %d", fence)
+                return True
+            if not told:
+                log.info("another conductor holds the lease; standing by")
+                told = True
+            time.sleep(min(1.0, self._settings.lease_seconds / 5))
+        return False
+
+    def _renew(self) -> bool:
+        return self._store.renew(self._fence, self._settings.lease_seconds)
+
+    def _forward(self) -> bool:
+        self._recorder.forward(50)
+        return True
+
+    def _drain(self) -> None:
+        """Before leaving, tell the tracker what is left; what it does not take now, the next conductor tells it."""
+        deadline = time.monotonic() + DRAIN_SECONDS
+        try:
+            while time.monotonic() < deadline and self._recorder.forward(50):
+                pass
+        except MetricsweepError as error:
+            log.warning("the tracker was not told everything: %s", error)
+
+    def _apply(self, request: PendingRequest) -> None:
+        if request.kind == "cancel":
+            count = self._store.cancel(self._fence, request.sweep, request.trial)
+        else:
+            count = self._store.retry(self._fence, request.sweep, request.trial)
+            self._lost.clear()
+        self._store.applied(self._fence, request.id, f"{count} trials")
+
+    def _expand(self, queued: QueuedSweep) -> None:
+        try:
+            spec = Spec.model_validate(queued.spec)
+            plan = grid.expand(spec, self._catalog)
+            self._store.start_sweep(
+                self._fence, queued.id, plan.cells, plan.candidates, plan.trials(), spec.slot, spec.fresh
+            )
+        except FencedError:
+            raise
+        except (MetricsweepError, ValueError) as error:
+            log.exception("sweep %d cannot be expanded", queued.id)
+            self._store.fail_sweep(self._fence, queued.id, f"cannot be expanded: {error}")
+
+    def _settle(self) -> None:
+        ended: dict[int, list[int]] = {}
+        for sweep, cell in self._store.cells_to_settle():
+            ended.setdefault(sweep, []).append(cell)
+        for sweep, cells in ended.items():
+            outcomes = self._store.outcomes(sweep)
+            better = select.direction(select.selection(outcomes.spec).metric, self._catalog)
+            for cell in cells:
+                self._recorder.record(events.CellSettled(sweep, select.summarize(outcomes, cell, better)))
+        for sweep in self._store.unsettled(self._fence):
+            self._recorder.record(events.SweepSettled(sweep))
+
+    def _tables(self, sweep: int) -> Mapping[str, bytes]:
+        """A sweep's tables as files, for its summary run in the tracker."""
+        outcomes = self._store.outcomes(sweep)
+        files: dict[str, bytes] = {}
+        for name in outcomes.spec["tables"]:
+            built = table.build(outcomes, name, self._catalog)
+            for format_name in TABLE_FORMATS:
+                rendered = formats.render(built, format_name)
+                files[f"tables/{name}/{rendered.filename}"] = rendered.content
+        return files

@@ -1,0 +1,17 @@
+"""Addresses of a sweep's runs in MLflow, for a person's browser."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Builds addresses as MLflow 3's interface routes them; none where no server is known."""
+
+    server: str
+
+    def to(self, experiment: str | None, run: str | None = None) -> str | None:
+        """The page of an experiment, or of a run in it."""
+        if not self.server or experiment is None:
+            return None
+        page = f"{self.server.rstrip('/')}/#/experiments/{experiment}"
+        return f"{page}/runs/{run}" if run else page

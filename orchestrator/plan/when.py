@@ -1,0 +1,68 @@
+"""`when`: under which labels of other axes something applies."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from orchestrator.errors import Problem
+from orchestrator.plan.patch import FIELDS
+from orchestrator.plan.spec import When
+from orchestrator.plan.wording import listed, meant, shown, text
+from orchestrator.trial import Labels
+
+Known = Mapping[str, Sequence[str] | None]
+"""The labels of the axes that a `when` may name; None for an axis with problems of its own."""
+
+
+def applies(when: When, labels: Labels) -> bool:
+    """Whether a point with these labels is one of those that `when` names."""
+    return all(labels.get(axis) in wanted for axis, wanted in when.items())
+
+
+def exclusive(one: When, other: When) -> bool:
+    """Whether no point can satisfy both."""
+    return any(axis in other and not set(wanted) & set(other[axis]) for axis, wanted in one.items())
+
+
+def read_when(posted: Any, source: str, known: Known, problems: list[Problem]) -> When:
+    """A posted `when` written out; notes what is wrong, and gives what never applies where that is not readable."""
+    if not isinstance(posted, Mapping) or not posted:
+        example = "expected a mapping from an axis to one or several of its labels, such as {regularizer: [l2, sec]}"
+        problems.append(Problem(source, f"{example}; found {shown(posted)}"))
+        return {"": []}
+    return {axis: _labels(axis, wanted, source, known, problems) for axis, wanted in posted.items()}
+
+
+def _labels(axis: str, wanted: Any, source: str, known: Known, problems: list[Problem]) -> list[str]:
+    if axis not in known:
+        found = f"'{axis}' is held fixed" if axis in FIELDS else f"there is no axis {shown(axis)} to refer to"
+        right = meant(axis, known) if known else "there is no axis before this one"
+        problems.append(Problem(source, f"{found}; {right}"))
+        return []
+    values = wanted if isinstance(wanted, list) else [wanted]
+    if not values or any(value is None or isinstance(value, list | Mapping) for value in values):
+        problems.append(Problem(f"{source}.{axis}", f"expected a label or a list of labels, found {shown(wanted)}"))
+        return []
+    labels = known[axis]
+    if labels is None:
+        return [text(value) for value in values]
+    found = {text(value): _match(value, labels) for value in values}
+    if strange := [label for label, match in found.items() if match is None]:
+        right = meant(strange[0], labels)
+        problems.append(Problem(f"{source}.{axis}", f"axis '{axis}' has no alternative {listed(strange)}; {right}"))
+    return [match for match in found.values() if match is not None]
+
+
+def _match(value: Any, labels: Sequence[str]) -> str | None:
+    """The label that a value means: the same text, or an equal number in another spelling."""
+    if text(value) in labels:
+        return text(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return next((label for label in labels if _number(label) == value), None)
+
+
+def _number(label: str) -> float | None:
+    try:
+        return float(label)
+    except ValueError:
+        return None

@@ -1,0 +1,80 @@
+"""Trials to candidates: the mean over repeats of every result key, and whether a candidate may be selected."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from orchestrator.lifecycle import TRIAL_ENDED, TrialState
+from orchestrator.publish.statistics import statistic
+from orchestrator.trial import Candidate, Labels, Statistic, SweepOutcomes, TrialOutcome
+
+CandidateStatus = Literal["complete", "pending", "diverged", "failed", "cancelled", "pruned"]
+"""`complete`: every repeat finished ok; `pending`: a repeat is still to come; otherwise why it cannot be selected."""
+
+_STARTED = frozenset({TrialState.RUNNING, TrialState.FINISHED, TrialState.FAILED, TrialState.PRUNED})
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateOutcome:
+    """One candidate: its repeats taken together."""
+
+    index: int  # within the cell
+    labels: Labels
+    status: CandidateStatus
+    started: bool  # whether any of its repeats has run
+    metrics: Mapping[str, Statistic]
+    """Keyed checkpoint/split/metric; empty unless complete, and without the keys that not every repeat has."""
+
+
+def by_cell(outcomes: SweepOutcomes) -> dict[int, list[CandidateOutcome]]:
+    """Every cell's candidates in order, in one pass over the trials."""
+    trials: dict[tuple[int, int], list[TrialOutcome]] = defaultdict(list)
+    for trial in outcomes.trials:
+        trials[trial.cell, trial.candidate].append(trial)
+    found: dict[int, list[CandidateOutcome]] = {cell.index: [] for cell in outcomes.cells}
+    for candidate in outcomes.candidates:
+        found[candidate.cell].append(aggregate(candidate, trials[candidate.cell, candidate.index]))
+    return found
+
+
+def of_cell(outcomes: SweepOutcomes, cell: int) -> list[CandidateOutcome]:
+    """One cell's candidates in order."""
+    trials: dict[int, list[TrialOutcome]] = defaultdict(list)
+    for trial in outcomes.trials_of(cell):
+        trials[trial.candidate].append(trial)
+    return [aggregate(one, trials[one.index]) for one in outcomes.candidates if one.cell == cell]
+
+
+def aggregate(candidate: Candidate, trials: Sequence[TrialOutcome]) -> CandidateOutcome:
+    """One candidate from its repeats."""
+    status = _status(trials)
+    return CandidateOutcome(
+        index=candidate.index,
+        labels=candidate.labels,
+        status=status,
+        started=any(trial.state in _STARTED for trial in trials),
+        metrics=_means(trials) if status == "complete" else {},
+    )
+
+
+def _status(trials: Sequence[TrialOutcome]) -> CandidateStatus:
+    states = {trial.state for trial in trials}
+    if not trials or not states <= TRIAL_ENDED:
+        return "pending"
+    # Before `failed`: no retry can make a candidate eligible once one of its repeats has diverged.
+    if any(trial.diverged for trial in trials):
+        return "diverged"
+    if TrialState.FAILED in states:
+        return "failed"
+    if TrialState.CANCELLED in states:
+        return "cancelled"
+    return "pruned" if TrialState.PRUNED in states else "complete"
+
+
+def _means(trials: Iterable[TrialOutcome]) -> dict[str, Statistic]:
+    # A mean over some of the repeats would not compare with a mean over all: a key that one lacks is left out.
+    repeats = [{key: value for key, value in trial.values.items() if math.isfinite(value)} for trial in trials]
+    shared = [key for key in repeats[0] if all(key in other for other in repeats[1:])]
+    return {key: statistic([values[key] for values in repeats]) for key in shared}

@@ -1,0 +1,73 @@
+"""Figures as Vega-Lite specifications, and the scripts that draw them without a network."""
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, Final
+
+import altair as alt
+import vl_convert
+
+from orchestrator.publish.labels import Parts, metric_title
+from orchestrator.views import Curve
+
+_FIRST: Final = ("train/loss", "train/regularizer", "train/lr", "train/norm_mean", "train/norm_var")
+_TITLES: Final = {
+    "train/loss": "Loss", "train/regularizer": "Regularizer (unweighted)", "train/lr": "Learning rate",
+    "train/norm_mean": "Norm mean (training batch)", "train/norm_var": "Norm variance (training batch)",
+}  # fmt: skip
+_WIDTH, _HEIGHT, _COLUMNS = 250, 140, 3
+
+
+def curves(found: Sequence[Curve], title: str, parts: Parts | None = None) -> dict[str, Any]:
+    """Small multiples, one a curve: what training reports first, then what was evaluated; all share the steps."""
+    shown = sorted((curve for curve in found if curve.points), key=lambda curve: _rank(curve.key))
+    if not shown:
+        return _specification(alt.Chart(alt.Data(values=[])).mark_point().properties(title=title))
+    steps = [step for curve in shown for step, _ in curve.points]
+    axis = alt.X("step:Q", title="step", scale=alt.Scale(domain=[min(steps), max(steps)], nice=False))
+    multiples = [_multiple(curve, axis, parts) for curve in shown]
+    together = alt.concat(*multiples, columns=_COLUMNS, spacing=24).properties(title=title, background="transparent")
+    return _specification(together.configure_view(stroke=None).configure_axis(gridOpacity=0.6, tickCount=5))
+
+
+def _specification(chart: alt.TopLevelMixin) -> dict[str, Any]:
+    specification: dict[str, Any] = chart.to_dict()
+    return specification
+
+
+def _multiple(curve: Curve, axis: alt.X, parts: Parts | None) -> alt.Chart:
+    # A value that is no number breaks the line there instead of hiding that the training diverged.
+    values = [{"step": step, "value": value if _drawable(value) else None} for step, value in curve.points]
+    return (
+        alt.Chart(alt.Data(values=values), title=_title(curve.key, parts), width=_WIDTH, height=_HEIGHT)
+        .mark_line(point={"size": 12} if len(values) <= 60 else False, strokeWidth=1.5)
+        .encode(
+            x=axis,
+            y=alt.Y("value:Q", title=None, scale=alt.Scale(zero=False)),
+            tooltip=[alt.Tooltip("step:Q"), alt.Tooltip("value:Q", title=curve.key, format=".5g")],
+        )
+    )
+
+
+def _drawable(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def _rank(key: str) -> tuple[int, str]:
+    return (_FIRST.index(key), "") if key in _FIRST else (len(_FIRST), key)
+
+
+def _title(key: str, parts: Parts | None) -> str:
+    split, _, metric = key.partition("/")
+    return _TITLES.get(key) or f"{metric_title(metric, parts) if parts else metric} ({split})"
+
+
+@cache
+def vega_bundle() -> str:
+    """The scripts of Vega, Vega-Lite and Vega-Embed as one (0.9 MB), putting `vegaEmbed` into the page's window."""
+    # The Vega-Lite that Altair writes for; it takes a second, hence the cache.
+    version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    known = vl_convert.get_vegalite_versions()
+    # Its stub asks for a snippet; the function itself does not.
+    return vl_convert.javascript_bundle(vl_version=version if version in known else None)  # type: ignore[call-arg]

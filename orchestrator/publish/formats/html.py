@@ -1,0 +1,97 @@
+"""HTML: a figure with one table a panel, without styles; classes say what is what."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from itertools import groupby
+
+from orchestrator.publish.entries import PARTIAL_SIGN
+from orchestrator.publish.plain import one_line
+from orchestrator.publish.sheet import Column, Heading, Panel, Row, Table, TableCell
+
+media_type = "text/html; charset=utf-8"
+suffix = ".html"
+
+
+def render(table: Table) -> bytes:
+    """The fragment in ASCII with character references, so that it reads the same wherever it is pasted."""
+    lines = [f'<figure class="metricsweep-table" data-sweep="{table.sweep}" data-table="{_text(table.name)}">']
+    for panel in table.panels:
+        lines += _panel(panel, table.stub)
+    lines += ["<figcaption>", f'<p class="caption">{_text(table.caption)}</p>']
+    if table.legend:
+        entries = (f"<dt>{_text(one.symbol)}</dt><dd>{_text(one.meaning)}</dd>" for one in table.legend)
+        lines.append(f'<dl class="legend">{"".join(entries)}</dl>')
+    lines += [f'<p class="note">{_text(note)}</p>' for note in table.notes]
+    lines += ["</figcaption>", "</figure>"]
+    return ("\n".join(lines) + "\n").encode("ascii", "xmlcharrefreplace")
+
+
+def _text(text: str) -> str:
+    return escape(one_line(text))
+
+
+def _panel(panel: Panel, stub: Sequence[str]) -> Iterator[str]:
+    yield "<table>"
+    yield "<thead>"
+    deep = len(panel.groups) + 1
+    corner = (f'<th scope="col" rowspan="{deep}">{_text(title)}</th>' for title in stub)
+    levels = [[_over(heading) for heading in level] for level in panel.groups]
+    levels.append([_title(column) for column in panel.columns])
+    for n, level in enumerate(levels):
+        yield f"<tr>{''.join((*corner, *level) if n == 0 else level)}</tr>"
+    yield "</thead>"
+    for block in _blocks(panel.rows):
+        yield "<tbody>"
+        for row in block:
+            yield f"<tr>{''.join((*_beside(row.headings), *(_cell(cell) for cell in row.cells)))}</tr>"
+        yield "</tbody>"
+    yield "</table>"
+
+
+def _blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """The rows between two rules: a body of the table each."""
+    block = 0
+    numbered = []
+    for row in rows:
+        block += row.rule is not None
+        numbered.append((block, row))
+    for _, members in groupby(numbered, lambda pair: pair[0]):
+        yield [row for _, row in members]
+
+
+def _over(heading: Heading) -> str:
+    return f'<th scope="colgroup" colspan="{heading.span}">{_text(heading.text)}</th>'
+
+
+def _title(column: Column) -> str:
+    return (
+        f'<th scope="col" class="{column.kind}" title="{_text(column.key or column.name)}">{_text(column.title)}</th>'
+    )
+
+
+def _beside(headings: Sequence[Heading | None]) -> Iterator[str]:
+    for heading in headings:
+        if heading is not None and heading.span > 1:
+            yield f'<th scope="rowgroup" rowspan="{heading.span}">{_text(heading.text)}</th>'
+        elif heading is not None:
+            yield f'<th scope="row">{_text(heading.text)}</th>'
+
+
+def _cell(cell: TableCell) -> str:
+    names = [name for name, given in (("value", cell.statistic), ("best", cell.bold), (cell.mark, cell.mark)) if given]
+    attributes = f' class="{" ".join(str(name) for name in names)}"' if names else ""
+    if cell.cell is not None:
+        attributes += f' data-cell="{cell.cell}"'
+    if cell.note:
+        attributes += f' title="{_text(cell.note)}"'
+    return f"<td{attributes}>{_content(cell)}</td>"
+
+
+def _content(cell: TableCell) -> str:
+    star = f"<sup>{PARTIAL_SIGN}</sup>" if cell.mark == "partial" else ""
+    text = _text(cell.text)
+    if cell.statistic is None:
+        return text + star
+    mean = text.replace("-", "−")
+    shown = f"<strong>{mean}</strong>" if cell.bold else mean
+    return shown + (f'<span class="std">±{_text(cell.std)}</span>' if cell.std else "") + star

@@ -1,0 +1,88 @@
+"""JSON: everything that is known of a table, with unrounded values and intervals."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from orchestrator.publish.sheet import Column, Panel, Row, Table, TableCell
+from orchestrator.publish.statistics import interval, standard_error
+from orchestrator.trial import CellSummary, Statistic
+
+media_type = "application/json"
+suffix = ".json"
+
+
+def render(table: Table) -> bytes:
+    """The table as one object; means are fractions, `text` is what is printed in the column's unit."""
+    content = {
+        "table": table.name,
+        "sweep": {"id": table.sweep, "name": table.sweep_name, "state": table.state},
+        "caption": table.caption,
+        "notes": list(table.notes),
+        "legend": [{"symbol": one.symbol, "meaning": one.meaning} for one in table.legend],
+        "complete": table.complete,
+        "total": len(table.summaries),
+        "stub": list(table.stub),
+        "panels": [_panel(panel) for panel in table.panels],
+        "cells": [_summary(one) for one in table.summaries.values()],
+    }
+    return (json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def _panel(panel: Panel) -> dict[str, Any]:
+    return {
+        "groups": [[{"text": one.text, "span": one.span} for one in level] for level in panel.groups],
+        "columns": [_column(column) for column in panel.columns],
+        "rows": [_row(row) for row in panel.rows],
+    }
+
+
+def _column(column: Column) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": column.kind, "name": column.name, "title": column.title}
+    found["labels"] = dict(column.labels)
+    if column.kind == "metric":
+        found |= {"key": column.key, "unit": column.unit, "decimals": column.decimals, "better": column.better}
+    return found
+
+
+def _row(row: Row) -> dict[str, Any]:
+    return {"headings": list(row.texts), "labels": dict(row.labels), "cells": [_cell(cell) for cell in row.cells]}
+
+
+def _cell(cell: TableCell) -> dict[str, Any]:
+    return {
+        "text": cell.text,
+        "std_text": cell.std,
+        "bold": cell.bold,
+        "mark": cell.mark,
+        "note": cell.note,
+        "cell": cell.cell,
+        "value": _statistic(cell.statistic),
+    }
+
+
+def _summary(summary: CellSummary) -> dict[str, Any]:
+    metrics: Mapping[str, Statistic] = summary.metrics
+    return {
+        "cell": summary.cell,
+        "status": summary.status,
+        "candidate": summary.candidate,
+        "tuned": dict(summary.labels),
+        "candidates": summary.candidates,
+        "selection_key": summary.selection_key,
+        "score": _statistic(summary.score),
+        "metrics": {key: _statistic(found) for key, found in metrics.items()},
+    }
+
+
+def _statistic(found: Statistic | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    low_high = interval(found)
+    return {
+        "mean": found.mean,
+        "std": found.std,
+        "n": found.n,
+        "standard_error": standard_error(found),
+        "interval95": None if low_high is None else list(low_high),
+    }

@@ -1,0 +1,73 @@
+"""Markdown as GitHub reads it: one table a panel, column groups written into the titles."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from orchestrator.publish.entries import PARTIAL_SIGN
+from orchestrator.publish.plain import one_line
+from orchestrator.publish.sheet import Panel, Table, TableCell
+
+media_type = "text/markdown; charset=utf-8"
+suffix = ".md"
+
+
+def render(table: Table) -> bytes:
+    """The table in UTF-8, its columns padded so that it reads well as plain text too."""
+    blocks = [escape(table.caption)]
+    blocks += [_panel(panel, table.stub) for panel in table.panels]
+    if table.legend:
+        blocks.append(" ".join(f"*{escape(one.symbol)}*: {escape(one.meaning)}." for one in table.legend))
+    blocks += [escape(note) for note in table.notes]
+    return ("\n\n".join(block.rstrip() for block in blocks) + "\n").encode()
+
+
+def escape(text: str) -> str:
+    """`text` on one line, so that Markdown shows it as it is."""
+    entities = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_{}\[\]#|~$])", r"\\\1", entities)
+
+
+def _panel(panel: Panel, stub: Sequence[str]) -> str:
+    groups = _group_titles(panel)
+    titles = [escape(one) for one in stub]
+    titles += [escape(" ".join((*group, column.title))) for group, column in zip(groups, panel.columns, strict=True)]
+    lines = [titles]
+    lines += [[*(escape(text) for text in row.texts), *(_cell(cell) for cell in row.cells)] for row in panel.rows]
+    widths = [max(3, *(_columns_of(line[c]) for line in lines)) for c in range(len(titles))]
+    left = [True] * len(stub) + [column.kind == "tuned" for column in panel.columns]
+    rule = ["-" * w if is_left else "-" * (w - 1) + ":" for w, is_left in zip(widths, left, strict=True)]
+    return "\n".join(_line(line, widths, left) for line in (titles, rule, *lines[1:]))
+
+
+def _group_titles(panel: Panel) -> list[list[str]]:
+    """For each column the headings above it, without those that span all columns: the caption says them."""
+    found: list[list[str]] = [[] for _ in panel.columns]
+    for level in panel.groups:
+        if len(level) > 1:
+            texts = [heading.text for heading in level for _ in range(heading.span)]
+            for titles, text in zip(found, texts, strict=True):
+                titles.append(text)
+    return found
+
+
+def _cell(cell: TableCell) -> str:
+    star = escape(PARTIAL_SIGN) if cell.mark == "partial" else ""
+    text = escape(cell.text)
+    if cell.statistic is None:
+        return f"*{text}*" if cell.mark in {"failed", "diverged"} else text + star
+    mean = text.replace("-", "−")
+    return (f"**{mean}**" if cell.bold else mean) + (f" ± {cell.std}" if cell.std else "") + star
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], left: Sequence[bool]) -> str:
+    padded = []
+    for cell, size, is_left in zip(cells, widths, left, strict=True):
+        blanks = " " * (size - _columns_of(cell))
+        padded.append(cell + blanks if is_left else blanks + cell)
+    return f"| {' | '.join(padded)} |"
+
+
+def _columns_of(text: str) -> int:
+    """How many columns of a terminal the text takes."""
+    return sum(2 if unicodedata.east_asian_width(one) in "WF" else not unicodedata.combining(one) for one in text)

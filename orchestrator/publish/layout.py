@@ -1,0 +1,134 @@
+"""What a spec says of a table, and which cell stands at which row and column."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from orchestrator.errors import NotFoundError
+from orchestrator.publish.labels import Parts, choice_label
+from orchestrator.trial import Cell, Labels, SweepOutcomes
+
+Unit = Literal["percent", "fraction", "number"]
+Point = tuple[str, ...]
+"""The labels of some axes, one an axis; "" where an axis does not apply."""
+
+
+class _Tolerant(BaseModel):
+    # The plan has checked the spec: what a later version adds to it is not for publish to refuse.
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class MetricColumn(_Tolerant):
+    """A metric of a table; in the spec also just its name."""
+
+    metric: str
+    label: str | None = None
+    unit: Unit | None = None
+    decimals: int | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_name(cls, value: Any) -> Any:
+        return {"metric": value} if isinstance(value, str) else value
+
+
+class TableLayout(_Tolerant):
+    """One entry of a spec's `tables`."""
+
+    rows: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    metrics: tuple[MetricColumn, ...]
+    unit: Unit = "percent"
+    decimals: int = Field(default=2, ge=0)
+    bold: Literal["none"] | tuple[str, ...] | None = None
+    """The axes that span the block of which the best is bold; none: all but the last row axis."""
+    show_tuned: bool = False
+    std: bool = True
+    caption: str | None = None
+    panels: tuple[Mapping[str, tuple[str, ...]], ...] | None = None
+    """Which labels of the column axes stand in each panel, from top to bottom; none: one panel of all."""
+
+
+def parse(spec: Mapping[str, Any], name: str) -> TableLayout:
+    """The layout of one of the spec's tables; NotFoundError names those there are."""
+    tables = spec.get("tables") or {}
+    if name not in tables:
+        known = ", ".join(tables) or "none"
+        raise NotFoundError(f"no table named '{name}'; this sweep's tables: {known}")
+    return TableLayout.model_validate(tables[name])
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The points of the row axes and of the column axes in order, and the cell at each pair that has one."""
+
+    row_axes: tuple[str, ...]
+    column_axes: tuple[str, ...]
+    rows: tuple[Point, ...]
+    columns: tuple[Point, ...]
+    cells: Mapping[tuple[Point, Point], Cell]
+
+
+def place(outcomes: SweepOutcomes, layout: TableLayout) -> Placement:
+    """Puts every cell of the sweep somewhere: a compare axis that the table does not name becomes a row axis."""
+    named = (*layout.rows, *layout.columns)
+    varied = dict.fromkeys(axis for cell in outcomes.cells for axis in cell.labels)
+    row_axes = (*(axis for axis in varied if axis not in named), *layout.rows)
+    fixed = {axis: fixed_label(outcomes.spec, axis) for axis in named}
+
+    def point(labels: Labels, axes: Sequence[str]) -> Point:
+        return tuple(labels.get(axis, "" if axis in varied else fixed[axis]) for axis in axes)
+
+    cells = {(point(cell.labels, row_axes), point(cell.labels, layout.columns)): cell for cell in outcomes.cells}
+    return Placement(
+        row_axes=row_axes,
+        column_axes=layout.columns,
+        rows=_ordered(row for row, _ in cells),
+        columns=_ordered(column for _, column in cells) or (point({}, layout.columns),),
+        cells=cells,
+    )
+
+
+def panels(placement: Placement, layout: TableLayout) -> list[tuple[Point, ...]]:
+    """The column points of each panel; a point that no panel wants gets a last one of its own."""
+    if not layout.panels:
+        return [placement.columns]
+    left = list(placement.columns)
+    found = []
+    for wanted in layout.panels:
+        points = tuple(one for one in left if _matches(one, placement.column_axes, wanted))
+        left = [one for one in left if one not in points]
+        found.append(points)
+    return [points for points in (*found, tuple(left)) if points]
+
+
+def fixed_label(spec: Mapping[str, Any], axis: str) -> str:
+    """The value that the spec's base recipe holds at an axis that is not varied, as a label."""
+    value: Any = spec.get("recipe") or {}
+    for step in axis.split("."):
+        value = value.get(step) if isinstance(value, Mapping) else None
+    if isinstance(value, Mapping):
+        value = value.get("name")
+    return "" if value is None else str(value)
+
+
+def printed_point(axes: Sequence[str], point: Point, parts: Parts) -> Point:
+    """The labels of a point as they are printed; an en dash where an axis does not apply."""
+    return tuple(choice_label(axis, label, parts) if label else "–" for axis, label in zip(axes, point, strict=True))
+
+
+def _matches(point: Point, axes: Sequence[str], wanted: Mapping[str, Sequence[str]]) -> bool:
+    labels = dict(zip(axes, point, strict=True))
+    return all(labels.get(axis) in choices for axis, choices in wanted.items())
+
+
+def _ordered(points: Iterable[Point]) -> tuple[Point, ...]:
+    """Each point once, sorted so that points sharing their first labels stand together, in the order of the cells."""
+    seen = list(dict.fromkeys(points))
+    ranks: list[dict[str, int]] = []
+    for labels in zip(*seen, strict=True):
+        first = dict.fromkeys(labels)
+        ranks.append({label: rank for rank, label in enumerate(first)})
+    return tuple(sorted(seen, key=lambda point: tuple(rank[label] for rank, label in zip(ranks, point, strict=True))))

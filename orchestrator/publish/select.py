@@ -1,0 +1,70 @@
+"""Candidates to cells: which candidate of a cell is shown, and how far the cell has come."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, cast
+
+from orchestrator.errors import ConflictError
+from orchestrator.publish.aggregate import CandidateOutcome, by_cell, of_cell
+from orchestrator.publish.labels import Parts, metric_better
+from orchestrator.trial import CellSummary, SweepOutcomes
+from workers.contract import Select
+
+Better = Literal["higher", "lower"]
+Status = Literal["complete", "partial", "failed", "diverged", "missing"]
+
+
+def selection(spec: Mapping[str, Any]) -> Select:
+    """The selection rule of a normalized spec."""
+    return Select.model_validate(spec.get("select") or {})
+
+
+def direction(metric: str, parts: Parts) -> Better:
+    """Which way the selection metric is better; ConflictError when the catalog cannot say (any more)."""
+    better = metric_better(metric, parts)
+    if better not in {"higher", "lower"}:
+        raise ConflictError(
+            f"nothing can be selected by '{metric}': the catalog gives it no direction (better = higher or lower)"
+        )
+    return cast(Better, better)
+
+
+def summarize(outcomes: SweepOutcomes, cell: int, better: Better) -> CellSummary:
+    """One cell's selected candidate: the best mean selection score; a tie goes to the earlier candidate."""
+    return _summary(cell, of_cell(outcomes, cell), selection(outcomes.spec).key, better)
+
+
+def summaries(outcomes: SweepOutcomes, better: Better) -> list[CellSummary]:
+    """Every cell's summary, in the order of the cells, in one pass over the trials."""
+    key = selection(outcomes.spec).key
+    found = by_cell(outcomes)
+    return [_summary(cell.index, found[cell.index], key, better) for cell in outcomes.cells]
+
+
+def _summary(cell: int, candidates: Sequence[CandidateOutcome], key: str, better: Better) -> CellSummary:
+    eligible = [one for one in candidates if one.status == "complete" and key in one.metrics]
+    sign = 1 if better == "higher" else -1
+    chosen = max(eligible, key=lambda one: sign * one.metrics[key].mean, default=None)  # the first of equals
+    return CellSummary(
+        cell=cell,
+        status=_status(candidates, found=chosen is not None),
+        candidate=None if chosen is None else chosen.index,
+        labels={} if chosen is None else chosen.labels,
+        selection_key=key,
+        score=None if chosen is None else chosen.metrics[key],
+        metrics={} if chosen is None else chosen.metrics,
+        candidates=len(candidates),
+    )
+
+
+def _status(candidates: Sequence[CandidateOutcome], *, found: bool) -> Status:
+    statuses = {one.status for one in candidates}
+    if not any(one.started for one in candidates):
+        return "missing"
+    if "pending" in statuses:
+        return "partial"
+    if found:
+        # A cancelled candidate never competed, so the best of the others is provisional for good.
+        return "partial" if "cancelled" in statuses else "complete"
+    if statuses == {"diverged"}:
+        return "diverged"
+    return "missing" if statuses <= {"cancelled", "diverged"} else "failed"

@@ -1,0 +1,35 @@
+"""What is computed from repeats: mean, sample standard deviation, standard error and Student-t interval."""
+
+import math
+from collections.abc import Sequence
+
+from scipy.special import stdtrit
+
+from orchestrator.trial import Statistic
+
+
+def statistic(values: Sequence[float]) -> Statistic:
+    """Mean and sample deviation (n - 1) of at least one finite value; for n = 1 there is no deviation."""
+    n = len(values)
+    if n == 0 or not all(math.isfinite(value) for value in values):
+        raise ValueError(f"a statistic needs finite values, got {list(values)}")
+    mean = math.fsum(values) / n
+    if n == 1:
+        return Statistic(mean, None, n)
+    variance = math.fsum((value - mean) ** 2 for value in values) / (n - 1)
+    return Statistic(mean, math.sqrt(variance), n)
+
+
+def standard_error(found: Statistic) -> float | None:
+    """The deviation of the mean itself, std / sqrt(n); none for n = 1."""
+    return None if found.std is None else found.std / math.sqrt(found.n)
+
+
+def interval(found: Statistic, level: float = 0.95) -> tuple[float, float] | None:
+    """Student-t interval of the mean at `level`, as MLRC reports it; none for n = 1."""
+    error = standard_error(found)
+    if error is None:
+        return None
+    # The quantile itself: importing all of scipy.stats for it takes a second.
+    half = float(stdtrit(found.n - 1, (1 + level) / 2)) * error
+    return found.mean - half, found.mean + half

@@ -1,0 +1,132 @@
+"""Orders: the trainings that wait, claimed one by one as attempts, and those that an earlier conductor left running."""
+
+import uuid
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+
+from orchestrator.lifecycle import SweepState, TrialState
+from orchestrator.record.database import Access
+from orchestrator.record.journal import write_log
+from orchestrator.record.schema import attempt, sweep, training, trial
+from orchestrator.trial import Order, Slot
+
+_RUNNING = "running"
+
+
+class Claims(Access):
+    """Gives out what waits."""
+
+    def next_order(self, fence: int) -> Order | None:
+        """Claim the waiting training that the oldest running sweep wants first; none: nothing waits."""
+        if not self._anything_waits():
+            return None
+        with self._database.writing(fence) as connection:
+            found = _first_waiting(connection)
+            return None if found is None else _claim(connection, fence, *found)
+
+    def _anything_waits(self) -> bool:
+        # Most calls find nothing; they need not take the writer's lock.
+        with self._database.reading() as connection:
+            return _first_waiting(connection) is not None
+
+    def orphans(self) -> list[Order]:
+        """Attempts that are running by the database, oldest first: what a new conductor adopts or gives up."""
+        columns = (
+            attempt.c.uid, attempt.c.number, attempt.c.slot, attempt.c.resumed_from, attempt.c.holder, attempt.c.seen,
+            training.c.uid.label("training"), training.c.recipe,
+        )  # fmt: skip
+        query = (
+            sa.select(*columns)
+            .join(training, training.c.id == attempt.c.training_id)
+            .where(attempt.c.state == _RUNNING)
+            .order_by(attempt.c.id)
+        )
+        with self._database.reading() as connection:
+            return [
+                Order(
+                    attempt=row.uid, training=row.training, number=row.number, recipe=row.recipe,
+                    slot=Slot.model_validate(row.slot), resume=row.resumed_from, holder=row.holder, seen=row.seen,
+                )
+                for row in connection.execute(query)
+            ]  # fmt: skip
+
+    def wanted(self, attempt: str) -> bool:
+        """Whether the attempt runs and some trial still waits for its training."""
+        with self._database.reading() as connection:
+            return connection.execute(_wanted(attempt)).first() is not None
+
+
+def _wanted(uid: str) -> sa.Select[tuple[int]]:
+    return (
+        sa.select(attempt.c.id)
+        .where(attempt.c.uid == uid, attempt.c.state == _RUNNING)
+        .where(
+            sa.exists().where(
+                trial.c.training_id == attempt.c.training_id,
+                trial.c.state.in_([TrialState.WAITING, TrialState.RUNNING]),
+            )
+        )
+    )
+
+
+def _first_waiting(connection: sa.Connection) -> tuple[int, Slot] | None:
+    """The training to claim next and the slot that its sweep asks for."""
+    running = sa.select(sweep.c.id, sweep.c.slot).where(sweep.c.state == SweepState.RUNNING).order_by(sweep.c.id)
+    for row in connection.execute(running).all():
+        # One sweep at a time: the index (sweep, state, position) then gives the first row without sorting.
+        first = connection.execute(
+            sa.select(trial.c.training_id)
+            .join(training, training.c.id == trial.c.training_id)
+            .where(trial.c.sweep_id == row.id, trial.c.state == TrialState.WAITING)
+            .where(training.c.state == TrialState.WAITING)
+            .order_by(trial.c.position)
+            .limit(1)
+        ).scalar_one_or_none()
+        if first is not None:
+            return first, Slot.model_validate(row.slot)
+    return None
+
+
+def _claim(connection: sa.Connection, fence: int, training_id: int, slot: Slot) -> Order:
+    now = datetime.now(UTC)
+    row = connection.execute(
+        sa.update(training)
+        .where(training.c.id == training_id, training.c.state == TrialState.WAITING)
+        .values(state=TrialState.RUNNING, started=sa.func.coalesce(training.c.started, now))
+        .returning(training.c.uid, training.c.recipe)
+    ).one()
+    run_with_training(connection, training_id, now)
+    number, resume = _number_and_resume(connection, training_id, row.uid)
+    uid = str(uuid.uuid4())
+    connection.execute(
+        sa.insert(attempt).values(
+            uid=uid, training_id=training_id, number=number, state=_RUNNING, fence=fence,
+            slot=slot.model_dump(mode="json"), resumed_from=resume, started=now,
+        )
+    )  # fmt: skip
+    if number > 1:
+        attempt_id = connection.execute(sa.select(attempt.c.id).where(attempt.c.uid == uid)).scalar_one()
+        write_log(connection, training_id, attempt_id, 0, f"--- attempt {number} ---\n")
+    return Order(attempt=uid, training=row.uid, number=number, recipe=row.recipe, slot=slot, resume=resume)
+
+
+def run_with_training(connection: sa.Connection, training_id: int, now: datetime) -> None:
+    """A training's waiting trials run when it runs, whichever sweep they are of."""
+    connection.execute(
+        sa.update(trial)
+        .where(trial.c.training_id == training_id, trial.c.state == TrialState.WAITING)
+        .values(state=TrialState.RUNNING, started=sa.func.coalesce(trial.c.started, now))
+    )
+
+
+def _number_and_resume(connection: sa.Connection, training_id: int, uid: str) -> tuple[int, str | None]:
+    """The next attempt's number, and the checkpoint of the latest attempt that reported one."""
+    earlier = connection.execute(
+        sa.select(attempt.c.number, attempt.c.checkpoint)
+        .where(attempt.c.training_id == training_id)
+        .order_by(attempt.c.number.desc())
+    ).all()
+    number = earlier[0].number + 1 if earlier else 1
+    kept = next((row for row in earlier if row.checkpoint), None)
+    return number, f"{uid}/{kept.number}/{kept.checkpoint}" if kept else None

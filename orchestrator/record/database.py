@@ -1,0 +1,120 @@
+"""One database, SQLite or Postgres: how it is opened, and its reading and writing transactions."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from orchestrator.errors import FencedError, UnavailableError
+from orchestrator.record.schema import lease
+
+CONDUCTOR = "conductor"
+"""The name of the one lease."""
+
+_BUSY_MILLISECONDS = 30_000
+
+Item = TypeVar("Item")
+
+
+def _sqlite_connected(connection: Any, record: Any) -> None:
+    # The driver must not begin transactions by itself: it begins late, and going from reading to writing deadlocks.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for pragma in (
+        f"busy_timeout={_BUSY_MILLISECONDS}",
+        "journal_mode=WAL",
+        "synchronous=NORMAL",
+        "foreign_keys=ON",
+    ):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _sqlite_begin(connection: sa.Connection) -> None:
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+class Database:
+    """An engine with transactions of two kinds: those that read one moment, and those that write."""
+
+    def __init__(self, url: str) -> None:
+        parsed = sa.make_url(url)
+        self.sqlite = parsed.get_backend_name() == "sqlite"
+        if self.sqlite and parsed.database:
+            Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+        self.engine = sa.create_engine(parsed, pool_pre_ping=not self.sqlite)
+        if self.sqlite:
+            sa.event.listen(self.engine, "connect", _sqlite_connected)
+            sa.event.listen(self.engine, "begin", _sqlite_begin)
+            self._reader = self.engine
+        else:
+            self._reader = self.engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        self._writer = self.engine.execution_options(writes=True)
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """A transaction that sees one moment of the database; raises UnavailableError."""
+        with _unavailable(), self._reader.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self, fence: int | None = None) -> Iterator[sa.Connection]:
+        """A transaction that writes; with a fence, only while the lease still carries it (else FencedError)."""
+        with _unavailable(), self._writer.begin() as connection:
+            if fence is not None:
+                check_fence(connection, fence, lock=True)
+            yield connection
+
+    def insert(self, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
+        """The dialect's INSERT, which knows ON CONFLICT."""
+        return sqlite.insert(table) if self.sqlite else postgresql.insert(table)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self.engine.dispose()
+
+
+class Access:
+    """What the store's parts share: the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+
+def chunked(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Lists of at most `size`: a statement takes no more than 32,766 parameters on SQLite."""
+    iterator = iter(items)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
+def check_fence(connection: sa.Connection, fence: int, lock: bool = False) -> None:
+    """Raise FencedError unless the lease carries `fence`; with `lock` it stays so until the transaction ends."""
+    query = sa.select(lease.c.fence).where(lease.c.name == CONDUCTOR)
+    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
+    if row is None or row.fence != fence:
+        raise FencedError(f"the lease has passed on (fence {row.fence if row else 'none'}, ours is {fence})")
+
+
+@contextmanager
+def _unavailable() -> Iterator[None]:
+    try:
+        yield
+    except (OperationalError, InterfaceError, PoolTimeoutError) as error:
+        raise UnavailableError(f"the database does not answer: {_first_line(error)}") from error
+    except DBAPIError as error:
+        if error.connection_invalidated:
+            raise UnavailableError(f"the database connection was lost: {_first_line(error)}") from error
+        raise
+
+
+def _first_line(error: Exception) -> str:
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return (str(cause).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,51 @@
+"""The lease that makes one conductor the only writer, with a fence number that grows with every holder."""
+
+import sqlalchemy as sa
+
+from orchestrator.record.database import CONDUCTOR, Access
+from orchestrator.record.schema import DatabaseSeconds, lease
+
+_OURS = lease.c.name == CONDUCTOR
+
+
+class Leases(Access):
+    """Taking, keeping and giving back the conductor's lease, judged by the database's clock."""
+
+    def acquire(self, holder: str, seconds: float) -> int | None:
+        """The new fence when the lease was free or had run out, none while another holds it."""
+        now = DatabaseSeconds()
+        values = {"holder": holder, "until": now + seconds, "seconds": seconds}
+        with self._database.writing() as connection:
+            first = self._database.insert(lease).values(name=CONDUCTOR, fence=0, **(values | {"until": 0.0}))
+            connection.execute(first.on_conflict_do_nothing())
+            taken = connection.execute(
+                sa.update(lease)
+                .where(_OURS, lease.c.until <= now)
+                .values(fence=lease.c.fence + 1, **values)
+                .returning(lease.c.fence)
+            ).scalar_one_or_none()
+            return None if taken is None else int(taken)
+
+    def renew(self, fence: int, seconds: float) -> bool:
+        """Whether the lease is still ours; it then lasts `seconds` from now."""
+        renewal = sa.update(lease).where(_OURS, lease.c.fence == fence)
+        with self._database.writing() as connection:
+            return connection.execute(renewal.values(until=DatabaseSeconds() + seconds)).rowcount == 1
+
+    def release(self, fence: int) -> None:
+        """Give the lease back, so that the next conductor need not wait; nothing happens if it is another's."""
+        with self._database.writing() as connection:
+            connection.execute(sa.update(lease).where(_OURS, lease.c.fence == fence).values(until=0.0))
+
+    def conducted(self) -> bool:
+        """Whether a conductor holds the lease."""
+        with self._database.reading() as connection:
+            return (
+                connection.execute(sa.select(lease.c.name).where(_OURS, lease.c.until > DatabaseSeconds())).first()
+                is not None
+            )
+
+
+def extend(connection: sa.Connection) -> None:
+    """Start the lease's time anew at the end of a long transaction, during which no renewal could be written."""
+    connection.execute(sa.update(lease).where(_OURS).values(until=DatabaseSeconds() + lease.c.seconds))

@@ -1,0 +1,29 @@
+"""Brings a database to this version's schema, step by step, from whatever version made it."""
+
+from pathlib import Path
+from typing import Final
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+
+_FOLDER: Final = Path(__file__).parent
+
+_LOCK: Final = 0x6D73_7765  # any number, the same in every version
+
+
+def config(connection: sa.Connection | None = None) -> Config:
+    """Alembic's configuration: the scripts beside this file, run over the connection."""
+    made = Config()
+    # A percent sign in a path would be read as an interpolation.
+    made.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
+    made.attributes["connection"] = connection
+    return made
+
+
+def migrate(connection: sa.Connection) -> None:
+    """Upgrade to the newest schema within the connection's transaction, which keeps other migrators out."""
+    if connection.dialect.name == "postgresql":
+        # SQLite's BEGIN IMMEDIATE is such a lock already.
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+    command.upgrade(config(connection), "head")

@@ -1,0 +1,104 @@
+"""The outbox's other end: which marks are due, what was sent, and what is tried again later."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from orchestrator.record import schema
+from orchestrator.record.database import Access
+from orchestrator.record.schema import DatabaseSeconds, outbox
+
+RunKind = Literal["trial", "cell", "summary"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dirty:
+    """A run that the tracker does not show as it is."""
+
+    id: int
+    kind: str  # trial, cell or sweep
+    sweep: int
+    entity: int  # trial id, cell index, or sweep id
+    version: int  # of the mark when it was read: a later one must not be deleted
+    failures: int
+
+
+class Outbox(Access):
+    """What is still to be told to the tracker, and the tracker's ids."""
+
+    def dirty(self, limit: int) -> list[Dirty]:
+        """Marks that are due, those first that wait longest."""
+        query = sa.select(outbox).where(outbox.c.next_try <= DatabaseSeconds())
+        with self._database.reading() as connection:
+            rows = connection.execute(query.order_by(outbox.c.next_try, outbox.c.id).limit(limit))
+            return [Dirty(row.id, row.kind, row.sweep_id, row.entity, row.version, row.failures) for row in rows]
+
+    def sent(self, dirty: Dirty, run_id: str | None, last_point: int = 0, fence: int | None = None) -> None:
+        """The run shows what it was when it was read; `last_point` is the last metric row sent (0: none was)."""
+        with self._database.writing(fence) as connection:
+            if run_id is not None:
+                _keep_run(connection, dirty, run_id, last_point)
+            mine = outbox.c.id == dirty.id
+            done = connection.execute(sa.delete(outbox).where(mine, outbox.c.version == dirty.version))
+            if done.rowcount == 0:  # marked again meanwhile: at the end of the queue
+                connection.execute(sa.update(outbox).where(mine).values(next_try=DatabaseSeconds(), failures=0))
+
+    def postpone(self, dirty: Dirty, error: str, seconds: float, fence: int | None = None) -> None:
+        """Try the mark again in `seconds`, and keep why."""
+        with self._database.writing(fence) as connection:
+            connection.execute(
+                sa.update(outbox)
+                .where(outbox.c.id == dirty.id)
+                .values(next_try=DatabaseSeconds() + seconds, failures=outbox.c.failures + 1, error=error)
+            )
+
+    def outbox_lag(self) -> int:
+        """How many runs the tracker does not show as they are."""
+        with self._database.reading() as connection:
+            return int(connection.execute(sa.select(sa.func.count()).select_from(outbox)).scalar_one())
+
+    def keep_experiment(self, sweep: int, experiment: str, fence: int | None = None) -> None:
+        """Note the tracker's id of a sweep's experiment."""
+        table = schema.sweep
+        with self._database.writing(fence) as connection:
+            connection.execute(sa.update(table).where(table.c.id == sweep).values(mlflow_experiment=experiment))
+
+    def keep_run(self, kind: RunKind, sweep: int, entity: int, run_id: str, fence: int | None = None) -> None:
+        """Note the tracker's id of a run."""
+        with self._database.writing(fence) as connection:
+            connection.execute(_of(kind, sweep, entity).values(mlflow_run=run_id))
+
+    def experiment_id(self, sweep: int) -> str | None:
+        """The tracker's id of a sweep's experiment, once it is made."""
+        table = schema.sweep
+        with self._database.reading() as connection:
+            query = sa.select(table.c.mlflow_experiment).where(table.c.id == sweep)
+            return connection.execute(query).scalar_one_or_none()
+
+    def run_id(self, kind: RunKind, sweep: int, entity: int) -> str | None:
+        """The tracker's id of the run of a trial (by id), a cell (by index) or a sweep's summary, once it is made."""
+        if kind == "trial":
+            query: sa.Select[Any] = sa.select(schema.trial.c.mlflow_run).where(schema.trial.c.id == entity)
+        elif kind == "cell":
+            its = (schema.cell.c.sweep_id == sweep, schema.cell.c.cell == entity)
+            query = sa.select(schema.cell.c.mlflow_run).where(*its)
+        else:
+            query = sa.select(schema.sweep.c.mlflow_run).where(schema.sweep.c.id == sweep)
+        with self._database.reading() as connection:
+            return connection.execute(query).scalar_one_or_none()
+
+
+def _of(kind: str, sweep: int, entity: int) -> sa.Update:
+    if kind == "trial":
+        return sa.update(schema.trial).where(schema.trial.c.id == entity)
+    if kind == "cell":
+        return sa.update(schema.cell).where(schema.cell.c.sweep_id == sweep, schema.cell.c.cell == entity)
+    return sa.update(schema.sweep).where(schema.sweep.c.id == sweep)
+
+
+def _keep_run(connection: sa.Connection, dirty: Dirty, run_id: str, last_point: int) -> None:
+    values: dict[str, Any] = {"mlflow_run": run_id}
+    if dirty.kind == "trial" and last_point:
+        values["mlflow_point"] = last_point
+    connection.execute(_of(dirty.kind, dirty.sweep, dirty.entity).values(values))

@@ -1,0 +1,127 @@
+"""The recorder: writes every event to the database, and from there, when it can, to the tracker."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from orchestrator.errors import FencedError, UnavailableError
+from orchestrator.events import Event
+from orchestrator.lifecycle import SWEEP_ENDED
+from orchestrator.record.mirror_states import CellRun, SweepRun
+from orchestrator.record.mirrors import cell_mirror, experiment_name, summary_mirror, sweep_tags, trial_mirror
+from orchestrator.record.outbox import Dirty
+from orchestrator.record.store import Store
+from orchestrator.record.tracker import Tracker
+
+Tables = Callable[[int], Mapping[str, bytes]]
+"""A sweep's tables as files by name, for its summary run."""
+
+LONGEST_PAUSE: Final = 60.0
+"""Seconds at most between two tries."""
+
+_log = logging.getLogger(__name__)
+
+
+def _no_tables(sweep: int) -> Mapping[str, bytes]:
+    return {}
+
+
+class Mirror:
+    """Tells the tracker what the outbox holds, each run as it stands when it is sent; nothing is ever lost."""
+
+    def __init__(
+        self, store: Store, tracker: Tracker, tables: Tables = _no_tables, url: str = "", fence: int | None = None
+    ) -> None:
+        self._store, self._tracker, self._tables, self._fence = store, tracker, tables, fence
+        self._url = url.rstrip("/")
+        self._away = 0  # passes in a row that ended because the tracker did not answer
+        self._resume_at = 0.0
+
+    def forward(self, limit: int = 100) -> int:
+        """Send at most `limit` due runs and return how many were sent; raises UnavailableError for the database only.
+
+        While the tracker is away nothing is tried before a pause of 1 s, doubled up to 60 s, has passed.
+        """
+        if time.monotonic() < self._resume_at:
+            return 0
+        sent = unanswered = 0
+        for dirty in self._store.dirty(limit):
+            try:
+                run, last_point = self._send(dirty)
+            except FencedError:
+                raise
+            except Exception as error:  # whatever one run's trouble is, the others are still to be told
+                self._postpone(dirty, error)
+                unanswered += isinstance(error, UnavailableError)
+            else:
+                self._store.sent(dirty, run, last_point, self._fence)
+                sent, unanswered = sent + 1, 0
+            if unanswered == 2:  # one refusal may be the run's own fault; two in a row are not
+                break
+        self._away = 0 if sent or unanswered < 2 else self._away + 1
+        self._resume_at = time.monotonic() + (_pause(self._away) if self._away else 0.0)
+        return sent
+
+    def _postpone(self, dirty: Dirty, error: Exception) -> None:
+        _log.warning("the run of %s %s was not mirrored: %s", dirty.kind, dirty.entity, error)
+        said = f"{type(error).__name__}: {error}"
+        self._store.postpone(dirty, said, _pause(dirty.failures + 1), self._fence)
+
+    def _send(self, dirty: Dirty) -> tuple[str | None, int]:
+        if dirty.kind == "trial":
+            return self._send_trial(dirty.entity)
+        if dirty.kind == "cell":
+            return self._send_cell(self._store.cell_run(dirty.sweep, dirty.entity)), 0
+        return self._send_sweep(self._store.sweep_run(dirty.sweep)), 0
+
+    def _send_sweep(self, sweep: SweepRun) -> str | None:
+        if sweep.started is None and sweep.run is None:
+            return None  # it ended before it had a trial
+        files = self._tables(sweep.id) if sweep.state in SWEEP_ENDED else {}
+        return self._tracker.mirror(self._experiment(sweep), summary_mirror(sweep, files, self._url))
+
+    def _send_cell(self, cell: CellRun) -> str:
+        return self._tracker.mirror(self._experiment(cell.sweep), cell_mirror(cell, self._url))
+
+    def _send_trial(self, trial_id: int) -> tuple[str | None, int]:
+        trial = self._store.trial_run(trial_id)
+        if trial.run is None and trial.started is None:
+            return None, 0  # it never ran
+        experiment = self._experiment(trial.cell.sweep)
+        if trial.cell.run is None:
+            parent = self._send_cell(trial.cell)
+            self._store.keep_run("cell", trial.cell.sweep.id, trial.cell.index, parent, self._fence)
+            trial = self._store.trial_run(trial_id)
+        return self._tracker.mirror(experiment, trial_mirror(trial, self._url)), trial.last_point
+
+    def _experiment(self, sweep: SweepRun) -> str:
+        known = sweep.experiment or self._store.experiment_id(sweep.id)
+        if known is not None:
+            return known
+        made = self._tracker.experiment(experiment_name(sweep), sweep.uid, sweep_tags(sweep))
+        self._store.keep_experiment(sweep.id, made, self._fence)
+        return made
+
+
+class Recorder:
+    """One conductor's pen: it writes with the conductor's fence."""
+
+    def __init__(
+        self, store: Store, tracker: Tracker | None, fence: int, tables: Tables = _no_tables, url: str = ""
+    ) -> None:
+        self._store, self._fence = store, fence
+        self._mirror = None if tracker is None else Mirror(store, tracker, tables, url, fence)
+
+    def record(self, event: Event) -> None:
+        """Write an event to the database, and a mark for the tracker with it; raises FencedError."""
+        self._store.apply(self._fence, event)
+
+    def forward(self, limit: int = 100) -> int:
+        """Tell the tracker of at most `limit` changed runs; 0 when there is no tracker. May run in its own thread."""
+        return 0 if self._mirror is None else self._mirror.forward(limit)
+
+
+def _pause(failures: int) -> float:
+    """Seconds before the next try after so many failures in a row: 1, 2, 4, ... 60."""
+    return float(min(LONGEST_PAUSE, 2.0 ** min(failures - 1, 10)))

@@ -1,0 +1,287 @@
+"""The database's tables, and who may write which column."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Dialect
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.expression import FunctionElement
+
+
+class UtcTime(sa.TypeDecorator[datetime]):
+    """A moment in UTC; SQLite keeps no time zone, so that it is put back on reading."""
+
+    impl = sa.DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Refuse naive times, which would be read as another moment elsewhere."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"the time {value} has no time zone")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """The moment with its zone."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class DatabaseSeconds(FunctionElement[float]):
+    """Seconds since 1970 by the database's own clock, which alone judges leases: hosts' clocks differ."""
+
+    type = sa.Float(53)
+    inherit_cache = True
+
+
+@compiles(DatabaseSeconds, "sqlite")
+def _sqlite_seconds(element: DatabaseSeconds, compiler: SQLCompiler, **kw: Any) -> str:
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+@compiles(DatabaseSeconds, "postgresql")
+def _postgres_seconds(element: DatabaseSeconds, compiler: SQLCompiler, **kw: Any) -> str:
+    return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)"
+
+
+metadata: Final = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+_STATE = sa.String(16)
+_UID = sa.String(36)
+_DOUBLE = sa.Float(53)
+_BIG = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite numbers rows by INTEGER only
+
+sweep: Final = sa.Table(
+    "sweep",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("uid", _UID, nullable=False, unique=True),
+    sa.Column("name", sa.String, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("spec", sa.JSON, nullable=False),
+    sa.Column("total", sa.Integer, nullable=False),
+    sa.Column("actor", sa.String),
+    sa.Column("idempotency_key", sa.String, unique=True),
+    sa.Column("body_hash", sa.String, nullable=False),
+    sa.Column("created", UtcTime, nullable=False),
+    sa.Column("state", _STATE, nullable=False, index=True),
+    sa.Column("slot", sa.JSON),
+    sa.Column("started", UtcTime),
+    sa.Column("ended", UtcTime),
+    sa.Column("error", sa.Text),
+    sa.Column("mlflow_experiment", sa.String),
+    sa.Column("mlflow_run", sa.String),  # of the summary run
+    sqlite_autoincrement=True,
+)
+
+request: Final = sa.Table(
+    "request",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("sweep_id", sa.ForeignKey("sweep.id"), nullable=False),
+    sa.Column("trial_id", sa.ForeignKey("trial.id")),
+    sa.Column("actor", sa.String),
+    sa.Column("created", UtcTime, nullable=False),
+    sa.Column("applied", UtcTime, index=True),
+    sa.Column("outcome", sa.Text),
+    sqlite_autoincrement=True,
+)
+
+cell: Final = sa.Table(
+    "cell",
+    metadata,
+    sa.Column("sweep_id", sa.ForeignKey("sweep.id"), primary_key=True),
+    sa.Column("cell", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("labels", sa.JSON, nullable=False),
+    sa.Column("summary", sa.JSON(none_as_null=True)),
+    sa.Column("settled", UtcTime),
+    sa.Column("mlflow_run", sa.String),
+    sa.Index(None, "settled", "sweep_id", "cell"),
+)
+
+candidate: Final = sa.Table(
+    "candidate",
+    metadata,
+    sa.Column("sweep_id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("cell", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("candidate", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("labels", sa.JSON, nullable=False),
+    sa.ForeignKeyConstraint(["sweep_id", "cell"], ["cell.sweep_id", "cell.cell"]),
+)
+
+training: Final = sa.Table(
+    "training",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("uid", _UID, nullable=False, unique=True),
+    sa.Column("fingerprint", sa.String(64), nullable=False),
+    sa.Column("generation", sa.Integer, nullable=False),  # from 1; a fresh sweep takes the next one
+    sa.Column("recipe", sa.JSON, nullable=False),
+    sa.Column("state", _STATE, nullable=False),
+    sa.Column("step", sa.Integer, nullable=False, default=0),
+    sa.Column("total_steps", sa.Integer, nullable=False, default=0),
+    sa.Column("log_length", sa.Integer, nullable=False, default=0),  # characters over all attempts
+    sa.Column("diverged", sa.Boolean, nullable=False, default=False),
+    sa.Column("metrics", sa.JSON(none_as_null=True)),  # of the result, by checkpoint/split/metric; null: not a number
+    sa.Column("score", _DOUBLE),  # the metric that its recipe selects by
+    sa.Column("best_step", sa.Integer),
+    sa.Column("seconds", _DOUBLE),
+    sa.Column("result", sa.JSON(none_as_null=True)),  # the rest of it: curves, provenance, artifacts
+    sa.Column("error", sa.Text),
+    sa.Column("trace", sa.Text),
+    sa.Column("started", UtcTime),
+    sa.Column("ended", UtcTime),
+    sa.UniqueConstraint("fingerprint", "generation"),
+    sqlite_autoincrement=True,
+)
+
+trial: Final = sa.Table(
+    "trial",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("uid", _UID, nullable=False, unique=True),
+    sa.Column("sweep_id", sa.ForeignKey("sweep.id"), nullable=False),
+    sa.Column("cell", sa.Integer, nullable=False),
+    sa.Column("candidate", sa.Integer, nullable=False),
+    sa.Column("repeat", sa.Integer, nullable=False),
+    sa.Column("position", sa.Integer, nullable=False),  # in the order of the plan, from 0
+    sa.Column("repeat_labels", sa.JSON, nullable=False),
+    sa.Column("training_id", sa.ForeignKey("training.id"), nullable=False, index=True),
+    sa.Column("state", _STATE, nullable=False),
+    sa.Column("reused", sa.Boolean, nullable=False, default=False),
+    sa.Column("diverged", sa.Boolean, nullable=False, default=False),  # its training's, copied for the counts
+    sa.Column("started", UtcTime),
+    sa.Column("ended", UtcTime),
+    sa.Column("mlflow_run", sa.String),
+    sa.Column("mlflow_point", _BIG, nullable=False, default=0),  # last metric.id sent
+    sa.UniqueConstraint("sweep_id", "cell", "candidate", "repeat"),
+    sa.UniqueConstraint("sweep_id", "position"),
+    sa.ForeignKeyConstraint(
+        ["sweep_id", "cell", "candidate"], ["candidate.sweep_id", "candidate.cell", "candidate.candidate"]
+    ),
+    sa.Index(None, "sweep_id", "state", "position"),
+    sa.Index("ix_trial_cell_state", "sweep_id", "cell", "state"),
+    sa.Index("ix_trial_counts", "sweep_id", "state", "reused", "diverged"),
+    sqlite_autoincrement=True,
+)
+
+attempt: Final = sa.Table(
+    "attempt",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("uid", _UID, nullable=False, unique=True),
+    sa.Column("training_id", sa.ForeignKey("training.id"), nullable=False),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.Column("state", _STATE, nullable=False, index=True),  # running, finished, failed, lost, stopped
+    sa.Column("fence", sa.Integer, nullable=False),  # of the conductor that claimed it, or adopted it last
+    sa.Column("slot", sa.JSON, nullable=False),
+    sa.Column("resumed_from", sa.String),
+    sa.Column("holder", sa.String),
+    sa.Column("host", sa.String),
+    sa.Column("seen", sa.Integer, nullable=False, default=0),
+    sa.Column("checkpoint", sa.String),
+    sa.Column("log_bytes", sa.Integer, nullable=False, default=0),
+    sa.Column("started", UtcTime, nullable=False),
+    sa.Column("ended", UtcTime),
+    sa.Column("reason", sa.Text),
+    sa.UniqueConstraint("training_id", "number"),
+    sqlite_autoincrement=True,
+)
+
+metric: Final = sa.Table(
+    "metric",
+    metadata,
+    sa.Column("id", _BIG, primary_key=True),
+    sa.Column("attempt_id", sa.ForeignKey("attempt.id"), nullable=False),
+    sa.Column("key", sa.String, nullable=False),
+    sa.Column("step", sa.Integer, nullable=False),
+    sa.Column("value", _DOUBLE),  # null: not a number
+    sa.Column("at", UtcTime, nullable=False),
+    sa.UniqueConstraint("attempt_id", "key", "step"),
+    sqlite_autoincrement=True,
+)
+
+log: Final = sa.Table(
+    "log",
+    metadata,
+    sa.Column("attempt_id", sa.ForeignKey("attempt.id"), primary_key=True),
+    sa.Column("seq", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("start", sa.Integer, nullable=False),  # characters of the training's log before it
+    sa.Column("text", sa.Text, nullable=False),
+)
+
+lease: Final = sa.Table(
+    "lease",
+    metadata,
+    sa.Column("name", sa.String(32), primary_key=True),
+    sa.Column("holder", sa.String, nullable=False),
+    sa.Column("fence", sa.Integer, nullable=False),
+    sa.Column("until", _DOUBLE, nullable=False),
+    sa.Column("seconds", _DOUBLE, nullable=False),
+)
+
+outbox: Final = sa.Table(
+    "outbox",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("kind", sa.String(8), nullable=False),
+    sa.Column("sweep_id", sa.ForeignKey("sweep.id"), nullable=False),
+    sa.Column("entity", sa.Integer, nullable=False),  # trial id, cell index, or sweep id
+    sa.Column("version", sa.Integer, nullable=False, default=1),  # bumped when marked again
+    sa.Column("failures", sa.Integer, nullable=False, default=0),
+    sa.Column("next_try", _DOUBLE, nullable=False, default=0.0),
+    sa.Column("error", sa.Text),
+    sa.UniqueConstraint("kind", "sweep_id", "entity"),
+    sa.Index(None, "next_try", "id"),
+    sqlite_autoincrement=True,
+)
+
+_SUBMITTED: Final = frozenset(
+    {"uid", "name", "text", "spec", "total", "actor", "idempotency_key", "body_hash", "created", "state"}
+)
+_ASKED: Final = frozenset({"kind", "sweep_id", "trial_id", "actor", "created"})
+
+
+def _columns(table: sa.Table, without: frozenset[str] = frozenset()) -> frozenset[str]:
+    return frozenset(column.name for column in table.columns) - without
+
+
+WRITERS: Final[Mapping[str, Mapping[tuple[str, str], frozenset[str]]]] = {
+    "client": {("insert", "sweep"): _SUBMITTED, ("insert", "request"): _ASKED},
+    "conductor": {
+        ("update", "sweep"): _columns(sweep, _SUBMITTED - {"state"}),
+        ("update", "request"): frozenset({"applied", "outcome"}),
+        ("insert", "cell"): frozenset({"sweep_id", "cell", "labels"}),
+        ("update", "cell"): frozenset({"summary", "settled", "mlflow_run"}),
+        ("insert", "candidate"): _columns(candidate),
+        ("insert", "training"): _columns(training),
+        ("update", "training"): _columns(training, frozenset({"id", "uid", "fingerprint", "generation", "recipe"})),
+        ("insert", "trial"): _columns(trial),
+        ("update", "trial"): frozenset(
+            {"state", "reused", "diverged", "started", "ended", "mlflow_run", "mlflow_point"}
+        ),
+        ("insert", "attempt"): _columns(attempt),
+        ("update", "attempt"): _columns(attempt, frozenset({"id", "uid", "training_id", "number", "slot"})),
+        ("insert", "metric"): _columns(metric),
+        ("insert", "log"): _columns(log),
+        ("insert", "lease"): _columns(lease),
+        ("update", "lease"): _columns(lease, frozenset({"name"})),
+        ("insert", "outbox"): _columns(outbox),
+        ("update", "outbox"): frozenset({"version", "failures", "next_try", "error"}),
+        ("delete", "outbox"): frozenset(),
+    },
+}
+"""Who writes which column by which statement: the API's side (`client`) only appends; a test listens to both sides."""

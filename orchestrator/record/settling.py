@@ -1,0 +1,178 @@
+"""How sweeps end: cells and sweeps to settle, cancelling, retrying, failing."""
+
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+
+from orchestrator.lifecycle import SWEEP_STEPS, TRIAL_STEPS, SweepState, TrialState, before
+from orchestrator.record import schema
+from orchestrator.record.claims import run_with_training
+from orchestrator.record.database import Access, check_fence, chunked
+from orchestrator.record.marks import mark, mark_trials
+from orchestrator.record.schema import cell, training, trial
+
+_ACTIVE = (TrialState.WAITING, TrialState.RUNNING)
+_RETRIED = before(TRIAL_STEPS, TrialState.WAITING) - {TrialState.RUNNING}
+
+
+class Settling(Access):
+    """What ends a sweep, and what makes it go on."""
+
+    def unsettled(self, fence: int) -> list[int]:
+        """Running sweeps whose trials have all ended; raises FencedError."""
+        active = sa.exists().where(trial.c.sweep_id == schema.sweep.c.id, trial.c.state.in_(_ACTIVE))
+        query = sa.select(schema.sweep.c.id).where(schema.sweep.c.state == SweepState.RUNNING, ~active)
+        with self._database.reading() as connection:
+            check_fence(connection, fence)
+            return list(connection.execute(query.order_by(schema.sweep.c.id)).scalars())
+
+    def cells_to_settle(self) -> list[tuple[int, int]]:
+        """(sweep, cell) of each cell whose trials have all ended and that has no summary yet."""
+        active = sa.exists().where(
+            trial.c.sweep_id == cell.c.sweep_id, trial.c.cell == cell.c.cell, trial.c.state.in_(_ACTIVE)
+        )
+        query = sa.select(cell.c.sweep_id, cell.c.cell).where(cell.c.settled.is_(None), ~active)
+        with self._database.reading() as connection:
+            rows = connection.execute(query.order_by(cell.c.sweep_id, cell.c.cell)).all()
+        return [(row.sweep_id, row.cell) for row in rows]
+
+    def cancel(self, fence: int, sweep: int, trial: int | None = None) -> int:
+        """Cancel a sweep or one of its trials and return how many trials that ended; ended ones stay as they are."""
+        with self._database.writing(fence) as connection:
+            cancelled = self._cancel_trials(connection, sweep, trial)
+            if trial is None:
+                self._end_cancelled(connection, sweep, cancelled)
+            return cancelled
+
+    def _end_cancelled(self, connection: sa.Connection, sweep: int, cancelled: int) -> None:
+        """A cancelled sweep ends at once, unless its trials had all ended already: then it is settled as usual."""
+        table = schema.sweep
+        cancellable = [table.c.id == sweep, table.c.state.in_(before(SWEEP_STEPS, SweepState.CANCELLED))]
+        if not cancelled:
+            cancellable.append(table.c.state != SweepState.RUNNING)
+        ending = sa.update(table).where(*cancellable)
+        if connection.execute(ending.values(state=SweepState.CANCELLED, ended=datetime.now(UTC))).rowcount:
+            mark(self._database, connection, "sweep", sweep, sweep)
+
+    def _cancel_trials(self, connection: sa.Connection, sweep: int, one: int | None) -> int:
+        which = [trial.c.sweep_id == sweep, trial.c.state.in_(before(TRIAL_STEPS, TrialState.CANCELLED))]
+        if one is not None:
+            which.append(trial.c.id == one)
+        rows = connection.execute(
+            sa.update(trial)
+            .where(*which)
+            .values(state=TrialState.CANCELLED, ended=datetime.now(UTC))
+            .returning(trial.c.id, trial.c.training_id, trial.c.mlflow_run)
+        ).all()
+        # A training that runs is stopped by its engine, which asks whether it is wanted; one that waits ends here.
+        still_wanted = sa.exists().where(trial.c.training_id == training.c.id, trial.c.state.in_(_ACTIVE))
+        touched = sa.select(trial.c.training_id).where(trial.c.sweep_id == sweep)
+        if rows:
+            connection.execute(
+                sa.update(training)
+                .where(training.c.id.in_(touched), training.c.state == TrialState.WAITING, ~still_wanted)
+                .values(state=TrialState.CANCELLED, ended=datetime.now(UTC))
+            )
+        mark_trials(self._database, connection, [(sweep, row.id) for row in rows if row.mlflow_run])
+        return len(rows)
+
+    def retry(self, fence: int, sweep: int, trial: int | None = None) -> int:
+        """Failed and cancelled trials wait again, or take the result that came meanwhile; returns how many."""
+        with self._database.writing(fence) as connection:
+            retried = self._retry_trials(connection, sweep, trial)
+            table = schema.sweep
+            again = sa.update(table).where(table.c.id == sweep)
+            if retried:
+                again = again.where(table.c.state.in_(before(SWEEP_STEPS, SweepState.RUNNING)))
+                again = again.where(table.c.state != SweepState.QUEUED).values(state=SweepState.RUNNING)
+            else:  # one that ended before its trials were written is expanded anew
+                again = again.where(
+                    table.c.state.in_(before(SWEEP_STEPS, SweepState.QUEUED)), table.c.started.is_(None)
+                )
+                again = again.values(state=SweepState.QUEUED)
+            if connection.execute(again.values(ended=None, error=None)).rowcount:
+                mark(self._database, connection, "sweep", sweep, sweep)
+            return retried
+
+    def _retry_trials(self, connection: sa.Connection, sweep: int, one: int | None) -> int:
+        which = [trial.c.sweep_id == sweep, trial.c.state.in_([TrialState.FAILED, TrialState.CANCELLED])]
+        if one is not None:
+            which.append(trial.c.id == one)
+        found = connection.execute(sa.select(trial.c.id, trial.c.cell, trial.c.training_id).where(*which)).all()
+        for rows in chunked(found, 1_000):
+            _wait_again(connection, [row.id for row in rows], sorted({row.training_id for row in rows}))
+            cells = sorted({row.cell for row in rows})
+            connection.execute(
+                sa.update(cell)
+                .where(cell.c.sweep_id == sweep, cell.c.cell.in_(cells))
+                .values(summary=None, settled=None)
+            )
+            for index in cells:
+                mark(self._database, connection, "cell", sweep, index)
+            mark_trials(self._database, connection, [(sweep, row.id) for row in rows])
+        return len(found)
+
+    def fail_sweep(self, fence: int, sweep: int, message: str) -> None:
+        """End a sweep that cannot be run, with the reason; its active trials are cancelled."""
+        table = schema.sweep
+        with self._database.writing(fence) as connection:
+            self._cancel_trials(connection, sweep, None)
+            connection.execute(
+                sa.update(table)
+                .where(table.c.id == sweep, table.c.state.in_(before(SWEEP_STEPS, SweepState.FAILED)))
+                .values(state=SweepState.FAILED, error=message, ended=datetime.now(UTC))
+            )
+            mark(self._database, connection, "sweep", sweep, sweep)
+
+
+def end_sweep(connection: sa.Connection, sweep: int) -> bool:
+    """Give a running sweep whose trials have all ended its final state; whether that changed anything."""
+    counts = sa.select(trial.c.state, sa.func.count()).where(trial.c.sweep_id == sweep).group_by(trial.c.state)
+    states = {row[0] for row in connection.execute(counts).all()}
+    if states & set(_ACTIVE):
+        return False
+    state = SweepState.FINISHED
+    if TrialState.FAILED in states:
+        state = SweepState.FAILED
+    elif TrialState.CANCELLED in states:
+        state = SweepState.CANCELLED
+    table = schema.sweep
+    ended = connection.execute(
+        sa.update(table)
+        .where(table.c.id == sweep, table.c.state == SweepState.RUNNING)
+        .values(state=state, ended=datetime.now(UTC))
+    )
+    return ended.rowcount == 1
+
+
+def has_active_trials(connection: sa.Connection, training_id: int) -> bool:
+    """Whether some trial still waits for the training or runs with it."""
+    active = sa.select(trial.c.id).where(trial.c.training_id == training_id, trial.c.state.in_(_ACTIVE)).limit(1)
+    return connection.execute(active).first() is not None
+
+
+def _wait_again(connection: sa.Connection, trials: list[int], trainings: list[int]) -> None:
+    """Trials wait again, and so do their trainings, unless those run or have finished meanwhile: then they follow."""
+    now = datetime.now(UTC)
+    connection.execute(
+        sa.update(training)
+        .where(training.c.id.in_(trainings), training.c.state.in_(_RETRIED))
+        .values(state=TrialState.WAITING, error=None, trace=None, ended=None)
+    )
+    connection.execute(sa.update(trial).where(trial.c.id.in_(trials)).values(state=TrialState.WAITING, ended=None))
+    states = sa.select(training.c.id, training.c.state, training.c.diverged).where(training.c.id.in_(trainings))
+    for row in connection.execute(states.where(training.c.state != TrialState.WAITING)).all():
+        if row.state == TrialState.RUNNING:
+            run_with_training(connection, row.id, now)
+        else:
+            connection.execute(
+                sa.update(trial)
+                .where(trial.c.training_id == row.id, trial.c.id.in_(trials))
+                .values(
+                    state=TrialState.FINISHED,
+                    reused=True,
+                    diverged=row.diverged,
+                    started=sa.func.coalesce(trial.c.started, now),
+                    ended=now,
+                )
+            )

@@ -1,0 +1,172 @@
+"""Turns a queued sweep's plan into rows: cells, candidates, trials, and the trainings they share."""
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from orchestrator.errors import ConflictError
+from orchestrator.lifecycle import TRIAL_STEPS, SweepState, TrialState, before
+from orchestrator.record import schema
+from orchestrator.record.database import Access, Database, chunked
+from orchestrator.record.leases import extend
+from orchestrator.record.marks import mark, mark_trials
+from orchestrator.trial import Candidate, Cell, PlannedTrial, Slot
+
+_CHUNK = 1_000
+"""Trials a statement: far below the 32,766 parameters that SQLite takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    id: int
+    state: TrialState
+    diverged: bool
+    generation: int
+
+
+class Starting(Access):
+    """The one transaction in which a queued sweep becomes a running one."""
+
+    def start_sweep(
+        self,
+        fence: int,
+        sweep: int,
+        cells: Sequence[Cell],
+        candidates: Sequence[Candidate],
+        trials: Iterable[PlannedTrial],
+        slot: Slot,
+        fresh: bool,
+    ) -> None:
+        """Write the rows of a queued sweep; finished trainings are reused at once unless it asks for fresh ones."""
+        now = datetime.now(UTC)
+        with self._database.writing(fence) as connection:
+            uid = _enter_running(connection, sweep, slot, now)
+            _insert(
+                connection,
+                schema.cell,
+                ({"sweep_id": sweep, "cell": cell.index, "labels": dict(cell.labels)} for cell in cells),
+            )
+            _insert(
+                connection,
+                schema.candidate,
+                (
+                    {"sweep_id": sweep, "cell": one.cell, "candidate": one.index, "labels": dict(one.labels)}
+                    for one in candidates
+                ),
+            )
+            _TrialRows(self._database, connection, sweep, uid, now, fresh).write(trials)
+            mark(self._database, connection, "sweep", sweep, sweep)
+            extend(connection)
+
+
+def _enter_running(connection: sa.Connection, sweep: int, slot: Slot, now: datetime) -> uuid.UUID:
+    table = schema.sweep
+    uid = connection.execute(
+        sa.update(table)
+        .where(table.c.id == sweep, table.c.state == SweepState.QUEUED)
+        .values(state=SweepState.RUNNING, started=now, slot=slot.model_dump(mode="json"))
+        .returning(table.c.uid)
+    ).scalar_one_or_none()
+    if uid is None:
+        raise ConflictError(f"sweep {sweep} is not queued")
+    return uuid.UUID(uid)
+
+
+class _TrialRows:
+    """Writes trials in chunks and finds or makes their trainings."""
+
+    def __init__(
+        self, database: Database, connection: sa.Connection, sweep: int, uid: uuid.UUID, now: datetime, fresh: bool
+    ) -> None:
+        self._database, self._connection, self._fresh = database, connection, fresh
+        self._sweep, self._uid, self._now = sweep, uid, now
+        self._trainings: dict[str, _Known] = {}  # by fingerprint: those that this sweep uses
+        self._position = 0
+
+    def write(self, trials: Iterable[PlannedTrial]) -> None:
+        for chunk in chunked(trials, _CHUNK):
+            self._find_trainings(chunk)
+            returning = sa.insert(schema.trial).returning(schema.trial.c.id, schema.trial.c.state)
+            rows = self._connection.execute(returning, [self._row(trial) for trial in chunk]).all()
+            begun = [(self._sweep, row.id) for row in rows if row.state != TrialState.WAITING]
+            mark_trials(self._database, self._connection, begun)
+
+    def _row(self, trial: PlannedTrial) -> dict[str, Any]:
+        position, self._position = self._position, self._position + 1
+        training = self._trainings[trial.fingerprint]
+        reused = training.state is TrialState.FINISHED
+        return {
+            "uid": str(uuid.uuid5(self._uid, str(position))), "sweep_id": self._sweep, "cell": trial.cell,
+            "candidate": trial.candidate, "repeat": trial.repeat, "position": position,
+            "repeat_labels": dict(trial.repeat_labels), "training_id": training.id, "state": training.state,
+            "reused": reused, "diverged": reused and training.diverged,
+            "started": None if training.state is TrialState.WAITING else self._now,
+            "ended": self._now if reused else None,
+        }  # fmt: skip
+
+    def _find_trainings(self, chunk: Sequence[PlannedTrial]) -> None:
+        wanted = {one.fingerprint: one for one in chunk if one.fingerprint not in self._trainings}
+        found = self._find(list(wanted))
+        if not self._fresh:
+            self._trainings |= {key: one for key, one in found.items() if one.state not in _ENDED_WITHOUT_RESULT}
+            again = {key: one for key, one in found.items() if one.state in _ENDED_WITHOUT_RESULT}
+            self._wait_again(again)
+        missing = [one for key, one in wanted.items() if key not in self._trainings]
+        self._make(missing, found)
+
+    def _find(self, fingerprints: list[str]) -> dict[str, _Known]:
+        """The training to use for each known fingerprint: a finished one if there is one, else the latest."""
+        table = schema.training
+        columns = (table.c.fingerprint, table.c.id, table.c.state, table.c.diverged, table.c.generation)
+        query = sa.select(*columns).where(table.c.fingerprint.in_(fingerprints)).order_by(table.c.generation)
+        found: dict[str, _Known] = {}
+        for row in self._connection.execute(query):
+            one = _Known(row.id, TrialState(row.state), row.diverged, row.generation)
+            earlier = found.get(row.fingerprint)
+            # A fresh sweep needs the latest generation to count on from.
+            if self._fresh or earlier is None or earlier.state is not TrialState.FINISHED or earlier.state is one.state:
+                found[row.fingerprint] = one
+        return found
+
+    def _wait_again(self, trainings: dict[str, _Known]) -> None:
+        table = schema.training
+        for chunk in chunked(trainings.values(), _CHUNK):
+            self._connection.execute(
+                sa.update(table)
+                .where(table.c.id.in_([one.id for one in chunk]))
+                .where(table.c.state.in_(before(TRIAL_STEPS, TrialState.WAITING)))
+                .values(state=TrialState.WAITING, error=None, trace=None, ended=None)
+            )
+        for key, one in trainings.items():
+            self._trainings[key] = _Known(one.id, TrialState.WAITING, False, one.generation)
+
+    def _make(self, missing: list[PlannedTrial], found: dict[str, _Known]) -> None:
+        if not missing:
+            return
+        table = schema.training
+        generations = [found[one.fingerprint].generation + 1 if one.fingerprint in found else 1 for one in missing]
+        rows = [
+            {
+                "uid": str(uuid.uuid4()), "fingerprint": one.fingerprint, "generation": generation,
+                "recipe": one.recipe.model_dump(mode="json"), "state": TrialState.WAITING,
+                "total_steps": one.recipe.iterations,
+            }
+            for one, generation in zip(missing, generations, strict=True)
+        ]  # fmt: skip
+        made = self._connection.execute(sa.insert(table).returning(table.c.id, table.c.fingerprint), rows)
+        generation_of = dict(zip((one.fingerprint for one in missing), generations, strict=True))
+        for row in made:
+            known = _Known(row.id, TrialState.WAITING, False, generation_of[row.fingerprint])
+            self._trainings[row.fingerprint] = known
+
+
+_ENDED_WITHOUT_RESULT = frozenset({TrialState.FAILED, TrialState.CANCELLED, TrialState.PRUNED})
+
+
+def _insert(connection: sa.Connection, table: sa.Table, rows: Iterable[dict[str, Any]]) -> None:
+    for chunk in chunked(rows, _CHUNK):
+        connection.execute(sa.insert(table), chunk)

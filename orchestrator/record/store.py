@@ -1,0 +1,55 @@
+"""The store: everything that reads or writes the database, opened from one URL."""
+
+import sqlalchemy as sa
+
+from orchestrator.record.applying import Applying
+from orchestrator.record.claims import Claims
+from orchestrator.record.database import Database
+from orchestrator.record.leases import Leases
+from orchestrator.record.migrations import migrate as upgrade
+from orchestrator.record.mirror_states import MirrorStates
+from orchestrator.record.outbox import Dirty, Outbox
+from orchestrator.record.outcomes import Outcomes
+from orchestrator.record.requests import PendingRequest, QueuedSweep, Requests
+from orchestrator.record.settling import Settling
+from orchestrator.record.starting import Starting
+from orchestrator.record.submissions import NewSweep, Submissions
+from orchestrator.record.sweep_views import SweepViews
+from orchestrator.record.trial_views import TrialViews
+
+__all__ = ["Dirty", "NewSweep", "PendingRequest", "QueuedSweep", "Store"]
+
+
+class Store(
+    Submissions,
+    SweepViews,
+    TrialViews,
+    Outcomes,
+    Leases,
+    Requests,
+    Starting,
+    Claims,
+    Applying,
+    Settling,
+    Outbox,
+    MirrorStates,
+):
+    """Clients append and read; the conductor, which holds the lease, writes. Safe to share between threads."""
+
+    @classmethod
+    def open(cls, url: str, migrate: bool = True) -> "Store":
+        """The store at a SQLAlchemy URL, brought to this version's schema; raises UnavailableError."""
+        database = Database(url)
+        if migrate:
+            with database.writing() as connection:
+                upgrade(connection)
+        return cls(database)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._database.close()
+
+    def ping(self) -> None:
+        """Raise UnavailableError unless the database answers."""
+        with self._database.reading() as connection:
+            connection.execute(sa.select(1)).one()

@@ -1,0 +1,84 @@
+"""What clients append: sweeps and requests. Nothing here changes a row that exists."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from orchestrator.errors import ConflictError, NotFoundError
+from orchestrator.lifecycle import SweepState
+from orchestrator.record import schema
+from orchestrator.record.database import Access
+from orchestrator.views import Submitted
+
+RequestKind = Literal["cancel", "retry"]
+
+
+@dataclass(frozen=True, slots=True)
+class NewSweep:
+    """A checked spec on its way into the database."""
+
+    name: str
+    uid: str
+    text: str  # as it was posted
+    spec: dict[str, Any]  # normalized
+    total: int  # trials planned
+    actor: str | None
+    idempotency_key: str | None
+    body_hash: str
+
+
+class Submissions(Access):
+    """The client's side of the store."""
+
+    def add_sweep(self, new: NewSweep) -> Submitted:
+        """Queue a sweep, once per idempotency key; raises ConflictError when the key came with another body."""
+        known = self._known(new)
+        if known is not None:
+            return known
+        values = {
+            "uid": new.uid, "name": new.name, "text": new.text, "spec": new.spec, "total": new.total,
+            "actor": new.actor, "idempotency_key": new.idempotency_key, "body_hash": new.body_hash,
+            "created": datetime.now(UTC), "state": SweepState.QUEUED,
+        }  # fmt: skip
+        try:
+            with self._database.writing() as connection:
+                added = connection.execute(
+                    sa.insert(schema.sweep).values(values).returning(schema.sweep.c.id)
+                ).scalar_one()
+        except IntegrityError:
+            known = self._known(new)  # another submit with this key was quicker
+            if known is None:
+                raise
+            return known
+        return Submitted(id=added, uid=new.uid, created=True)
+
+    def _known(self, new: NewSweep) -> Submitted | None:
+        if new.idempotency_key is None:
+            return None
+        query = sa.select(schema.sweep.c.id, schema.sweep.c.uid, schema.sweep.c.body_hash)
+        with self._database.reading() as connection:
+            row = connection.execute(query.where(schema.sweep.c.idempotency_key == new.idempotency_key)).one_or_none()
+        if row is None:
+            return None
+        if row.body_hash != new.body_hash:
+            raise ConflictError(
+                f"the idempotency key {new.idempotency_key!r} belongs to sweep {row.id}, which was another spec"
+            )
+        return Submitted(id=row.id, uid=row.uid, created=False)
+
+    def add_request(self, kind: RequestKind, sweep: int, trial: int | None, actor: str | None) -> int:
+        """Ask the conductor for something and return the request's id; raises NotFoundError."""
+        sweeps, trials, requests = schema.sweep, schema.trial, schema.request
+        with self._database.writing() as connection:
+            if connection.execute(sa.select(sweeps.c.id).where(sweeps.c.id == sweep)).first() is None:
+                raise NotFoundError(f"no sweep {sweep}")
+            its_sweep = sa.select(trials.c.sweep_id).where(trials.c.id == trial)
+            if trial is not None and connection.execute(its_sweep).scalar_one_or_none() != sweep:
+                raise NotFoundError(f"no trial {trial} in sweep {sweep}")
+            values = {
+                "kind": kind, "sweep_id": sweep, "trial_id": trial, "actor": actor, "created": datetime.now(UTC),
+            }  # fmt: skip
+            return int(connection.execute(sa.insert(requests).values(values).returning(requests.c.id)).scalar_one())

@@ -1,0 +1,113 @@
+"""One conductor at a time: the lease, its fence, and what a conductor that lost it may still do (nothing)."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from orchestrator.errors import FencedError
+from orchestrator.events import CellSettled, Finished, Progressed, Started, Stopped, SweepSettled
+from orchestrator.record.recorder import Recorder
+from orchestrator.record.store import Store
+from orchestrator.trial import CellSummary
+from tests.record.sample import SLOT, claimed, lease, new_sweep, planned, progress, result, started, states
+
+
+def test_the_lease_has_one_holder_and_every_holder_a_higher_fence(store: Store, another: Callable[[], Store]) -> None:
+    other = another()
+    first = store.acquire("one", 600)
+    assert first == 1
+    assert other.acquire("two", 600) is None
+    assert store.renew(first, 600)
+    store.release(first)
+    second = other.acquire("two", 600)
+    assert second == 2
+    assert not store.renew(first, 600)
+    store.release(first)  # another's lease is not given back
+    assert store.acquire("one", 600) is None
+
+
+def test_a_lease_that_ran_out_is_taken_over(store: Store) -> None:
+    assert store.acquire("one", -1) == 1  # it has run out already
+    assert store.acquire("two", 600) == 2
+
+
+def test_a_lease_that_ran_out_but_was_not_taken_still_writes(store: Store) -> None:
+    fence = lease(store, seconds=-1)
+    started(store, fence)
+    assert store.renew(fence, 600)
+    assert store.acquire("two", 600) is None
+
+
+def test_of_many_that_want_the_lease_one_gets_it(store: Store, another: Callable[[], Store]) -> None:
+    stores = [another() for _ in range(4)]
+    got: list[int | None] = []
+    threads = [threading.Thread(target=lambda one=one: got.append(one.acquire("x", 600))) for one in stores * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(fence for fence in got if fence is not None) == [1]
+
+
+def test_a_fenced_conductor_writes_nothing(store: Store, another: Callable[[], Store]) -> None:
+    old = lease(store, seconds=-1)
+    sweep = started(store, old)
+    queued = store.add_sweep(new_sweep()).id
+    order = claimed(store, old)
+    request = store.add_request("cancel", sweep, None, "ann")
+    other = another()
+    new = lease(other, "conductor-2")
+    dirty = store.dirty(10)[0]
+    summary = CellSummary(0, "complete", 0, {}, "key", None, {}, 1)
+    refused: list[Callable[[], object]] = [
+        lambda: store.next_order(old),
+        lambda: store.start_sweep(old, queued, **planned(), slot=SLOT, fresh=False),
+        lambda: store.fail_sweep(old, queued, "no"),
+        lambda: store.applied(old, request, "done"),
+        lambda: store.cancel(old, sweep),
+        lambda: store.retry(old, sweep),
+        lambda: store.unsettled(old),
+        lambda: store.sent(dirty, "run", fence=old),
+        lambda: store.postpone(dirty, "no", 1, fence=old),
+        *(
+            lambda event=event: Recorder(store, None, old).record(event)  # type: ignore[misc]
+            for event in (
+                Started(order.attempt, "slot", "host"),
+                Progressed(order.attempt, 1, progress(1, metrics={"train/loss": 1.0})),
+                Finished(order.attempt, result()),
+                Stopped(order.attempt),
+                CellSettled(sweep, summary),
+                SweepSettled(sweep),
+            )
+        ),
+    ]
+    for write in refused:
+        with pytest.raises(FencedError):
+            write()
+    assert states(store, sweep) == ["running", "waiting", "waiting", "waiting"]
+    assert [one.attempt for one in other.orphans()] == [order.attempt]
+    assert other.cancel(new, sweep) == 4
+
+
+def test_threads_never_claim_the_same_training(store: Store, another: Callable[[], Store]) -> None:
+    fence = lease(store)
+    sweep = started(store, fence, seeds=list(range(40)))
+    claimed_by: list[list[str]] = [[] for _ in range(8)]
+
+    def claim(mine: list[str], own: Store) -> None:
+        while (order := own.next_order(fence)) is not None:
+            mine.append(order.training)
+
+    shared = another()
+    threads = [
+        threading.Thread(target=claim, args=(mine, store if number % 2 else shared))
+        for number, mine in enumerate(claimed_by)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    every = [training for mine in claimed_by for training in mine]
+    assert len(every) == len(set(every)) == 80
+    assert states(store, sweep) == ["running"] * 80

@@ -1,0 +1,337 @@
+"""The MLflow tracker against a real server (a child process) and a real SQLite store."""
+
+import math
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from mlflow.entities import Run, ViewType
+from mlflow.tracking import MlflowClient
+
+from orchestrator.errors import UnavailableError
+from orchestrator.record.mlflow_tracker import (
+    CLIENT_ENVIRONMENT,
+    KEY_TAG,
+    NOT_FINITE_TAG,
+    PARAMS_DIFFER_TAG,
+    SWEEP_TAG,
+    MlflowTracker,
+    RefusedError,
+)
+from orchestrator.record.tracker import Point, RunMirror
+
+STARTED = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("mlflow")
+    url = f"http://127.0.0.1:{free_port()}"
+    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}"]
+    command += ["--artifacts-destination", str(folder / "artifacts"), "--host", "127.0.0.1", "--workers", "1"]
+    command += ["--port", url.rsplit(":", 1)[1]]
+    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "DO_NOT_TRACK": "true"}
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=folder)
+    try:
+        for _ in range(600):
+            assert process.poll() is None, (folder / "log").read_text()
+            with suppress(OSError), urllib.request.urlopen(f"{url}/health", timeout=2):
+                break
+            time.sleep(0.2)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.fixture(params=["server", "store"])
+def url(request: pytest.FixtureRequest) -> str:
+    """Every test below runs over HTTP and on a bare store."""
+    if request.param == "server":
+        return str(request.getfixturevalue("server"))
+    return f"sqlite:///{request.getfixturevalue('store')}"
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("store") / "mlflow.db"
+
+
+@pytest.fixture
+def tracker(url: str) -> MlflowTracker:
+    return MlflowTracker(url)
+
+
+@pytest.fixture
+def client(url: str) -> MlflowClient:
+    return MlflowClient(tracking_uri=url, registry_uri=url)
+
+
+@pytest.fixture
+def experiment(tracker: MlflowTracker) -> str:
+    uid = str(uuid4())
+    return tracker.experiment(f"sweep #{uid[:6]}", uid, {})
+
+
+def a_trial(**changes: object) -> RunMirror:
+    points = [Point("train/loss", 1.0 / step, step, STARTED + timedelta(seconds=step)) for step in range(1, 6)]
+    whole = RunMirror(
+        kind="trial",
+        key=str(uuid4()),
+        run=None,
+        name="triplet · sec · seed 0",
+        status="FINISHED",
+        started=STARTED,
+        ended=STARTED + timedelta(minutes=1),
+        params={"loss": "triplet", "loss.margin": "0.2"},
+        tags={"metricsweep.trial": "7"},
+        points=points,
+        metrics={"best/test/recall@1": 0.75},
+    )
+    return replace(whole, **changes)  # type: ignore[arg-type]
+
+
+def everything(client: MlflowClient, run_id: str) -> tuple[object, ...]:
+    run: Run = client.get_run(run_id)
+    histories = {key: client.get_metric_history(run_id, key) for key in run.data.metrics}
+    plain = {key: [(m.value, m.step, m.timestamp) for m in history] for key, history in histories.items()}
+    return run.info.status, run.info.start_time, run.info.end_time, run.data.params, run.data.tags, plain
+
+
+def test_a_trial_is_shown_whole(tracker: MlflowTracker, client: MlflowClient, experiment: str) -> None:
+    trial = a_trial()
+    run_id = tracker.mirror(experiment, trial)
+    run = client.get_run(run_id)
+    assert run.info.run_name == "triplet · sec · seed 0"
+    assert (run.info.status, run.info.start_time) == ("FINISHED", 1767323045678)
+    assert run.info.end_time == run.info.start_time + 60_000
+    assert run.data.params == {"loss": "triplet", "loss.margin": "0.2"}
+    assert run.data.metrics == {"train/loss": 0.2, "best/test/recall_at_1": 0.75}
+    assert run.data.tags[KEY_TAG] == trial.key
+    assert run.data.tags["mlflow.source.name"] == "metricsweep"
+    history = client.get_metric_history(run_id, "train/loss")
+    assert [(m.step, m.timestamp - 1767323045678) for m in history] == [(s, 1000 * s) for s in range(1, 6)]
+
+
+def test_sending_again_changes_nothing(tracker: MlflowTracker, client: MlflowClient, experiment: str) -> None:
+    trial = a_trial(files={"log.txt": b"lines"})
+    run_id = tracker.mirror(experiment, trial)
+    before = everything(client, run_id)
+    assert tracker.mirror(experiment, replace(trial, run=run_id)) == run_id
+    assert everything(client, run_id) == before
+
+
+def test_a_lost_id_is_repaired_by_its_key(url: str, client: MlflowClient, experiment: str) -> None:
+    trial = a_trial()
+    run_id = MlflowTracker(url).mirror(experiment, trial)
+    before = everything(client, run_id)
+    assert MlflowTracker(url).mirror(experiment, trial) == run_id
+    assert everything(client, run_id) == before
+    assert len(client.search_runs([experiment])) == 1
+
+
+def test_a_run_grows_and_ends(tracker: MlflowTracker, client: MlflowClient, experiment: str) -> None:
+    trial = a_trial()
+    begun = replace(trial, status="RUNNING", ended=None, points=trial.points[:2], metrics={})
+    run_id = tracker.mirror(experiment, begun)
+    assert client.get_run(run_id).info.status == "RUNNING"
+    assert client.get_run(run_id).info.end_time is None
+    tracker.mirror(experiment, replace(trial, run=run_id, points=trial.points[2:]))
+    assert client.get_run(run_id).info.status == "FINISHED"
+    assert len(client.get_metric_history(run_id, "train/loss")) == 5
+
+
+def test_a_retried_trial_runs_again(url: str, client: MlflowClient, experiment: str) -> None:
+    trial = a_trial(status="FAILED", metrics={})
+    run_id = MlflowTracker(url).mirror(experiment, trial)
+    assert client.get_run(run_id).info.status == "FAILED"
+    MlflowTracker(url).mirror(experiment, replace(trial, run=run_id, status="RUNNING", ended=None))
+    assert client.get_run(run_id).info.status == "RUNNING"
+
+
+@pytest.mark.parametrize("status", ["FAILED", "KILLED"])
+def test_other_ends(tracker: MlflowTracker, client: MlflowClient, experiment: str, status: str) -> None:
+    run_id = tracker.mirror(experiment, a_trial(status=status))
+    assert client.get_run(run_id).info.status == status
+
+
+def test_runs_nest(tracker: MlflowTracker, client: MlflowClient, experiment: str) -> None:
+    parent = tracker.mirror(experiment, a_trial(kind="cell", key=f"{uuid4()}/cell/0", name="triplet"))
+    child = tracker.mirror(experiment, a_trial(parent=parent))
+    assert client.get_run(child).data.tags["mlflow.parentRunId"] == parent
+    assert "mlflow.parentRunId" not in client.get_run(parent).data.tags
+
+
+def test_values_that_are_not_finite_are_left_out_and_named(
+    tracker: MlflowTracker, client: MlflowClient, experiment: str
+) -> None:
+    points = [Point("train/loss", value, step, STARTED) for step, value in enumerate([1.0, math.nan, math.inf])]
+    run_id = tracker.mirror(experiment, a_trial(points=points, metrics={"last/test/nmi": -math.inf}))
+    run = client.get_run(run_id)
+    assert run.data.metrics == {"train/loss": 1.0}
+    assert run.data.tags[NOT_FINITE_TAG] == "train/loss@1=nan, train/loss@2=inf, last/test/nmi@0=-inf"
+
+
+def test_more_than_a_batch_holds(tracker: MlflowTracker, client: MlflowClient, experiment: str) -> None:
+    points = [Point("train/loss", float(step), step, STARTED + timedelta(seconds=step)) for step in range(2_345)]
+    run_id = tracker.mirror(
+        experiment,
+        a_trial(
+            points=points,
+            params={f"param.{number}": "é" * 7_000 for number in range(130)},
+            tags={f"tag.{number}": "x" * 9_000 for number in range(130)},
+        ),
+    )
+    run = client.get_run(run_id)
+    assert [m.value for m in client.get_metric_history(run_id, "train/loss")] == [float(s) for s in range(2_345)]
+    assert len(run.data.params) == 130
+    assert all(f"tag.{number}" in run.data.tags for number in range(130))
+
+
+def test_unicode_and_odd_keys(tracker: MlflowTracker, client: MlflowClient, experiment: str) -> None:
+    odd = {"naïve/κ@1": 1.0, "a(b)%c": 2.0, "/../up": 3.0, "./x//y": 4.0, "..": 5.0, "k" * 400: 6.0}
+    name = "损失 🧪 \"x\" 'y'"
+    run_id = tracker.mirror(experiment, a_trial(name=name, params={"η": "½ ≤ 1"}, metrics=odd, points=()))
+    run = client.get_run(run_id)
+    assert run.info.run_name == name
+    assert run.data.params == {"η": "½ ≤ 1"}
+    assert run.data.metrics == {
+        "naïve/κ_at_1": 1.0,
+        "a_b__c": 2.0,
+        "up": 3.0,
+        "x/y": 4.0,
+        "_": 5.0,
+        "k" * 250: 6.0,
+    }
+
+
+def test_a_param_keeps_its_first_value(tracker: MlflowTracker, client: MlflowClient, experiment: str) -> None:
+    trial = a_trial()
+    run_id = tracker.mirror(experiment, trial)
+    tracker.mirror(experiment, replace(trial, run=run_id, params={"loss": "npair", "width": "8"}, metrics={"x": 1.0}))
+    run = client.get_run(run_id)
+    assert run.data.params == {"loss": "triplet", "loss.margin": "0.2", "width": "8"}
+    assert run.data.tags[PARAMS_DIFFER_TAG] == "loss=npair"
+    assert run.data.metrics["x"] == 1.0
+
+
+def test_files_are_artifacts(
+    tracker: MlflowTracker, client: MlflowClient, experiment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_id = tracker.mirror(experiment, a_trial(files={"table.tex": b"\\toprule", "tables/main.png": b"\x89PNG\x00"}))
+    assert Path(client.download_artifacts(run_id, "tables/main.png")).read_bytes() == b"\x89PNG\x00"
+    assert Path(client.download_artifacts(run_id, "table.tex")).read_bytes() == b"\\toprule"
+    assert list(tmp_path.iterdir()) == []  # no ./mlruns beside whoever runs it
+    with pytest.raises(ValueError, match="stays within its run"):
+        tracker.mirror(experiment, a_trial(files={"../out": b""}))
+
+
+def test_a_deleted_run_is_made_anew(tracker: MlflowTracker, client: MlflowClient, experiment: str) -> None:
+    trial = a_trial()
+    run_id = tracker.mirror(experiment, trial)
+    client.delete_run(run_id)
+    again = tracker.mirror(experiment, replace(trial, run=run_id))
+    assert again != run_id
+    assert client.get_run(again).data.metrics["train/loss"] == 0.2
+    unknown = tracker.mirror(experiment, replace(trial, run=uuid4().hex))
+    assert unknown == again  # found by its key
+
+
+def test_a_known_run_that_was_deleted_and_runs_on(url: str, client: MlflowClient, experiment: str) -> None:
+    trial = a_trial(status="RUNNING", ended=None)
+    run_id = MlflowTracker(url).mirror(experiment, trial)
+    client.delete_run(run_id)
+    quiet = replace(trial, run=run_id, points=(), params={}, metrics={})
+    assert MlflowTracker(url).mirror(experiment, quiet) != run_id
+
+
+def test_an_experiment_is_found_by_its_sweep(tracker: MlflowTracker, client: MlflowClient, url: str) -> None:
+    uid = str(uuid4())
+    made = tracker.experiment(f"digits #{uid[:4]}", uid, {"metricsweep.url": "http://127.0.0.1:1"})
+    assert MlflowTracker(url).experiment("renamed", uid, {}) == made
+    tags = client.get_experiment(made).tags
+    assert (tags[SWEEP_TAG], tags["metricsweep.url"]) == (uid, "http://127.0.0.1:1")
+
+
+def test_a_taken_or_deleted_name_gets_a_suffix(tracker: MlflowTracker, client: MlflowClient) -> None:
+    first, second = str(uuid4()), str(uuid4())
+    name = f"taken #{first[:4]}"
+    theirs = tracker.experiment(name, first, {})
+    ours = tracker.experiment(name, second, {})
+    assert client.get_experiment(ours).name == f"{name} ({second[:8]})"
+    client.delete_experiment(theirs)
+    client.delete_experiment(ours)
+    anew = tracker.experiment(name, second, {})
+    assert client.get_experiment(anew).name == f"{name} ({second[:8]}-2)"
+    assert client.search_experiments(view_type=ViewType.ACTIVE_ONLY, filter_string=f"name = '{name}'") == []
+
+
+def test_a_deleted_experiment_is_refused_clearly(tracker: MlflowTracker, client: MlflowClient, experiment: str) -> None:
+    client.delete_experiment(experiment)
+    with pytest.raises(RefusedError, match=f"{experiment} must be in the 'active' state"):
+        tracker.mirror(experiment, a_trial())
+
+
+def test_nothing_is_printed(tracker: MlflowTracker, experiment: str, capfd: pytest.CaptureFixture[str]) -> None:
+    tracker.mirror(experiment, a_trial())
+    assert capfd.readouterr().out == ""
+
+
+def test_links_lead_to_the_server(server: str) -> None:
+    tracker = MlflowTracker(server)
+    experiment = tracker.experiment("links", str(uuid4()), {})
+    run_id = tracker.mirror(experiment, a_trial())
+    assert tracker.link(experiment, None) == f"{server}/#/experiments/{experiment}"
+    link = tracker.link(experiment, run_id)
+    assert link == f"{server}/#/experiments/{experiment}/runs/{run_id}"
+    with urllib.request.urlopen(link, timeout=10) as page:
+        assert b'id="root"' in page.read()
+    public = MlflowTracker(server, "https://mlflow.example.org/")
+    assert public.link("3", "abc") == "https://mlflow.example.org/#/experiments/3/runs/abc"
+
+
+def test_a_bare_store_has_no_pages(tmp_path: Path) -> None:
+    assert MlflowTracker(f"sqlite:///{tmp_path / 'x.db'}").link("1", "abc") is None
+
+
+def test_a_server_that_is_down_is_unavailable() -> None:
+    tracker = MlflowTracker(f"http://127.0.0.1:{free_port()}")
+    with pytest.raises(UnavailableError, match="does not answer"):
+        tracker.experiment("x", str(uuid4()), {})
+    with pytest.raises(UnavailableError, match="does not answer"):
+        tracker.mirror("1", a_trial())
+    with pytest.raises(UnavailableError, match="does not answer"):
+        tracker.mirror("1", a_trial(run=uuid4().hex))
+
+
+def test_a_server_that_hangs_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")  # the tracker's own is 5
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        tracker = MlflowTracker(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with pytest.raises(UnavailableError, match="does not answer"):
+            tracker.mirror("1", a_trial())
+
+
+def test_the_client_is_told_to_be_quick_and_quiet() -> None:
+    MlflowTracker("http://127.0.0.1:1")
+    assert {name: os.environ[name] for name in CLIENT_ENVIRONMENT} == CLIENT_ENVIRONMENT

@@ -1,0 +1,68 @@
+"""What clients append: sweeps, once per idempotency key, and requests."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from orchestrator.errors import ConflictError, NotFoundError
+from orchestrator.record.store import Store
+from orchestrator.views import Submitted
+from tests.record.sample import lease, new_sweep, started
+
+
+def test_a_known_key_gives_the_known_sweep(store: Store) -> None:
+    first = store.add_sweep(new_sweep(key="k"))
+    again = store.add_sweep(new_sweep(key="k"))
+    assert first.created
+    assert (again.id, again.uid, again.created) == (first.id, first.uid, False)
+    assert store.add_sweep(new_sweep(key="other")).id != first.id
+    assert store.add_sweep(new_sweep()).created
+    assert store.add_sweep(new_sweep()).created
+    with pytest.raises(ConflictError, match=f"belongs to sweep {first.id}"):
+        store.add_sweep(new_sweep(key="k", body_hash="another"))
+
+
+def test_concurrent_duplicates_become_one_sweep(store: Store, another: Callable[[], Store]) -> None:
+    shared = another()
+    answers: list[Submitted] = []
+    gate = threading.Barrier(8)
+
+    def submit(own: Store) -> None:
+        gate.wait()
+        answers.append(own.add_sweep(new_sweep(key="k")))
+
+    threads = [threading.Thread(target=submit, args=(store if n % 2 else shared,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 8
+    assert len({answer.id for answer in answers}) == 1
+    assert sum(answer.created for answer in answers) == 1
+    assert len(store.sweeps().items) == 1
+
+
+def test_requests_are_applied_in_order(store: Store) -> None:
+    fence = lease(store)
+    sweep = started(store, fence)
+    trial = store.trials(sweep).items[0].id
+    first = store.add_request("cancel", sweep, None, "ann")
+    second = store.add_request("retry", sweep, trial, None)
+    assert [(one.id, one.kind, one.sweep, one.trial, one.actor) for one in store.requests()] == [
+        (first, "cancel", sweep, None, "ann"),
+        (second, "retry", sweep, trial, None),
+    ]
+    store.applied(fence, first, "cancelled 4 trials")
+    assert [one.id for one in store.requests()] == [second]
+
+
+def test_a_request_names_what_exists(store: Store) -> None:
+    fence = lease(store)
+    one, two = started(store, fence), started(store, fence)
+    with pytest.raises(NotFoundError, match="no sweep 99"):
+        store.add_request("cancel", 99, None, None)
+    trial = store.trials(two).items[0].id
+    with pytest.raises(NotFoundError, match=f"no trial {trial} in sweep {one}"):
+        store.add_request("cancel", one, trial, None)
+    assert store.requests() == []

@@ -1,0 +1,138 @@
+"""The contracts between the rooms hold, and each of them fires when it is broken."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+CONTRACTS = {contract["name"] for contract in SETTINGS["contracts"]}
+ROOMS = ("workers", "orchestrator", "api", "dashboards")
+
+ONE_WAY = "Imports run one way: api, dashboards, orchestrator, workers"
+CYCLES = "No cycles"
+WORKERS = "Of the workers, others see the contract and the catalog"
+VIEWS = "Of the orchestrator, the dashboards see the views"
+CONDUCTOR = "The conductor is a process of its own"
+VERBS = "Plan, run, record and publish never import one another"
+JOIN = "Only the service, the conductor and the command line join the four verbs"
+TORCH = "Nobody upstream of the workers reaches torch"
+LIGHT = "The contract, the catalog and the registry reach no torch"
+REACH = "Neither the API nor the dashboards reach ray or mlflow"
+RAY = "Ray is at home in orchestrator.run"
+MLFLOW = "MLflow is at home in orchestrator.record.mlflow_tracker"
+DATABASE = "The database is at home in orchestrator.record"
+FIGURES = "Figures are at home in orchestrator.publish"
+HTTP = "HTTP is at home in api"
+TERMINAL = "The terminal is at home in api"
+HTML = "HTML is at home in dashboards"
+
+PLANTED = [
+    ("workers/wording.py", "import orchestrator.errors", {ONE_WAY}),
+    ("orchestrator/events.py", "import dashboards", {ONE_WAY}),
+    ("dashboards/__init__.py", "import api", {ONE_WAY}),
+    ("workers/wording.py", "import workers.catalog", {CYCLES}),
+    ("orchestrator/events.py", "import workers.signature", {WORKERS}),
+    ("orchestrator/run/engine.py", "from workers import registry", {WORKERS}),
+    ("api/problems.py", "import workers.registry", {WORKERS}),
+    ("dashboards/__init__.py", "import orchestrator.errors", {VIEWS}),
+    ("orchestrator/service.py", "import orchestrator.conductor", {CONDUCTOR}),
+    ("orchestrator/run/engine.py", "import orchestrator.record.tracker", {VERBS}),
+    ("orchestrator/plan/document.py", "import orchestrator.publish.table", {VERBS}),
+    ("orchestrator/publish/statistics.py", "import orchestrator.plan.document", {VERBS}),
+    ("orchestrator/record/tracker.py", "import orchestrator.run.engine", {VERBS}),
+    ("api/problems.py", "import orchestrator.run.engine", {JOIN}),
+    ("orchestrator/events.py", "import torch", {TORCH}),
+    ("orchestrator/publish/statistics.py", "from sklearn.cluster import KMeans", {TORCH}),
+    ("orchestrator/run/engine.py", "def late():\n    import pytorch_metric_learning.losses", {TORCH}),
+    ("workers/contract.py", "import torch", {TORCH, LIGHT}),
+    ("workers/signature.py", "import faiss", {TORCH, LIGHT}),
+    ("workers/registry.py", "import torch", {LIGHT}),
+    ("orchestrator/service.py", "import orchestrator.record.mlflow_tracker", {REACH}),
+    ("orchestrator/service.py", "import orchestrator.run.ray_tune", {REACH}),
+    ("api/main.py", "import ray", {RAY, REACH}),
+    ("workers/geometry.py", "import ray", {RAY}),
+    ("orchestrator/record/tracker.py", "import ray.tune", {RAY, REACH}),
+    ("workers/geometry.py", "import mlflow", {MLFLOW}),
+    ("orchestrator/run/engine.py", "from mlflow import MlflowClient", {MLFLOW}),
+    ("workers/geometry.py", "import sqlalchemy", {DATABASE}),
+    ("orchestrator/run/engine.py", "import alembic", {DATABASE}),
+    ("dashboards/__init__.py", "import vl_convert", {FIGURES}),
+    ("orchestrator/events.py", "import altair", {FIGURES}),
+    ("orchestrator/events.py", "import fastapi", {HTTP}),
+    ("workers/geometry.py", "import httpx", {HTTP}),
+    ("orchestrator/events.py", "import typer", {TERMINAL}),
+    ("workers/geometry.py", "import rich.progress", {TERMINAL}),
+    ("orchestrator/publish/statistics.py", "import jinja2", {HTML}),
+    ("api/problems.py", "import jinja2", {HTML}),
+]
+
+
+def broken(tree: Path) -> set[str]:
+    """The names of the contracts that are broken in a copy of the repository."""
+    run = "from importlinter.cli import lint_imports_command as run; run()"
+    done = subprocess.run(
+        [sys.executable, "-c", run, "--no-cache", "--no-logo"],
+        cwd=tree,
+        env={**os.environ, "PYTHONPATH": str(tree), "COLUMNS": "200", "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    verdicts = dict(re.findall(r"^(.+) (KEPT|BROKEN)(?: \(.*\))?$", done.stdout, re.MULTILINE))
+    assert set(verdicts) == CONTRACTS, done.stdout + done.stderr
+    found = {name for name, verdict in verdicts.items() if verdict == "BROKEN"}
+    assert (done.returncode == 0) == (not found), done.stdout
+    return found
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the rooms and of their contracts."""
+    copy = tmp_path_factory.mktemp("tree")
+    for room in ROOMS:
+        ignored = shutil.ignore_patterns("__pycache__", "templates", "static")
+        shutil.copytree(ROOT / room, copy / room, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    return copy
+
+
+@contextmanager
+def planted(path: Path, line: str) -> Iterator[None]:
+    """`line` at the end of a module, for a while."""
+    before = path.read_text(encoding="utf-8")
+    path.write_text(f"{before}\n{line}\n", encoding="utf-8")
+    try:
+        yield
+    finally:
+        path.write_text(before, encoding="utf-8")
+
+
+def test_every_contract_is_kept(tree: Path) -> None:
+    assert broken(tree) == set()
+
+
+@pytest.mark.parametrize(("module", "line", "fires"), PLANTED)
+def test_a_planted_violation_fires(tree: Path, module: str, line: str, fires: set[str]) -> None:
+    with planted(tree / module, line):
+        assert broken(tree) == fires
+
+
+def test_every_contract_has_a_planted_violation() -> None:
+    assert set().union(*(fires for _, _, fires in PLANTED)) == CONTRACTS
+
+
+def test_the_api_loads_nothing_heavy() -> None:
+    """What the contracts say of the source, seen while it runs."""
+    code = "import sys, api.main, api.cli; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert not {"torch", "sklearn", "faiss", "ray", "mlflow", "vl_convert"} & set(done.stdout.split())

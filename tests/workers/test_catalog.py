@@ -1,0 +1,222 @@
+"""The catalog is what the parts are: equal to what `inspect` finds, current in its file, and free of torch."""
+
+import inspect
+import json
+import subprocess
+import sys
+import types
+import typing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.workers.specimens import CATALOG
+from workers import registry
+from workers.catalog import Entry, PartSourceError, catalog_text, load, metric_entry, metric_problem, parse_metric
+from workers.contract import FOLDERS, KINDS
+
+WORKERS = Path(registry.__file__).parent
+ENTRIES = load().entries
+
+
+def test_every_kind_has_parts_and_every_file_is_one() -> None:
+    for kind in KINDS:
+        files = {path.stem for path in (WORKERS / FOLDERS[kind]).glob("*.py")} - {"__init__"}
+        assert set(load().names(kind)) == files != set()
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry.kind}-{entry.name}")
+class TestEachPart:
+    def test_is_what_inspect_finds(self, entry: Entry) -> None:
+        part = registry.find(entry.kind, entry.name)
+        assert entry.doc == inspect.cleandoc(part.__doc__ or "")
+        asks, parameters = _inspected(part)
+        assert entry.asks == asks
+        assert [parameter.model_dump() for parameter in entry.parameters] == parameters
+        said = {"label": entry.label, "paper": entry.paper, "version": entry.version, **entry.facts}
+        assert said == {"label": entry.name, "paper": None, "version": 1, **_literals(part)}
+
+    def test_says_what_it_is(self, entry: Entry) -> None:
+        assert entry.doc
+        source = (WORKERS / FOLDERS[entry.kind] / f"{entry.name}.py").read_text()
+        assert 'label = "' in source
+
+    def test_takes_its_own_defaults(self, entry: Entry) -> None:
+        given = {parameter.name: parameter.default for parameter in entry.parameters if not parameter.required}
+        for parameter in entry.parameters:
+            if not parameter.required:
+                assert parameter.cast(given[parameter.name]) == parameter.default
+
+
+def _inspected(part: type) -> tuple[list[str], list[dict[str, Any]]]:
+    """What a part asks for and its hyper-parameters, as Python sees them."""
+    owner = next(base for base in part.__mro__ if "__init__" in vars(base))
+    if owner.__module__ != part.__module__:
+        assert not owner.__module__.startswith("workers."), "an __init__ stands in the part's own file"
+        assert list(inspect.signature(part).parameters) in ([], ["args", "kwargs"])
+        return [], []
+    hints = typing.get_type_hints(owner.__init__)
+    arguments = list(inspect.signature(owner.__init__).parameters.values())[1:]
+    named = [argument for argument in arguments if argument.kind is argument.KEYWORD_ONLY]
+    asks = [argument.name for argument in arguments if argument.kind is argument.POSITIONAL_OR_KEYWORD]
+    assert len(asks) + len(named) == len(arguments)
+    return asks, [_as_parameter(argument, hints[argument.name]) for argument in named]
+
+
+def _as_parameter(argument: inspect.Parameter, hint: Any) -> dict[str, Any]:
+    optional = typing.get_origin(hint) in (types.UnionType, typing.Union)
+    if optional:
+        (hint,) = set(typing.get_args(hint)) - {types.NoneType}
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        type_, choices = "literal", list(arguments)
+    elif origin is tuple:
+        assert arguments[1:] == (...,)
+        type_, choices = f"{arguments[0].__name__}s", None
+    else:
+        type_, choices = hint.__name__, None
+    required = argument.default is argument.empty
+    default = None if required else argument.default
+    return {
+        "name": argument.name,
+        "type": type_,
+        "optional": optional,
+        "required": required,
+        "default": list(default) if isinstance(default, tuple) else default,
+        "choices": choices,
+    }
+
+
+def _literals(part: type) -> dict[str, Any]:
+    """The public attributes with plain values of a class and its bases in the same file."""
+    found: dict[str, Any] = {}
+    for owner in reversed([base for base in part.__mro__ if base.__module__ == part.__module__]):
+        for name, value in vars(owner).items():
+            if not name.startswith("_") and isinstance(value, str | int | float | tuple | list | dict | None):
+                found[name] = json.loads(json.dumps(value))
+    return found
+
+
+class TestFacts:
+    """What the trainer, the checks and the tables rely on."""
+
+    def of(self, kind: str) -> list[Entry]:
+        return [entry for entry in ENTRIES if entry.kind == kind]
+
+    def test_losses(self) -> None:
+        layouts = {entry.facts["layout"] for entry in self.of("sampler")}
+        for entry in self.of("loss"):
+            assert entry.facts["order"] in {"free", "within_class", "positional"}
+            accepted = entry.facts.get("layout", [])
+            assert isinstance(accepted, list)
+            assert set(accepted) <= layouts
+            assert accepted or entry.facts["order"] != "positional"
+
+    def test_regularizers(self) -> None:
+        for entry in self.of("regularizer"):
+            assert entry.facts.get("norms") in {True, None}
+            assert not entry.asks
+            assert (entry.parameter("eta") is not None) == (entry.name != "none")
+
+    def test_samplers(self) -> None:
+        for entry in self.of("sampler"):
+            draws = entry.facts.get("draws")
+            assert draws is None or entry.parameter(str(draws))
+
+    def test_heads(self) -> None:
+        assert {entry.facts["output"] for entry in self.of("head")} <= {"raw", "unit"}
+
+    def test_metrics(self) -> None:
+        for entry in self.of("metric"):
+            assert entry.facts["better"] in {"higher", "lower", "none"}
+            assert entry.facts["needs"] in {"neighbours", "clusters", "embeddings"}
+
+    def test_datasets(self) -> None:
+        for entry in self.of("dataset"):
+            assert isinstance(entry.facts["channels"], int)
+            assert isinstance(entry.facts["side"], int)
+            for fact in ("classes", "images"):
+                counts = entry.facts[fact]
+                assert isinstance(counts, dict)
+                assert set(counts) == {"train", "test"}
+            assert str(entry.facts["manifest"]).removeprefix("sha256:").isalnum()
+            metrics = load().metrics(entry.name)
+            assert len(metrics) == len(set(metrics)) > 0
+            assert [metric_problem(name, load()) for name in metrics] == [None] * len(metrics)
+
+
+def test_the_generated_file_is_not_stale() -> None:
+    assert (WORKERS / "catalog.json").read_text(encoding="utf-8") == catalog_text(), (
+        "workers/catalog.json is stale; run `python -m workers catalog --write`"
+    )
+
+
+def test_the_catalog_reaches_no_torch() -> None:
+    code = "import sys, workers.catalog, workers.registry; workers.catalog.load(); print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"torch", "numpy", "sklearn", "faiss", "pytorch_metric_learning", "ray", "mlflow"} & set(modules)
+
+
+class TestLoad:
+    def own(self, folder: Path, name: str, source: str = "class Mine:\n    label = 'Mine'\n") -> Path:
+        path = folder / "losses" / f"{name}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(source)
+        return path
+
+    def test_is_read_once(self, tmp_path: Path) -> None:
+        self.own(tmp_path, "mine")
+        assert load() is load()
+        assert load(tmp_path) is load(tmp_path)
+
+    def test_adds_a_researchers_own_parts(self, tmp_path: Path) -> None:
+        self.own(tmp_path, "mine")
+        self.own(tmp_path, "_helper", "nothing here")
+        entry = load(tmp_path).get("loss", "mine")
+        assert entry is not None
+        assert (entry.label, entry.own) == ("Mine", True)
+        assert len(load(tmp_path).entries) == len(ENTRIES) + 1
+        assert load().get("loss", "mine") is None
+
+    def test_sees_an_edit(self, tmp_path: Path) -> None:
+        self.own(tmp_path, "mine")
+        load(tmp_path)
+        self.own(tmp_path, "mine", "class Mine:\n    label = 'Edited'\n")
+        entry = load(tmp_path).get("loss", "mine")
+        assert entry is not None
+        assert entry.label == "Edited"
+
+    def test_refuses_a_name_that_is_built_in(self, tmp_path: Path) -> None:
+        path = self.own(tmp_path, load().names("loss")[0])
+        with pytest.raises(PartSourceError, match="built-in loss is named") as caught:
+            load(tmp_path)
+        assert str(path) in str(caught.value)
+
+    def test_refuses_a_folder_that_does_not_exist(self, tmp_path: Path) -> None:
+        with pytest.raises(PartSourceError, match="does not exist"):
+            load(tmp_path / "absent")
+
+
+class TestMetricNames:
+    @pytest.mark.parametrize(
+        ("name", "parsed"),
+        [("recall@1", ("recall", "1")), ("map@r", ("map", "r")), ("nmi", ("nmi", None)), ("x@", ("x", ""))],
+    )
+    def test_are_parsed(self, name: str, parsed: tuple[str, str | None]) -> None:
+        assert parse_metric(name) == parsed
+
+    @pytest.mark.parametrize(
+        ("name", "found"), [("recall@1", "recall"), ("recall@1000", "recall"), ("recall", "recall")]
+    )
+    def test_are_found(self, name: str, found: str) -> None:
+        entry = metric_entry(name, CATALOG)
+        assert entry is not None
+        assert entry.name == found
+
+    @pytest.mark.parametrize(
+        "name", ["recall@0", "recall@", "recall@-1", "recall@1.0", "recall@²", "map@5", "nmi@2", "", "@1"]
+    )
+    def test_are_refused(self, name: str) -> None:
+        assert metric_entry(name, CATALOG) is None
+        assert metric_problem(name, CATALOG)

@@ -1,0 +1,106 @@
+"""A completed recipe says everything, and equal meanings have equal fingerprints."""
+
+import random
+from typing import Any
+
+import pytest
+
+from tests.workers.specimens import CATALOG, RECIPE
+from workers.catalog import Catalog, complete, problems
+from workers.contract import Recipe
+
+
+def completed(catalog: Catalog = CATALOG, **changes: Any) -> Recipe:
+    return complete(Recipe.model_validate({**RECIPE, **changes}), catalog)
+
+
+def test_defaults_and_pins_are_filled_in() -> None:
+    recipe = completed(loss={"name": "triplet", "margin": 1}, optimizer={"name": "adam", "lr": 1})
+    assert recipe.loss.options == {"margin": 1.0, "mining": "all", "cap": None}
+    assert recipe.optimizer.options == {"lr": 1.0, "amsgrad": False}
+    assert recipe.sampler.options == {"classes": 4}
+    assert recipe.evaluate_every == 30
+    assert recipe.pins.manifest == "sha256:00"
+    assert recipe.pins.versions["optimizer"] == 3
+    assert set(recipe.pins.versions) == {
+        "task", "loss", "regularizer", "dataset", "backbone", "head", "sampler", "optimizer", "schedule",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("iterations", "every"), [(1, 1), (9, 1), (19, 1), (20, 2), (300, 30)])
+def test_a_tenth_of_the_iterations(iterations: int, every: int) -> None:
+    assert completed(iterations=iterations).evaluate_every == every
+    assert completed(iterations=iterations, evaluate_every=7).evaluate_every == 7
+
+
+def test_completing_is_a_fixed_point() -> None:
+    once = completed(schedule={"name": "step", "at": [3, 5.0], "factors": (1, 0.5)})
+    assert complete(once, CATALOG) == once
+    stored = once.model_dump(mode="json")
+    assert problems(stored, CATALOG) == []
+    again = complete(Recipe.model_validate(stored), CATALOG)
+    assert again == once
+    assert again.fingerprint == once.fingerprint
+    assert Recipe.model_validate_json(once.model_dump_json()).fingerprint == once.fingerprint
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"loss": {"name": "triplet"}},
+        {"loss": {"mining": "all", "margin": 2e-1, "name": "triplet"}},
+        {"loss": {"name": "triplet", "cap": None}},
+        {"optimizer": {"name": "adam", "lr": 1e-3, "amsgrad": False}},
+        {"backbone": {"name": "mlp", "width": 128.0}},
+        {"iterations": 300.0, "evaluate_every": 30},
+        {"head": "fc", "task": {"name": "retrieval"}, "seed": 0, "version": 1},
+        {"validation": {"folds": 3, "name": "class_holdout"}},
+        {"select": {"split": "validation", "metric": "map@r"}},
+        {"select": {}},
+        {"pins": {"versions": {"loss": 99}, "manifest": "another"}},
+    ],
+)
+def test_equal_meanings_have_equal_fingerprints(changes: dict[str, Any]) -> None:
+    assert completed(**changes).fingerprint == completed().fingerprint
+
+
+def test_the_order_of_keys_means_nothing() -> None:
+    items = list(RECIPE.items())
+    random.Random(0).shuffle(items)
+    assert complete(Recipe.model_validate(dict(items)), CATALOG).fingerprint == completed().fingerprint
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"loss": {"name": "triplet", "margin": 0.3}},
+        {"loss": {"name": "triplet", "cap": 1}},
+        {"seed": 1},
+        {"evaluate_every": 31},
+        {"validation": {"name": "class_holdout", "folds": 3, "fold": 1}},
+        {"select": {"metric": "recall@1"}},
+        {"pins": {"weights": "sha256:11"}},
+    ],
+)
+def test_other_meanings_have_other_fingerprints(changes: dict[str, Any]) -> None:
+    assert completed(**changes).fingerprint != completed().fingerprint
+
+
+def test_a_new_version_and_new_content_change_the_fingerprint() -> None:
+    def changed(kind: str, **update: Any) -> Catalog:
+        entries = [one.model_copy(update=update) if one.kind == kind else one for one in CATALOG.entries]
+        return Catalog(entries=entries)
+
+    facts = CATALOG.of("dataset")[0].facts
+    prints = {
+        completed().fingerprint,
+        completed(changed("loss", version=2)).fingerprint,
+        completed(changed("dataset", version=2)).fingerprint,
+        completed(changed("dataset", facts={**facts, "manifest": "sha256:01"})).fingerprint,
+    }
+    assert len(prints) == 4
+
+
+def test_a_part_that_does_not_exist_cannot_be_completed() -> None:
+    with pytest.raises(LookupError, match="no loss named 'zzz'"):
+        completed(loss="zzz")

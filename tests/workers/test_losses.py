@@ -1,0 +1,249 @@
+"""Every loss that exists conforms: a new file in workers/losses is tested by existing, but for its naive loop."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.workers.inputs import (
+    CLASSES,
+    PER_CLASS,
+    block_labels,
+    degenerate_batches,
+    golden_embeddings,
+    part,
+    part_names,
+    random_batch,
+)
+from workers.losses.normalized_npair import NormalizedNPair
+from workers.losses.semihard import Semihard
+from workers.losses.triplet import Triplet
+
+LOSSES = part_names("loss")
+DEGENERATE = degenerate_batches()
+
+
+def _directions(embeddings: Tensor) -> list[list[float]]:
+    return [[x / math.hypot(*row) for x in row] for row in embeddings.tolist()]
+
+
+def _distance(a: list[float], b: list[float]) -> float:
+    return sum((x - y) ** 2 for x, y in zip(a, b, strict=True))
+
+
+def _cosine(a: list[float], b: list[float]) -> float:
+    return sum(x * y for x, y in zip(a, b, strict=True))
+
+
+def _naive_triplet(embeddings: Tensor, labels: Tensor, margin: float = 1.0) -> float:
+    f, y = _directions(embeddings), labels.tolist()
+    terms = []
+    for a in range(len(f)):
+        for p in range(len(f)):
+            for n in range(len(f)):
+                if a != p and y[a] == y[p] != y[n]:
+                    terms.append(max(0.0, _distance(f[a], f[p]) - _distance(f[a], f[n]) + margin))
+    return sum(terms) / len(terms)
+
+
+def _naive_semihard(embeddings: Tensor, labels: Tensor, margin: float = 0.2) -> float:
+    f, y = _directions(embeddings), labels.tolist()
+    terms = []
+    for a in range(len(f)):
+        negatives = [_distance(f[a], f[n]) for n in range(len(f)) if y[n] != y[a]]
+        for p in range(len(f)):
+            if a != p and y[a] == y[p]:
+                positive = _distance(f[a], f[p])
+                farther = [negative for negative in negatives if negative > positive]
+                terms.append(max(0.0, margin + positive - (min(farther) if farther else max(negatives))))
+    return sum(terms) / len(terms)
+
+
+def _naive_normalized_npair(embeddings: Tensor, labels: Tensor, scale: float = 25.0) -> float:
+    f, y = _directions(embeddings), labels.tolist()
+    firsts = [y.index(c) for c in sorted(set(y))]
+    terms = []
+    for a in firsts:
+        own = scale * _cosine(f[a], f[a + 1])
+        terms.append(math.log(1 + sum(math.exp(scale * _cosine(f[a], f[n + 1]) - own) for n in firsts if n != a)))
+    return sum(terms) / len(terms)
+
+
+def _naive_multi_similarity(embeddings: Tensor, labels: Tensor) -> float:
+    alpha, beta, base, epsilon = 2.0, 40.0, 0.5, 0.1
+    f, y = _directions(embeddings), labels.tolist()
+    total = 0.0
+    for i in range(len(f)):
+        positives = [_cosine(f[i], f[j]) for j in range(len(f)) if j != i and y[j] == y[i]]
+        negatives = [_cosine(f[i], f[j]) for j in range(len(f)) if y[j] != y[i]]
+        hard_negatives = [s for s in negatives if s + epsilon > min(positives)]
+        hard_positives = [s for s in positives if s - epsilon < max(negatives)]
+        total += math.log(1 + sum(math.exp(-alpha * (s - base)) for s in hard_positives)) / alpha
+        total += math.log(1 + sum(math.exp(beta * (s - base)) for s in hard_negatives)) / beta
+    return total / len(f)
+
+
+NAIVE: dict[str, Callable[[Tensor, Tensor], float]] = {
+    "triplet": _naive_triplet,
+    "semihard": _naive_semihard,
+    "normalized_npair": _naive_normalized_npair,
+    "multi_similarity": _naive_multi_similarity,
+}
+
+
+def _value_and_gradient(loss: Any, embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    embeddings = embeddings.clone().requires_grad_()
+    value = loss(embeddings, labels)
+    (gradient,) = torch.autograd.grad(value, embeddings)
+    return value.detach(), gradient
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_states_its_facts(name: str) -> None:
+    loss = part("loss", name)
+    assert isinstance(loss, torch.nn.Module)
+    assert loss.label
+    assert loss.version >= 1
+    assert loss.order in {"free", "within_class", "positional"}
+    assert set(getattr(loss, "layout", ())) <= {"class_blocks", "shuffled"}
+    if loss.order == "positional":
+        assert loss.layout == ("class_blocks",)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("name", LOSSES)
+def test_equals_the_naive_loop(name: str, seed: int) -> None:
+    assert name in NAIVE, f"write the loss {name!r} as a naive loop and add it to NAIVE"
+    embeddings, labels = random_batch(seed)
+    assert part("loss", name)(embeddings, labels).item() == pytest.approx(NAIVE[name](embeddings, labels), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_is_a_scalar_with_a_gradient_in_every_float(name: str) -> None:
+    embeddings, labels = random_batch()
+    expected, slope = _value_and_gradient(part("loss", name), embeddings, labels)
+    assert expected.shape == ()
+    for dtype, tolerance in {torch.float32: 1e-4, torch.bfloat16: 0.2, torch.float16: 0.02}.items():
+        value, gradient = _value_and_gradient(part("loss", name).float(), embeddings.to(dtype), labels)
+        assert value.dtype == torch.float32
+        assert gradient.dtype == dtype
+        assert gradient.isfinite().all()
+        assert value.item() == pytest.approx(expected.item(), rel=tolerance)
+    _, gradient = _value_and_gradient(part("loss", name).float(), embeddings.float(), labels)
+    torch.testing.assert_close(gradient.double(), slope, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_has_the_gradient_of_finite_differences(name: str) -> None:
+    embeddings, labels = random_batch()
+    loss = part("loss", name)
+    assert torch.autograd.gradcheck(lambda f: loss(f, labels), embeddings.requires_grad_())
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_is_invariant_to_what_its_order_says(name: str) -> None:
+    embeddings, labels = random_batch()
+    loss = part("loss", name)
+    expected = loss(embeddings, labels)
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(5):
+        rows = torch.arange(len(labels)).view(CLASSES, PER_CLASS)[torch.randperm(CLASSES, generator=generator)]
+        if loss.order == "within_class":
+            rows = torch.stack([row[torch.randperm(PER_CLASS, generator=generator)] for row in rows])
+        order = rows.flatten()
+        if loss.order == "free":
+            order = torch.randperm(len(labels), generator=generator)
+        torch.testing.assert_close(loss(embeddings[order], labels[order]), expected)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_is_invariant_to_a_rotation(name: str) -> None:
+    embeddings, labels = random_batch()
+    rotation, _ = torch.linalg.qr(random_batch(7, classes=8, per_class=1)[0])
+    loss = part("loss", name)
+    if next(loss.parameters(), None) is not None:
+        pytest.skip("its own parameters would have to turn too")
+    torch.testing.assert_close(loss(embeddings @ rotation, labels), loss(embeddings, labels))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_is_lower_when_classes_separate(name: str) -> None:
+    loss = part("loss", name)
+    if next(loss.parameters(), None) is not None:
+        pytest.skip("its own parameters know nothing of these classes")
+    values = [loss(*random_batch(separation=separation)).item() for separation in (0.0, 1.0, 20.0)]
+    assert values[0] > values[1] > values[2]
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_falls_along_its_gradient(name: str) -> None:
+    embeddings, labels = random_batch()
+    loss = part("loss", name)
+    value, gradient = _value_and_gradient(loss, embeddings, labels)
+    assert loss(embeddings - 1e-3 * gradient / gradient.norm(), labels) < value
+
+
+@pytest.mark.parametrize("case", DEGENERATE)
+@pytest.mark.parametrize("name", LOSSES)
+def test_is_finite_on_degenerate_batches(name: str, case: str) -> None:
+    value, gradient = _value_and_gradient(part("loss", name).float(), *DEGENERATE[case])
+    assert value.isfinite()
+    assert gradient.isfinite().all()
+    assert gradient.abs().max() < 1e8  # not what 1 / 1e-12 leaves behind
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_is_nan_on_nan(name: str) -> None:
+    embeddings, labels = random_batch()
+    assert part("loss", name)(torch.full_like(embeddings, math.nan), labels).isnan()
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("triplet", {"margin": -0.1}),
+        ("semihard", {"margin": -0.1}),
+        ("normalized_npair", {"scale": 0.0}),
+        ("multi_similarity", {"alpha": 0.0}),
+        ("multi_similarity", {"beta": -1.0}),
+        ("multi_similarity", {"epsilon": -1.0}),
+    ],
+)
+def test_refuses_a_hyper_parameter_out_of_range(name: str, options: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=rf"{name}: {next(iter(options))} must be"):
+        part("loss", name, **options)
+
+
+def test_triplet_counts_triplets_without_violation() -> None:
+    embeddings, labels = random_batch(separation=2.0)
+    for margin in (0.0, 0.2, 1.0):
+        expected = _naive_triplet(embeddings, labels, margin)
+        assert Triplet(margin=margin)(embeddings, labels).item() == pytest.approx(expected, rel=1e-9)
+
+
+def test_semihard_falls_back_to_the_farthest_negative() -> None:
+    # On a circle, seen from a at 0 degrees: p at 120, negatives at 30 and 60, both nearer than p.
+    angles = torch.tensor([0.0, 120.0, 30.0, 60.0], dtype=torch.float64).deg2rad()
+    embeddings, labels = torch.stack([angles.cos(), angles.sin()], dim=1), torch.tensor([0, 0, 1, 1])
+    assert Semihard()(embeddings, labels).item() == pytest.approx(_naive_semihard(embeddings, labels), rel=1e-12)
+
+
+def test_semihard_takes_unequal_classes() -> None:
+    embeddings = golden_embeddings(9, 6)
+    labels = torch.tensor([2, 0, 2, 2, 1, 0, 5, 2, 1])
+    assert Semihard()(embeddings, labels).item() == pytest.approx(_naive_semihard(embeddings, labels), rel=1e-12)
+
+
+def test_npair_takes_the_first_two_of_each_class() -> None:
+    loss, (embeddings, labels) = NormalizedNPair(), random_batch(per_class=4)
+    firsts = torch.arange(len(labels)).view(-1, 4)[:, :2].flatten()
+    torch.testing.assert_close(loss(embeddings, labels), loss(embeddings[firsts], block_labels(CLASSES, 2)))
+
+
+def test_npair_has_a_scale() -> None:
+    embeddings, labels = random_batch(per_class=2)
+    expected = _naive_normalized_npair(embeddings, labels, 64.0)
+    assert NormalizedNPair(scale=64.0)(embeddings, labels).item() == pytest.approx(expected, rel=1e-9)

@@ -1,0 +1,208 @@
+"""All that is wrong with a recipe is said at once, at its place, with what would be right."""
+
+from typing import Any
+
+import pytest
+
+from tests.workers.specimens import CATALOG, RECIPE
+from workers.catalog import load, problems
+
+
+def said(**changes: Any) -> dict[str, str]:
+    """The problems of the sound recipe with these fields changed; a field that is `...` is left out."""
+    recipe = {name: value for name, value in {**RECIPE, **changes}.items() if value is not ...}
+    found = problems(recipe, CATALOG)
+    assert len({problem.path for problem in found}) == len(found)
+    return {problem.path: problem.message for problem in found}
+
+
+NO_HOLDOUT: dict[str, Any] = {"validation": {"name": "none"}, "select": {"split": "test"}}
+
+
+def test_a_sound_recipe_has_no_problems() -> None:
+    assert said() == {}
+    assert said(**NO_HOLDOUT) == {}
+    assert said(iterations=300.0, embedding=64.0, regularizer={"name": "sec", "eta": 1}) == {}
+
+
+def test_everything_is_said_at_once() -> None:
+    found = said(
+        loss="proxy_ancor",
+        regularizer={"name": "none", "eta": 1},
+        optimizer={"name": "adam", "lr": "abc"},
+        iterations=0,
+        validation={"name": "class_holdout", "folds": 3, "fold": 3},
+        colour="red",
+    )
+    assert found == {
+        "loss": "no loss named 'proxy_ancor'; did you mean 'proxy_anchor'?",
+        "regularizer.eta": "regularizer 'none' has no hyper-parameter 'eta'; it has none",
+        "optimizer.lr": "expected a number, found 'abc'",
+        "iterations": "expected at least 1, found 0",
+        "validation.fold": "fold 3 does not exist; with 3 folds it is 0 to 2",
+        "colour": found["colour"],
+    }
+    assert found["colour"].startswith("a recipe has no field 'colour'; expected one of 'backbone', ")
+
+
+def test_the_empty_recipe_says_what_it_lacks() -> None:
+    found = {problem.path: problem.message for problem in problems({}, CATALOG)}
+    assert found["dataset"] == "is missing; expected one of 'digits', 'pair'"
+    assert found["iterations"] == "is missing; expected a whole number of at least 1"
+    assert set(found) == {"dataset", "backbone", "loss", "sampler", "iterations", "select.split"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "message"),
+    [
+        ({"loss": "zzz"}, "loss", "no loss named 'zzz'; expected one of 'npair', 'proxy_anchor', 'triplet'"),
+        (
+            {"loss": None},
+            "loss",
+            "expected a name, or a mapping with `name`: 'triplet', 'proxy_anchor', 'npair'; found null",
+        ),
+        (
+            {"backbone": {"width": 3}},
+            "backbone",
+            "expected a name, or a mapping with `name`: 'mlp'; found {\"width\": 3}",
+        ),
+        (
+            {"backbone": {"name": 3}},
+            "backbone",
+            "expected a name, or a mapping with `name`: 'mlp'; found {\"name\": 3}",
+        ),
+        (
+            {"loss": {"name": "triplet", "margn": 1}},
+            "loss.margn",
+            "loss 'triplet' has no hyper-parameter 'margn'; did you mean 'margin'?",
+        ),
+        ({"loss": {"name": "triplet", "mining": "x"}}, "loss.mining", "expected one of 'all', 'hard', found 'x'"),
+        ({"loss": {"name": "triplet", "cap": 1.5}}, "loss.cap", "expected a whole number, or null, found 1.5"),
+        ({"regularizer": "sec"}, "regularizer.eta", "is missing; regularizer 'sec' needs a number"),
+        (
+            {"optimizer": {"name": "adam", "lr": "1e-3"}},
+            "optimizer.lr",
+            "expected a number, found '1e-3'; write it without quotes",
+        ),
+        ({"optimiser": "adam"}, "optimiser", "a recipe has no field 'optimiser'; did you mean 'optimizer'?"),
+        ({"iterations": "300"}, "iterations", "expected a whole number, found '300'"),
+        ({"iterations": True}, "iterations", "expected a whole number, found true"),
+        ({"iterations": 1.5}, "iterations", "expected a whole number, found 1.5"),
+        ({"iterations": 10**8}, "iterations", "expected at most 10,000,000, found 100000000"),
+        ({"evaluate_every": 0}, "evaluate_every", "expected at least 1, found 0"),
+        ({"embedding": None}, "embedding", "expected a whole number, found null"),
+        ({"seed": 2**31}, "seed", "expected less than 2,147,483,648, found 2147483648"),
+        ({"version": 2}, "version", "expected 1, found 2"),
+        ({"select": "recall@1"}, "select", "expected a mapping, found 'recall@1'"),
+        ({"select": {"metrik": 1}}, "select.metrik", "`select` has no field 'metrik'; did you mean 'metric'?"),
+        ({"select": {"metric": 1}}, "select.metric", "expected a text, found 1"),
+        ({"select": {"split": "val"}}, "select.split", "expected 'validation', 'test' or 'last', found 'val'"),
+        ({"validation": {"name": "holdout"}}, "validation", "expected one of 'none', 'class_holdout', found 'holdout'"),
+        (
+            {"validation": {"folds": 3}},
+            "validation",
+            'expected a mapping such as {name: class_holdout} or {name: none}, found {"folds": 3}',
+        ),
+        (
+            {"validation": None},
+            "validation",
+            "expected a mapping such as {name: class_holdout} or {name: none}, found null",
+        ),
+        ({"validation": {"name": "class_holdout", "folds": 1}}, "validation.folds", "expected at least 2, found 1"),
+        (
+            {"validation": {"name": "class_holdout", "foldz": 1}},
+            "validation.foldz",
+            "`validation` has no field 'foldz'; did you mean 'fold'?",
+        ),
+        ({"pins": {"weigths": ""}}, "pins.weigths", "`pins` has no field 'weigths'; did you mean 'weights'?"),
+    ],
+)
+def test_a_value_that_does_not_fit(changes: dict[str, Any], path: str, message: str) -> None:
+    assert said(**changes) == {path: message}
+
+
+class TestAgreement:
+    def test_the_sampler_draws_more_classes_than_train(self) -> None:
+        assert said(sampler={"name": "balanced", "classes": 8}) == {
+            "sampler.classes": "the sampler draws 8 classes a batch, but only 4 of digits' 6 training classes remain"
+            " after fold 0 of 3 is held out for validation"
+        }
+        assert said(sampler={"name": "balanced", "classes": 7}, **NO_HOLDOUT) == {
+            "sampler.classes": "the sampler draws 7 classes a batch, but dataset 'digits' has only 6 training classes"
+        }
+        assert said(sampler={"name": "balanced", "classes": 6}, **NO_HOLDOUT) == {}
+
+    def test_a_hold_out_has_two_classes(self) -> None:
+        assert said(validation={"name": "class_holdout", "folds": 6}) == {
+            "validation.folds": "fold 0 of 6 holds out 1 of digits' 6 training classes, but validation needs at least"
+            " 2; take fewer folds"
+        }
+
+    def test_a_training_has_two_classes(self) -> None:
+        assert said(dataset="pair", sampler="shuffle", **NO_HOLDOUT) == {
+            "dataset": "a training needs at least 2 classes, but dataset 'pair' has only 1 training class"
+        }
+
+    def test_a_loss_needs_its_layout(self) -> None:
+        assert said(loss="npair") == {}
+        assert said(loss="npair", sampler="shuffle") == {
+            "sampler": "loss 'npair' takes batches laid out as 'class_blocks', but sampler 'shuffle' gives 'shuffled';"
+            " samplers that fit: 'balanced'"
+        }
+
+    def test_a_regularizer_of_norms_needs_norms(self) -> None:
+        assert said(head="unit_fc") == {}
+        assert said(head="unit_fc", regularizer={"name": "sec", "eta": 1}) == {
+            "regularizer": "regularizer 'sec' acts on the norms of embeddings, but with head 'unit_fc' every norm is 1;"
+            " heads that fit: 'fc'"
+        }
+
+    @pytest.mark.parametrize("validation", [..., {"name": "none"}])
+    def test_selection_by_validation_needs_a_hold_out(self, validation: Any) -> None:
+        found = said(validation=validation)
+        assert found == {
+            "select.split": "no classes are held out to select by 'validation'; add `validation: {name:"
+            " class_holdout}`, or select by 'test' or 'last'"
+        }
+        assert said(validation=validation, select={"split": "last"}) == {}
+
+    @pytest.mark.parametrize(
+        ("metric", "message"),
+        [
+            ("recal@1", "no metric named 'recal'; did you mean 'recall'?"),
+            ("recall@0", "no metric 'recall@0'; after the @ stands a whole number of at least 1, such as 'recall@1'"),
+            ("recall@", "no metric 'recall@'; after the @ stands a whole number of at least 1, such as 'recall@1'"),
+            ("recall@01", "no metric 'recall@01'; after the @ stands a whole number of at least 1, such as 'recall@1'"),
+            ("map@5", "no metric 'map@5'; expected 'map@r'"),
+            ("nmi@2", "metric 'nmi' takes no k, found 'nmi@2'; write 'nmi'"),
+            ("norm_var", "metric 'norm_var' has no better value to select by"),
+            ("recall@2", "dataset 'digits' does not compute 'recall@2'; did you mean 'recall@1'?"),
+            ("recall", "dataset 'digits' does not compute 'recall'; did you mean 'recall@1'?"),
+            ("nmi", "dataset 'digits' does not compute 'nmi'; expected one of 'map@r', 'norm_var', 'recall@1'"),
+        ],
+    )
+    def test_the_metric_that_selects(self, metric: str, message: str) -> None:
+        assert said(select={"metric": metric}) == {"select.metric": message}
+
+    def test_a_rule_is_silent_where_what_it_needs_is_wrong_already(self) -> None:
+        assert set(said(dataset="digit", sampler={"name": "balanced", "classes": 99})) == {"dataset"}
+        assert set(said(validation={"name": "x"}, sampler={"name": "balanced", "classes": 99})) == {"validation"}
+        assert set(said(sampler={"name": "balanced", "classes": "8"})) == {"sampler.classes"}
+        assert set(said(loss={"name": "npair", "x": 1}, sampler="shuffle")) == {"loss.x"}
+        assert set(said(validation={"name": "none"}, select={"split": 1})) == {"select.split"}
+
+
+def test_the_recipe_of_the_readme_is_sound() -> None:
+    """The real catalog judges the recipe that the documents show."""
+    recipe = {
+        "task": "retrieval",
+        "dataset": "digits",
+        "backbone": {"name": "small_cnn", "width": 32},
+        "embedding": 64,
+        "loss": "triplet",
+        "sampler": {"name": "balanced", "classes": 4, "per_class": 8},
+        "optimizer": {"name": "adam", "lr": 1.0e-3},
+        "iterations": 300,
+        "validation": {"name": "class_holdout", "folds": 3, "fold": 0},
+    }
+    assert problems(recipe, load()) == []

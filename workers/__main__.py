@@ -1,0 +1,173 @@
+"""The worker by hand: python -m workers train | catalog | data verify."""
+
+import argparse
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from workers.catalog import PartSourceError, catalog_text, load
+from workers.contract import KINDS, Part, Place, Progress, Recipe, Stopped
+from workers.recipe_file import RecipeError, read
+
+CATALOG: Final = Path(__file__).with_name("catalog.json")
+"""The generated catalog of the built-in parts."""
+
+_EXAMPLES: Final = """examples:
+  python -m workers train recipe.yaml --out result
+  python -m workers train recipe.yaml --out result --resume result/last.pt
+  python -m workers catalog --json
+  python -m workers data verify omniglot --data ~/data
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; gives its exit code: 0 done, 1 failed with one line on stderr, 2 wrong usage."""
+    chosen = _parser().parse_args(arguments)
+    try:
+        code: int = chosen.command(chosen)
+    except (RecipeError, PartSourceError, Stopped, OSError, ValueError, LookupError, RuntimeError, TypeError) as error:
+        lines = str(error).strip().splitlines()
+        print(f"error: {lines[0] if lines else type(error).__name__}", file=sys.stderr)
+        return 1
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    plain = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("python -m workers", description=__doc__, epilog=_EXAMPLES, formatter_class=plain)
+    commands = parser.add_subparsers(required=True, metavar="command")
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--data", type=Path, metavar="DIR", help="folder of data sets (default: $METRICSWEEP_DATA)")
+    shared.add_argument("--parts", type=Path, metavar="DIR", help="folder of own parts (default: $METRICSWEEP_PARTS)")
+
+    train = commands.add_parser(
+        "train", parents=[shared], help="train one recipe", epilog=_EXAMPLES, formatter_class=plain
+    )
+    train.add_argument("recipe", type=Path, help="a recipe file, YAML or JSON")
+    train.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder of result.json and weights (default: runs/NAME-ID)"
+    )
+    train.add_argument(
+        "--device", choices=["auto", "cpu", "cuda"], default="auto", help="auto: a GPU where there is one"
+    )
+    train.add_argument("--threads", type=_positive, default=1, metavar="N", help="threads of the CPU (default: 1)")
+    train.add_argument("--resume", type=Path, metavar="FILE", help="go on from this checkpoint")
+    train.set_defaults(command=_train)
+
+    catalog = commands.add_parser("catalog", parents=[shared], help="list the parts that exist")
+    form = catalog.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print everything as JSON")
+    form.add_argument("--write", action="store_true", help=f"write {CATALOG.name} of the built-in parts")
+    catalog.set_defaults(command=_catalog)
+
+    data = commands.add_parser("data", help="look after data sets").add_subparsers(required=True, metavar="command")
+    verify = data.add_parser(
+        "verify", parents=[shared], help="count the images of a data set and compare their content"
+    )
+    verify.add_argument("name", help="a data set, such as omniglot")
+    verify.set_defaults(command=_verify)
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, found {text!r}")
+    return int(text)
+
+
+def _train(chosen: argparse.Namespace) -> int:
+    # torch takes seconds to import, which the other commands and --help need not wait for.
+    from workers.train import train
+
+    parts = _parts(chosen)
+    recipe = read(chosen.recipe, load(parts))
+    out: Path = chosen.out or Path("runs") / f"{chosen.recipe.stem}-{recipe.fingerprint[:8]}"
+    asked: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda caught, _: asked.append(caught))
+    place = Place(_root(chosen), _scratch(), out, chosen.device, chosen.threads, stop=lambda: bool(asked), parts=parts)
+    try:
+        result = train(recipe, place, _print, chosen.resume)
+    except Stopped as stopped:
+        raise Stopped(f"{stopped}; go on with --resume {out / 'last.pt'}") from None
+    _write(out / "result.json", result.model_dump_json(indent=2) + "\n")
+    print(f"{result.outcome} after {result.steps} iterations in {result.seconds:.1f} s")
+    _summary(recipe, result.metrics)
+    print(f"{out / 'result.json'}")
+    return 0
+
+
+def _print(progress: Progress) -> None:
+    print(progress.log, end="", flush=True)
+
+
+def _summary(recipe: Recipe, metrics: dict[str, float]) -> None:
+    """The test metrics of the checkpoint that a table would print."""
+    prefix = f"{recipe.select.checkpoint}/test/"
+    for key, value in metrics.items():
+        if key.startswith(prefix):
+            print(f"  {key:<24} {value:.4f}")
+
+
+def _catalog(chosen: argparse.Namespace) -> int:
+    if chosen.write:
+        _write(CATALOG, catalog_text())
+        print(CATALOG)
+        return 0
+    catalog = load(_parts(chosen))
+    if chosen.json:
+        print(catalog.model_dump_json(indent=2))
+        return 0
+    for kind in KINDS:
+        print(kind)
+        for entry in catalog.of(kind):
+            options = ", ".join(p.name if p.required else f"{p.name}={p.default}" for p in entry.parameters)
+            print(f"  {entry.name:<20} {entry.doc.partition(chr(10))[0]}{f'  [{options}]' if options else ''}")
+    return 0
+
+
+def _verify(chosen: argparse.Namespace) -> int:
+    from workers import images, registry  # torch: see _train
+
+    dataset: Any = registry.build(
+        "dataset", Part(name=chosen.name), _parts(chosen), root=_root(chosen), scratch=_scratch()
+    )
+    for split in ("train", "test"):
+        found: images.Images = getattr(dataset, split)
+        print(f"{split:<6} {found.classes:>6,} classes {len(found):>8,} images")
+    print(f"content {images.content_hash(dataset)}")
+    if wrong := images.faults(dataset):
+        raise ValueError(f"{chosen.name}: {'; '.join(wrong)}")
+    print("as expected")
+    return 0
+
+
+def _parts(chosen: argparse.Namespace) -> Path | None:
+    folder = chosen.parts or os.environ.get("METRICSWEEP_PARTS")
+    return Path(folder) if folder else None
+
+
+def _root(chosen: argparse.Namespace) -> Path:
+    """The folder of data sets, as the service finds it too."""
+    home = Path(os.environ.get("METRICSWEEP_HOME") or ".metricsweep")
+    return Path(chosen.data or os.environ.get("METRICSWEEP_DATA") or home / "data").expanduser()
+
+
+def _scratch() -> Path:
+    return Path(tempfile.gettempdir()) / f"metricsweep-scratch-{os.getuid()}"
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file aside and rename it, so that it is never half there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside.write_text(text, "utf-8")
+    aside.replace(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""Whether the parts of a recipe fit one another, judged from the facts that the catalog holds."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import JsonValue
+
+from workers.contract import ClassHoldout, NoValidation, Select
+from workers.inventory import Catalog, metric_entry, metric_problem
+from workers.signature import Entry
+from workers.wording import Problem, counted, listed, meant
+
+FEWEST_CLASSES: Final = 2
+"""Below it there is no pair of classes to tell apart: neither a training nor an evaluation means anything."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A part that exists, and its hyper-parameters with the defaults filled in."""
+
+    entry: Entry
+    options: Mapping[str, JsonValue]
+
+    def __str__(self) -> str:
+        return f"{self.entry.kind} {self.entry.name!r}"
+
+    def fact(self, name: str) -> JsonValue:
+        """A fact of the part; None where it states none."""
+        return self.entry.facts.get(name)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What of a recipe is sound by itself; what is not is absent."""
+
+    parts: Mapping[str, Chosen]
+    validation: NoValidation | ClassHoldout | None
+    select: Select | None
+
+
+def disagreements(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
+    """What does not fit together; each rule is silent where something that it needs is absent."""
+    yield from _classes(draft)
+    yield from _layout(draft, catalog)
+    yield from _norms(draft, catalog)
+    yield from _selection_split(draft)
+    yield from _selection_metric(draft, catalog)
+
+
+def _classes(draft: Draft) -> Iterator[Problem]:
+    """The hold-out leaves enough classes to validate on, and as many to train on as a batch holds."""
+    dataset, validation = draft.parts.get("dataset"), draft.validation
+    counts = dataset.fact("classes") if dataset else None
+    if dataset is None or validation is None or not isinstance(counts, dict):
+        return
+    total = counts.get("train")
+    if not isinstance(total, int):
+        return
+    remaining, message = total, f"{dataset} has only {counted(total, 'training class')}"
+    if isinstance(validation, ClassHoldout):
+        held = len(validation.held_out(total))
+        remaining = total - held
+        of_all = f"{_possessive(dataset.entry.name)} {counted(total, 'training class')}"
+        fold = f"fold {validation.fold} of {validation.folds}"
+        message = f"only {remaining} of {of_all} remain after {fold} is held out for validation"
+        if held < FEWEST_CLASSES:
+            needs = f"validation needs at least {FEWEST_CLASSES}; take fewer folds"
+            yield Problem(path="validation.folds", message=f"{fold} holds out {held} of {of_all}, but {needs}")
+            return
+    yield from _drawn(draft.parts.get("sampler"), remaining, message)
+
+
+def _drawn(sampler: Chosen | None, remaining: int, message: str) -> Iterator[Problem]:
+    """A batch finds its classes among those that remain; `message` says how many these are."""
+    option = sampler.fact("draws") if sampler else None
+    draws = sampler.options.get(option) if sampler and isinstance(option, str) else None
+    if isinstance(draws, int) and draws > remaining:
+        drawn = f"the sampler draws {counted(draws, 'class')} a batch"
+        yield Problem(path=f"sampler.{option}", message=f"{drawn}, but {message}")
+    elif remaining < FEWEST_CLASSES:
+        yield Problem(path="dataset", message=f"a training needs at least {FEWEST_CLASSES} classes, but {message}")
+
+
+def _possessive(name: str) -> str:
+    return f"{name}'" if name.endswith("s") else f"{name}'s"
+
+
+def _layout(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
+    """The loss can use the order in which the sampler lays out a batch."""
+    loss, sampler = draft.parts.get("loss"), draft.parts.get("sampler")
+    accepted, given = loss.fact("layout") if loss else None, sampler.fact("layout") if sampler else None
+    accepted = [accepted] if isinstance(accepted, str) else accepted
+    if not isinstance(accepted, list) or given is None or given in accepted:
+        return
+    fitting = [entry.name for entry in catalog.of("sampler") if entry.facts.get("layout") in accepted]
+    wants = f"{loss} takes batches laid out as {listed(accepted)}, but {sampler} gives {given!r}"
+    yield Problem(path="sampler", message=f"{wants}; samplers that fit: {listed(fitting)}")
+
+
+def _norms(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
+    """A regularizer of norms has norms to act on."""
+    regularizer, head = draft.parts.get("regularizer"), draft.parts.get("head")
+    if regularizer and head and regularizer.fact("norms") is True and head.fact("output") == "unit":
+        raw = [entry.name for entry in catalog.of("head") if entry.facts.get("output") == "raw"]
+        message = f"{regularizer} acts on the norms of embeddings, but with {head} every norm is 1"
+        yield Problem(path="regularizer", message=f"{message}; heads that fit: {listed(raw)}")
+
+
+def _selection_split(draft: Draft) -> Iterator[Problem]:
+    """What selects exists: a validation split only where classes are held out."""
+    if draft.select and draft.select.split == "validation" and isinstance(draft.validation, NoValidation):
+        right = "add `validation: {name: class_holdout}`, or select by 'test' or 'last'"
+        yield Problem(path="select.split", message=f"no classes are held out to select by 'validation'; {right}")
+
+
+def _selection_metric(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
+    """The metric that selects exists, is computed on this data set, and says which value is better."""
+    if draft.select is None:
+        return
+    metric, dataset = draft.select.metric, draft.parts.get("dataset")
+    declared = catalog.metrics(dataset.entry.name) if dataset else []
+    entry = metric_entry(metric, catalog)
+    message = metric_problem(metric, catalog)
+    if entry is not None and entry.facts.get("better") == "none":
+        message = f"metric {metric!r} has no better value to select by"
+    elif entry is not None and dataset and metric not in declared:
+        message = f"{dataset} does not compute {metric!r}; {meant(metric, declared)}"
+    if message:
+        yield Problem(path="select.metric", message=message)

@@ -1,0 +1,1 @@
+"""Backbones: from images to features; one file a backbone."""

@@ -1,0 +1,31 @@
+"""A multilayer perceptron on the pixels."""
+
+from itertools import pairwise
+
+import torch
+from torch import nn
+
+
+class Mlp(nn.Module):
+    """`depth` layers of `width` units with batch norm and ReLU, on the flattened image."""
+
+    label = "MLP"
+    version = 1
+
+    def __init__(self, channels: int, side: int, *, width: int = 128, depth: int = 2) -> None:
+        super().__init__()
+        if width < 1 or depth < 1:
+            raise ValueError(f"mlp: width and depth must be at least 1, found {width} and {depth}")
+        widths = [channels * side * side, *[width] * depth]
+        self.layers = nn.Sequential(nn.Flatten(), *(_layer(*pair) for pair in pairwise(widths)))
+        self.features = widths[-1]
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Images [b, c, h, w] to features [b, features]."""
+        features: torch.Tensor = self.layers(images)
+        return features
+
+
+def _layer(wide: int, width: int) -> nn.Module:
+    # The batch norm has a bias of its own.
+    return nn.Sequential(nn.Linear(wide, width, bias=False), nn.BatchNorm1d(width), nn.ReLU())

@@ -1,0 +1,22 @@
+"""What exists and what is wrong with a recipe: the face of the catalog, which imports no part and no torch."""
+
+from workers.completion import complete
+from workers.inventory import Catalog, catalog_text, load, metric_entry, metric_problem, parse_metric
+from workers.signature import Entry, Parameter, PartSourceError
+from workers.soundness import problems
+from workers.wording import Problem
+
+__all__ = [
+    "Catalog",
+    "Entry",
+    "Parameter",
+    "PartSourceError",
+    "Problem",
+    "catalog_text",
+    "complete",
+    "load",
+    "metric_entry",
+    "metric_problem",
+    "parse_metric",
+    "problems",
+]

@@ -1,0 +1,67 @@
+"""Checkpoint files: written aside and renamed, so that a file with the name is complete, and checked when read."""
+
+import contextlib
+import os
+import pickle
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+FORMAT: Final = 1
+"""The version of what checkpoints hold."""
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint is missing, damaged, of another format or of another recipe; the message names the file."""
+
+
+def save(path: Path, state: Mapping[str, Any]) -> None:
+    """Write `state` to `path`: at any moment the file is the old one or the new one, also when the power fails."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with aside.open("wb") as file:
+            torch.save({"format": FORMAT, **state}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def load(path: Path) -> dict[str, Any]:
+    """What `save` wrote, on the CPU; no code in it is run. Raises CheckpointError."""
+    if not path.is_file():
+        raise CheckpointError(f"checkpoint {path} does not exist")
+    try:
+        # torch.load does not compare the checksums, so that a flipped bit would become a weight.
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()
+        if damaged is not None:
+            raise CheckpointError(f"checkpoint {path} is damaged: {damaged} differs from its checksum")
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, EOFError, RuntimeError, ValueError, KeyError, zipfile.BadZipFile, pickle.UnpicklingError) as error:
+        if isinstance(error, CheckpointError):
+            raise
+        raise CheckpointError(f"checkpoint {path} is damaged or no checkpoint ({_first_line(error)})") from error
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        raise CheckpointError(f"checkpoint {path} is of another format than {FORMAT}, the one this version writes")
+    return state
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself durable, where the file system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,1 @@
+"""Data sets: one file a data set."""

@@ -1,0 +1,52 @@
+"""MNIST, split by classes as retrieval asks for."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from workers.images import DataDamagedError, Images
+from workers.packs import find, read_idx, read_npz
+
+
+class Mnist:
+    """MNIST's handwritten digits, 28x28: 0 to 4 of the official training half train, 5 to 9 of its test half test.
+
+    Read from `mnist_train.npz` and `mnist_test.npz` (arrays `image`, `label`), or from the IDX files that torchvision
+    leaves in `MNIST/raw`, gzipped or not.
+    """
+
+    label = "MNIST"
+    paper = "LeCun et al. 1998"
+    version = 1
+    classes: ClassVar[Mapping[str, int]] = {"train": 5, "test": 5}
+    images: ClassVar[Mapping[str, int]] = {"train": 30596, "test": 4861}
+    channels = 1
+    side = 28
+    metrics = (
+        "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var",
+        "s_mu",
+    )  # fmt: skip
+    manifest = "sha256:ab5d0cd8cd7dcb7e5e35e98189bb59c9001c3bdae418fe74cc88a0eaeec7abb3"
+
+    def __init__(self, root: Path) -> None:
+        trains = torch.arange(10) <= 4
+        self.train = _half(root, "train", "train").of_classes(trains)
+        self.test = _half(root, "test", "t10k").of_classes(~trains)
+
+
+def _half(root: Path, half: str, prefix: str) -> Images:
+    """All ten digits of an official half."""
+    raw = [f"MNIST/raw/{prefix}-images-idx3-ubyte{gz}" for gz in ("", ".gz")]
+    path = find(root, [f"mnist_{half}.npz", *raw])
+    if path.suffix == ".npz":
+        image, label = read_npz(path, ("image", "label"))
+    else:
+        labels = path.with_name(path.name.replace("images-idx3", "labels-idx1"))
+        image, label = read_idx(path), read_idx(find(labels.parent, [labels.name]))
+    count = len(label)
+    if image.dtype != np.uint8 or image.shape != (count, 28, 28) or not np.isin(label, np.arange(10)).all():
+        raise DataDamagedError(f"{path}: expected {count:,} images of 28x28 bytes with labels 0 to 9")
+    return Images(torch.from_numpy(image.copy()).unsqueeze(1), torch.from_numpy(label.astype(np.int64)))

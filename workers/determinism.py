@@ -1,0 +1,80 @@
+"""What makes a training repeat: seeds, the state of every random generator, threads, and deterministic algorithms."""
+
+import hashlib
+import os
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+# cuBLAS reads it when the first CUDA context is made; without it its sums depend on the stream.
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
+
+def device(name: str) -> torch.device:
+    """The device called `name`; `auto` is a GPU where there is one. Raises ValueError where it does not exist."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    found = torch.device(name)
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device {name!r}: no CUDA device is available here")
+    return found
+
+
+@contextmanager
+def applied(on: torch.device, threads: int) -> Iterator[None]:
+    """Within it the process computes deterministically with `threads` threads; afterwards it is as it was before."""
+    before = random_state(on)
+    counted = torch.get_num_threads()
+    enforced, warned = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    tuned = torch.backends.cudnn.benchmark
+    torch.set_num_threads(max(1, threads))
+    # On a GPU some operations have no deterministic form; there the result may differ in the last bits.
+    torch.use_deterministic_algorithms(True, warn_only=on.type != "cpu")
+    torch.backends.cudnn.benchmark = False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = tuned
+        torch.use_deterministic_algorithms(enforced, warn_only=warned)
+        torch.set_num_threads(counted)
+        restore_random_state(before, on)
+
+
+def derived(seed: int, purpose: str) -> int:
+    """A seed of its own for each purpose, so that what one part draws does not shift what another gets."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{purpose}".encode()).digest()[:4], "big")
+
+
+def seed_everything(seed: int) -> None:
+    """Seed every global generator (Python, NumPy, torch on all devices); `seed` is below 2^32."""
+    random.seed(seed)
+    np.random.seed(seed)  # a part may draw from the global generator
+    torch.manual_seed(seed)
+
+
+def random_state(on: torch.device) -> dict[str, Any]:
+    """The state of every global generator, in types that torch.load(weights_only=True) reads."""
+    kind, keys, *rest = np.random.get_state(legacy=True)
+    return {
+        "python": random.getstate(),
+        "numpy": (kind, keys.tolist(), *rest),  # type: ignore[union-attr]
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state(on) if on.type == "cuda" else None,
+    }
+
+
+def restore_random_state(state: Mapping[str, Any], on: torch.device) -> None:
+    """Put every global generator where `random_state` found it."""
+    version, numbers, cached = state["python"]
+    random.setstate((version, tuple(numbers), cached))
+    np.random.set_state(state["numpy"])
+    torch.set_rng_state(state["torch"])
+    if on.type == "cuda" and state["cuda"] is not None:
+        torch.cuda.set_rng_state(state["cuda"], on)

@@ -1,0 +1,1 @@
+"""Heads: from features to embeddings; one file a head."""

@@ -1,0 +1,1 @@
+"""Losses: modules that turn raw embeddings and labels into a scalar; each normalizes for itself."""

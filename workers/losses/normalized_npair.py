@@ -1,0 +1,36 @@
+"""Normalized N-pair loss, one anchor and one positive per class."""
+
+import math
+
+from pytorch_metric_learning.distances import DotProductSimilarity
+from pytorch_metric_learning.losses import NPairsLoss
+from torch import Tensor, nn
+
+from workers.geometry import unit
+
+
+class NormalizedNPair(nn.Module):
+    """Mean over classes of log(1 + sum_n exp(scale * (<f^_a, f^_n> - <f^_a, f^_p>))), in the form of SEC's code.
+
+    The first image of a class is its anchor a, the second its positive p; the negatives n are the other classes'
+    positives. Further images of a class have no part in the loss, nor has a class with a single image.
+    """
+
+    label = "Normalized N-pair"
+    paper = "SEC eq. 3"
+    version = 1
+    order = "positional"
+    layout = ("class_blocks",)
+
+    def __init__(self, *, scale: float = 25.0) -> None:
+        if not 0 < scale < math.inf:
+            raise ValueError(f"normalized_npair: scale must be a finite number above 0, found {scale!r}")
+        super().__init__()
+        self.stretch = math.sqrt(scale)  # on both factors of an inner product
+        # The library's default distance would normalize again and so undo the scale.
+        self.loss = NPairsLoss(distance=DotProductSimilarity(normalize_embeddings=False))
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss of raw embeddings [b, d] with labels [b]."""
+        loss: Tensor = self.loss(self.stretch * unit(embeddings), labels)
+        return loss

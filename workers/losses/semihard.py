@@ -1,0 +1,43 @@
+"""Triplet loss with semihard negatives as TensorFlow mines them."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from workers.geometry import squared_distances, unit
+
+
+class Semihard(nn.Module):
+    """Mean of max(0, margin + D_ap - D_an) over ALL ordered positive pairs, D the squared distance of unit embeddings.
+
+    n is the nearest negative that is farther from a than p is, or the farthest negative where there is none: what SEC's
+    code and TensorFlow's `triplet_semihard_loss` do, and no miner of pytorch-metric-learning does. Zero on a batch
+    without positive pairs or without negatives.
+    """
+
+    label = "Semihard triplet"
+    paper = "FaceNet (SEC table 3)"
+    version = 1
+    order = "free"
+
+    def __init__(self, *, margin: float = 0.2) -> None:
+        if not 0 <= margin < math.inf:
+            raise ValueError(f"semihard: margin must be a finite number of at least 0, found {margin!r}")
+        super().__init__()
+        self.margin = margin
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss of raw embeddings [b, d] with labels [b]."""
+        distances = squared_distances(unit(embeddings))
+        same = labels[:, None] == labels[None, :]
+        negatives = (~same).sum(dim=1, keepdim=True)
+        positive = (same & (negatives > 0)).fill_diagonal_(False)
+        if not bool(positive.any()):
+            return distances.sum() * 0
+
+        # Each anchor's negatives in ascending order, so that the one sought for p is the first beyond D_ap.
+        ascending = distances.masked_fill(same, math.inf).sort(dim=1).values
+        beyond = torch.searchsorted(ascending.detach(), distances.detach(), right=True)
+        nearest_beyond = ascending.gather(1, torch.minimum(beyond, (negatives - 1).clamp(min=0)))
+        return (self.margin + distances - nearest_beyond)[positive].relu().mean()

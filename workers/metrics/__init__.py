@@ -1,0 +1,1 @@
+"""Metrics: callables that turn an `Evaluation` into a number; fractions, never percent."""

@@ -1,0 +1,26 @@
+"""Mean average precision at R."""
+
+from typing import Literal
+
+from workers.evaluate import Evaluation
+
+
+class MeanAveragePrecision:
+    """MAP@R: the mean over images of (1/R) sum over j <= R of precision(j) relevant(j), R the others of the class.
+
+    Images without another of their class do not count. Ties are broken arbitrarily.
+    """
+
+    label = "MAP"
+    paper = "Musgrave et al. 2020"
+    version = 1
+    better = "higher"
+    needs = "neighbours"
+
+    def __init__(self, *, k: Literal["r"] = "r") -> None:
+        if k != "r":
+            raise ValueError(f"map: k must be 'r', found {k!r}")
+
+    def __call__(self, evaluation: Evaluation) -> float:
+        """The MAP@R, 0 to 1."""
+        return evaluation.neighbours.average_precision.mean().item()

@@ -1,0 +1,17 @@
+"""The mean norm of embeddings."""
+
+from workers.evaluate import Evaluation
+
+
+class NormMean:
+    """Mean of ||f|| over the raw embeddings."""
+
+    label = "Norm mean"
+    paper = "SEC table 9"
+    version = 1
+    better = "none"
+    needs = "embeddings"
+
+    def __call__(self, evaluation: Evaluation) -> float:
+        """The mean norm."""
+        return evaluation.norms.double().mean().item()

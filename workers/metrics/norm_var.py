@@ -1,0 +1,17 @@
+"""The variance of the norms of embeddings."""
+
+from workers.evaluate import Evaluation
+
+
+class NormVar:
+    """Population variance (divided by n) of ||f|| over the raw embeddings."""
+
+    label = "Norm var"
+    paper = "SEC table 9"
+    version = 1
+    better = "none"
+    needs = "embeddings"
+
+    def __call__(self, evaluation: Evaluation) -> float:
+        """The variance of the norms."""
+        return evaluation.norms.double().var(correction=0).item()

@@ -1,0 +1,25 @@
+"""Adam as PyTorch computes it."""
+
+from typing import Any
+
+import torch
+
+
+class Adam(torch.optim.Adam):
+    """Adam; `weight_decay` is coupled: it adds to the gradient (L2)."""
+
+    label = "Adam"
+    paper = "Kingma & Ba 2015"
+    version = 1
+
+    def __init__(
+        self,
+        groups: list[dict[str, Any]],
+        *,
+        lr: float = 1e-3,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(groups, lr=lr, betas=(beta1, beta2), eps=eps, weight_decay=weight_decay, fused=True)

@@ -1,0 +1,75 @@
+"""Finds a part by its file name, and builds it from what the trainer offers and the recipe's hyper-parameters."""
+
+import importlib
+import importlib.util
+import sys
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from workers.contract import FOLDERS, Part
+from workers.inventory import load, part_files
+from workers.signature import PartSourceError
+from workers.wording import unknown
+
+
+class UnknownPart(LookupError):  # noqa: N818 - the name says what happened
+    """No part of that kind has that name."""
+
+    def __init__(self, kind: str, name: str, suggestion: str) -> None:
+        self.kind, self.name, self.suggestion = kind, name, suggestion
+        super().__init__(suggestion)
+
+
+def find(kind: str, name: str, parts: Path | None = None) -> type[Any]:
+    """The class of a part, built in or from the folder `parts`; raises UnknownPart."""
+    files = part_files(kind, parts)
+    if name not in files:
+        raise UnknownPart(kind, name, unknown(kind, name, files))
+    path, own = files[name]
+    if own:
+        module = _own_module(kind, path, path.stat().st_mtime_ns)
+    else:
+        module = importlib.import_module(f"workers.{FOLDERS[kind]}.{name}")
+    public = [
+        value
+        for key, value in vars(module).items()
+        if isinstance(value, type) and value.__module__ == module.__name__ and not key.startswith("_")
+    ]
+    if len(public) != 1:
+        raise PartSourceError(f"{path}: a part's file has exactly one public class, found {len(public)}")
+    return public[0]
+
+
+def build(kind: str, part: Part, parts: Path | None = None, **offers: Any) -> Any:
+    """The part itself: of `offers` it gets what it asks for, and its options in the catalog's types.
+
+    Raises UnknownPart, TypeError where it asks for what nobody offers, ValueError for an option that does not fit.
+    """
+    made = find(kind, part.name, parts)
+    entry = load(parts).get(kind, part.name)
+    if entry is None:
+        raise UnknownPart(kind, part.name, f"{kind} {part.name!r} is gone")
+    if absent := [ask for ask in entry.asks if ask not in offers]:
+        raise TypeError(f"{kind} {part.name!r} asks for {', '.join(absent)}; on offer are {', '.join(sorted(offers))}")
+    options = entry.filled(part.options)
+    frozen = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
+    return made(**{ask: offers[ask] for ask in entry.asks}, **frozen)
+
+
+@lru_cache(maxsize=256)
+def _own_module(kind: str, path: Path, _stamp: int) -> ModuleType:
+    """A module of the researcher's folder, imported once for as long as its file does not change."""
+    name = f"metricsweep_parts.{FOLDERS[kind]}.{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise PartSourceError(f"{path}: cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and pickle look a class's module up there
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module

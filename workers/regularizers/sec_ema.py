@@ -1,0 +1,46 @@
+"""Spherical embedding constraint with a moving average of the norm."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from workers import geometry
+
+
+class SecEma(nn.Module):
+    """Mean of (||f|| - mu)^2, where mu <- (1 - rho) mu + rho * mean norm of the batch, from the first batch's mean on.
+
+    mu is held constant in the gradient, moves on in training mode only, and is part of the checkpoint.
+    """
+
+    label = "SEC-EMA"
+    paper = "SEC eq. 31"
+    version = 1
+    norms = True
+    mu: Tensor
+    started: Tensor
+
+    def __init__(self, *, eta: float = 1.0, rho: float = 0.01) -> None:
+        if not 0 <= eta < math.inf:
+            raise ValueError(f"sec_ema: eta must be a finite number of at least 0, found {eta!r}")
+        if not 0 < rho <= 1:
+            raise ValueError(f"sec_ema: rho must be above 0 and at most 1, found {rho!r}")
+        super().__init__()
+        self.eta = eta
+        self.rho = rho
+        self.register_buffer("mu", torch.zeros(()))
+        self.register_buffer("started", torch.zeros((), dtype=torch.bool))
+
+    def forward(self, embeddings: Tensor) -> Tensor:
+        """The unweighted value for raw embeddings [b, d]."""
+        lengths = geometry.norms(embeddings)
+        mean = lengths.detach().mean()
+        mu = self.mu.to(mean.dtype)
+        if self.training:
+            mu = (1 - self.rho) * mu + self.rho * mean
+        mu = torch.where(self.started, mu, mean)  # no branch: it would wait for the device
+        if self.training:
+            self.mu.copy_(mu)
+            self.started.fill_(True)
+        return (lengths - mu).square().mean()

@@ -1,0 +1,32 @@
+"""Singular value maximization, bounded."""
+
+import math
+
+from torch import Tensor, nn
+
+from workers.geometry import mean_singular_value, singular_bounds, unit
+
+
+class SVMax(nn.Module):
+    """exp((U - s_mu) / (U - L)), s_mu the mean singular value of the unit embeddings: 1 when spread, e when collapsed.
+
+    `eta` is the paper's lambda. The bounds L and U use min(b, d) singular values, also where b < d (appendix B.2). A
+    batch of one row, or embeddings of one dimension, leave no room to spread: the value is 1.
+    """
+
+    label = "SVMax"
+    paper = "SVMax eq. 4"
+    version = 1
+
+    def __init__(self, *, eta: float = 1.0) -> None:
+        if not 0 <= eta < math.inf:
+            raise ValueError(f"svmax: eta must be a finite number of at least 0, found {eta!r}")
+        super().__init__()
+        self.eta = eta
+
+    def forward(self, embeddings: Tensor) -> Tensor:
+        """The unweighted value for raw embeddings [b, d]."""
+        lower, upper = singular_bounds(*embeddings.shape)
+        room = upper - lower
+        missing = upper - mean_singular_value(unit(embeddings))
+        return (missing / room if room > 0 else missing * 0).exp()

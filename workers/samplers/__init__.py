@@ -1,0 +1,1 @@
+"""Samplers: which images stand in a batch; one file a sampler."""

@@ -1,0 +1,50 @@
+"""Batches of a few classes with equally many images each."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+
+class Balanced:
+    """`classes` different classes a batch with `per_class` images each, the images of a class side by side.
+
+    Images repeat within a batch only where a class has fewer than `per_class` (SEC's sampler).
+    """
+
+    label = "Balanced"
+    paper = "SEC"
+    version = 1
+    layout = "class_blocks"
+    draws = "classes"
+
+    def __init__(
+        self, labels: torch.Tensor, generator: torch.Generator, *, classes: int = 4, per_class: int = 8
+    ) -> None:
+        if classes < 1 or per_class < 1:
+            raise ValueError(f"balanced: classes and per_class must be at least 1, found {classes} and {per_class}")
+        self._images = [torch.nonzero(labels == label).flatten() for label in sorted(set(labels.tolist()))]
+        if classes > len(self._images):
+            raise ValueError(f"balanced: {classes} classes a batch, but only {len(self._images)} classes train")
+        self._generator = generator
+        self._classes = classes
+        self._per_class = per_class
+        self.batch = classes * per_class
+
+    def draw(self) -> torch.Tensor:
+        """The indices of the next batch, int64 [batch]."""
+        classes = torch.randperm(len(self._images), generator=self._generator)[: self._classes]
+        return torch.cat([self._of_class(self._images[int(index)]) for index in classes])
+
+    def _of_class(self, images: torch.Tensor) -> torch.Tensor:
+        count = len(images)
+        if count < self._per_class:
+            return images[torch.randint(count, (self._per_class,), generator=self._generator)]
+        return images[torch.randperm(count, generator=self._generator)[: self._per_class]]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing: every batch is drawn anew from the generator, whose state the trainer keeps."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Nothing to restore."""

@@ -1,0 +1,25 @@
+"""The learning rate follows half a cosine."""
+
+import math
+
+
+class Cosine:
+    """A linear rise over `warmup` iterations, then half a cosine from 1 down to `floor` at the end of training."""
+
+    label = "Cosine"
+    paper = "Loshchilov & Hutter 2017, SGDR"
+    version = 1
+
+    def __init__(self, total: int, *, warmup: int = 0, floor: float = 0.0) -> None:
+        if not 0 <= warmup < total:
+            raise ValueError(f"cosine: warmup must be less than the {total} iterations, found {warmup}")
+        self._total = total
+        self._warmup = warmup
+        self._floor = floor
+
+    def __call__(self, step: int) -> float:
+        """The factor at iteration `step`, from 0."""
+        if step < self._warmup:
+            return (step + 1) / self._warmup
+        progress = (step - self._warmup) / (self._total - self._warmup)
+        return self._floor + (1 - self._floor) * 0.5 * (1 + math.cos(math.pi * progress))

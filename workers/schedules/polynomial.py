@@ -1,0 +1,26 @@
+"""The learning rate falls by a polynomial."""
+
+
+class Polynomial:
+    """1 for the first `hold` of training (a fraction), then down to `floor` by (1 - progress)^power.
+
+    SVMax holds for half the iterations and then decays to 1e-7, with a power it does not state: `hold` 0.5, power 1.
+    """
+
+    label = "Polynomial"
+    paper = "SVMax sec. 4"
+    version = 1
+
+    def __init__(self, total: int, *, power: float = 1.0, floor: float = 0.0, hold: float = 0.5) -> None:
+        if not 0 <= hold < 1:
+            raise ValueError(f"polynomial: hold must be at least 0 and less than 1, found {hold}")
+        self._total = total
+        self._power = power
+        self._floor = floor
+        self._hold = hold
+
+    def __call__(self, step: int) -> float:
+        """The factor at iteration `step`, from 0."""
+        progress = max(0.0, (step / self._total - self._hold) / (1 - self._hold))
+        factor: float = self._floor + (1 - self._floor) * (1 - progress) ** self._power
+        return factor

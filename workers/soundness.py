@@ -1,0 +1,159 @@
+"""What is wrong with a recipe: every problem at once, each with its place, what was found and what would be right."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from workers.agreement import Chosen, Draft, disagreements
+from workers.contract import PART_FIELDS, ClassHoldout, NoValidation, Part, Pins, Recipe, Select
+from workers.inventory import Catalog
+from workers.wording import Problem, listed, meant, shown, unknown
+
+
+def problems(recipe: Mapping[str, Any], catalog: Catalog) -> list[Problem]:
+    """Everything that is wrong with a recipe as it was written; empty when it can be completed and trained."""
+    given = {str(name): value if name in PART_FIELDS else _whole(value) for name, value in recipe.items()}
+    found = list(_field_problems(given, catalog))
+    faulty = {problem.path.partition(".")[0] for problem in found}
+    rest = Recipe.model_validate(_STAND_IN | {name: _judged(name, given[name]) for name in given if name not in faulty})
+    parts: dict[str, Chosen] = {}
+    for kind in PART_FIELDS:
+        if kind not in faulty:
+            wrong = list(_part_problems(kind, given.get(kind, rest.part(kind)), catalog))
+            found += wrong
+            if not wrong:
+                parts[kind] = _chosen(kind, given.get(kind, rest.part(kind)), catalog)
+    validation = None if "validation" in faulty else rest.validation
+    select = None if "select" in faulty else rest.select
+    return found + list(disagreements(Draft(parts, validation, select), catalog))
+
+
+# The recipe's own fields
+
+_ANY: Final = Part(name="any")
+_STAND_IN: Final[dict[str, Any]] = {
+    name: _ANY if name in PART_FIELDS else 1 for name, field in Recipe.model_fields.items() if field.is_required()
+}
+"""What a recipe cannot be without, so that fields that are sound by themselves make one."""
+
+
+def _judged(name: str, value: Any) -> Any:
+    """What the contract is to judge: not the parts, which are checked one by one against the catalog."""
+    return _ANY if name in PART_FIELDS else value
+
+
+def _whole(value: Any) -> Any:
+    """The value with 3.0 as 3, since all numbers of the contract's own fields are whole."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return {str(name): _whole(inner) for name, inner in value.items()} if isinstance(value, Mapping) else value
+
+
+def _field_problems(given: Mapping[str, Any], catalog: Catalog) -> Iterator[Problem]:
+    try:
+        Recipe.model_validate({name: _judged(name, value) for name, value in given.items()}, strict=True)
+    except ValidationError as error:
+        for details in error.errors(include_url=False):
+            yield Problem(path=_path(details), message=_message(details, catalog))
+
+
+def _path(error: ErrorDetails) -> str:
+    location = [str(step) for step in error["loc"]]
+    if location[0] == "validation":
+        del location[1:2]  # pydantic names the member of the union here, which no reader wrote
+        if error["type"] == "value_error":
+            location.append("fold")  # the one field that is judged beside another
+    return ".".join(location)
+
+
+_SAID: Final = {
+    "int_type": "expected a whole number, found {found}",
+    "int_from_float": "expected a whole number, found {found}",
+    "int_parsing_size": "expected a smaller number, found {found}",
+    "string_type": "expected a text, found {found}",
+    "dict_type": "expected a mapping, found {found}",
+    "model_type": "expected a mapping, found {found}",
+    "model_attributes_type": "expected a mapping such as {{name: class_holdout}} or {{name: none}}, found {found}",
+    "union_tag_not_found": "expected a mapping such as {{name: class_holdout}} or {{name: none}}, found {found}",
+    "union_tag_invalid": "expected one of {expected_tags}, found {tag!r}",
+    "literal_error": "expected {expected}, found {found}",
+    "greater_than_equal": "expected at least {ge:,}, found {found}",
+    "less_than_equal": "expected at most {le:,}, found {found}",
+    "less_than": "expected less than {lt:,}, found {found}",
+    "value_error": "{error}",
+}
+"""The errors of pydantic in the words of this project."""
+
+
+def _message(error: ErrorDetails, catalog: Catalog) -> str:
+    name = str(error["loc"][-1])
+    if error["type"] == "missing":
+        known = listed(catalog.names(name)) if name in PART_FIELDS else ""
+        return f"is missing; expected {f'one of {known}' if known else 'a whole number of at least 1'}"
+    if error["type"] == "extra_forbidden":
+        owner = "a recipe" if len(error["loc"]) == 1 else f"`{error['loc'][0]}`"
+        return f"{owner} has no field {shown(name)}; {meant(name, _siblings(error))}"
+    said = _SAID.get(error["type"], f"{error['msg']}, found {{found}}")
+    return said.format(found=shown(error["input"]), **error.get("ctx", {}))
+
+
+def _siblings(error: ErrorDetails) -> list[str]:
+    """The fields that exist where an unknown one was found."""
+    owners: Mapping[tuple[int | str, ...], type[BaseModel]] = {
+        (): Recipe,
+        ("select",): Select,
+        ("pins",): Pins,
+        ("validation", "none"): NoValidation,
+        ("validation", "class_holdout"): ClassHoldout,
+    }
+    return list(owners[error["loc"][:-1]].model_fields)
+
+
+# The parts
+
+
+def _part_problems(kind: str, value: Any, catalog: Catalog) -> Iterator[Problem]:
+    """What is wrong with one part as it was written: a name, or a mapping with `name` and hyper-parameters."""
+    name, options = _read(value)
+    if not isinstance(name, str):
+        expected = f"a name, or a mapping with `name`: {listed(catalog.names(kind))}"
+        yield Problem(path=kind, message=f"expected {expected}; found {shown(value)}")
+        return
+    entry = catalog.get(kind, name)
+    if entry is None:
+        yield Problem(path=kind, message=unknown(kind, name, catalog.names(kind)))
+        return
+    for option, given in options.items():
+        parameter = entry.parameter(option)
+        try:
+            if parameter is None:
+                known = [parameter.name for parameter in entry.parameters]
+                suggestion = meant(option, known) if known else "it has none"
+                raise ValueError(f"{kind} {name!r} has no hyper-parameter {shown(option)}; {suggestion}")
+            parameter.cast(given)
+        except ValueError as error:
+            yield Problem(path=f"{kind}.{option}", message=str(error))
+    for parameter in entry.parameters:
+        if parameter.required and parameter.name not in options:
+            message = f"is missing; {kind} {name!r} needs {parameter.expected}"
+            yield Problem(path=f"{kind}.{parameter.name}", message=message)
+
+
+def _read(value: Any) -> tuple[Any, dict[str, Any]]:
+    """The name and the hyper-parameters of a part as it was written."""
+    if isinstance(value, Part):
+        return value.name, value.options
+    if isinstance(value, Mapping):
+        return value.get("name"), {str(option): given for option, given in value.items() if option != "name"}
+    return value, {}
+
+
+def _chosen(kind: str, value: Any, catalog: Catalog) -> Chosen:
+    """A part without problems, with its defaults."""
+    name, options = _read(value)
+    entry = catalog.get(kind, name)
+    if entry is None:
+        raise LookupError(f"{kind} {name!r} has problems")
+    return Chosen(entry, entry.filled(options))

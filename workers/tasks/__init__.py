@@ -1,0 +1,36 @@
+"""Tasks: what one step of a training is and what an evaluation of it is; one file a task."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import torch
+
+from workers.images import Images
+
+
+class Diverged(ArithmeticError):  # noqa: N818 - an outcome, not an error
+    """A loss or an embedding is no longer finite; the training ends with this outcome."""
+
+
+class Step(NamedTuple):
+    """What one batch gives."""
+
+    total: torch.Tensor
+    """What is minimized, a scalar."""
+    loss: torch.Tensor
+    regularizer: torch.Tensor | None
+    """Its value before it is weighted by eta; none where there is no regularizer."""
+    embeddings: torch.Tensor
+    """Raw, [b, dim]."""
+
+
+class Task(Protocol):
+    """What a part of the kind `task` offers."""
+
+    def step(self, images: torch.Tensor, labels: torch.Tensor) -> Step:
+        """The value of a batch (uint8 [b, c, h, w], int64 [b]), to be differentiated."""
+        ...
+
+    def evaluate(self, images: Images, names: Sequence[str]) -> dict[str, float]:
+        """The metrics `names` of a split; raises Diverged where embeddings are not finite."""
+        ...
