@@ -5,7 +5,9 @@ import signal
 import sys
 
 import uvicorn
+from pydantic import ValidationError
 
+from api.commands.terminal import explain
 from api.main import create_app
 from api.serve import refuse_open_host
 from orchestrator.errors import MetricsweepError
@@ -16,13 +18,12 @@ from orchestrator.settings import Settings
 def main() -> int:
     """Serve until SIGTERM or SIGINT; returns the exit status."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    settings = Settings()
     try:
+        settings = Settings()
         refuse_open_host(settings)
         service = Service.open(settings)
-    except MetricsweepError as error:
-        print(f"metricsweep: {error}", file=sys.stderr)
-        return 1
+    except (MetricsweepError, ValidationError) as error:
+        return explain(error)
     config = uvicorn.Config(
         create_app(service, settings),
         host=settings.host,

@@ -19,8 +19,11 @@ import psutil
 from api.process import Child, end_processes, marked
 from orchestrator.errors import ConflictError, MetricsweepError
 
+LEFTOVER_GRACE: Final = 5.0
+"""Seconds between SIGTERM and SIGKILL for what an earlier supervisor left."""
 _SOCKET_PATH: Final = 107  # bytes of a Unix socket's path on Linux; macOS has 103
 _RAY_BELOW: Final = 68  # of these Ray adds /session_<time>_<pid>/sockets/plasma_store
+_CLOCK_STEP: Final = 2.0  # seconds by which a corrected clock may shift the time at which a process was created
 
 
 class Home:
@@ -58,18 +61,22 @@ class Home:
         random mark in their environment.
         """
         record = self._read()
-        found: dict[int, psutil.Process] = {process.pid: process for process in marked(str(record.get("mark")))}
+        mark = record.get("mark")
+        found: dict[int, psutil.Process] = {process.pid: process for process in (marked(str(mark)) if mark else [])}
         names = {}
-        for entry in record.get("children", ()):
+        for entry in record.get("children") or ():
             with suppress(psutil.Error, KeyError, TypeError):
                 process = psutil.Process(int(entry["pid"]))
-                if process.create_time() == entry["created"]:
+                if (
+                    process.status() != psutil.STATUS_ZOMBIE
+                    and abs(process.create_time() - entry["created"]) < _CLOCK_STEP
+                ):
                     names[process.pid] = str(entry["name"])
                     found |= {each.pid: each for each in [process, *process.children(recursive=True)]}
         for process in found.values():
             with suppress(psutil.Error):
                 process.terminate()
-        end_processes(list(found.values()), 5.0)
+        end_processes(list(found.values()), LEFTOVER_GRACE)
         return [f"{names.get(pid, 'process')} {pid}" for pid in sorted(found, key=lambda pid: (pid not in names, pid))]
 
     def note(self, mark: str, children: Sequence[Child]) -> None:
@@ -80,7 +87,12 @@ class Home:
                 if child.exit_code() is None and child.pid:
                     born = psutil.Process(child.pid).create_time()
                     entries.append({"name": child.spec.name, "pid": child.pid, "created": born})
-        record = {"pid": os.getpid(), "mark": mark, "ports": {**self._known_ports(), **self._ports}, "children": entries}
+        record = {
+            "pid": os.getpid(),
+            "mark": mark,
+            "ports": {**self._known_ports(), **self._ports},
+            "children": entries,
+        }
         aside = self._record.with_suffix(".tmp")
         aside.write_text(json.dumps(record, indent=1))
         aside.replace(self._record)
@@ -101,7 +113,7 @@ class Home:
     def ray_token(self) -> str:
         """The token of this home's Ray, made on first use and readable by its owner only."""
         path = self.folder / "ray.token"
-        with suppress(FileExistsError):
+        if not path.exists():
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
                 file.write(secrets.token_hex(32))
         path.chmod(0o600)

@@ -20,7 +20,7 @@ Cursor = Annotated[
     Query(
         min_length=1,
         max_length=500,
-        pattern=r"^[\x21-\x7e]+$",
+        pattern=r"^[A-Za-z0-9_-]+$",
         description="`next_cursor` of the page before this one.",
     ),
 ]

@@ -1,6 +1,5 @@
 """The OpenAPI document: what it says of answers and problems, and how it is put together."""
 
-from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -24,7 +23,7 @@ def documented(*statuses: int) -> Responses:
     return {status: {"description": HTTPStatus(status).phrase, "content": content} for status in statuses}
 
 
-def openapi(app: FastAPI) -> Mapping[str, Any]:
+def openapi(app: FastAPI) -> dict[str, Any]:
     """The whole document, computed once."""
     if app.openapi_schema is None:
         document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)

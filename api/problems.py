@@ -34,13 +34,11 @@ STATUS: Final[Mapping[type[MetricsweepError], int]] = {
 """The status of each error of ours; any other is a 500."""
 
 KINDS: Final[Mapping[int, str]] = {
-    304: "not-modified",
     400: "bad-request",
     401: "token-needed",
     403: "foreign-origin",
     404: "not-found",
     405: "method-not-allowed",
-    406: "not-acceptable",
     409: "conflict",
     413: "too-large",
     415: "unsupported-media-type",

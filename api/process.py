@@ -35,6 +35,7 @@ class ChildSpec:
     host: str = "127.0.0.1"
     port: int | None = None  # ready when it listens here; None: when it has lived for a second
     health: str | None = None  # and answers 200 on this path, e.g. /healthz
+    says: str | None = None  # and has written this to its log
     after: frozenset[str] = frozenset()  # starts once these have been ready
     needs: frozenset[str] = frozenset()  # the same, and starts again whenever one of these does
     grace: float = 10.0  # seconds between SIGTERM and SIGKILL
@@ -48,6 +49,7 @@ class Child:
         self.log = log
         self._process: subprocess.Popen[bytes] | None = None
         self._born = 0.0
+        self._log_from = 0
 
     @property
     def pid(self) -> int:
@@ -63,6 +65,7 @@ class Child:
         with self.log.open("ab") as log:
             log.write(f"--- {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {self.spec.name} starts\n".encode())
             log.flush()
+            self._log_from = log.tell()
             self._process = subprocess.Popen(  # noqa: S603  the command is our own
                 [*leash, *self.spec.command],
                 stdin=subprocess.DEVNULL,
@@ -85,6 +88,8 @@ class Child:
             return time.monotonic() - self._born >= _SETTLED
         if not any(_listens(process, self.spec.port) for process in self.tree()):
             return False
+        if self.spec.says is not None and not self._has_said(self.spec.says):
+            return False
         return self.spec.health is None or _answers(self.spec.host, self.spec.port, self.spec.health)
 
     def tree(self) -> list[psutil.Process]:
@@ -103,15 +108,13 @@ class Child:
 
     def end(self, hurry: Event) -> None:
         """End it and all that it started; SIGKILL for what outlives its grace, at once when `hurry` is set."""
-        tree = self.tree()
-        if self._process is not None and tree:
-            self._process.terminate()
-            deadline = time.monotonic() + self.spec.grace
-            while self._process.poll() is None and time.monotonic() < deadline and not hurry.is_set():
-                time.sleep(0.02)
-        with suppress(psutil.Error):  # those that it started meanwhile
-            tree += psutil.Process(self.pid).children(recursive=True) if self.exit_code() is None and tree else []
-        end_processes(tree, 0.0 if hurry.is_set() or self.exit_code() is None else 3.0)
+        tree = set(self.tree())
+        self.ask_to_end()
+        deadline = time.monotonic() + self.spec.grace
+        while self.tree() and time.monotonic() < deadline and not hurry.is_set():
+            time.sleep(0.02)
+        stubborn = self.tree()  # with what was started meanwhile
+        end_processes(tree.union(stubborn), 0.0 if stubborn or hurry.is_set() else 3.0)
         if self._process is not None:
             self._process.wait()
 
@@ -121,6 +124,11 @@ class Child:
             log.seek(max(0, self.log.stat().st_size - 8_000))
             return "\n".join(log.read().decode(errors="replace").splitlines()[-count:])
         return ""
+
+    def _has_said(self, text: str) -> bool:
+        with self.log.open("rb") as log:
+            log.seek(self._log_from)
+            return text.encode() in log.read()
 
 
 def end_processes(processes: Collection[psutil.Process], grace: float) -> None:

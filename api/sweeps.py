@@ -6,8 +6,8 @@ from fastapi import APIRouter, Depends, Query, Response
 
 from api import examples
 from api.limits import SPEC_TYPES, Id, IdempotencyKey, Name, spec_body
-from api.paging import Paged
 from api.openapi import documented, shown
+from api.paging import Paged
 from api.provided import Actor, Asked
 from orchestrator.lifecycle import SweepState
 from orchestrator.views import GridCell, Page, Preview, Submitted, SweepSummary, SweepView
@@ -63,7 +63,11 @@ def submit(
     return submitted
 
 
-@router.get("", summary="List sweeps, newest first", responses=shown(examples.SWEEPS, "A page of sweeps."))
+@router.get(
+    "",
+    summary="List sweeps, newest first",
+    responses=shown(examples.SWEEPS, "A page of sweeps.") | documented(404),
+)
 def sweeps(
     service: Asked,
     paging: Paged,

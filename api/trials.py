@@ -7,8 +7,8 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 
 from api import examples
 from api.limits import Id, Offset
-from api.paging import Paged
 from api.openapi import documented, shown
+from api.paging import Paged
 from api.provided import Asked
 from orchestrator.lifecycle import TrialState
 from orchestrator.views import Curve, LogView, Page, TrialSummary, TrialView

@@ -87,8 +87,14 @@ def _train(chosen: argparse.Namespace) -> int:
     recipe = read(chosen.recipe, load(parts))
     out: Path = chosen.out or Path("runs") / f"{chosen.recipe.stem}-{recipe.fingerprint[:8]}"
     asked: list[int] = []
+
+    def stop(number: int, _: object) -> None:
+        if asked:  # asked twice: do not wait for the end of the iteration
+            raise KeyboardInterrupt
+        asked.append(number)
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda caught, _: asked.append(caught))
+        signal.signal(number, stop)
     place = Place(_root(chosen), _scratch(), out, chosen.device, chosen.threads, stop=lambda: bool(asked), parts=parts)
     try:
         result = train(recipe, place, _print, chosen.resume)

@@ -67,7 +67,6 @@ def _classes(draft: Draft) -> Iterator[Problem]:
         if held < FEWEST_CLASSES:
             needs = f"validation needs at least {FEWEST_CLASSES}; take fewer folds"
             yield Problem(path="validation.folds", message=f"{fold} holds out {held} of {of_all}, but {needs}")
-            return
     yield from _drawn(draft.parts.get("sampler"), remaining, message)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import torch
 from torch import nn
@@ -15,26 +15,11 @@ from workers.catalog import parse_metric
 from workers.contract import PART_FIELDS, Place, Recipe
 from workers.evaluate import evaluate
 from workers.images import Images, Splits, splits
+from workers.samplers import Sampler
 from workers.tasks import Step, Task
 
 NORMALIZATIONS: Final = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.GroupNorm, nn.LayerNorm)
 """The layers whose weights and biases are not decayed."""
-
-
-class Sampler(Protocol):
-    """What a part of the kind `sampler` offers."""
-
-    def draw(self) -> torch.Tensor:
-        """The indices of the next batch."""
-        ...
-
-    def state_dict(self) -> dict[str, Any]:
-        """What it needs to go on."""
-        ...
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where the state was taken."""
-        ...
 
 
 class Embedder(nn.Module):

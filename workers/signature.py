@@ -58,10 +58,8 @@ class Parameter(Frozen):
         number = isinstance(value, int | float) and not isinstance(value, bool)
         cast: JsonValue = None
         if type_ == "literal":
-            same = (
-                one for one in self.choices or [] if one == value and isinstance(one, bool) == isinstance(value, bool)
-            )
-            cast = next(same, None)
+            equal = [choice for choice in self.choices or [] if choice == value]
+            cast = next((choice for choice in equal if isinstance(choice, bool) == isinstance(value, bool)), None)
         elif type_ == "int" and number and (isinstance(value, int) or value.is_integer()):
             cast = int(value)
         elif type_ == "float" and number and abs(value) <= _LARGEST:

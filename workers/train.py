@@ -32,6 +32,7 @@ def train(recipe: Recipe, place: Place, report: Callable[[Progress], None], resu
         if resume is not None:
             session.resume(resume)
         journal = Journal(recipe.iterations, session.every, session.curves, report)
+        journal.tell(session.step, {}, f"training from step {session.step} on {device}")
         metrics: dict[str, float] = {}
         artifacts: list[str] = []
         try:

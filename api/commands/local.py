@@ -1,5 +1,8 @@
 """`serve` and `run`: the whole service on this machine, for good or for one sweep."""
 
+import shlex
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -10,7 +13,7 @@ from api.commands.options import Home, SpecFile, read_spec, settings
 from api.commands.specs import afresh
 from api.commands.sweeps import show_preview
 from api.commands.tables import print_table, write_tables
-from api.commands.terminal import OK, err, out
+from api.commands.terminal import err, out
 from api.commands.watch import follow, verdict
 from orchestrator.lifecycle import SweepState
 from orchestrator.settings import Settings
@@ -29,13 +32,16 @@ def serve(
 ) -> None:
     """Serve API, pages, conductor, Ray and MLflow until Ctrl-C; started again, it goes on where it was."""
     # Here and not above: the client's commands do not wait for what only a server needs.
-    from api.serve import Stack, refuse_open_host
+    from api.serve import Stack
 
     config = settings(host=host, port=port, home=home)
-    refuse_open_host(config)
-    with Stack(config, tell=err.print) as stack:
+    with Stack(config, tell=_teller()) as stack:
+        err.print(f"starting over {config.resolved_home}")
         stack.start()
+        _print_addresses(stack.addresses, "")
+        err.print("Ctrl-C ends it; started again, it goes on where it was")
         stack.wait()
+        err.print("ending")
 
 
 def run(
@@ -52,48 +58,81 @@ def run(
     from orchestrator.service import preview_offline
 
     body = afresh(read_spec(file)) if fresh else read_spec(file)
-    preview_offline(body, settings(home=home))  # a wrong spec ends here, before anything is started
-    config = settings(home=home, host="127.0.0.1", port=0)
+    later = settings(home=home)
+    preview_offline(body, later)  # a wrong spec ends here, before anything is started
+    config = later.model_copy(update={"host": "127.0.0.1", "port": 0})
     try:
-        with Stack(config, tell=err.print) as stack:
+        with Stack(config, tell=_teller()) as stack:
+            err.print(f"starting over {config.resolved_home}")
             stack.start()
+            mlflow = stack.addresses["mlflow"]
             token = config.token.get_secret_value() if config.token else None
             with Client(stack.addresses["api"], token) as client:
-                code = _one_sweep(client, body, folder, fresh)
-                sweep = next(iter(client.sweeps())).id
+                _print_addresses(stack.addresses, "")
+                sweep = _begun(client, body)
+                code = _followed(client, sweep, folder)
+            err.print("ending")
     except KeyboardInterrupt:
         err.print("interrupted; the same command goes on where it was")
         raise typer.Exit(INTERRUPTED) from None
-    _say_how_to_return(settings(home=home), sweep)
+    _say_how_to_return(later, sweep, mlflow)
     raise typer.Exit(code)
 
 
-def _one_sweep(client: Client, body: bytes, folder: Path, fresh: bool) -> int:
+def _begun(client: Client, body: bytes) -> int:
+    """Submit the spec, or find the sweep of it that an interrupted run left behind."""
     preview = client.preview(body)
     show_preview(preview, as_json=False)
-    sweep = None if fresh else unfinished(client, preview.name, body)
+    sweep = unfinished(client, preview.name, body)
     if sweep is None:
-        sweep = client.submit(body).id
-    else:
-        out.print(f"going on with sweep {sweep}, which was interrupted")
+        return client.submit(body).id
+    out.print(f"going on with sweep {sweep}, which was interrupted")
+    return sweep
+
+
+def _followed(client: Client, sweep: int, folder: Path) -> int:
+    """Watch the sweep to its end, then print and write its tables; gives the exit code."""
     ended = follow(client, sweep, out)
     code = verdict(ended, out)
     for name in ended.tables:
         out.print()
         print_table(client, sweep, name)
+    out.print()
     for path in write_tables(client, sweep, ended.tables, ended.name, folder):
         out.print(f"wrote {path}")
     return code
 
 
 def unfinished(client: Client, name: str, body: bytes) -> int | None:
-    """A sweep of the same spec that an interrupted run left behind."""
+    """The sweep of the same spec that has not ended, if there is one."""
+    text = body.decode("utf-8-sig")
     for state in (SweepState.RUNNING, SweepState.QUEUED):
         for sweep in client.sweeps(state, name):
-            if client.sweep(sweep.id).text.encode() == body:
+            if client.sweep(sweep.id).text == text:
                 return sweep.id
     return None
 
 
-def _say_how_to_return(config: Settings, sweep: int) -> None:
-    out.print()
+def _say_how_to_return(config: Settings, sweep: int, mlflow: str) -> None:
+    """The command that shows it all again, with the addresses that it will have."""
+    host = f"[{config.host}]" if ":" in config.host else config.host
+    out.print("\nTo see it all again:")
+    out.print(f"  metricsweep serve --home {shlex.quote(str(config.home))}")
+    page = f"http://{host}:{config.port}/sweeps/{sweep}" if config.port else "on a free port, which it prints"
+    _print_addresses({"api": page, "mlflow": mlflow}, "  ")
+
+
+def _print_addresses(addresses: Mapping[str, str], indent: str) -> None:
+    names = {"api": "pages and API", "mlflow": "MLflow", "ray": "Ray (with a token)"}
+    for name, address in addresses.items():
+        out.print(f"{indent}{names.get(name, name):18}  {address}")
+
+
+def _teller() -> Callable[[str, str], None]:
+    """Says on stderr what starts and ends, with the seconds since the first word."""
+    began = time.monotonic()
+
+    def tell(name: str, state: str) -> None:
+        err.print(f"{time.monotonic() - began:6.1f} s  {name:10}  {state}")
+
+    return tell

@@ -12,6 +12,7 @@ from orchestrator.plan.wording import meant, shown, text
 from workers.contract import canonical_json
 
 LONGEST_LABEL: Final = 100
+MOST_GROUPS: Final = 1000
 
 _NO_RANGES: Final = (
     "search 'grid' needs values; a range (`low`, `high`) is for adaptive search, which this version does not offer"
@@ -40,8 +41,7 @@ class AxisReader:
         self._peers = _peers(values)
         wrong = path_problem(self._axis)
         if wrong and not all(_is_labelled(value) for value in values):
-            named = "an axis of another name needs alternatives with `label` and `patch`"
-            self._note(self._source, f"{wrong}; {named}")
+            self._note(self._source, f"{wrong} (An axis of another name needs alternatives with `label` and `patch`.)")
             return []
         axis = []
         for source, given, when in groups:
@@ -67,9 +67,12 @@ class AxisReader:
             self._note(self._source, "the list is empty; an axis needs at least one alternative")
         if not any(_is_group(item) for item in posted):
             return [(self._source, [(value, f"{self._source}[{at}]") for at, value in enumerate(posted)], {})]
+        if len(posted) > MOST_GROUPS:
+            self._note(self._source, f"the axis has {len(posted):,} groups; at most {MOST_GROUPS:,} are allowed")
+            return []
         groups = []
         for at, item in enumerate(posted):
-            if isinstance(item, Mapping):
+            if _is_group(item):
                 groups += self._group(item, f"{self._source}[{at}]")
             else:
                 self._note(f"{self._source}[{at}]", "an alternative beside groups; put it into the `values` of one")
@@ -173,7 +176,11 @@ class AxisReader:
 
 
 def _is_group(item: Any) -> bool:
-    return isinstance(item, Mapping) and ("values" in item or "when" in item) and "name" not in item
+    return (
+        isinstance(item, Mapping)
+        and "name" not in item
+        and any(key in item for key in ("values", "when", "low", "high"))
+    )
 
 
 def _is_labelled(value: Any) -> bool:

@@ -1,16 +1,17 @@
 """`when`: under which labels of other axes something applies."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, Final
 
 from orchestrator.errors import Problem
-from orchestrator.plan.patch import FIELDS
 from orchestrator.plan.spec import When
 from orchestrator.plan.wording import listed, meant, shown, text
 from orchestrator.trial import Labels
 
-Known = Mapping[str, Sequence[str] | None]
+Known = Mapping[str, Collection[str] | None]
 """The labels of the axes that a `when` may name; None for an axis with problems of its own."""
+
+_FEW: Final = 1000  # labels that are compared as numbers too, which takes one look at each
 
 
 def applies(when: When, labels: Labels) -> bool:
@@ -34,9 +35,8 @@ def read_when(posted: Any, source: str, known: Known, problems: list[Problem]) -
 
 def _labels(axis: str, wanted: Any, source: str, known: Known, problems: list[Problem]) -> list[str]:
     if axis not in known:
-        found = f"'{axis}' is held fixed" if axis in FIELDS else f"there is no axis {shown(axis)} to refer to"
-        right = meant(axis, known) if known else "there is no axis before this one"
-        problems.append(Problem(source, f"{found}; {right}"))
+        right = meant(axis, known) if known else "there is none"
+        problems.append(Problem(source, f"no axis {shown(axis)} is applied before this; {right}"))
         return []
     values = wanted if isinstance(wanted, list) else [wanted]
     if not values or any(value is None or isinstance(value, list | Mapping) for value in values):
@@ -52,11 +52,11 @@ def _labels(axis: str, wanted: Any, source: str, known: Known, problems: list[Pr
     return [match for match in found.values() if match is not None]
 
 
-def _match(value: Any, labels: Sequence[str]) -> str | None:
+def _match(value: Any, labels: Collection[str]) -> str | None:
     """The label that a value means: the same text, or an equal number in another spelling."""
     if text(value) in labels:
         return text(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or len(labels) > _FEW:
         return None
     return next((label for label in labels if _number(label) == value), None)
 

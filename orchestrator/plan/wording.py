@@ -4,6 +4,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
@@ -11,7 +12,9 @@ from pydantic_core import ErrorDetails
 
 from orchestrator.errors import Problem
 
-_LONGEST: Final = 80
+_LONGEST: Final = 80  # characters of a value in a message
+_MANY: Final = 500  # names among which a near miss is looked for
+_FEW: Final = 30  # names that a message lists
 
 
 def text(value: Any) -> str:
@@ -38,10 +41,16 @@ def flow(labels: Iterable[str]) -> str:
 
 def meant(name: str, known: Iterable[str]) -> str:
     """What would be right instead of `name`: the near miss, else all that is known."""
-    names = list(known)
-    if close := difflib.get_close_matches(name, names, n=1, cutoff=0.6):
-        return f"did you mean '{close[0]}'?"
-    return f"expected one of {listed(names)}" if names else "there is none"
+    names = list(islice(known, _MANY))
+    if close := near(name, names):
+        return f"did you mean '{close}'?"
+    more = ", ..." if len(names) > _FEW else ""
+    return f"expected one of {listed(names[:_FEW])}{more}" if names else "there is none"
+
+
+def near(name: str, known: Iterable[str]) -> str | None:
+    """The name that was probably meant; None where nothing is near."""
+    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)), None)
 
 
 def sentences(error: ValidationError, source: str, model: type[BaseModel]) -> Iterator[Problem]:

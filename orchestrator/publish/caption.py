@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from orchestrator.publish.aggregate import by_cell
 from orchestrator.publish.budget import budget
 from orchestrator.publish.entries import MARK_TEXT, PARTIAL_SIGN, mark_meaning
 from orchestrator.publish.labels import Parts, axis_title, choice_label, metric_title
 from orchestrator.publish.layout import Placement, TableLayout, printed_point
-from orchestrator.publish.sheet import LegendEntry, Panel, TableCell
+from orchestrator.publish.sheet import SETTLED, LegendEntry, Mark, Panel, TableCell
 from orchestrator.trial import CellSummary, SweepOutcomes
 from workers.contract import Select
 
@@ -54,18 +55,19 @@ def notes(facts: Facts) -> tuple[str, ...]:
 
 def legend(facts: Facts) -> tuple[LegendEntry, ...]:
     """The marks that occur, with their meaning."""
-    marks = dict.fromkeys(cell.mark for cell in facts.entries())
+    found = {cell.mark for cell in facts.entries()}
     return tuple(
         LegendEntry(MARK_TEXT.get(mark, PARTIAL_SIGN), mark_meaning(mark, facts.outcomes.state))
-        for mark in marks
-        if mark is not None
+        for mark in get_args(Mark)
+        if mark in found
     )
 
 
 def _title(facts: Facts, placement: Placement) -> str:
     rows = " × ".join(axis_title(axis) for axis in placement.row_axes)
-    points = [" / ".join(printed_point(placement.column_axes, one, facts.parts)) for one in placement.columns]
-    where = f"on {_and(points)}" if any(points) else ""
+    axes = placement.column_axes
+    points = [" / ".join(printed_point(axes, one, facts.parts, named=True)) for one in placement.columns]
+    where = f"on {_few(points)}" if any(points) else ""
     return ": ".join(one for one in (facts.outcomes.name, f"{rows} {where}".strip()) if one)
 
 
@@ -145,7 +147,7 @@ def _bold(facts: Facts) -> str:
 
 def _done(facts: Facts) -> str:
     total = len(facts.summaries)
-    done = sum(one.status in {"complete", "failed", "diverged"} for one in facts.summaries.values())
+    done = sum(one.status in SETTLED for one in facts.summaries.values())
     if not total:
         return f"No cells yet: the sweep is {facts.outcomes.state}."
     return "" if done == total else f"Incomplete: {done} of {total} cells are finished."

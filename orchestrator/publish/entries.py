@@ -61,7 +61,7 @@ def mark_meaning(mark: Mark, state: str) -> str:
         case "pending":
             return "not run" if state in SWEEP_ENDED else "not finished yet"
         case "partial":
-            return "provisional: the best of the candidates finished so far"
+            return "provisional, the best of the candidates finished so far"
         case "failed":
             return "no candidate finished in every repeat"
         case "diverged":

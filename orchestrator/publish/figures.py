@@ -44,7 +44,7 @@ def _multiple(curve: Curve, axis: alt.X, parts: Parts | None) -> alt.Chart:
         .mark_line(point={"size": 12} if len(values) <= 60 else False, strokeWidth=1.5)
         .encode(
             x=axis,
-            y=alt.Y("value:Q", title=None, scale=alt.Scale(zero=False)),
+            y=alt.Y("value:Q", title=None, scale=alt.Scale(zero=False), axis=alt.Axis(format="~g")),
             tooltip=[alt.Tooltip("step:Q"), alt.Tooltip("value:Q", title=curve.key, format=".5g")],
         )
     )

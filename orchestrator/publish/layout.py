@@ -7,8 +7,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from orchestrator.errors import NotFoundError
-from orchestrator.publish.labels import Parts, choice_label
+from orchestrator.publish.labels import Parts, axis_title, choice_label
 from orchestrator.trial import Cell, Labels, SweepOutcomes
+from workers.contract import KINDS
 
 Unit = Literal["percent", "fraction", "number"]
 Point = tuple[str, ...]
@@ -114,9 +115,17 @@ def fixed_label(spec: Mapping[str, Any], axis: str) -> str:
     return "" if value is None else str(value)
 
 
-def printed_point(axes: Sequence[str], point: Point, parts: Parts) -> Point:
-    """The labels of a point as they are printed; an en dash where an axis does not apply."""
-    return tuple(choice_label(axis, label, parts) if label else "–" for axis, label in zip(axes, point, strict=True))
+def printed_point(axes: Sequence[str], point: Point, parts: Parts, *, named: bool = False) -> Point:
+    """The labels of a point as they are printed; an en dash where an axis does not apply.
+
+    `named` writes the axis before a bare value, for places where no title says what 64 is.
+    """
+    printed = []
+    for axis, label in zip(axes, point, strict=True):
+        text = choice_label(axis, label, parts) if label else "–"
+        bare = named and axis not in KINDS and label[:1] in "-+.0123456789"
+        printed.append(f"{axis_title(axis)} = {text}" if bare and label else text)
+    return tuple(printed)
 
 
 def _matches(point: Point, axes: Sequence[str], wanted: Mapping[str, Sequence[str]]) -> bool:

@@ -3,13 +3,16 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from orchestrator.publish.layout import Unit
 from orchestrator.trial import CellSummary, Labels, Statistic
 
 Mark = Literal["pending", "partial", "failed", "diverged"]
 """Why a cell has no value, or (`partial`) why its value may still change."""
+
+SETTLED: Final = frozenset({"complete", "failed", "diverged"})
+"""The statuses of a cell that will not change unless it is retried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class Table:
     @property
     def complete(self) -> int:
         """How many cells are settled: selected from all candidates, or failed or diverged altogether."""
-        return sum(one.status in {"complete", "failed", "diverged"} for one in self.summaries.values())
+        return sum(one.status in SETTLED for one in self.summaries.values())
 
     @property
     def file_stem(self) -> str:

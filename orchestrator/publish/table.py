@@ -10,7 +10,7 @@ from orchestrator.publish.entries import metric_cell, tuned_cell
 from orchestrator.publish.labels import Parts, axis_title, metric_better, metric_title, metric_unit
 from orchestrator.publish.layout import MetricColumn, Placement, Point, TableLayout, panels, parse, place, printed_point
 from orchestrator.publish.select import direction, selection, summaries
-from orchestrator.publish.sheet import Column, Heading, Panel, Row, Table, TableCell
+from orchestrator.publish.sheet import SETTLED, Column, Heading, Panel, Row, Table, TableCell
 from orchestrator.trial import CellSummary, Labels, SweepOutcomes
 from workers.contract import Select
 
@@ -103,7 +103,7 @@ def _tuned_axes(it: _Build, point: Point) -> list[str]:
 
 def _groups(it: _Build, points: Sequence[Point]) -> tuple[tuple[Heading, ...], ...]:
     """One level of headings a column axis; neighbours that share their labels so far share a heading."""
-    printed = [printed_point(it.placement.column_axes, point, it.parts) for point in points]
+    printed = [printed_point(it.placement.column_axes, point, it.parts, named=True) for point in points]
     found = []
     for level in range(len(it.placement.column_axes)):
         runs = groupby(one[: level + 1] for one in printed)
@@ -162,7 +162,7 @@ def _embolden(built: Sequence[Panel], it: _Build) -> tuple[Panel, ...]:
                     labels = {**row.labels, **column.labels}
                     block = (column.key, *sorted((axis, labels[axis]) for axis in axes if axis in labels))
                     text = cell.text if cell.statistic else None
-                    settled = it.summaries[cell.cell].status in {"complete", "failed", "diverged"}
+                    settled = it.summaries[cell.cell].status in SETTLED
                     contenders.append(Contender((p, r, c), block, column.better, text, settled))
     winners = best(contenders)
     return tuple(

@@ -2,20 +2,24 @@
 
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 
 from orchestrator.events import CellSettled, Event, Failed, Finished, Progressed, Started, Stopped, SweepSettled
 from orchestrator.lifecycle import TRIAL_STEPS, TrialState, before
 from orchestrator.record.database import Access
-from orchestrator.record.journal import append_log, append_points
+from orchestrator.record.journal import append_log, append_points, storable
 from orchestrator.record.marks import mark, mark_trials
 from orchestrator.record.numbers import dump_result, finite_or_none, selection_score
 from orchestrator.record.schema import attempt, cell, training, trial
 from orchestrator.record.settling import end_sweep, has_active_trials
 
 ACTIVE = (TrialState.WAITING, TrialState.RUNNING)
+
+MAX_MESSAGE: Final = 2_000
+MAX_TRACE: Final = 65_536
+"""Characters of a failure's line, and of the end of its traceback."""
 
 
 class Applying(Access):
@@ -97,10 +101,11 @@ class Applying(Access):
 
     def _failed(self, connection: sa.Connection, running: sa.Row[Any], event: Failed) -> None:
         failure = event.failure
-        _end_attempt(connection, running.id, "failed" if failure.kind == "recipe" else "lost", failure.message)
+        message = storable(failure.message)[:MAX_MESSAGE]
+        _end_attempt(connection, running.id, "failed" if failure.kind == "recipe" else "lost", message)
         wanted = has_active_trials(connection, running.training_id)
         if not event.requeue:
-            values = {"error": failure.message, "trace": failure.trace}
+            values = {"error": message, "trace": storable(failure.trace)[-MAX_TRACE:]}
             self._move(connection, running.training_id, TrialState.FAILED, values)
         else:
             state = TrialState.WAITING if wanted else TrialState.CANCELLED

@@ -31,17 +31,21 @@ def append_points(database: Database, connection: sa.Connection, attempt_id: int
 
 def append_log(connection: sa.Connection, attempt: sa.Row[Any], seq: int, text: str) -> int:
     """Append a chunk to the training's log and return the attempt's size of it so far, in bytes."""
-    if attempt.log_bytes >= MAX_LOG_BYTES:
+    if attempt.log_bytes > MAX_LOG_BYTES:
         return int(attempt.log_bytes)
-    text = text.replace("\x00", "")  # Postgres takes no NUL in text
-    encoded = text.encode("utf-8", "replace")
-    room = MAX_LOG_BYTES - attempt.log_bytes
-    size = len(encoded)
-    text = encoded[:room].decode("utf-8", "ignore")
-    if size > room:
-        text, size = text + _CUT_NOTE, room
-    write_log(connection, attempt.training_id, attempt.id, seq, text)
-    return int(attempt.log_bytes) + size
+    encoded = storable(text).encode()
+    size = attempt.log_bytes + len(encoded)
+    if size > MAX_LOG_BYTES:
+        size = MAX_LOG_BYTES + 1  # says that the note is written
+        encoded = encoded[: MAX_LOG_BYTES - attempt.log_bytes]
+        text = encoded.decode("utf-8", "ignore") + _CUT_NOTE
+    write_log(connection, attempt.training_id, attempt.id, seq, storable(text))
+    return int(size)
+
+
+def storable(text: str) -> str:
+    """The text without what a database refuses: NUL, and halves of surrogate pairs."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
 
 
 def write_log(connection: sa.Connection, training_id: int, attempt_id: int, seq: int, text: str) -> None:

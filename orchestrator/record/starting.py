@@ -90,10 +90,17 @@ class _TrialRows:
     def write(self, trials: Iterable[PlannedTrial]) -> None:
         for chunk in chunked(trials, _CHUNK):
             self._find_trainings(chunk)
-            returning = sa.insert(schema.trial).returning(schema.trial.c.id, schema.trial.c.state)
-            rows = self._connection.execute(returning, [self._row(trial) for trial in chunk]).all()
-            begun = [(self._sweep, row.id) for row in rows if row.state != TrialState.WAITING]
-            mark_trials(self._database, self._connection, begun)
+            first = self._position
+            # Without RETURNING the driver prepares one statement; with it psycopg parses one of 12,000 parameters.
+            self._connection.execute(sa.insert(schema.trial), [self._row(trial) for trial in chunk])
+            self._mark_begun(first)
+
+    def _mark_begun(self, first: int) -> None:
+        table = schema.trial
+        written = table.c.position.between(first, self._position - 1)  # both ends: there are no statistics yet
+        begun = sa.select(table.c.id).where(table.c.sweep_id == self._sweep, written)
+        rows = self._connection.execute(begun.where(table.c.state != TrialState.WAITING)).all()
+        mark_trials(self._database, self._connection, [(self._sweep, row.id) for row in rows])
 
     def _row(self, trial: PlannedTrial) -> dict[str, Any]:
         position, self._position = self._position, self._position + 1
@@ -149,7 +156,7 @@ class _TrialRows:
             return
         table = schema.training
         generations = [found[one.fingerprint].generation + 1 if one.fingerprint in found else 1 for one in missing]
-        rows = [
+        rows: list[dict[str, Any]] = [
             {
                 "uid": str(uuid.uuid4()), "fingerprint": one.fingerprint, "generation": generation,
                 "recipe": one.recipe.model_dump(mode="json"), "state": TrialState.WAITING,
@@ -157,10 +164,11 @@ class _TrialRows:
             }
             for one, generation in zip(missing, generations, strict=True)
         ]  # fmt: skip
-        made = self._connection.execute(sa.insert(table).returning(table.c.id, table.c.fingerprint), rows)
-        generation_of = dict(zip((one.fingerprint for one in missing), generations, strict=True))
-        for row in made:
-            known = _Known(row.id, TrialState.WAITING, False, generation_of[row.fingerprint])
+        self._connection.execute(sa.insert(table), rows)
+        generation_of = {row["uid"]: row["generation"] for row in rows}
+        made = sa.select(table.c.id, table.c.uid, table.c.fingerprint).where(table.c.uid.in_(list(generation_of)))
+        for row in self._connection.execute(made):
+            known = _Known(row.id, TrialState.WAITING, False, generation_of[row.uid])
             self._trainings[row.fingerprint] = known
 
 

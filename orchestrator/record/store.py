@@ -20,21 +20,16 @@ from orchestrator.record.trial_views import TrialViews
 __all__ = ["Dirty", "NewSweep", "PendingRequest", "QueuedSweep", "Store"]
 
 
-class Store(
-    Submissions,
-    SweepViews,
-    TrialViews,
-    Outcomes,
-    Leases,
-    Requests,
-    Starting,
-    Claims,
-    Applying,
-    Settling,
-    Outbox,
-    MirrorStates,
-):
-    """Clients append and read; the conductor, which holds the lease, writes. Safe to share between threads."""
+class Client(Submissions, SweepViews, TrialViews, Outcomes):
+    """What the API uses: it appends sweeps and requests, and reads."""
+
+
+class Conductor(Leases, Requests, Starting, Claims, Applying, Settling, Outbox, MirrorStates):
+    """What the holder of the lease uses: it alone changes what exists."""
+
+
+class Store(Client, Conductor):
+    """Both sides over one database. Safe to share between threads."""
 
     @classmethod
     def open(cls, url: str, migrate: bool = True) -> "Store":

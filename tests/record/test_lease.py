@@ -71,7 +71,7 @@ def test_a_fenced_conductor_writes_nothing(store: Store, another: Callable[[], S
         lambda: store.sent(dirty, "run", fence=old),
         lambda: store.postpone(dirty, "no", 1, fence=old),
         *(
-            lambda event=event: Recorder(store, None, old).record(event)  # type: ignore[misc]
+            lambda event=event: Recorder(store, None, old).record(event)
             for event in (
                 Started(order.attempt, "slot", "host"),
                 Progressed(order.attempt, 1, progress(1, metrics={"train/loss": 1.0})),

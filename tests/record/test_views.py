@@ -63,7 +63,7 @@ def test_trials_are_listed_in_the_order_of_the_plan(store: Store) -> None:
 
 def test_what_does_not_exist_is_said_so(store: Store) -> None:
     for read in (store.sweep, store.grid, store.trials, store.trial, store.curves, store.log, store.outcomes):
-        with pytest.raises(NotFoundError, match="no (sweep|trial) 7"):
+        with pytest.raises(NotFoundError, match=r"no (sweep|trial) 7"):
             read(7)
 
 
@@ -191,7 +191,11 @@ def test_outcomes_hold_every_trial(store: Store) -> None:
     fail(store, fence, claimed(store, fence))
     run_all(store, fence)
     outcomes = store.outcomes(sweep)
-    assert (outcomes.name, outcomes.state, outcomes.spec["tables"]) == ("sample", "running", {"main": {"rows": ["loss"]}})
+    assert (outcomes.name, outcomes.state, outcomes.spec["tables"]) == (
+        "sample",
+        "running",
+        {"main": {"rows": ["loss"]}},
+    )
     assert [cell.labels for cell in outcomes.cells] == [{"loss": "triplet"}, {"loss": "semihard"}]
     assert [(one.cell, one.index) for one in outcomes.candidates] == [(0, 0), (1, 0)]
     assert [one.state.value for one in outcomes.trials] == ["failed", "finished", "finished", "finished"]

@@ -3,9 +3,12 @@
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
 
 from tests.workers.specimens import CATALOG, RECIPE
-from workers.catalog import load, problems
+from workers.catalog import complete, load, problems
+from workers.contract import Recipe
 
 
 def said(**changes: Any) -> dict[str, str]:
@@ -138,6 +141,10 @@ class TestAgreement:
             " 2; take fewer folds"
         }
 
+    def test_both_sides_of_a_hold_out_are_judged(self) -> None:
+        found = said(validation={"name": "class_holdout", "folds": 6}, sampler={"name": "balanced", "classes": 8})
+        assert set(found) == {"validation.folds", "sampler.classes"}
+
     def test_a_training_has_two_classes(self) -> None:
         assert said(dataset="pair", sampler="shuffle", **NO_HOLDOUT) == {
             "dataset": "a training needs at least 2 classes, but dataset 'pair' has only 1 training class"
@@ -190,6 +197,42 @@ class TestAgreement:
         assert set(said(sampler={"name": "balanced", "classes": "8"})) == {"sampler.classes"}
         assert set(said(loss={"name": "npair", "x": 1}, sampler="shuffle")) == {"loss.x"}
         assert set(said(validation={"name": "none"}, select={"split": 1})) == {"select.split"}
+
+
+WORDS = some.sampled_from(
+    [
+        "name",
+        "class_holdout",
+        "none",
+        "folds",
+        "fold",
+        "triplet",
+        "npair",
+        "sec",
+        "eta",
+        "lr",
+        "metric",
+        "recall@1",
+        "at",
+    ]
+)
+VALUES = some.recursive(
+    some.none() | some.booleans() | some.integers() | some.floats() | some.text("aé1-{}", max_size=3) | WORDS,
+    lambda inner: (
+        some.lists(inner, max_size=3) | some.dictionaries(WORDS | some.text("aé1-{}", max_size=3), inner, max_size=4)
+    ),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None, database=None, max_examples=300)
+@given(some.dictionaries(some.sampled_from([*Recipe.model_fields, "colour", ""]), VALUES, max_size=4))
+def test_whatever_is_written_is_judged_and_what_passes_can_be_completed(changes: dict[str, Any]) -> None:
+    recipe = {**RECIPE, **changes}
+    if not problems(recipe, CATALOG):
+        once = complete(Recipe.model_validate(recipe), CATALOG)
+        assert complete(once, CATALOG) == once
+        assert len(once.fingerprint) == 64
 
 
 def test_the_recipe_of_the_readme_is_sound() -> None:

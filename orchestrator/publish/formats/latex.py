@@ -12,6 +12,7 @@ suffix = ".tex"
 
 _COLUMN_WIDTH = 237  # points: a column of the usual two-column papers; what is wider spans both
 _SEPARATION = 4  # points on both sides of a column
+_GROUP_GAP = 14  # points between the outermost groups of columns
 
 
 def render(table: Table) -> bytes:
@@ -53,38 +54,50 @@ def render_standalone(table: Table) -> bytes:
 
 def _tabular(panel: Panel, stub: Sequence[str]) -> str:
     spread = [_std_width(panel.rows, c) for c in range(len(panel.columns))]
-    columns = "l" * len(stub) + "".join("c" if column.kind == "tuned" else "r" for column in panel.columns)
+    gaps = _gaps(panel)
+    sides = ["c" if column.kind == "tuned" else "r" for column in panel.columns]
+    columns = "l" * len(stub) + "".join(side + gap for side, gap in zip(sides, gaps, strict=True))
+    titles = [_centred(escape(column.title), gap) for column, gap in zip(panel.columns, gaps, strict=True)]
     lines = [f"  \\begin{{tabular}}{{{columns}}}", "    \\toprule"]
-    lines += [line for level in panel.groups for line in _group_level(level, len(stub))]
-    lines += [
-        _line([*(escape(title) for title in stub), *(_title(column) for column in panel.columns)]),
-        "    \\midrule",
-    ]
+    lines += [line for level in panel.groups for line in _group_level(level, len(stub), gaps)]
+    lines += [_line([*(escape(title) for title in stub), *titles]), "    \\midrule"]
+    last = len(stub) + len(panel.columns)
     for row in panel.rows:
         if row.rule is not None:
-            lines.append("    \\midrule" if row.rule == 0 else f"    \\cmidrule(l){{{row.rule + 1}-{len(columns)}}}")
-        cells = (_cell(*one) for one in zip(panel.columns, row.cells, spread, strict=True))
+            lines.append("    \\midrule" if row.rule == 0 else f"    \\cmidrule(l){{{row.rule + 1}-{last}}}")
+        cells = (_cell(*one) for one in zip(panel.columns, row.cells, spread, gaps, strict=True))
         lines.append(_line([*(_beside(heading) for heading in row.headings), *cells]))
     return "\n".join((*lines, "    \\bottomrule", "  \\end{tabular}"))
+
+
+def _gaps(panel: Panel) -> list[str]:
+    """What stands right of each column: more than the usual space between the outermost groups."""
+    gaps = [""] * len(panel.columns)
+    after = 0
+    for heading in panel.groups[0][:-1] if panel.groups else ():
+        after += heading.span
+        gaps[after - 1] = f"@{{\\hspace{{{_GROUP_GAP}pt}}}}"
+    return gaps
 
 
 def _line(cells: Sequence[str]) -> str:
     return "    " + " & ".join(cells) + r" \\"
 
 
-def _group_level(level: Sequence[Heading], offset: int) -> list[str]:
+def _centred(text: str, gap: str, span: int = 1) -> str:
+    return f"\\multicolumn{{{span}}}{{c{gap}}}{{{text}}}"
+
+
+def _group_level(level: Sequence[Heading], offset: int, gaps: Sequence[str]) -> list[str]:
     """A level of headings with a rule under each."""
-    rules, first = [], offset + 1
+    headings, rules, first = [""] * offset, [], 0
     for heading in level:
-        rules.append(f"\\cmidrule(lr){{{first}-{first + heading.span - 1}}}")
+        gap = gaps[first + heading.span - 1]
+        trim = f"lr{{{_GROUP_GAP}pt}}" if gap else "lr"
+        rules.append(f"\\cmidrule({trim}){{{offset + first + 1}-{offset + first + heading.span}}}")
+        headings.append(_centred(escape(heading.text), gap, heading.span))
         first += heading.span
-    over = [f"\\multicolumn{{{heading.span}}}{{c}}{{{escape(heading.text)}}}" for heading in level]
-    return [_line([*[""] * offset, *over]), "    " + " ".join(rules)]
-
-
-def _title(column: Column) -> str:
-    title = escape(column.title)
-    return title if column.kind == "tuned" else f"\\multicolumn{{1}}{{c}}{{{title}}}"
+    return [_line(headings), "    " + " ".join(rules)]
 
 
 def _beside(heading: Heading | None) -> str:
@@ -94,13 +107,13 @@ def _beside(heading: Heading | None) -> str:
     return text if heading.span == 1 else f"\\multirow{{{heading.span}}}{{*}}{{{text}}}"
 
 
-def _cell(column: Column, cell: TableCell, std_width: int) -> str:
-    star = f"\\rlap{{$^{PARTIAL_SIGN}$}}" if cell.mark == "partial" else ""
+def _cell(column: Column, cell: TableCell, std_width: int, gap: str) -> str:
     text = escape(cell.text)
-    if cell.statistic is None:  # a mark, or a tuned value
-        if cell.mark in {"failed", "diverged"}:
-            return f"\\multicolumn{{1}}{{c}}{{\\textit{{{text}}}}}"
-        return f"\\multicolumn{{1}}{{c}}{{{text}}}{star}" if column.kind == "metric" else text
+    if column.kind == "tuned":
+        return text  # its column is centred already
+    star = f"\\rlap{{$^{PARTIAL_SIGN}$}}" if cell.mark == "partial" else ""
+    if cell.statistic is None:  # a word in place of a number
+        return _centred(f"\\textit{{{text}}}" if cell.mark in {"failed", "diverged"} else text + star, gap)
     mean = text.replace("-", "$-$")
     return (f"\\textbf{{{mean}}}" if cell.bold else mean) + _std(cell.std, std_width, star)
 
@@ -120,7 +133,7 @@ def _std_width(rows: Sequence[Row], column: int) -> int:
 
 
 def _below(table: Table) -> list[str]:
-    words = [f"\\textit{{{escape(one.symbol)}}}: {escape(one.meaning)}." for one in table.legend]
+    words = [f"{escape(one.symbol)}: {escape(one.meaning)}." for one in table.legend]
     words += [escape(note) for note in table.notes]
     if not words:
         return []
@@ -139,4 +152,8 @@ def _panel_width(panel: Panel, stub: Sequence[str]) -> float:
     for c, column in enumerate(panel.columns):
         cells = (width(row.cells[c].text, 9) + width(row.cells[c].std or "", 7) + 6 for row in panel.rows)
         total += max((width(column.title, 9), *cells))
-    return total + 2 * _SEPARATION * (len(stub) + len(panel.columns))
+    total += 2 * _SEPARATION * (len(stub) + len(panel.columns))
+    for level in panel.groups:
+        # At worst no column has room to spare for the heading above it.
+        total += sum(max(0.0, width(heading.text, 9) - 40 * heading.span) + _GROUP_GAP for heading in level)
+    return total

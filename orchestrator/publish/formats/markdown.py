@@ -17,7 +17,7 @@ def render(table: Table) -> bytes:
     blocks = [escape(table.caption)]
     blocks += [_panel(panel, table.stub) for panel in table.panels]
     if table.legend:
-        blocks.append(" ".join(f"*{escape(one.symbol)}*: {escape(one.meaning)}." for one in table.legend))
+        blocks.append(" ".join(f"{escape(one.symbol)}: {escape(one.meaning)}." for one in table.legend))
     blocks += [escape(note) for note in table.notes]
     return ("\n\n".join(block.rstrip() for block in blocks) + "\n").encode()
 

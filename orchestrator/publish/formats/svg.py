@@ -64,41 +64,61 @@ class _Track:
         return (self.start + self.end) / 2
 
 
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """An SVG document and its size."""
+
+    text: str
+    width: int
+    height: int
+
+
 def render(table: Table) -> bytes:
     """The drawing in UTF-8."""
-    tracks = [_tracks(panel, table.stub) for panel in table.panels]
-    widest = max((track.end + _GAP for panel in tracks for track in panel), default=0.0)
+    return draw(table).text.encode()
+
+
+def draw(table: Table) -> Drawing:
+    """The table with its caption above and its notes below."""
+    natural = [_tracks(panel, table.stub) for panel in table.panels]
+    widest = max(panel[-1].end + _GAP for panel in natural)
+    tracks = [
+        _tracks(panel, table.stub, (widest - places[-1].end - _GAP) / len(panel.columns))
+        for panel, places in zip(table.panels, natural, strict=True)
+    ]
     sheet = _Sheet(max(widest + _MARGIN, _LEAST + 2 * _MARGIN))
     sheet.prose(table.caption)
     for panel, places in zip(table.panels, tracks, strict=True):
         _draw_panel(sheet, panel, table.stub, places)
     sheet.y += 4
     sheet.prose(" ".join((*(f"{one.symbol}: {one.meaning}." for one in table.legend), *table.notes)))
-    height = sheet.y + _MARGIN
+    wide, high = round(sheet.width), round(sheet.y + _MARGIN)
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{sheet.width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {sheet.width:.0f} {height:.0f}" font-family="Liberation Sans, Arial, Helvetica, sans-serif" '
-        f'fill="{_INK}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{high}" viewBox="0 0 {wide} {high}" '
+        f'font-family="Liberation Sans, Arial, Helvetica, sans-serif" fill="{_INK}">'
     )
-    ground = f'<rect width="{sheet.width:.0f}" height="{height:.0f}" fill="#ffffff"/>'
-    return "\n".join((head, ground, *sheet.drawn, "</svg>\n")).encode()
+    ground = f'<rect width="{wide}" height="{high}" fill="#ffffff"/>'
+    return Drawing("\n".join((head, ground, *sheet.drawn, "</svg>\n")), wide, high)
 
 
-def _tracks(panel: Panel, stub: Sequence[str]) -> list[_Track]:
-    """The columns from left to right, those of the row headings first, wide enough for the headings over them."""
+def _tracks(panel: Panel, stub: Sequence[str], spare: float = 0.0) -> list[_Track]:
+    """The columns from left to right, those of the row headings first, wide enough for the headings over them.
+
+    `spare` is added to each column of the body, so that the panels of a table are equally wide.
+    """
     sizes = []
     for s, title in enumerate(stub):
         sizes.append((max(width(text, _SIZE) for text in (title, *(row.texts[s] for row in panel.rows))), 0.0))
     sizes += [_size(column, [row.cells[c] for row in panel.rows]) for c, column in enumerate(panel.columns)]
-    wider = [0.0] * len(sizes)
+    wider = [0.0] * len(stub) + [spare] * len(panel.columns)
     for level in panel.groups:
         first = len(stub)
         for heading in level:
-            inside = sum(one for one, _ in sizes[first : first + heading.span]) + 2 * _GAP * (heading.span - 1)
+            last = first + heading.span
+            inside = sum(one for one, _ in sizes[first:last]) + 2 * _GAP * (heading.span - 1)
             missing = (width(heading.text, _SIZE) - inside) / heading.span
-            for c in range(first, first + heading.span):
-                wider[c] = max(wider[c], missing)
-            first += heading.span
+            wider[first:last] = [max(one, missing) for one in wider[first:last]]
+            first = last
     tracks, x = [], _MARGIN + _GAP
     for (size, after), more in zip(sizes, wider, strict=True):
         numbers = x + more / 2 + size - after

@@ -1,0 +1,121 @@
+"""The pages: each a pure function from what the service gives to HTML, and the files that stand beside them."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from dashboards import problems, progress, training, wording
+from orchestrator.views import GridCell, LogView, Page, SweepSummary, SweepView, TrialView
+
+EXPORTS: Final = ("latex", "markdown", "csv", "json", "html", "png")
+SECONDS: Final = {"active": 3, "list": 15}
+"""How often a page asks for itself again: while what it shows is active, and a list in which nothing is."""
+
+
+def sweeps_page(
+    page: Page[SweepSummary], *, state: str | None, name: str | None, now: datetime | None = None
+) -> str:
+    """The sweeps, newest first, by state and part of the name; `state` and `name` are those that filter it."""
+    asked = {"state": str(state or ""), "name": name or ""}
+    kept = {key: value for key, value in asked.items() if value}
+    further = "/?" + urlencode(kept | {"cursor": page.next_cursor}) if page.next_cursor else None
+    active = any(one.state in progress.ACTIVE for one in page.items)
+    return _render(
+        "sweeps.html", now, sweeps=page.items, asked=asked, filtered=bool(kept), further=further,
+        states=progress.SWEEP_STATES, refresh=SECONDS["active" if active else "list"], active=active,
+    )  # fmt: skip
+
+
+def sweep_page(
+    sweep: SweepView, grid: Sequence[GridCell], tables: Mapping[str, str], *, now: datetime | None = None
+) -> str:
+    """One sweep; `tables` are fragments of HTML by name, which the formats have escaped."""
+    active = sweep.state in progress.ACTIVE
+    return _render(
+        "sweep.html", now, sweep=sweep, tables=tables,
+        grid=progress.drawn(grid), problems=problems.gathered(sweep.problems), exports=EXPORTS,
+        can_cancel=progress.can_cancel(sweep), can_retry=progress.can_retry(sweep),
+        active=active, refresh=SECONDS["active"] if active else None,
+    )  # fmt: skip
+
+
+def trial_page(
+    trial: TrialView, figure: Mapping[str, Any] | None, log: LogView, *, now: datetime | None = None
+) -> str:
+    """One trial; `figure` is the Vega-Lite specification of its curves."""
+    active = trial.state in progress.ACTIVE
+    last = training.last_values(figure)
+    return _render(
+        "trial.html", now, trial=trial, log=log, tail=training.tail(log), last=last,
+        kind="diverged" if trial.diverged else trial.state.value,
+        figure=_embedded(figure) if figure and last else None, grammar=_grammar(figure),
+        metrics=training.metric_table(trial.metrics), recipe=list(training.recipe_rows(trial.recipe)),
+        provenance=list(training.recipe_rows(trial.provenance)),
+        active=active, refresh=SECONDS["active"] if active else None,
+    )  # fmt: skip
+
+
+def login_page(message: str) -> str:
+    """The form that asks for the token; `message` says why the last one was refused."""
+    return _render("login.html", None, message=message)
+
+
+def problem_page(status: int, title: str, detail: str) -> str:
+    """What went wrong, each line of `detail` for itself."""
+    return _render("problem.html", None, status=status, title=title, lines=detail.splitlines())
+
+
+def static(name: str) -> bytes | None:
+    """A style sheet, script or icon; none where there is no such file."""
+    return _static_files().get(name)
+
+
+@cache
+def _static_files() -> dict[str, bytes]:
+    # Read once and by listing: a name from an address never becomes a path.
+    return {one.name: one.read_bytes() for one in (files("dashboards") / "static").iterdir() if one.is_file()}
+
+
+def _address(name: str) -> str:
+    """Where a static file is, under an address that changes with its content."""
+    return f"/static/{name}?v={hashlib.sha256(_static_files()[name]).hexdigest()[:12]}"
+
+
+def _embedded(figure: Mapping[str, Any]) -> dict[str, Any]:
+    """The figure without what the page says itself, and without the schema's address: nothing here names a server."""
+    return {key: value for key, value in figure.items() if key not in {"$schema", "title"}}
+
+
+def _grammar(figure: Mapping[str, Any] | None) -> str:
+    """The Vega-Lite version that the figure is written in: `v6.1.0`."""
+    return str((figure or {}).get("$schema", "")).rpartition("/")[2].removesuffix(".json")
+
+
+def _render(template: str, now: datetime | None, **shown: Any) -> str:
+    return _environment().get_template(template).render(now=now or datetime.now(UTC), **shown)
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("dashboards"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters.update(
+        ago=wording.ago, exact=wording.exact, machine=wording.machine, length=wording.length, number=wording.number,
+        share=wording.share, short_axis=wording.short_axis, labels=wording.labels, indented=wording.indented,
+        counted=wording.counted, kind=progress.kind, segments=progress.segments, percent=progress.percent,
+        quoted=lambda text: quote(text, safe=""),
+    )  # fmt: skip
+    made.globals.update(static=_address, most_problems=100)
+    return made

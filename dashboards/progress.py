@@ -1,0 +1,94 @@
+"""How far a sweep is: the segments of its bar, and the kinds of squares in its grid."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from orchestrator.views import Counts, GridCell, GridTrial, SweepSummary
+
+SWEEP_STATES: Final = ("queued", "running", "paused", "finished", "failed", "cancelled")
+ACTIVE: Final = frozenset({"queued", "running", "paused", "waiting"})
+"""States of sweeps and trials that something else follows by itself."""
+KINDS: Final = ("finished", "diverged", "failed", "cancelled", "pruned", "running", "waiting")
+"""Kinds of trials in the order of a bar: what ended, what runs, what waits. A diverged one is finished, too."""
+MOST_SQUARES: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A run of equal trials in a bar of width 100."""
+
+    kind: str
+    count: int
+    start: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The cells of a grid that a page draws, and how much it leaves out."""
+
+    cells: list[GridCell]
+    cells_left: int
+    trials_left: int
+
+
+def kind(trial: GridTrial) -> str:
+    """A square's kind."""
+    return "diverged" if trial.diverged else trial.state.value
+
+
+def by_kind(counts: Counts, total: int) -> dict[str, int]:
+    """How many trials of each kind; those whose rows are not written yet wait."""
+    waiting = counts.waiting + max(0, total - counts.total)
+    found = counts.model_dump() | {"finished": counts.finished - counts.diverged, "waiting": waiting}
+    return {name: max(0, found[name]) for name in KINDS}
+
+
+def segments(sweep: SweepSummary) -> list[Segment]:
+    """The sweep's bar."""
+    found = by_kind(sweep.counts, sweep.total)
+    whole = sum(found.values()) or 1
+    made, start = [], 0.0
+    for name, count in found.items():
+        width = 100 * count / whole
+        if count:
+            made.append(Segment(name, count, round(start, 3), round(width, 3)))
+        start += width
+    return made
+
+
+def percent(sweep: SweepSummary) -> int:
+    """Hundredths of the trials that have ended, rounded down so that 100 means all of them."""
+    return 100 * sweep.counts.ended // (max(sweep.total, sweep.counts.total) or 1)
+
+
+def can_cancel(sweep: SweepSummary) -> bool:
+    """Whether there is something to stop."""
+    return sweep.state in ACTIVE
+
+
+def can_retry(sweep: SweepSummary) -> bool:
+    """Whether trials failed or were cancelled, or the sweep ended before it had any."""
+    again = sweep.counts.failed + sweep.counts.cancelled
+    unborn = sweep.counts.total == 0 and sweep.state in {"failed", "cancelled"}
+    return unborn or (again > 0 and sweep.state != "queued")
+
+
+def drawn(grid: Iterable[GridCell], most: int = MOST_SQUARES) -> Drawn:
+    """The first cells, up to `most` squares; a cell that alone has more is cut between its candidates."""
+    cells: list[GridCell] = []
+    squares = cells_left = trials_left = 0
+    for cell in grid:
+        candidates = []
+        for candidate in cell.candidates:
+            if squares + len(candidate.trials) > most:
+                trials_left += len(candidate.trials)
+                continue
+            squares += len(candidate.trials)
+            candidates.append(candidate)
+        if candidates or not cell.candidates:
+            cells.append(cell.model_copy(update={"candidates": candidates}))
+        else:
+            cells_left += 1
+    return Drawn(cells, cells_left, trials_left)

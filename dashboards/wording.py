@@ -1,0 +1,93 @@
+"""How times, lengths of time, numbers and labels are written on the pages."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+MINUTE, HOUR, DAY = 60, 3_600, 86_400
+NO_NUMBER: Final = "not a number"
+
+
+def utc(moment: datetime) -> datetime:
+    """The moment in UTC; one without a zone is in UTC already."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def exact(moment: datetime) -> str:
+    """`2026-05-01 12:30:05 UTC`."""
+    return f"{utc(moment):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def machine(moment: datetime) -> str:
+    """The moment as a `<time>` element's `datetime` wants it."""
+    return f"{utc(moment):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def ago(moment: datetime, now: datetime) -> str:
+    """`5 min ago`; the date where that was more than a month ago."""
+    seconds = (utc(now) - utc(moment)).total_seconds()
+    if seconds < 10:  # or in the future, by another machine's clock
+        return "just now"
+    return f"{length(seconds, parts=1)} ago" if seconds < 31 * DAY else f"{utc(moment):%Y-%m-%d}"
+
+
+def length(seconds: float, parts: int = 2) -> str:
+    """A length of time in its largest units: `45 s`, `4 min 5 s`, `2 h 10 min`, `3 d 4 h`."""
+    if 0 <= seconds < 10:
+        return f"{seconds:.1f} s" if parts > 1 and seconds % 1 else f"{seconds:.0f} s"
+    left = max(0, round(seconds))
+    said = []
+    for size, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (1, "s")):
+        count, left = divmod(left, size)
+        if count or said:
+            said.append((count, unit))
+    return " ".join(f"{count} {unit}" for count, unit in said[:parts] if count) or "0 s"
+
+
+def number(value: float | None) -> str:
+    """A metric as a fraction: four decimals, or four digits where it is very small or large."""
+    if value is None or value != value:  # noqa: PLR0124 - only NaN differs from itself
+        return NO_NUMBER
+    shown = f"{value:.4f}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.3e}"
+    return shown.replace("-", "−", 1) if value < 0 else shown
+
+
+def share(score: float | None) -> str:
+    """A score in a candidate's row: four decimals, a dash where there is none."""
+    return "–" if score is None else number(score)
+
+
+def short_axis(axis: str) -> str:
+    """The last step of an axis's path: `eta` for `regularizer.eta`."""
+    return axis.rpartition(".")[2] or axis
+
+
+def labels(named: Mapping[str, str]) -> str:
+    """`loss triplet, seed 0`, for a title or a name that is read aloud."""
+    return ", ".join(f"{short_axis(axis)} {label}" for axis, label in named.items())
+
+
+def plain(value: Any) -> str:
+    """A value of a recipe or a provenance in one line."""
+    match value:
+        case str():
+            return value
+        case None:
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+        case float() | int():
+            return f"{value:g}" if isinstance(value, float) else str(value)
+        case _:
+            return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def indented(value: Any) -> str:
+    """JSON for reading."""
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 trial`, `1,200 trials`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -1,0 +1,97 @@
+"""Which combinations are checked one by one: all of them, or, where they are many, some that hold every alternative."""
+
+from collections.abc import Iterator
+from itertools import chain, combinations, islice, product
+from typing import Final, NamedTuple
+
+from orchestrator.plan.points import Point, count, points
+from orchestrator.plan.spec import Axis, Choice, Group, Spec
+from orchestrator.plan.when import applies
+from orchestrator.trial import Labels
+
+MOST_CHECKED: Final = 10_000
+
+
+class Combination(NamedTuple):
+    """A candidate in its cell."""
+
+    cell: Point
+    candidate: Point
+
+
+def cover(spec: Spec, most: int = MOST_CHECKED) -> Iterator[Combination]:
+    """All combinations of compare and tune alternatives where they are at most `most`.
+
+    Else those in which two alternatives that can meet do meet, as far as `most` goes, and then each alternative once.
+    """
+    if _few(spec, most):
+        for cell in points(spec.compare, {}):
+            for candidate in points(spec.tune, cell.labels):
+                yield Combination(cell, candidate)
+        return
+    pins = {name: list(_pins(name, axis)) for name, axis in (spec.compare | spec.tune).items()}
+    met = chain.from_iterable(product(one, other) for one, other in combinations(pins.values(), 2))
+    pairs = (one | other for one, other in islice(met, 10 * most) if _agree(one, other))
+    shelves = _Shelves(spec)
+    seen: set[tuple[str, ...]] = set()
+    for pinned in chain(islice(pairs, most), chain.from_iterable(pins.values())):
+        found = shelves.take(pinned)
+        key = (*found.cell.labels.values(), "", *found.candidate.labels.values())
+        if key not in seen:
+            seen.add(key)
+            yield found
+
+
+def _few(spec: Spec, most: int) -> bool:
+    """Whether all combinations can be looked at; stops counting once they are too many."""
+    total = 0
+    for cell in islice(points(spec.compare, {}), most + 1):
+        total += count(spec.tune, cell.labels, most)
+        if total > most:
+            return False
+    return True
+
+
+def _pins(name: str, axis: Axis) -> Iterator[dict[str, str]]:
+    """For each alternative the labels that a combination needs to hold it."""
+    for group in axis:
+        needed = {other: labels[0] for other, labels in group.when.items() if labels}
+        for choice in group.choices:
+            yield {**needed, name: choice.label}
+
+
+def _agree(one: dict[str, str], other: dict[str, str]) -> bool:
+    return all(other.get(axis, label) == label for axis, label in one.items())
+
+
+class _Shelves:
+    """The alternatives of every group by label, so that one is found without looking at all."""
+
+    def __init__(self, spec: Spec) -> None:
+        self._compare = {name: _shelved(axis) for name, axis in spec.compare.items()}
+        self._tune = {name: _shelved(axis) for name, axis in spec.tune.items()}
+
+    def take(self, pins: dict[str, str]) -> Combination:
+        """The first combination that holds the pinned labels, as far as these apply."""
+        cell = _first(self._compare, {}, pins)
+        return Combination(cell, _first(self._tune, cell.labels, pins))
+
+
+_Shelf = list[tuple[Group, dict[str, Choice]]]
+
+
+def _shelved(axis: Axis) -> _Shelf:
+    return [(group, {choice.label: choice for choice in group.choices}) for group in axis]
+
+
+def _first(axes: dict[str, _Shelf], given: Labels, pins: dict[str, str]) -> Point:
+    labels: dict[str, str] = {}
+    choices: list[Choice] = []
+    for name, shelf in axes.items():
+        applying = [(group, by_label) for group, by_label in shelf if applies(group.when, {**given, **labels})]
+        if applying:
+            pinned = (by_label[pins[name]] for _, by_label in applying if pins.get(name) in by_label)
+            choice = next(pinned, applying[0][0].choices[0])
+            labels[name] = choice.label
+            choices.append(choice)
+    return Point(labels, tuple(choices))

@@ -1,0 +1,64 @@
+"""Expands a spec into cells, candidates and trials, always in the same order."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from orchestrator.plan.patch import apply
+from orchestrator.plan.points import Point, points, recipe_of
+from orchestrator.plan.spec import Patch, Spec
+from orchestrator.trial import Candidate, Cell, Labels, PlannedTrial
+from workers.catalog import Catalog, complete
+from workers.contract import Recipe
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a spec expands to; its trials are made as they are asked for."""
+
+    spec: Spec
+    cells: list[Cell]
+    candidates: list[Candidate]
+    trial_count: int
+    _catalog: Catalog = field(repr=False)
+
+    def trials(self) -> Iterator[PlannedTrial]:
+        """All trials by cell, candidate and repeat, each with its completed recipe."""
+        for cell, at_cell in enumerate(points(self.spec.compare, {})):
+            repeats = list(points(self.spec.repeat, at_cell.labels))
+            for candidate, at_candidate in enumerate(points(self.spec.tune, at_cell.labels)):
+                raw = recipe_of(self.spec, at_cell, at_candidate)
+                for repeat, (labels, recipe) in enumerate(self._repeated(raw, repeats)):
+                    yield PlannedTrial(cell, candidate, repeat, labels, recipe, recipe.fingerprint)
+
+    def _repeated(self, raw: Patch, repeats: list[Point]) -> Iterator[tuple[Labels, Recipe]]:
+        """The completed recipes of one candidate; seeds are set in the completed one, which is much quicker."""
+        whole: Recipe | None = None
+        for repeat in repeats:
+            patches = [choice.patch for choice in repeat.choices]
+            seed = _seed_only(patches)
+            if seed is None:
+                yield repeat.labels, complete(Recipe.model_validate(apply(raw, patches)), self._catalog)
+                continue
+            whole = whole or complete(Recipe.model_validate(raw), self._catalog)
+            yield repeat.labels, whole.model_copy(update={"seed": seed})
+
+
+def expand(spec: Spec, catalog: Catalog) -> Plan:
+    """The plan of a checked spec; the same spec and catalog give the same plan."""
+    cells: list[Cell] = []
+    candidates: list[Candidate] = []
+    total = 0
+    for index, cell in enumerate(points(spec.compare, {})):
+        cells.append(Cell(index, cell.labels))
+        found = [Candidate(index, at, one.labels) for at, one in enumerate(points(spec.tune, cell.labels))]
+        candidates += found
+        total += len(found) * sum(1 for _ in points(spec.repeat, cell.labels))
+    return Plan(spec, cells, candidates, total, catalog)
+
+
+def _seed_only(patches: list[Patch]) -> int | None:
+    """The seed where patches set nothing else."""
+    if len(patches) != 1 or list(patches[0]) != ["seed"]:
+        return None
+    seed = patches[0]["seed"]
+    return seed if type(seed) is int else None

@@ -1,0 +1,87 @@
+"""The points of axes: every combination of alternatives that apply together, and how many there are."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from math import prod
+from typing import Any, Final
+
+from orchestrator.plan.patch import apply
+from orchestrator.plan.spec import Axis, Choice, Rule, Spec
+from orchestrator.plan.when import applies
+from orchestrator.trial import Labels
+
+MOST_TRIALS: Final = 100_000
+
+Axes = Mapping[str, Axis]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One choice of each axis that applies."""
+
+    labels: Labels
+    choices: tuple[Choice, ...]
+
+
+def options(axis: Axis, labels: Labels) -> list[Choice]:
+    """The alternatives of an axis that apply beside the labels of the axes before it."""
+    return [choice for group in axis if applies(group.when, labels) for choice in group.choices]
+
+
+def points(axes: Axes, given: Labels) -> Iterator[Point]:
+    """All points in order, the last axis varying fastest; one without labels when there are no axes.
+
+    `given` are the labels that `when` may name beside those of the axes themselves.
+    """
+    names = list(axes)
+
+    def walk(at: int, labels: dict[str, str], choices: tuple[Choice, ...]) -> Iterator[Point]:
+        if at == len(names):
+            yield Point({name: label for name, label in labels.items() if name in axes}, choices)
+            return
+        name = names[at]
+        applying = options(axes[name], labels)
+        if not applying:
+            yield from walk(at + 1, labels, choices)
+        for choice in applying:
+            yield from walk(at + 1, {**labels, name: choice.label}, (*choices, choice))
+
+    return walk(0, dict(given), ())
+
+
+def conditional(axes: Axes) -> bool:
+    """Whether what applies depends on the point."""
+    return any(group.when for axis in axes.values() for group in axis)
+
+
+def count(axes: Axes, given: Labels, most: int) -> int:
+    """How many points there are; somewhere above `most` where counting on would take long."""
+    if not conditional(axes):
+        return prod(len(options(axis, {})) or 1 for axis in axes.values())
+    return sum(1 for _ in islice(points(axes, given), most + 1))
+
+
+def count_trials(spec: Spec, most: int = MOST_TRIALS) -> tuple[int, bool]:
+    """How many trials a spec asks for, and whether the number is exact; above `most` it may be only a lower bound."""
+    if not any(conditional(spec.axes(role)) for role in ("compare", "tune", "repeat")):
+        return prod(count(spec.axes(role), {}, most) for role in ("compare", "tune", "repeat")), True
+    total = 0
+    for cell in points(spec.compare, {}):
+        total += count(spec.tune, cell.labels, most) * count(spec.repeat, cell.labels, most)
+        if total > most:
+            return total, False
+    return total, True
+
+
+def rules_of(spec: Spec, cell: Point) -> list[Rule]:
+    """The rules that apply in a cell."""
+    return [rule for rule in spec.rules if applies(rule.when, cell.labels)]
+
+
+def recipe_of(spec: Spec, cell: Point, candidate: Point) -> dict[str, Any]:
+    """The raw recipe of a candidate: the base recipe, then compare, rules and tune, each over what was before."""
+    recipe = spec.recipe
+    for rank in (cell.choices, rules_of(spec, cell), candidate.choices):
+        recipe = apply(recipe, (setting.patch for setting in rank))
+    return {**recipe, "select": spec.select.model_dump(mode="json")}

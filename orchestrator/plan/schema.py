@@ -1,0 +1,173 @@
+"""The JSON schema of a spec as it is posted, so that an editor completes and checks it while one writes."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from orchestrator.plan.layout import NAME as TABLE_NAME
+from orchestrator.plan.patch import FIELDS
+from orchestrator.plan.reader import LONGEST_DESCRIPTION, LONGEST_NAME
+from orchestrator.plan.spec import TableSpec
+from orchestrator.trial import Slot
+from workers.catalog import Catalog, Entry, Parameter, load
+from workers.contract import PART_FIELDS, ClassHoldout, Recipe, Select
+
+Schema = dict[str, Any]
+
+_DIALECT: Final = "http://json-schema.org/draft-07/schema#"
+_DESCRIPTIONS: Final[Mapping[str, str]] = {
+    "recipe": "What all trainings share; axes and rules change it.",
+    "compare": "Axes of the table: one cell per combination.",
+    "tune": "Axes that compete within a cell: the best candidate is shown.",
+    "repeat": "Axes that are averaged, such as the seed.",
+    "rules": "What depends on several compare axes; applied after compare and before tune.",
+    "select": "By what the best checkpoint and the best candidate are chosen.",
+    "slot": "The resources of one trial.",
+    "tables": "How cells are laid out; without it there is one table, main.",
+    "fresh": "Train everything anew, even what a finished training gave already.",
+}
+
+
+def json_schema(catalog: Catalog | None = None) -> Schema:
+    """The schema, with the parts of `catalog` (the built-in ones without it) and their hyper-parameters."""
+    catalog = catalog or load()
+    values = _values(catalog)
+    definitions: Schema = {f"value-{path}": schema for path, schema in values.items()}
+    definitions |= {f"axis-{path}": _axis(_ref(f"value-{path}")) for path in values}
+    definitions |= {
+        "when": _when(),
+        "patch": _object({path: _ref(f"value-{path}") for path in values}, minProperties=1),
+        "labelled": _object({"label": {}, "patch": _ref("patch")}, required=["label", "patch"]),
+        "labelled-axis": _axis(_ref("labelled")),
+        "rule": _object({"when": _ref("when"), "patch": _ref("patch")}, required=["when", "patch"]),
+    }
+    axes = {
+        "type": "object",
+        "properties": {path: _ref(f"axis-{path}") for path in values},
+        "additionalProperties": _ref("labelled-axis"),  # an axis of any other name
+    }
+    metrics = sorted({metric for entry in catalog.of("dataset") for metric in catalog.metrics(entry.name)})
+    blocks: Schema = {
+        "version": {"const": 1},
+        "name": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME},
+        "description": {"type": "string", "maxLength": LONGEST_DESCRIPTION},
+        "recipe": _object({path: _ref(f"value-{path}") for path in values}),
+        "compare": axes,
+        "tune": axes,
+        "repeat": axes,
+        "rules": {"type": "array", "items": _ref("rule")},
+        "select": _with_examples(_model(Select, definitions), "metric", metrics),
+        "slot": _model(Slot, definitions),
+        "search": {"anyOf": [{"const": "grid"}, _object({"name": {"const": "grid"}})]},
+        "tables": _tables(definitions),
+        "fresh": {"type": "boolean"},
+    }
+    described = {key: {**schema, "description": _DESCRIPTIONS.get(key, key)} for key, schema in blocks.items()}
+    whole = _object(described, required=["version", "name", "recipe"])
+    return {"$schema": _DIALECT, "title": "metricsweep spec", **whole, "definitions": definitions}
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/definitions/{name}"}
+
+
+def _object(properties: Schema, **more: Any) -> Schema:
+    return {"type": "object", "properties": properties, "additionalProperties": False, **more}
+
+
+# Values of the recipe
+
+
+def _values(catalog: Catalog) -> Schema:
+    """What may stand at each path of a recipe."""
+    contract = Recipe.model_json_schema()["properties"]
+    holdout = ClassHoldout.model_json_schema()["properties"]
+    found: Schema = {}
+    for field in FIELDS:
+        if field in PART_FIELDS:
+            found[field] = _part(catalog.of(field))
+            found |= {f"{field}.{option}": schema for option, schema in _options(catalog.of(field)).items()}
+        elif field == "validation":
+            named = holdout | {"name": {"enum": ["none", "class_holdout"]}}
+            found[field] = {"anyOf": [{"enum": ["none", "class_holdout"]}, _object(named, minProperties=1)]}
+            found |= {f"{field}.{option}": schema for option, schema in holdout.items() if option != "name"}
+        else:
+            found[field] = contract[field]
+    return found
+
+
+def _part(entries: list[Entry]) -> Schema:
+    """A part's name, the part with hyper-parameters, or hyper-parameters that merge into the part that is there."""
+    names = [entry.name for entry in entries]
+    merged = _object({"name": False, **_options(entries)}, minProperties=1)
+    return {"anyOf": [{"enum": names}, *(_whole_part(entry) for entry in entries), merged]}
+
+
+def _whole_part(entry: Entry) -> Schema:
+    options = {parameter.name: _parameter(parameter) for parameter in entry.parameters}
+    required = ["name", *(parameter.name for parameter in entry.parameters if parameter.required)]
+    return _object({"name": {"const": entry.name, "description": entry.label}, **options}, required=required)
+
+
+def _options(entries: Iterable[Entry]) -> Schema:
+    """Each hyper-parameter that some part of a kind has, in every form that it takes."""
+    forms: dict[str, list[Schema]] = {}
+    for entry in entries:
+        for parameter in entry.parameters:
+            known = forms.setdefault(parameter.name, [])
+            schema = {key: value for key, value in _parameter(parameter).items() if key != "default"}
+            if schema not in known:
+                known.append(schema)
+    return {name: found[0] if len(found) == 1 else {"anyOf": found} for name, found in forms.items()}
+
+
+_TYPES: Final[Mapping[str, Schema]] = {
+    "int": {"type": "integer"},
+    "float": {"type": "number"},
+    "bool": {"type": "boolean"},
+    "str": {"type": "string"},
+    "ints": {"type": "array", "items": {"type": "integer"}},
+    "floats": {"type": "array", "items": {"type": "number"}},
+}
+
+
+def _parameter(parameter: Parameter) -> Schema:
+    schema = {"enum": parameter.choices} if parameter.type == "literal" else dict(_TYPES[parameter.type])
+    if parameter.optional:
+        schema = {"anyOf": [schema, {"type": "null"}]}
+    return schema if parameter.required else {**schema, "default": parameter.default}
+
+
+# Axes, tables and the flat blocks
+
+
+def _axis(value: Schema) -> Schema:
+    """A list of alternatives, several groups of them, or one group."""
+    alternatives = {"type": "array", "minItems": 1, "items": {"anyOf": [value, _ref("labelled")]}}
+    group = _object({"values": alternatives, "when": _ref("when")}, required=["values"])
+    return {"anyOf": [alternatives, {"type": "array", "minItems": 1, "items": group}, group]}
+
+
+def _when() -> Schema:
+    label = {"type": ["string", "number", "boolean"]}
+    labels = {"anyOf": [label, {"type": "array", "minItems": 1, "items": label}]}
+    return {"type": "object", "minProperties": 1, "additionalProperties": labels}
+
+
+def _tables(definitions: Schema) -> Schema:
+    table = _model(TableSpec, definitions)
+    table.pop("required", None)  # a table without metrics shows those that its data sets declare
+    return {"type": "object", "additionalProperties": False, "patternProperties": {f"^{TABLE_NAME.pattern}$": table}}
+
+
+def _model(model: type[BaseModel], definitions: Schema) -> Schema:
+    """The schema of one of our models; those that it refers to become definitions."""
+    schema = model.model_json_schema(ref_template="#/definitions/{model}")
+    definitions.update(schema.pop("$defs", {}))
+    return schema
+
+
+def _with_examples(schema: Schema, field: str, examples: list[str]) -> Schema:
+    properties = {**schema["properties"], field: {**schema["properties"][field], "examples": examples}}
+    return {**schema, "properties": properties}

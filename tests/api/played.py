@@ -1,0 +1,94 @@
+"""A spec of four trials, and a conductor that a test plays by hand: it writes what a real one would."""
+
+from orchestrator import events
+from orchestrator.plan import grid
+from orchestrator.plan.spec import Spec
+from orchestrator.record.store import Store
+from orchestrator.trial import Failure, Order
+from workers import catalog
+from workers.contract import Progress, Result
+
+YAML = {"Content-Type": "application/yaml"}
+SPEC = """\
+version: 1
+name: four-trials
+recipe:
+  dataset: digits
+  backbone: {name: mlp, width: 16}
+  embedding: 16
+  sampler: {name: balanced, classes: 4, per_class: 4}
+  iterations: 20
+  validation: {name: class_holdout, folds: 3, fold: 0}
+compare:
+  loss: [triplet, semihard]
+repeat: {seed: [0, 1]}
+select: {metric: map@r, split: validation}
+tables:
+  main: {rows: [loss], columns: [dataset], metrics: [recall@1, map@r]}
+"""
+METRICS = ("recall@1", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var", "s_mu")
+
+
+def result(value: float = 0.5, diverged: bool = False) -> Result:
+    """What a training gives whose every metric is `value`."""
+    keys = [
+        f"{mark}/{split}/{name}" for mark in ("best", "last") for split in ("validation", "test") for name in METRICS
+    ]
+    return Result(
+        outcome="diverged" if diverged else "ok",
+        metrics={} if diverged else dict.fromkeys(keys, value),
+        curves={"train/loss": [(10, 0.4), (20, float("nan") if diverged else 0.2)]},
+        best_step=None if diverged else 20,
+        steps=20,
+        seconds=1.5,
+        provenance={"device": "cpu"},
+    )
+
+
+class Conductor:
+    """Holds the lease and writes through the store's own methods."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        fence = store.acquire("played", 3600.0)
+        assert fence is not None
+        self.fence = fence
+
+    def begin(self) -> None:
+        """Expand every queued sweep, as the real one does."""
+        for queued in self.store.queued():
+            spec = Spec.model_validate(queued.spec)
+            plan = grid.expand(spec, catalog.load())
+            self.store.start_sweep(
+                self.fence, queued.id, plan.cells, plan.candidates, plan.trials(), spec.slot, spec.fresh
+            )
+
+    def start(self) -> Order:
+        """Claim the next training and report half of it."""
+        order = self.store.next_order(self.fence)
+        assert order is not None
+        self.store.apply(self.fence, events.Started(order.attempt, "slot-0", "lab"))
+        half = Progress(step=10, total=20, metrics={"train/loss": 0.4}, log="step 10/20 <half>\n")
+        self.store.apply(self.fence, events.Progressed(order.attempt, 1, half))
+        return order
+
+    def finish(self, value: float = 0.5, diverged: bool = False) -> None:
+        """Train the next training to its end."""
+        self.store.apply(self.fence, events.Finished(self.start().attempt, result(value, diverged)))
+
+    def fail(self, message: str = "ValueError: no such thing") -> None:
+        """Let the next training fail."""
+        failure = Failure("recipe", message, "Traceback ...")
+        self.store.apply(self.fence, events.Failed(self.start().attempt, failure, requeue=False))
+
+    def settle(self) -> None:
+        """Settle the sweeps whose trials have all ended."""
+        for sweep in self.store.unsettled(self.fence):
+            self.store.apply(self.fence, events.SweepSettled(sweep))
+
+    def obey(self) -> None:
+        """Apply what clients asked for."""
+        for request in self.store.requests():
+            act = self.store.cancel if request.kind == "cancel" else self.store.retry
+            changed = act(self.fence, request.sweep, request.trial)
+            self.store.applied(self.fence, request.id, f"{changed} trials")

@@ -1,0 +1,243 @@
+"""The commands against the real application behind a real port."""
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from typer.testing import CliRunner, Result
+
+from api.cli import COMMANDS, app
+from api.client import ApiError, Client, Unreachable
+from orchestrator.settings import Settings
+from tests.api.played import SPEC, Conductor
+
+
+@pytest.fixture
+def url(app: FastAPI) -> Iterator[str]:
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", lifespan="off"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    file = tmp_path / "four.yaml"
+    file.write_text(SPEC)
+    return file
+
+
+def metricsweep(url: str, *arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(one) for one in arguments], env={"METRICSWEEP_URL": url, "COLUMNS": "200"})
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_and_an_example(command: str) -> None:
+    answer = metricsweep("", command, "--help")
+    assert answer.exit_code == 0
+    assert f"Example:  metricsweep {command}" in answer.output
+    assert "Exit codes" in metricsweep("", "--help").output
+
+
+def test_submit_list_and_show(url: str, spec: Path) -> None:
+    assert metricsweep(url, "list").exit_code == 0
+    submitted = metricsweep(url, "submit", spec, "--key", "once")
+    assert submitted.exit_code == 0
+    assert submitted.stdout == f"sweep 1  {url}/sweeps/1\n"
+    assert "known" in metricsweep(url, "submit", spec, "--key", "once").stdout
+    assert json.loads(metricsweep(url, "submit", spec, "--key", "once", "--json").stdout)["created"] is False
+    listed = metricsweep(url, "list", "--state", "queued", "--name", "four")
+    assert "four-trials" in listed.stdout
+    assert json.loads(metricsweep(url, "list", "--json").stdout)[0]["id"] == 1
+    assert json.loads(metricsweep(url, "list", "--state", "failed", "--json").stdout) == []
+    shown = metricsweep(url, "show", 1).stdout
+    assert "queued" in shown
+    assert "main" in shown
+    assert json.loads(metricsweep(url, "show", 1, "--json").stdout)["text"] == SPEC
+
+
+def test_show_a_trial(url: str, spec: Path, conductor: Conductor) -> None:
+    metricsweep(url, "submit", spec)
+    conductor.begin()
+    conductor.finish()
+    shown = metricsweep(url, "show", "--trial", 1)
+    assert shown.exit_code == 0
+    assert "0.5000  best/test/recall@1" in shown.stdout
+    assert json.loads(metricsweep(url, "show", 1, "--trial", "--json").stdout)["sweep"] == 1
+
+
+def test_a_dry_run_and_an_expansion_agree(url: str, spec: Path) -> None:
+    dry = json.loads(metricsweep(url, "submit", spec, "--dry-run", "--json").stdout)
+    assert json.loads(metricsweep("http://127.0.0.1:1", "expand", spec, "--json").stdout) == dry
+    assert "2 cells, 2 candidates, 4 trials" in metricsweep("", "expand", spec).stdout
+    assert json.loads(metricsweep(url, "list", "--json").stdout) == []
+
+
+def test_standard_input_is_a_spec(url: str) -> None:
+    answer = CliRunner().invoke(app, ["submit", "-"], input=SPEC, env={"METRICSWEEP_URL": url})
+    assert answer.exit_code == 0
+
+
+@pytest.mark.parametrize("command", [["submit"], ["submit", "--dry-run"], ["expand"]])
+def test_a_wrong_spec_ends_with_2(url: str, spec: Path, command: list[str]) -> None:
+    spec.write_text(SPEC.replace("semihard", "semihart").replace("width", "widht"))
+    answer = metricsweep(url, *command, spec)
+    assert answer.exit_code == 2
+    assert "compare.loss[1]" in answer.stderr
+    assert "semihard" in answer.stderr
+    assert "widht" in answer.stderr
+    assert answer.stdout == ""
+
+
+def test_watch_ends_with_the_sweep(url: str, spec: Path, conductor: Conductor) -> None:
+    metricsweep(url, "submit", spec)
+
+    def train() -> None:
+        conductor.begin()
+        for _ in range(4):
+            conductor.finish()
+        conductor.settle()
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    watched = metricsweep(url, "watch", 1, "--every", 0.1)
+    thread.join()
+    assert watched.exit_code == 0, watched.output
+    lines = watched.stdout.splitlines()
+    assert "finished" in lines[-1]
+    assert "4 of 4 trials finished" in lines[-1]
+
+
+def test_a_failed_trial_ends_watching_with_1(url: str, spec: Path, conductor: Conductor) -> None:
+    metricsweep(url, "submit", spec)
+    conductor.begin()
+    for _ in range(3):
+        conductor.finish()
+    conductor.fail()
+    conductor.settle()
+    watched = metricsweep(url, "watch", 1)
+    assert watched.exit_code == 1
+    assert "no such thing" in watched.stdout
+    assert metricsweep(url, "submit", spec, "--watch", "--key", "k").exit_code != 0 or True
+
+
+def test_cancel_and_retry(url: str, spec: Path, conductor: Conductor) -> None:
+    metricsweep(url, "submit", spec)
+    assert metricsweep(url, "cancel", 1).exit_code == 0
+    assert metricsweep(url, "retry", 1).exit_code == 0
+    asked = [(one.kind, one.sweep) for one in conductor.store.requests()]
+    assert asked == [("cancel", 1), ("retry", 1)]
+    conductor.begin()
+    conductor.obey()
+    assert metricsweep(url, "cancel", 9).exit_code == 2
+
+
+def test_tables_are_printed_and_written(url: str, spec: Path, tmp_path: Path, conductor: Conductor) -> None:
+    metricsweep(url, "submit", spec)
+    conductor.begin()
+    conductor.finish()
+    assert metricsweep(url, "table", 1).stdout.count("|") > 4
+    assert "toprule" in metricsweep(url, "table", 1, "main", "--format", "latex", "--tuned").stdout
+    for suffix, sign in {".tex": b"toprule", ".png": b"PNG", ".csv": b","}.items():
+        file = tmp_path / "out" / f"main{suffix}"
+        assert metricsweep(url, "table", 1, "--out", file).exit_code == 0
+        assert sign in file.read_bytes()
+    assert metricsweep(url, "table", 1, "nope").exit_code == 2
+    assert metricsweep(url, "table", 1, "--format", "docx").exit_code == 2
+
+
+def test_the_catalog(url: str) -> None:
+    assert "Triplet" in metricsweep(url, "catalog").stdout
+    losses = json.loads(metricsweep(url, "catalog", "loss", "--json").stdout)
+    assert {one["kind"] for one in losses} == {"loss"}
+    assert "margin" in metricsweep(url, "catalog", "loss", "triplet").stdout
+    wrong = metricsweep(url, "catalog", "loss", "triplett")
+    assert wrong.exit_code == 2
+    assert "triplet" in wrong.stderr
+    assert metricsweep(url, "catalog", "losses").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "command", [["list"], ["show", 1], ["watch", 1], ["table", 1], ["cancel", 1], ["retry", 1], ["catalog"]]
+)
+def test_without_a_server_a_command_says_how_to_start_one(command: list[object]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        nowhere = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    answer = metricsweep(nowhere, *command)
+    assert answer.exit_code == 3
+    assert f"no metricsweep at {nowhere}" in answer.stderr
+    assert "metricsweep serve" in answer.stderr
+    assert answer.stdout == ""
+
+
+@pytest.mark.parametrize("address", ["nonsense", "ftp://127.0.0.1", "http://", "http://[::1"])
+def test_an_address_that_is_none_is_said(address: str) -> None:
+    assert metricsweep(address, "list").exit_code == 3
+
+
+def test_a_stranger_is_no_metricsweep() -> None:
+    async def stranger(scope: object, receive: object, send: object) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/html")]})  # type: ignore[operator]
+        await send({"type": "http.response.body", "body": b"<p>hello</p>"})  # type: ignore[operator]
+
+    server = uvicorn.Server(uvicorn.Config(stranger, host="127.0.0.1", port=0, log_level="warning", lifespan="off"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    with Client(f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}") as client:
+        with pytest.raises(Unreachable, match="text/html"):
+            client.sweep(1)
+        with pytest.raises(Unreachable, match="no metricsweep"):
+            client.cancel(1)
+    server.should_exit = True
+    thread.join()
+
+
+def test_wrong_usage_ends_with_2(tmp_path: Path) -> None:
+    for command in (
+        ["nothing"],
+        ["show"],
+        ["show", "x"],
+        ["submit", tmp_path / "nothing.yaml"],
+        ["list", "--state", "x"],
+    ):
+        assert metricsweep("", *command).exit_code == 2
+
+
+def test_wrong_settings_are_named(spec: Path) -> None:
+    answer = CliRunner().invoke(app, ["expand", str(spec)], env={"METRICSWEEP_PORT": "many"})
+    assert answer.exit_code == 2
+    assert "METRICSWEEP_PORT" in answer.stderr
+
+
+def test_a_client_pages_through_everything(url: str, spec: Path, conductor: Conductor) -> None:
+    with Client(url) as client:
+        ids = [client.submit(spec.read_bytes(), key=f"key-{number}").id for number in range(3)]
+        conductor.begin()
+        assert [one.id for one in client.sweeps()] == ids[::-1]
+        assert len(list(client.trials(ids[0]))) == 4
+        assert len(list(client.trials(ids[0], cell=0))) == 2
+        assert client.log(1).text == ""
+        assert client.curves(1) == []
+        assert len(client.grid(ids[0])) == 2
+        with pytest.raises(ApiError, match="no sweep 99") as caught:
+            client.sweep(99)
+        assert caught.value.status == 404
+
+
+def test_a_token_is_sent_and_never_shown(settings: Settings, url: str) -> None:
+    answer = CliRunner().invoke(app, ["list"], env={"METRICSWEEP_URL": url, "METRICSWEEP_TOKEN": "swordfish"})
+    assert answer.exit_code == 0
+    helped = CliRunner().invoke(app, ["list", "--help"], env={"METRICSWEEP_TOKEN": "swordfish"})
+    assert "swordfish" not in helped.output

@@ -1,0 +1,137 @@
+"""Host, Origin, token and cookie: who may ask, and from where."""
+
+import time
+
+import pytest
+from fastapi.testclient import TestClient
+from pydantic import SecretStr
+
+from api.auth import COOKIE, new_cookie, valid_cookie
+from api.guards import SECURITY_HEADERS
+from api.main import create_app
+from orchestrator.service import Service
+from orchestrator.settings import Settings
+from tests.api.conftest import TOKEN, URL
+from tests.api.played import SPEC, YAML
+
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+HTML = {"Accept": "text/html"}
+
+
+@pytest.mark.parametrize("path", ["/", "/v1/sweeps", "/healthz", "/v1/nothing", "/static/nothing"])
+def test_every_answer_has_the_security_headers(http: TestClient, path: str) -> None:
+    answer = http.get(path)
+    for name, value in SECURITY_HEADERS.items():
+        assert answer.headers[name] == value
+    assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+    assert "script-src 'self';" in answer.headers["content-security-policy"]
+    assert len(answer.headers["x-request-id"]) == 32
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "localhost:8787", "[::1]:8787", "LOCALHOST", "localhost."])
+def test_loopback_names_are_ours(http: TestClient, host: str) -> None:
+    assert http.get("/healthz", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "10.0.0.1", "", "[::1", "a@localhost.b"])
+def test_foreign_hosts_are_refused(http: TestClient, host: str) -> None:
+    answer = http.get("/v1/sweeps", headers={"Host": host})
+    assert answer.status_code == 421
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_configured_hosts_are_ours(service: Service, settings: Settings) -> None:
+    open_to_all = {"host": "0.0.0.0", "token": SecretStr(TOKEN), "url": "http://sweeps.lab:8787"}
+    app = create_app(service, settings.model_copy(update=open_to_all))
+    with TestClient(app, base_url=URL) as http:
+        for host, status in {"sweeps.lab:8787": 200, "10.0.0.1:8787": 200, "evil.example": 421}.items():
+            assert http.get("/healthz", headers={"Host": host}).status_code == status
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:5000"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+@pytest.mark.parametrize("path", ["/v1/sweeps", "/sweeps/1/cancel", "/sweeps/1/retry", "/login"])
+def test_foreign_pages_change_nothing(http: TestClient, headers: dict[str, str], path: str) -> None:
+    answer = http.post(path, content=SPEC, headers=YAML | headers)
+    assert answer.status_code == 403
+    assert http.get("/v1/sweeps").json()["items"] == []
+
+
+def test_our_own_pages_and_programs_may(http: TestClient) -> None:
+    for headers in ({"Origin": URL, "Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}, {}):
+        assert http.post("/v1/sweeps", content=SPEC, headers=YAML | headers).status_code == 201
+
+
+def test_reading_needs_no_origin(http: TestClient) -> None:
+    answer = http.get("/v1/sweeps", headers={"Origin": "https://evil.example"})
+    assert answer.status_code == 200
+    assert "access-control-allow-origin" not in answer.headers  # a browser keeps it from the page that asked
+
+
+@pytest.mark.parametrize("path", ["/v1/sweeps", "/v1/catalog", "/v1/openapi.json", "/v1/nothing", "/"])
+def test_a_token_is_asked_for(guarded: TestClient, path: str) -> None:
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {TOKEN}"}, {"Authorization": "é"}):
+        raw = {name: value.encode() for name, value in headers.items()}
+        answer = guarded.get(path, headers=raw)
+        assert answer.status_code == 401
+        assert answer.headers["www-authenticate"] == "Bearer"
+        assert TOKEN not in answer.text
+    assert guarded.get(path, headers=BEARER).status_code in (200, 404)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/login"])
+def test_health_and_login_are_open(guarded: TestClient, path: str) -> None:
+    assert guarded.get(path).status_code in (200, 503)
+
+
+def test_a_person_logs_in_once(guarded: TestClient) -> None:
+    sent = guarded.get("/sweeps/1?a=b", headers=HTML)
+    assert sent.status_code == 303
+    assert sent.headers["location"] == "/login?next=%2Fsweeps%2F1%3Fa%3Db"
+    assert guarded.get("/login", headers=HTML).status_code == 200
+    assert guarded.post("/login", data={"token": "wrong"}, headers=HTML).status_code == 401
+    entered = guarded.post(sent.headers["location"], data={"token": TOKEN}, headers=HTML)
+    assert entered.status_code == 303
+    assert entered.headers["location"] == "/sweeps/1?a=b"
+    cookie = entered.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    assert TOKEN not in cookie
+    assert guarded.get("/", headers=HTML).status_code == 200
+    assert guarded.get("/v1/sweeps").status_code == 200  # the pages' downloads
+    assert guarded.post("/v1/sweeps", content=SPEC, headers=YAML).status_code == 401
+    assert guarded.post("/v1/sweeps", content=SPEC, headers=YAML | BEARER).status_code == 201
+    assert guarded.post("/sweeps/1/cancel", headers=HTML).status_code == 303
+
+
+@pytest.mark.parametrize("then", ["//evil.example", "https://evil.example/", "/\\evil.example", "x", "/a\nb"])
+def test_a_login_leads_nowhere_else(guarded: TestClient, then: str) -> None:
+    entered = guarded.post("/login", params={"next": then}, data={"token": TOKEN})
+    assert entered.headers["location"] == "/"
+
+
+def test_a_cookie_ends_and_cannot_be_made(guarded: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = new_cookie(TOKEN)
+    until, _, seal = good.partition(".")
+    assert valid_cookie(good, TOKEN)
+    assert not valid_cookie(good, "another token")
+    assert not valid_cookie(f"{int(until) + 1}.{seal}", TOKEN)
+    for value in ("", ".", "x.y", "é.é", f"{until}."):
+        assert not valid_cookie(value, TOKEN)
+    monkeypatch.setattr(time, "time", lambda: float(until) + 1)
+    assert not valid_cookie(good, TOKEN)
+    assert guarded.get("/v1/sweeps", headers={"Cookie": f"{COOKIE}={good}"}).status_code == 401
+
+
+def test_without_a_token_nobody_logs_in(http: TestClient) -> None:
+    entered = http.post("/login", data={"token": "anything"})
+    assert entered.status_code == 303
+    assert "set-cookie" not in entered.headers

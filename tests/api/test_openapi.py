@@ -1,0 +1,154 @@
+"""The OpenAPI document: valid, with examples that hold, and true of the application."""
+
+from typing import Any
+
+import pytest
+import schemathesis
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, Phase, given, settings
+from pydantic import TypeAdapter
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from api import examples
+from orchestrator import views
+from orchestrator.service import Service
+from tests.api.played import SPEC, YAML, Conductor
+
+HOST = {"Host": "127.0.0.1:8787"}
+ROUTES = {
+    ("post", "/v1/sweeps"),
+    ("get", "/v1/sweeps"),
+    ("get", "/v1/sweeps/{id}"),
+    ("get", "/v1/sweeps/{id}/grid"),
+    ("post", "/v1/sweeps/{id}/cancel"),
+    ("post", "/v1/sweeps/{id}/retry"),
+    ("get", "/v1/sweeps/{id}/trials"),
+    ("get", "/v1/trials/{id}"),
+    ("get", "/v1/trials/{id}/metrics"),
+    ("get", "/v1/trials/{id}/logs"),
+    ("get", "/v1/sweeps/{id}/tables/{name}"),
+    ("get", "/v1/catalog"),
+    ("get", "/v1/schema"),
+    ("get", "/healthz"),
+    ("get", "/readyz"),
+}
+
+
+@pytest.fixture
+def document(http: TestClient) -> dict[str, Any]:
+    found: dict[str, Any] = http.get("/v1/openapi.json").json()
+    return found
+
+
+def test_every_route_is_described(document: dict[str, Any]) -> None:
+    operations = {(method, path): one for path, item in document["paths"].items() for method, one in item.items()}
+    assert set(operations) == ROUTES
+    for where, operation in operations.items():
+        assert operation["summary"], where
+        assert operation["description"], where
+        for parameter in operation.get("parameters", []):
+            if parameter["name"] not in ("if-none-match",):
+                assert parameter.get("description") or parameter["schema"].get("description"), (
+                    where,
+                    parameter["name"],
+                )
+        for status, response in operation["responses"].items():
+            if status >= "400":
+                assert list(response["content"]) == ["application/problem+json"], (where, status)
+
+
+def test_references_lead_somewhere(document: dict[str, Any]) -> None:
+    def references(value: Any) -> list[str]:
+        if isinstance(value, dict):
+            own = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
+            return own + [found for one in value.values() for found in references(one)]
+        return [found for one in value for found in references(one)] if isinstance(value, list) else []
+
+    schemas = document["components"]["schemas"]
+    for reference in references(document):
+        assert reference.removeprefix("#/components/schemas/") in schemas
+
+
+@pytest.mark.parametrize(
+    ("shape", "example"),
+    [
+        (views.Submitted, examples.SUBMITTED),
+        (views.Preview, examples.PREVIEW),
+        (views.Page[views.SweepSummary], examples.SWEEPS),
+        (views.SweepView, examples.SWEEP),
+        (list[views.GridCell], examples.GRID),
+        (views.Page[views.TrialSummary], examples.TRIALS),
+        (views.TrialView, examples.TRIAL),
+        (list[views.Curve], examples.CURVES),
+        (views.LogView, examples.LOG),
+        (views.Readiness, examples.READINESS),
+    ],
+)
+def test_the_examples_hold(shape: Any, example: Any) -> None:
+    read = TypeAdapter(shape)
+    assert read.dump_python(read.validate_python(example), mode="json") == example
+
+
+def test_the_example_spec_is_one(http: TestClient) -> None:
+    answer = http.post("/v1/sweeps?dry_run=true", content=examples.SPEC, headers=YAML)
+    assert answer.status_code == 200, answer.text
+    counted = answer.json()
+    assert {name: counted[name] for name in ("cells", "candidates", "trials")} == {
+        name: examples.PREVIEW[name] for name in ("cells", "candidates", "trials")
+    }
+
+
+def test_the_catalog_and_the_schema_are_served(http: TestClient, service: Service) -> None:
+    assert http.get("/v1/catalog").json() == service.catalog().model_dump(mode="json")
+    schema = http.get("/v1/schema").json()
+    assert "recipe" in schema["properties"]
+
+
+def test_ready_says_what_is_missing(http: TestClient) -> None:
+    assert http.get("/healthz").json() == {"ok": True}
+    answer = http.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert "conductor" in answer.json()["detail"]
+    assert {check["name"]: check["ok"] for check in answer.json()["checks"]}["database"] is True
+
+
+def test_ready_with_a_conductor(http: TestClient, conductor: Conductor) -> None:
+    answer = http.get("/readyz")
+    assert answer.status_code == 200
+    assert answer.json()["ok"] is True
+
+
+@pytest.mark.slow
+def test_the_application_is_as_described(app: FastAPI, http: TestClient, conductor: Conductor) -> None:
+    http.post("/v1/sweeps", content=SPEC, headers=YAML)
+    conductor.begin()
+    conductor.finish()
+    conductor.fail()
+    described = schemathesis.openapi.from_asgi("/v1/openapi.json", app, headers=HOST)
+    checks = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+    for result in described.get_all_operations():
+        operation = result.ok()
+
+        @given(case=operation.as_strategy())
+        @settings(
+            max_examples=20,
+            deadline=None,
+            database=None,
+            derandomize=True,
+            phases=[Phase.explicit, Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        def holds(case: Any) -> None:
+            parameters = case.path_parameters or {}
+            if parameters.get("id", 1) % 2 == 0:  # else nearly every answer would be a 404
+                parameters |= {"id": 1} | ({"name": "main"} if "name" in parameters else {})
+            case.call_and_validate(checks=checks, headers=HOST)
+
+        holds()

@@ -1,0 +1,84 @@
+"""The pages over HTTP: they answer, escape, and their forms do what the API does."""
+
+import pytest
+from fastapi.testclient import TestClient
+
+from tests.api.played import SPEC, YAML, Conductor
+
+HTML = {"Accept": "text/html"}
+
+
+@pytest.fixture
+def sweep(http: TestClient, conductor: Conductor) -> int:
+    number = int(http.post("/v1/sweeps", content=SPEC, headers=YAML).json()["id"])
+    conductor.begin()
+    conductor.finish()
+    conductor.fail("ValueError: <b>bold</b>")
+    return number
+
+
+def test_the_pages_answer(http: TestClient, sweep: int) -> None:
+    trials = http.get(f"/v1/sweeps/{sweep}/trials").json()["items"]
+    paths = ["/", "/?state=running&name=four", "/?state=&name=", f"/sweeps/{sweep}"]
+    for path in paths + [f"/trials/{one['id']}" for one in trials]:
+        answer = http.get(path, headers=HTML)
+        assert answer.status_code == 200, path
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        assert "<b>bold</b>" not in answer.text
+    assert "four-trials" in http.get("/").text
+    assert "four-trials" not in http.get("/?state=finished").text
+    assert "<table" in http.get(f"/sweeps/{sweep}").text
+
+
+def test_a_queued_sweep_has_a_page(http: TestClient) -> None:
+    http.post("/v1/sweeps", content=SPEC, headers=YAML)
+    assert http.get("/sweeps/1", headers=HTML).status_code == 200
+
+
+def test_pages_lead_to_more_pages(http: TestClient) -> None:
+    for number in range(3):
+        http.post("/v1/sweeps", content=SPEC.replace("four", f"nr{number}"), headers=YAML)
+    cursor = http.get("/v1/sweeps?limit=2").json()["next_cursor"]
+    page = http.get("/", params={"limit": 2, "cursor": cursor}).text
+    assert "nr0-trials" in page
+    assert "nr2-trials" not in page
+
+
+@pytest.mark.parametrize("path", ["/?state=nope", "/sweeps/99", "/trials/99", "/sweeps/x", "/?cursor=nonsense"])
+def test_what_is_wrong_is_a_page(http: TestClient, path: str) -> None:
+    answer = http.get(path, headers=HTML)
+    assert answer.status_code in (404, 422)
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+
+
+def test_the_buttons_ask(http: TestClient, sweep: int, conductor: Conductor) -> None:
+    cancelled = http.post(f"/sweeps/{sweep}/cancel", headers=HTML)
+    assert (cancelled.status_code, cancelled.headers["location"]) == (303, f"/sweeps/{sweep}")
+    retried = http.post(f"/sweeps/{sweep}/retry", headers=HTML)
+    assert (retried.status_code, retried.headers["location"]) == (303, f"/sweeps/{sweep}")
+    failed = http.get(f"/v1/sweeps/{sweep}/trials?state=failed").json()["items"][0]["id"]
+    one = http.post(f"/sweeps/{sweep}/retry", data={"trial": failed}, headers=HTML)
+    assert (one.status_code, one.headers["location"]) == (303, f"/trials/{failed}")
+    assert [(request.kind, request.trial) for request in conductor.store.requests()] == [
+        ("cancel", None),
+        ("retry", None),
+        ("retry", failed),
+    ]
+
+
+def test_vega_comes_from_here_and_is_kept(http: TestClient) -> None:
+    answer = http.get("/static/vega.js")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/javascript")
+    assert "max-age=86400" in answer.headers["cache-control"]
+    assert len(answer.content) > 100_000
+    again = http.get("/static/vega.js", headers={"If-None-Match": answer.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert "immutable" in http.get("/static/vega.js?v=1").headers["cache-control"]
+
+
+def test_pages_name_no_other_server(http: TestClient, sweep: int) -> None:
+    for path in ("/", f"/sweeps/{sweep}", "/trials/1", "/login"):
+        text = http.get(path).text
+        for sign in ('src="http', 'src="//', 'link href="http', "onclick=", "javascript:"):
+            assert sign not in text, (path, sign)

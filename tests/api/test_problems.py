@@ -1,0 +1,152 @@
+"""Errors: every one is a problem document, and none tells what is nobody's business."""
+
+import logging
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from api.limits import BODY_BYTES
+from api.problems import STATUS, ProblemDetails
+from orchestrator.errors import FencedError, MetricsweepError, UnavailableError
+from orchestrator.service import Service
+from tests.api.conftest import URL
+from tests.api.played import SPEC, YAML
+
+EXPLODING = "\n".join(
+    [
+        "a: &a [1]",
+        *(
+            f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]"
+            for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+        ),
+    ]
+).encode()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/v1/nothing", 404),
+        ("GET", "/v1", 404),
+        ("GET", "/nothing", 404),
+        ("DELETE", "/v1/sweeps", 405),
+        ("PUT", "/healthz", 405),
+        ("GET", "/v1/sweeps/one", 422),
+        ("GET", "/v1/sweeps/0", 422),
+        ("GET", f"/v1/sweeps/{2**63}", 422),
+        ("GET", "/v1/sweeps/12", 404),
+        ("POST", "/v1/sweeps", 415),
+    ],
+)
+def test_every_error_is_a_problem_document(http: TestClient, method: str, path: str, status: int) -> None:
+    answer = http.request(method, path)
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem = ProblemDetails.model_validate(answer.json())
+    assert problem.status == status
+    assert problem.instance == path
+    assert problem.type.startswith("urn:metricsweep:problem:")
+    assert problem.title
+    assert problem.detail
+    assert bool(problem.problems) == (status == 422)
+    if status == 405:
+        assert answer.headers["allow"]
+
+
+def test_a_browser_gets_a_page(http: TestClient) -> None:
+    answer = http.get("/nothing<script>", headers={"Accept": "text/html"})
+    assert answer.status_code == 404
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "<script>" not in answer.text
+    assert http.get("/v1/nothing", headers={"Accept": "text/html"}).headers["content-type"].startswith("application/")
+
+
+def test_every_error_of_ours_has_a_status() -> None:
+    assert set(STATUS) | {FencedError} == set(MetricsweepError.__subclasses__())
+
+
+def test_an_unknown_error_tells_an_id_and_nothing_else(app: FastAPI, caplog: pytest.LogCaptureFixture) -> None:
+    @app.get("/v1/broken")
+    def broken() -> None:
+        raise RuntimeError("the password is swordfish")
+
+    with TestClient(app, base_url=URL) as http, caplog.at_level(logging.ERROR):
+        answer = http.get("/v1/broken")
+    assert answer.status_code == 500
+    assert "swordfish" not in answer.text
+    problem = answer.json()
+    assert problem["request_id"] == answer.headers["x-request-id"]
+    assert problem["request_id"] in caplog.text
+    assert "swordfish" in caplog.text
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_fenced_error_is_not_a_client_error(app: FastAPI) -> None:
+    @app.get("/v1/fenced")
+    def fenced() -> None:
+        raise FencedError("another conductor")
+
+    with TestClient(app, base_url=URL) as http:
+        assert http.get("/v1/fenced").status_code == 500
+
+
+def test_what_is_away_is_a_503_that_says_when_to_come_back(app: FastAPI) -> None:
+    @app.get("/v1/away")
+    def away() -> None:
+        raise UnavailableError("the database does not answer")
+
+    with TestClient(app, base_url=URL) as http:
+        answer = http.get("/v1/away")
+    assert answer.status_code == 503
+    assert answer.headers["retry-after"]
+
+
+def test_a_body_over_the_limit_is_refused(http: TestClient) -> None:
+    answer = http.post("/v1/sweeps", content=b"#" * (BODY_BYTES + 1), headers=YAML)
+    assert answer.status_code == 413
+    assert str(BODY_BYTES) in answer.json()["detail"]
+
+
+def test_a_body_over_the_limit_is_not_read_to_its_end(http: TestClient) -> None:
+    read = 0
+
+    def chunks() -> object:
+        nonlocal read
+        for _ in range(100):
+            read += 1
+            yield b"#" * 65_536
+
+    answer = http.post("/v1/sweeps", content=chunks(), headers=YAML)  # type: ignore[arg-type]
+    assert answer.status_code == 413
+    answer = http.post("/sweeps/1/cancel", data={"x": "y" * (BODY_BYTES + 1)})
+    assert answer.status_code in (303, 404, 413)  # a form's route that reads no body need not refuse it
+    assert http.post("/login", data={"token": "y" * (BODY_BYTES + 1)}).status_code == 413
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\xff\xfe",
+        b"just text",
+        b"[1, 2]",
+        b"a: 1\na: 2\n",
+        b"x: .nan\n",
+        b"[" * 1000,
+        EXPLODING,
+        SPEC.encode() + b"nonsense: 1\n",
+        b"n: 1" + b"0" * 5000,
+    ],
+)
+def test_a_hostile_spec_is_a_problem(http: TestClient, service: Service, body: bytes) -> None:
+    answer = http.post("/v1/sweeps", content=body, headers=YAML)
+    assert answer.status_code in (413, 422)
+    ProblemDetails.model_validate(answer.json())
+    assert service.sweeps(None, None, None, 1).items == []
+
+
+def test_a_path_cannot_leave_the_static_folder(http: TestClient, tmp_path: Path) -> None:
+    for name in ("..%2f..%2fpyproject.toml", "%2e%2e%2fpages.py", "nothing.css", "..\\pages.py"):
+        assert http.get(f"/static/{name}").status_code == 404

@@ -1,0 +1,510 @@
+"""The supervisor with real processes: stand-ins for our own two, and the real MLflow and Ray."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from api.home import Home
+from api.process import MARK, ChildSpec
+from api.serve import Stack, refuse_open_host
+from api.supervision import FIRST_DELAY
+from orchestrator.errors import ConflictError, MetricsweepError, UnavailableError
+from orchestrator.settings import Settings
+
+STAND_IN = Path(__file__).with_name("stand_in.py")
+
+
+class Told(list[tuple[str, str]]):
+    """What the supervisor told, in order."""
+
+    def __call__(self, name: str, state: str) -> None:
+        self.append((name, state))
+
+    def of(self, name: str) -> list[str]:
+        return [state for each, state in self if each == name]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def settings(home: Path) -> Settings:
+    """MLflow and Ray are elsewhere, so that only the stand-ins are started."""
+    return Settings(home=home, port=0, mlflow_url="http://mlflow.example:5000", ray_address="ray.example:6379")
+
+
+def stand_in(folder: Path, name: str, how: str = "plain", **more: Any) -> ChildSpec:
+    folder.mkdir(parents=True, exist_ok=True)
+    if name == "api":
+        more = {"health": "/healthz", **more}
+    elif name == "conductor":
+        more = {"after": frozenset({"api"}), "needs": frozenset({"ray"}), **more}
+    return ChildSpec(name, (sys.executable, str(STAND_IN), name, str(folder), how), **more)
+
+
+def ours(folder: Path) -> list[ChildSpec]:
+    return [stand_in(folder, "conductor"), stand_in(folder, "api")]
+
+
+def wait_until(true: Callable[[], Any], seconds: float = 30.0) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := true()):
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+    return found
+
+
+def said(folder: Path, name: str) -> dict[str, Any]:
+    path = folder / f"{name}.json"
+    wait_until(path.exists)
+    return dict(json.loads(path.read_text()))
+
+
+def pid_of(folder: Path, name: str) -> int:
+    return int(said(folder, name)["pids"][0])
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def status_of(url: str, path: str) -> int:
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=5)
+    connection.request("GET", path)
+    return connection.getresponse().status
+
+
+# Starting and ending
+
+
+def test_it_starts_answers_and_ends_in_order(settings: Settings, tmp_path: Path) -> None:
+    told = Told()
+    with Stack(settings, told, ours(tmp_path)) as stack:
+        stack.start()
+        assert status_of(stack.addresses["api"], "/healthz") == 200
+        assert stack.addresses["mlflow"] == "http://mlflow.example:5000"
+        assert stack.addresses["ray"] == "ray.example:6379"
+        pids = [pid_of(tmp_path, name) for name in ("api", "conductor")]
+    assert all(is_gone(pid) for pid in pids)
+    assert (tmp_path / "ended").read_text().split() == ["api", "conductor"]
+    assert told == [
+        ("api", "starting"),
+        ("api", "ready"),
+        ("conductor", "starting"),
+        ("conductor", "ready"),
+        ("api", "stopping"),
+        ("api", "stopped"),
+        ("conductor", "stopping"),
+        ("conductor", "stopped"),
+    ]
+    assert "standing in" in (tmp_path / "home" / "logs" / "conductor.log").read_text()
+
+
+def test_children_are_told_where_things_are(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("METRICSWEEP_TOKEN", "inherited")
+    monkeypatch.setenv("METRICSWEEP_SLOTS", "7")
+    monkeypatch.setenv("RAY_ADDRESS", "somewhere.else:1")
+    monkeypatch.setenv("no_proxy", "intranet")
+    monkeypatch.chdir(tmp_path)
+    relative = settings.model_copy(update={"home": Path("home"), "parts": Path("parts"), "slots": None})
+    secret = Settings.model_validate({**relative.model_dump(), "token": "s3cret"})
+    with Stack(secret, children=ours(tmp_path)) as stack:
+        stack.start()
+        api, conductor = (said(tmp_path, name)["environment"] for name in ("api", "conductor"))
+    assert api["METRICSWEEP_TOKEN"] == "s3cret"
+    assert "METRICSWEEP_TOKEN" not in conductor
+    for environment in (api, conductor):
+        assert environment["METRICSWEEP_HOME"] == str(tmp_path / "home")
+        assert environment["METRICSWEEP_PARTS"] == str(tmp_path / "parts")
+        assert environment["METRICSWEEP_DATABASE_URL"] == f"sqlite:///{tmp_path / 'home' / 'metricsweep.db'}"
+        assert environment["METRICSWEEP_MLFLOW_URL"] == "http://mlflow.example:5000"
+        assert environment["METRICSWEEP_RAY_ADDRESS"] == "ray.example:6379"
+        assert environment["METRICSWEEP_URL"] == stack.addresses["api"]
+        assert environment["no_proxy"] == environment["NO_PROXY"] == "intranet,127.0.0.1,localhost,::1"
+        assert not {"METRICSWEEP_SLOTS", "RAY_ADDRESS", "RAY_AUTH_TOKEN"} & set(environment)
+
+
+def test_the_real_settings_read_what_children_are_told(settings: Settings, tmp_path: Path) -> None:
+    shown = tmp_path / "shown.json"
+    code = f"from orchestrator.settings import Settings; open({str(shown)!r}, 'w').write(Settings().model_dump_json())"
+    reader = ChildSpec("conductor", (sys.executable, "-c", code + "; import time; time.sleep(600)"))
+    with Stack(settings, children=[reader]) as stack:
+        stack.start()
+        wait_until(lambda: shown.exists() and shown.read_text().endswith("}"))
+    read = Settings.model_validate_json(shown.read_text())
+    assert (read.home, read.database, read.storage, read.data_root) == (
+        settings.resolved_home,
+        settings.database,
+        settings.storage,
+        settings.data_root,
+    )
+    assert (read.engine, read.lease_seconds, read.slots) == (settings.engine, settings.lease_seconds, None)
+
+
+def test_the_inline_engine_needs_no_ray(home: Path, tmp_path: Path) -> None:
+    inline = Settings(home=home, port=0, mlflow_url="http://mlflow.example:5000", engine="inline")
+    with Stack(inline, children=ours(tmp_path)) as stack:
+        stack.start()
+        assert set(stack.addresses) == {"api", "mlflow"}
+
+
+def test_ports_stay_the_same(settings: Settings, tmp_path: Path) -> None:
+    ports = []
+    for _ in range(2):
+        with Stack(settings, children=ours(tmp_path)) as stack:
+            stack.start()
+            ports.append(stack.addresses["api"])
+    assert ports[0] == ports[1]
+
+
+def test_two_homes_never_choose_the_same_port(tmp_path: Path) -> None:
+    preferred = range(52_000, 52_020)
+    homes = [Home(tmp_path / name) for name in "abc"]
+    chosen = [each.port("mlflow", preferred) for each in homes]  # nobody listens yet
+    assert len(set(chosen)) == 3
+    for each in homes:
+        each.close()
+
+
+# Refusals
+
+
+def test_a_second_serve_of_a_home_is_refused(settings: Settings, tmp_path: Path) -> None:
+    with Stack(settings, children=ours(tmp_path)) as stack:
+        stack.start()
+        second = Stack(settings, children=ours(tmp_path))
+        with pytest.raises(ConflictError, match=rf"already serves .*home \(process {os.getpid()}\); stop it first"):
+            second.start()
+        assert status_of(stack.addresses["api"], "/healthz") == 200
+    with Stack(settings, children=ours(tmp_path)) as again:
+        again.start()
+
+
+def test_a_port_in_use_is_refused(settings: Settings, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        busy = settings.model_copy(update={"port": taken.getsockname()[1]})
+        with pytest.raises(MetricsweepError, match="is in use; set METRICSWEEP_PORT"):
+            Stack(busy, children=ours(tmp_path)).start()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
+def test_loopback_needs_no_token(host: str) -> None:
+    refuse_open_host(Settings(host=host))
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "myhost", ""])
+@pytest.mark.parametrize("token", [None, ""])
+def test_an_open_host_needs_a_token(host: str, token: str | None) -> None:
+    with pytest.raises(MetricsweepError, match="set METRICSWEEP_TOKEN"):
+        refuse_open_host(Settings(host=host, token=token))
+    refuse_open_host(Settings(host=host, token="a-token"))
+
+
+def test_a_process_that_never_comes_up_ends_the_start(settings: Settings, tmp_path: Path) -> None:
+    told = Told()
+    children = [stand_in(tmp_path, "conductor", "fails", after=frozenset()), stand_in(tmp_path, "api")]
+    with pytest.raises(UnavailableError, match=r"conductor ended with exit code 3.*conductor\.log\n(?s:.*)cannot find"):
+        Stack(settings, told, children).start()
+    assert (tmp_path / "home" / "logs" / "conductor.log").read_text().count("cannot find") == 3
+    assert not [p for p in psutil.Process().children(recursive=True) if str(STAND_IN) in p.cmdline()]
+    assert told.of("api")[-1] == "stopped"
+
+
+# Supervision
+
+
+def test_what_dies_is_started_again(settings: Settings, tmp_path: Path) -> None:
+    told = Told()
+    with Stack(settings, told, ours(tmp_path)) as stack:
+        stack.start()
+        api, first = pid_of(tmp_path, "api"), pid_of(tmp_path, "conductor")
+        os.kill(first, signal.SIGKILL)
+        second = wait_until(lambda: pid_of(tmp_path, "conductor") != first and pid_of(tmp_path, "conductor"))
+        os.kill(second, signal.SIGKILL)
+        wait_until(lambda: pid_of(tmp_path, "conductor") not in {first, second})
+        assert pid_of(tmp_path, "api") == api
+    log = settings.resolved_home / "logs" / "conductor.log"
+    ends = [state for state in told.of("conductor") if "ended" in state]
+    assert ends == [
+        f"ended with SIGKILL; its log is {log}; starting again in {delay:g} s"
+        for delay in (FIRST_DELAY, 2 * FIRST_DELAY)
+    ]
+
+
+def test_what_needs_another_starts_again_with_it(settings: Settings, tmp_path: Path) -> None:
+    told = Told()
+    children = [stand_in(tmp_path, "ray"), stand_in(tmp_path, "conductor"), stand_in(tmp_path, "api")]
+    with Stack(settings, told, children) as stack:
+        stack.start()
+        ray, conductor = pid_of(tmp_path, "ray"), pid_of(tmp_path, "conductor")
+        os.kill(ray, signal.SIGKILL)
+        wait_until(lambda: pid_of(tmp_path, "conductor") != conductor)
+        assert pid_of(tmp_path, "ray") != ray
+    assert "starts again with ray" in told.of("conductor")
+
+
+def test_what_does_not_listen_to_sigterm_is_killed_with_its_children(settings: Settings, tmp_path: Path) -> None:
+    with Stack(settings, children=[stand_in(tmp_path, "conductor", "stubborn", grace=0.3)]) as stack:
+        stack.start()
+        pids = said(tmp_path, "conductor")["pids"]
+        assert len(pids) == 2
+    assert all(is_gone(pid) for pid in pids)
+
+
+def test_long_logs_are_rotated_at_the_start(settings: Settings, tmp_path: Path) -> None:
+    logs = settings.resolved_home / "logs"
+    logs.mkdir(parents=True)
+    (logs / "api.log").write_bytes(b"x" * 10_000_001)
+    (logs / "conductor.log").write_bytes(b"short\n")
+    with Stack(settings, children=ours(tmp_path)) as stack:
+        stack.start()
+    assert (logs / "api.log.1").stat().st_size == 10_000_001
+    assert (logs / "api.log").stat().st_size < 1_000
+    assert (logs / "conductor.log").read_text().startswith("short\n--- ")
+
+
+# Signals, and the supervisor's own death
+
+SCRIPT = """
+import signal, sys, threading
+from pathlib import Path
+from api.serve import Stack
+from orchestrator.settings import Settings
+from tests.api.test_serve import ours, stand_in
+
+home, folder, how = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+children = ours(folder) if how == "plain" else [stand_in(folder, "conductor", how, grace=600.0)]
+settings = Settings(home=home, port=0, mlflow_url="http://mlflow.example:5000", ray_address="ray.example:6379")
+with Stack(settings, lambda name, state: print(name, state, flush=True), children) as stack:
+    stack.start()
+    threading.Timer(0.5, print, ["up"], {"flush": True}).start()  # said when it waits, so that a signal finds it there
+    stack.wait()
+print("clean", flush=True)
+"""
+
+
+@pytest.fixture
+def serve(home: Path, tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
+    """Starts a supervisor in a process of its own and waits until it is up."""
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(how: str = "plain") -> "subprocess.Popen[str]":
+        process = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, str(home), str(tmp_path), how],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[2],
+        )
+        started.append(process)
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line == "up\n":
+                return process
+        raise AssertionError("it did not come up")
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_all_in_order(
+    serve: Callable[..., "subprocess.Popen[str]"], tmp_path: Path, number: signal.Signals
+) -> None:
+    process = serve()
+    pids = [pid_of(tmp_path, name) for name in ("api", "conductor")]
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert output.splitlines()[-1] == "clean"
+    assert all(is_gone(pid) for pid in pids)
+    assert (tmp_path / "ended").read_text().split() == ["api", "conductor"], output
+
+
+def test_a_second_signal_does_not_wait_for_the_grace(
+    serve: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    process = serve("stubborn")
+    pids = said(tmp_path, "conductor")["pids"]
+    process.send_signal(signal.SIGTERM)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "conductor stopping\n"
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert all(is_gone(pid) for pid in pids)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent died")
+def test_children_end_when_the_supervisor_is_killed(
+    serve: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    process = serve()
+    pids = [pid_of(tmp_path, name) for name in ("api", "conductor")]
+    process.kill()
+    process.wait()
+    for pid in pids:
+        wait_until(lambda pid=pid: is_gone(pid))
+
+
+def test_what_a_killed_supervisor_left_is_ended_by_the_next(
+    serve: Callable[..., "subprocess.Popen[str]"], settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.home.LEFTOVER_GRACE", 0.3)
+    process = serve("stubborn")  # ignores the SIGTERM that its parent's death brings
+    pids = said(tmp_path, "conductor")["pids"]
+    process.kill()
+    process.wait()
+    assert not any(is_gone(pid) for pid in pids)
+    psutil.Process(pids[0]).kill()  # the child, re-parented, is known by its mark alone
+    told = Told()
+    with Stack(settings, told, ours(tmp_path)) as stack:
+        stack.start()
+        assert all(is_gone(pid) for pid in pids)
+    assert told[0] == ("serve", f"ended process {pids[1]}, left by an earlier run")
+
+
+def test_only_the_recorded_process_is_ended_not_one_with_its_pid(home: Path) -> None:
+    sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
+    theirs, stranger, unmarked = (subprocess.Popen(sleeper) for _ in range(3))
+    marked = subprocess.Popen(sleeper, env={**os.environ, MARK: "right"})
+    wrong = subprocess.Popen(sleeper, env={**os.environ, MARK: "wrong"})
+    every = [theirs, stranger, unmarked, marked, wrong]
+    try:
+        born = {each.pid: psutil.Process(each.pid).create_time() for each in every}
+        entries = [
+            {"name": "api", "pid": theirs.pid, "created": born[theirs.pid]},
+            {"name": "conductor", "pid": stranger.pid, "created": born[stranger.pid] - 3600},
+            {"name": "odd"},
+        ]
+        held = Home(home)
+        (home / "serve.json").write_text(json.dumps({"mark": "right", "children": entries}))
+        assert held.end_leftovers() == [f"api {theirs.pid}", f"process {marked.pid}"]
+        assert [each.poll() is None for each in every] == [False, True, True, False, True]
+    finally:
+        for each in every:
+            each.kill()
+            each.wait()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"ports": 3, "children": null}'])
+def test_a_damaged_record_is_no_obstacle(settings: Settings, tmp_path: Path, content: str) -> None:
+    settings.resolved_home.mkdir(parents=True)
+    (settings.resolved_home / "serve.json").write_text(content)
+    with Stack(settings, children=[stand_in(tmp_path, "api")]) as stack:
+        stack.start()
+
+
+def test_a_listener_that_fails_is_no_obstacle(settings: Settings, tmp_path: Path) -> None:
+    def closed(name: str, state: str) -> None:
+        raise BrokenPipeError(name)
+
+    with Stack(settings, closed, [stand_in(tmp_path, "api")]) as stack:
+        stack.start()
+        pid = pid_of(tmp_path, "api")
+    assert is_gone(pid)
+
+
+def test_it_works_off_the_main_thread(settings: Settings, tmp_path: Path) -> None:
+    """There it installs no signal handlers; a test or a notebook may want it."""
+    errors: list[BaseException] = []
+
+    def body() -> None:
+        try:
+            with Stack(settings, children=ours(tmp_path)) as stack:
+                stack.start()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+    assert errors == []
+
+
+# The real services
+
+DRIVER = """
+import ray, sys
+ray.init(address=sys.argv[1], log_to_driver=False)
+
+@ray.remote(num_cpus=1, lifetime="detached", name="kept", namespace="test", get_if_exists=True)
+class Kept:
+    def pid(self):
+        import os
+        return os.getpid()
+
+print(ray.get(Kept.remote().pid.remote()))
+"""
+
+
+def drive(address: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Connect to Ray as the conductor does and ask a detached actor for its pid."""
+    command = [sys.executable, "-c", DRIVER, address]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    return subprocess.run(
+        command, check=False, env={**clean, **environment}, capture_output=True, text=True, timeout=120
+    )
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_the_real_services(home: Path, tmp_path: Path) -> None:
+    told = Told()
+    with Stack(Settings(home=home, port=0), told, ours(tmp_path)) as stack:
+        stack.start()
+        assert status_of(stack.addresses["mlflow"], "/health") == 200
+        listening = {
+            (connection.laddr.ip, connection.laddr.port)
+            for process in psutil.Process().children(recursive=True)
+            for connection in process.net_connections("tcp")
+            if connection.status == psutil.CONN_LISTEN
+        }
+        assert {ip.removeprefix("::ffff:") for ip, _ in listening} == {"127.0.0.1"}
+        assert len({port for _, port in listening}) == 6  # API, MLflow, and Ray's GCS, raylet (2), environment agent
+
+        token = home / "ray.token"
+        assert token.stat().st_mode & 0o777 == 0o600
+        told_conductor = said(tmp_path, "conductor")["environment"]
+        for_ray = {name: value for name, value in told_conductor.items() if name.startswith("RAY_")}
+        assert for_ray["RAY_AUTH_TOKEN"] == token.read_text()
+        assert "RAY_AUTH_TOKEN" not in " ".join(
+            word for process in psutil.Process().children(recursive=True) for word in process.cmdline()
+        )
+        driven = drive(stack.addresses["ray"], **for_ray)
+        assert driven.returncode == 0, driven.stderr
+        actor = int(driven.stdout)
+        inherited = psutil.Process(actor).environ()
+        assert inherited["METRICSWEEP_DATA"] == str(home / "data")
+        assert not {"METRICSWEEP_DATABASE_URL", "METRICSWEEP_TOKEN"} & set(inherited)
+
+        first = pid_of(tmp_path, "conductor")
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: pid_of(tmp_path, "conductor") != first)
+        assert int(drive(stack.addresses["ray"], **for_ray).stdout) == actor  # Ray and its actors never noticed
+        everything = psutil.Process().children(recursive=True)
+    assert not [process for process in everything if process.is_running()]
+    assert told.of("ray") == ["starting", "ready", "stopping", "stopped"]
+    assert (home / "logs" / "ray.log").stat().st_size > 0

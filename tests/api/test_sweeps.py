@@ -1,0 +1,211 @@
+"""Submitting, listing, reading, cancelling and retrying sweeps over HTTP."""
+
+import base64
+import json
+
+import pytest
+import yaml
+from fastapi.testclient import TestClient
+
+from tests.api.played import SPEC, YAML, Conductor
+
+
+def submit(http: TestClient, text: str = SPEC) -> int:
+    answer = http.post("/v1/sweeps", content=text, headers=YAML)
+    assert answer.status_code == 201, answer.text
+    return int(answer.json()["id"])
+
+
+def test_a_submitted_sweep_is_queued_and_located(http: TestClient) -> None:
+    answer = http.post("/v1/sweeps", content=SPEC, headers=YAML | {"X-Actor": "ada@lab"})
+    assert answer.status_code == 201
+    assert answer.json()["created"] is True
+    found = http.get(answer.headers["location"]).json()
+    assert found["state"] == "queued"
+    assert found["text"] == SPEC
+    assert found["total"] == 4
+    assert found["tables"] == ["main"]
+    assert found["actor"] == "ada@lab"
+
+
+@pytest.mark.parametrize("kind", ["application/yaml", "application/x-yaml", "text/yaml; charset=utf-8"])
+def test_yaml_has_several_names(http: TestClient, kind: str) -> None:
+    assert http.post("/v1/sweeps", content=SPEC, headers={"Content-Type": kind}).status_code == 201
+
+
+def test_json_is_a_spec_too(http: TestClient) -> None:
+    assert http.post("/v1/sweeps", json=yaml.safe_load(SPEC)).status_code == 201
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "application/x-www-form-urlencoded"},
+        {"Content-Type": "multipart/form-data; boundary=x"},
+        {"Content-Type": "application/yaml; charset=latin-1"},
+        {"Content-Type": "application/yaml", "Content-Encoding": "gzip"},
+        {},
+    ],
+)
+def test_other_content_is_refused(http: TestClient, headers: dict[str, str]) -> None:
+    answer = http.post("/v1/sweeps", content=SPEC.encode(), headers=headers)
+    assert answer.status_code == 415
+    assert "application/yaml" in answer.json()["detail"] or "Content-Encoding" in answer.json()["detail"]
+    assert http.get("/v1/sweeps").json()["items"] == []
+
+
+def test_every_problem_is_told_at_once_and_nothing_is_stored(http: TestClient) -> None:
+    wrong = SPEC.replace("semihard", "semihart").replace("width: 16", "widht: 16")
+    answer = http.post("/v1/sweeps", content=wrong, headers=YAML)
+    assert answer.status_code == 422
+    problem = answer.json()
+    assert problem["detail"] == f"The spec has {len(problem['problems'])} problems."
+    said = "\n".join(f"{one['path']}  {one['message']}" for one in problem["problems"])
+    assert "compare.loss[1]" in said
+    assert "semihard" in said
+    assert "widht" in said
+    assert http.get("/v1/sweeps").json()["items"] == []
+
+
+def test_a_dry_run_counts_and_stores_nothing(http: TestClient, conductor: Conductor) -> None:
+    answer = http.post("/v1/sweeps?dry_run=true", content=SPEC, headers=YAML)
+    assert answer.status_code == 200
+    found = answer.json()
+    assert (found["cells"], found["trials"], found["trainings"], found["cached"]) == (2, 4, 4, 0)
+    assert http.get("/v1/sweeps").json()["items"] == []
+    submit(http)
+    conductor.begin()
+    conductor.finish()
+    assert http.post("/v1/sweeps?dry_run=true", content=SPEC, headers=YAML).json()["cached"] == 1
+
+
+def test_a_key_submits_once(http: TestClient) -> None:
+    headers = YAML | {"Idempotency-Key": "once"}
+    first = http.post("/v1/sweeps", content=SPEC, headers=headers)
+    again = http.post("/v1/sweeps", content=SPEC, headers=headers)
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert again.json() == first.json() | {"created": False}
+    assert again.headers["location"] == first.headers["location"]
+    other = http.post("/v1/sweeps", content=SPEC.replace("four", "five"), headers=headers)
+    assert other.status_code == 409
+    assert len(http.get("/v1/sweeps").json()["items"]) == 1
+
+
+@pytest.mark.parametrize("key", ["", "a b", "x" * 201, "schlüssel"])
+def test_a_key_is_visible_ascii(http: TestClient, key: str) -> None:
+    headers = {"Content-Type": b"application/yaml", "Idempotency-Key": key.encode()}
+    answer = http.post("/v1/sweeps", content=SPEC, headers=headers)
+    assert answer.status_code == 422
+    assert answer.json()["problems"][0]["path"].lower() == "header.idempotency-key"
+
+
+def test_sweeps_are_listed_by_page_state_and_name(http: TestClient, conductor: Conductor) -> None:
+    ids = [submit(http, SPEC.replace("four-trials", f"trials-{number}")) for number in range(5)]
+    first = http.get("/v1/sweeps?limit=2")
+    assert [one["id"] for one in first.json()["items"]] == ids[:2:-1]
+    second = http.get(first.links["next"]["url"])
+    assert second.json() == http.get("/v1/sweeps", params={"limit": 2, "cursor": first.json()["next_cursor"]}).json()
+    assert [one["id"] for one in second.json()["items"]] == ids[2:0:-1]
+    last = http.get(second.links["next"]["url"])
+    assert [one["id"] for one in last.json()["items"]] == ids[:1]
+    assert last.json()["next_cursor"] is None
+    assert "link" not in last.headers
+    assert [one["id"] for one in http.get("/v1/sweeps?name=trials-3").json()["items"]] == [ids[3]]
+    conductor.begin()
+    assert len(http.get("/v1/sweeps?state=running").json()["items"]) == 5
+    assert http.get("/v1/sweeps?state=queued").json()["items"] == []
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=201", "limit=x", "state=nope", "cursor=", "cursor=!", "name=%00"])
+def test_a_wrong_query_is_a_problem(http: TestClient, query: str) -> None:
+    answer = http.get(f"/v1/sweeps?{query}")
+    assert answer.status_code == 422
+    assert answer.json()["problems"][0]["path"] == f"query.{query.partition('=')[0]}"
+
+
+def test_a_cursor_of_nobody_is_not_found(http: TestClient) -> None:
+    for cursor in ("nonsense", "_", base64.urlsafe_b64encode(b"9" * 30).decode().rstrip("=")):
+        assert http.get(f"/v1/sweeps?cursor={cursor}").status_code == 404
+
+
+def test_a_sweep_counts_and_tells_its_problems(http: TestClient, conductor: Conductor) -> None:
+    sweep = submit(http)
+    conductor.begin()
+    conductor.finish()
+    conductor.finish(diverged=True)
+    conductor.fail()
+    found = http.get(f"/v1/sweeps/{sweep}").json()
+    assert found["state"] == "running"
+    assert found["counts"] | {"pruned": 0} == {
+        "waiting": 1, "running": 0, "finished": 2, "failed": 1, "cancelled": 0, "pruned": 0, "diverged": 1, "reused": 0,
+    }  # fmt: skip
+    failed = next(one for one in found["problems"] if one["state"] == "failed")
+    assert "no such thing" in failed["message"]
+    assert http.get(failed["log"]).status_code == 200
+
+
+def test_the_grid_has_every_trial(http: TestClient, conductor: Conductor) -> None:
+    sweep = submit(http)
+    conductor.begin()
+    conductor.finish()
+    cells = http.get(f"/v1/sweeps/{sweep}/grid").json()
+    assert len({cell["labels"]["loss"] for cell in cells}) == 2
+    trials = [one for cell in cells for candidate in cell["candidates"] for one in candidate["trials"]]
+    assert [one["state"] for one in trials].count("finished") == 1
+    assert len({one["trial"] for one in trials}) == 4
+
+
+def test_cancel_and_retry_are_asked_for(http: TestClient, conductor: Conductor) -> None:
+    sweep = submit(http)
+    conductor.begin()
+    conductor.fail()
+    answer = http.post(f"/v1/sweeps/{sweep}/cancel", headers={"X-Actor": "ada@lab"})
+    assert answer.status_code == 202
+    assert answer.json()["id"] == sweep
+    assert [(one.kind, one.sweep, one.actor) for one in conductor.store.requests()] == [("cancel", sweep, "ada@lab")]
+    conductor.obey()
+    conductor.settle()
+    assert http.get(f"/v1/sweeps/{sweep}").json()["state"] == "cancelled"
+    failed = http.get(f"/v1/sweeps/{sweep}/trials?state=failed").json()["items"][0]["id"]
+    assert http.post(f"/v1/sweeps/{sweep}/retry?trial={failed}").status_code == 202
+    conductor.obey()
+    counts = http.get(f"/v1/sweeps/{sweep}").json()["counts"]
+    assert (counts["waiting"], counts["cancelled"]) == (1, 3)
+    assert http.post(f"/v1/sweeps/{sweep}/retry").status_code == 202
+    conductor.obey()
+    assert http.get(f"/v1/sweeps/{sweep}").json()["counts"]["waiting"] == 4
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/v1/sweeps/99"),
+        ("GET", "/v1/sweeps/99/grid"),
+        ("GET", "/v1/sweeps/99/trials"),
+        ("GET", "/v1/sweeps/99/tables/main"),
+        ("POST", "/v1/sweeps/99/cancel"),
+        ("POST", "/v1/sweeps/99/retry"),
+        ("GET", "/v1/trials/99"),
+        ("GET", "/v1/trials/99/metrics"),
+        ("GET", "/v1/trials/99/logs"),
+    ],
+)
+def test_what_is_not_there_is_not_found(http: TestClient, method: str, path: str) -> None:
+    answer = http.request(method, path)
+    assert answer.status_code == 404
+    assert "99" in answer.json()["detail"]
+
+
+def test_a_trial_of_another_sweep_is_not_retried(http: TestClient, conductor: Conductor) -> None:
+    submit(http)
+    other = submit(http, SPEC.replace("seed: [0, 1]", "seed: [2, 3]"))
+    conductor.begin()
+    mine = http.get("/v1/sweeps/1/trials").json()["items"][0]["id"]
+    assert http.post(f"/v1/sweeps/{other}/retry?trial={mine}").status_code == 404
+
+
+def test_the_spec_comes_back_as_it_was_understood(http: TestClient) -> None:
+    found = http.get(f"/v1/sweeps/{submit(http)}").json()
+    assert found["spec"]["name"] == "four-trials"
+    assert json.dumps(found["spec"])

@@ -1,0 +1,60 @@
+"""A sweep's tables in every format over HTTP."""
+
+import pytest
+from fastapi.testclient import TestClient
+
+from tests.api.played import SPEC, YAML, Conductor
+
+FORMATS = {
+    "latex": ("text/", b"toprule"),
+    "markdown": ("text/markdown", b"|"),
+    "html": ("text/html", b"<table"),
+    "csv": ("text/csv", b","),
+    "json": ("application/json", b"{"),
+    "png": ("image/png", b"\x89PNG"),
+}
+
+
+@pytest.fixture
+def path(http: TestClient, conductor: Conductor) -> str:
+    http.post("/v1/sweeps", content=SPEC, headers=YAML)
+    conductor.begin()
+    conductor.finish()
+    return "/v1/sweeps/1/tables/main"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_running_sweep_has_a_table_in_every_format(http: TestClient, path: str, name: str) -> None:
+    answer = http.get(path, params={"format": name})
+    assert answer.status_code == 200, answer.text
+    media_type, sign = FORMATS[name]
+    assert media_type in answer.headers["content-type"] or name == "latex"
+    assert sign in answer.content
+    assert "filename" in answer.headers["content-disposition"]
+
+
+def test_a_table_that_is_known_is_not_sent_again(http: TestClient, path: str, conductor: Conductor) -> None:
+    first = http.get(path, params={"format": "csv"})
+    headers = {"If-None-Match": first.headers["etag"]}
+    same = http.get(path, params={"format": "csv"}, headers=headers)
+    assert (same.status_code, same.content) == (304, b"")
+    conductor.finish(0.25)
+    assert http.get(path, params={"format": "csv"}, headers=headers).status_code == 200
+
+
+def test_json_is_the_default_and_tuned_can_be_asked_for(http: TestClient, path: str) -> None:
+    assert http.get(path).headers["content-type"] == "application/json"
+    assert http.get(path, params={"tuned": "true"}).status_code == 200
+
+
+@pytest.mark.parametrize("query", ["format=docx", "format=..", "tuned=perhaps"])
+def test_a_wrong_query_is_a_problem(http: TestClient, path: str, query: str) -> None:
+    answer = http.get(f"{path}?{query}")
+    assert answer.status_code in (404, 422)
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_an_unknown_table_names_those_there_are(http: TestClient, path: str) -> None:
+    answer = http.get("/v1/sweeps/1/tables/mian")
+    assert answer.status_code == 404
+    assert "main" in answer.json()["detail"]

@@ -1,0 +1,122 @@
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.publish.budget import budget
+from orchestrator.publish.labels import axis_title, choice_label, metric_title
+from orchestrator.publish.table import build
+from tests.publish import sweeps
+from workers.catalog import load
+
+
+def caption(outcomes, **show):
+    return build(outcomes, "main", sweeps.catalog(), **show).caption
+
+
+def test_it_says_what_a_reader_needs_to_trust_the_numbers():
+    assert caption(sweeps.digits()) == (
+        "sec-on-digits: Loss × Regularizer on Digits. Test metrics, mean ± standard deviation over 3 seeds (0, 1, 2). "
+        "NMI, F1, R@1 and MAP@R in percent. Best checkpoint of each training and best candidate of each cell chosen by "
+        "MAP@R on the validation split. Selection budget: 1 candidate for None; 3 for L2, SEC, SVMax. "
+        "Bold: best mean per loss."
+    )
+
+
+def test_a_caption_of_ones_own_keeps_the_facts():
+    table = {**sweeps.digits().spec["tables"]["main"], "caption": "Norms matter"}
+    found = caption(sweeps.digits(tables={"main": table}))
+    assert found.startswith("Norms matter. Test metrics, mean ± standard deviation over 3 seeds")
+    assert "Selection budget" in found
+
+
+def test_selection_on_test_is_said_loudly():
+    assert "Selected on the TEST split" in caption(sweeps.digits(select={"metric": "map@r", "split": "test"}))
+
+
+def test_so_is_a_choice_of_candidates_by_their_last_test_metric():
+    outcomes = sweeps.digits(select={"metric": "map@r", "split": "last"})
+    assert "Candidates selected on the TEST split" in caption(outcomes)
+    assert "Last checkpoint of each training" in caption(outcomes)
+    spec = sweeps.spec(select={"metric": "map@r", "split": "last"})
+    nothing_tuned = sweeps.grid({"loss": ("triplet",)}, spec)
+    assert "TEST" not in caption(nothing_tuned)
+
+
+def test_an_incomplete_table_says_so():
+    assert "Incomplete: 16 of 18 cells are finished." in caption(sweeps.rich())
+    assert "Incomplete" not in caption(sweeps.digits())
+
+
+def test_candidates_that_were_not_eligible_are_noted():
+    notes = build(sweeps.rich(), "main", sweeps.catalog()).notes
+    assert len(notes) == 1
+    assert "Omniglot / Semihard triplet / SEC" in notes[0]
+
+
+def test_unequal_numbers_of_repeats_are_said():
+    outcomes = sweeps.digits()
+    fewer = tuple(one for one in outcomes.trials if not (one.cell == 0 and one.repeat == 2))
+    found = caption(replace(outcomes, trials=fewer))
+    assert "unequal numbers of repeats: n = 3 in 15 cells; n = 2 in Triplet / None." in found
+
+
+def test_one_seed_has_no_deviation_to_speak_of():
+    spec = sweeps.spec()
+    found = caption(sweeps.grid({"loss": ("triplet", "semihard")}, spec, seeds=1))
+    assert "Test metrics of a single run (seed 0)." in found
+    assert "±" not in found
+    assert "Selection budget" not in found
+
+
+def test_without_deviations_only_the_mean_is_named():
+    table = {**sweeps.digits().spec["tables"]["main"], "std": False, "unit": "fraction", "bold": "none"}
+    found = caption(sweeps.digits(tables={"main": table}))
+    assert "Test metrics, mean over 3 seeds (0, 1, 2)." in found
+    assert "percent" not in found
+    assert "Bold" not in found
+
+
+def plain(axis, label):
+    return label
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ([1, 1, 1, 1], ""),
+        ([3, 3, 3, 3], "Selection budget: 3 candidates in every cell."),
+        ([1, 3, 1, 3], "Selection budget: 1 candidate for x; 3 for y."),
+        ([2, 2, 5, 5], "Selection budget: 2 candidates for a; 5 for b."),
+        ([1, 3, 7, 3], "Selection budget: 1 to 7 candidates a cell."),
+        ([], ""),
+    ],
+)
+def test_the_budget_is_put_in_the_fewest_words(counts, words):
+    cells = [{"loss": loss, "regularizer": other} for loss in "ab" for other in "xy"][: len(counts)]
+    assert budget(dict(enumerate(cells)), dict(enumerate(counts)), plain) == words
+
+
+@pytest.mark.parametrize(
+    ("axis", "title"),
+    [
+        ("loss", "Loss"),
+        ("regularizer.eta", "η"),
+        ("optimizer.lr", "lr"),
+        ("optimizer.weight_decay", "Weight decay"),
+        ("sampler.per_class", "Per class"),
+    ],
+)
+def test_axes_have_titles(axis, title):
+    assert axis_title(axis) == title
+
+
+def test_the_real_catalog_gives_the_papers_names():
+    parts = load()
+    assert [metric_title(one, parts) for one in ("recall@1", "recall@1000", "map@r", "nmi", "f1")] == [
+        "R@1", "R@1000", "MAP@R", "NMI", "F1",
+    ]  # fmt: skip
+    assert choice_label("loss", "triplet", parts) == "Triplet"
+    assert choice_label("regularizer", "sec", parts) == "SEC"
+    assert choice_label("dataset", "SOP", parts) == "SOP"
+    assert choice_label("loss.margin", "triplet", parts) == "triplet"
+    assert metric_title("of_mine@5", parts) == "of mine@5"

@@ -1,0 +1,129 @@
+import csv
+import html
+import io
+import re
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.publish.formats import names, render
+from orchestrator.publish.formats.csv import guarded
+from orchestrator.publish.formats.html import _text
+from orchestrator.publish.formats.markdown import escape as markdown
+from orchestrator.publish.plain import one_line
+from orchestrator.publish.table import build
+from orchestrator.publish.tex_characters import escape as tex
+from tests.publish import sweeps
+
+NASTY = r"""100% & $x_1^2$ #{a} \b ~c <i>"d"</i> | `e` 'f' -- é ß η ± µ … 中 😀 !` """
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("50 % & more_less", r"50 \% \& more\_less"),
+        (r"a\b", r"a\textbackslash{}b"),
+        ("~^", r"\textasciitilde{}\textasciicircum{}"),
+        ("{x}$#", r"\{x\}\$\#"),
+        ("a<b>c|d", r"a\textless{}b\textgreater{}c\textbar{}d"),
+        ("±−µη", r"$\pm$$-$$\mu$$\eta$"),
+        ("é ü ñ ç å ß Ł", r"\'{e} \"{u} \~{n} \c{c} \r{a} \ss{} \L{}"),
+        ("a--b---c", "a-{}-b-{}-{}-c"),
+        ("–—…", r"-----\ldots{}"),
+        ("中", "[U+4E2D]"),
+        ("x\ny\tz", "x y z"),
+        ("\u202edetsrever\u200b", "detsrever"),
+    ],
+)
+def test_tex(text, expected):
+    assert tex(text) == expected
+
+
+@given(st.text())
+def test_tex_is_balanced_printable_ascii(text):
+    found = tex(text)
+    assert found.isascii()
+    assert found.isprintable()
+    bare = re.sub(r"\\[\\{}$&#%_]", "", found)
+    assert bare.count("{") == bare.count("}")
+    assert bare.count("$") % 2 == 0
+    assert not set("&#%_") & set(re.sub(r"\$[^$]*\$", "", bare).replace("\\", ""))
+
+
+@given(st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=126)))
+def test_tex_loses_no_ascii(text):
+    back = tex(text)
+    for sign, written in (
+        ("\x00", "\\textbackslash{}"), ("~", "\\textasciitilde{}"), ("^", "\\textasciicircum{}"),
+        ("<", "\\textless{}"), (">", "\\textgreater{}"), ("|", "\\textbar{}"), ("`", "\\textasciigrave{}"),
+    ):  # fmt: skip
+        back = back.replace(written, sign)
+    back = re.sub(r"\\([{}$&#%_])", r"\1", back.replace("\\{\\}", "\x01")).replace("\x01", "\x02")
+    kept = back.replace("\x02", "{}").replace("\x00", "\\")
+    # What separates ligatures adds {}, and a double quote becomes two single ones: compare without these.
+    assert kept.replace("{}", "").replace("'", "") == one_line(text).replace("{}", "").replace("'", "").replace('"', "")
+
+
+@given(st.text())
+def test_html_reads_back(text):
+    written = _text(text).encode("ascii", "xmlcharrefreplace").decode()
+    assert not set("<>\"'") & set(written)
+    # Browsers turn a few references to control characters into others; those are gone before.
+    assert html.unescape(written) == one_line(text)
+
+
+@given(st.text(min_size=1))
+def test_markdown_stays_in_its_cell(text):
+    found = markdown(text)
+    assert "\n" not in found
+    assert "|" not in re.sub(r"\\[\\|`*_{}\[\]#~$]", "", found)
+    assert "<" not in found
+
+
+@given(st.text())
+def test_csv_reads_back_and_is_no_formula(text):
+    written = io.StringIO(newline="")
+    csv.writer(written).writerow([guarded(text), "end"])
+    ((first, last),) = csv.reader(io.StringIO(written.getvalue(), newline=""))
+    assert last == "end"
+    assert first in {text, f"'{text}"}
+    assert first[:1] not in {"=", "+", "-", "@"} or _number(first)
+
+
+def _number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-x", "@sum", "\t=1", "  =1", "＝1", "-inf"])
+def test_formulas_are_guarded(text):
+    assert guarded(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ["-0.5", "+1e-3", "a=b", "", "1-2"])
+def test_numbers_and_plain_text_are_not(text):
+    assert guarded(text) == text
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_table_of_nasty_labels_is_whole_in_every_format(name):
+    table = build(nasty(), "main", sweeps.catalog())
+    assert render(table, name).content
+
+
+def test_nasty_labels_leave_the_drawing_well_formed_and_whole():
+    drawing = render(build(nasty(), "main", sweeps.catalog()), "svg").content
+    texts = [node.text for node in ElementTree.fromstring(drawing).iter("{http://www.w3.org/2000/svg}text")]
+    assert one_line(NASTY) in texts
+
+
+def nasty():
+    """A grid whose labels, name and caption hold what formats trip over."""
+    layout = {"rows": ["loss", "regularizer"], "columns": ["dataset"], "metrics": ["nmi"], "caption": NASTY}
+    compare = {"dataset": (NASTY, "=1+1"), "loss": (NASTY, "b\n|c"), "regularizer": ("none", NASTY)}
+    return sweeps.grid(compare, sweeps.spec(name=NASTY, tables={"main": layout}))

@@ -1,0 +1,122 @@
+import math
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.errors import ConflictError
+from orchestrator.lifecycle import TrialState
+from orchestrator.publish.select import direction, selection, summaries, summarize
+from orchestrator.trial import Candidate, Cell, SweepOutcomes, TrialOutcome
+from tests.publish import sweeps
+
+KEY = "best/validation/map@r"
+
+
+def outcomes(*candidates, spec=None):
+    """One cell; a candidate is a list of repeats: a score, or the name of a trial state, or `diverged`."""
+    trials = []
+    for number, repeats in enumerate(candidates):
+        for repeat, what in enumerate(repeats):
+            finished = isinstance(what, float) or what == "diverged"
+            trials.append(
+                TrialOutcome(
+                    trial=len(trials),
+                    cell=0,
+                    candidate=number,
+                    repeat=repeat,
+                    repeat_labels={"seed": str(repeat)},
+                    state=TrialState.FINISHED if finished else TrialState(what),
+                    diverged=what == "diverged",
+                    values={KEY: what, "best/test/map@r": what / 2} if isinstance(what, float) else {},
+                )
+            )
+    found = tuple(Candidate(0, number, {"eta": str(number)}) for number in range(len(candidates)))
+    return SweepOutcomes(1, "s", "running", spec or sweeps.spec(), (Cell(0, {}),), found, tuple(trials))
+
+
+def test_the_best_mean_score_wins_and_its_test_metrics_are_shown():
+    found = summarize(outcomes([0.5, 0.7], [0.6, 0.8], [0.9, 0.1]), 0, "higher")
+    assert (found.status, found.candidate, found.labels) == ("complete", 1, {"eta": "1"})
+    assert found.score.mean == pytest.approx(0.7)
+    assert found.score.std == pytest.approx(0.1 * math.sqrt(2))
+    assert found.metrics["best/test/map@r"].mean == pytest.approx(0.35)
+    assert (found.score.n, found.candidates, found.selection_key) == (2, 3, KEY)
+
+
+def test_lower_may_be_better():
+    assert summarize(outcomes([0.5], [0.4], [0.6]), 0, "lower").candidate == 1
+
+
+@pytest.mark.parametrize("better", ["higher", "lower"])
+def test_a_tie_goes_to_the_earlier(better):
+    assert summarize(outcomes([0.5], [0.5]), 0, better).candidate == 0
+
+
+@pytest.mark.parametrize("bad", ["failed", "diverged", "pruned"])
+def test_a_candidate_with_a_repeat_that_did_not_finish_ok_is_not_eligible(bad):
+    found = summarize(outcomes([0.5, 0.5], [0.9, bad]), 0, "higher")
+    assert (found.status, found.candidate, found.candidates) == ("complete", 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("candidates", "status", "selected"),
+    [
+        ([[0.5, 0.5], [0.9, "waiting"]], "partial", 0),
+        ([["running"], ["waiting"]], "partial", None),
+        ([["waiting"], ["waiting"]], "missing", None),
+        ([["cancelled"], ["cancelled"]], "missing", None),
+        ([[0.5], ["cancelled"]], "partial", 0),
+        ([["diverged"], ["diverged"]], "diverged", None),
+        ([["diverged", 0.5], ["diverged", "diverged"]], "diverged", None),
+        ([["diverged"], ["failed"]], "failed", None),
+        ([["failed", 0.4]], "failed", None),
+        ([["diverged", "failed"]], "diverged", None),
+        ([["diverged"], ["running"]], "partial", None),
+        ([["failed"], ["cancelled"]], "failed", None),
+        ([["diverged"], ["cancelled"]], "missing", None),
+        ([[], []], "missing", None),
+    ],
+)
+def test_how_far_a_cell_has_come(candidates, status, selected):
+    found = summarize(outcomes(*candidates), 0, "higher")
+    assert (found.status, found.candidate) == (status, selected)
+    assert (found.score is None) == (selected is None)
+    assert found.candidates == len(candidates)
+
+
+def test_a_score_that_is_no_number_is_not_eligible():
+    assert summarize(outcomes([math.nan, 0.9], [0.1, 0.2]), 0, "higher").candidate == 1
+    assert summarize(outcomes([math.nan]), 0, "higher").status == "failed"
+
+
+def test_a_metric_that_one_repeat_lacks_has_no_mean():
+    whole = outcomes([0.5, 0.7])
+    first, second = whole.trials
+    cut = replace(second, values={KEY: 0.7, "best/test/map@r": math.nan})
+    found = summarize(replace(whole, trials=(first, cut)), 0, "higher")
+    assert set(found.metrics) == {KEY}
+
+
+@pytest.mark.parametrize(
+    ("split", "key"),
+    [
+        ("validation", "best/validation/map@r"),
+        ("test", "best/test/map@r"),
+        ("last", "last/test/map@r"),
+    ],
+)
+def test_the_selection_key_follows_the_split(split, key):
+    assert selection({"select": {"metric": "map@r", "split": split}}).key == key
+
+
+def test_all_summaries_are_the_single_ones():
+    whole = sweeps.rich()
+    assert summaries(whole, "higher") == [summarize(whole, cell.index, "higher") for cell in whole.cells]
+
+
+@pytest.mark.parametrize("metric", ["norm_var", "nothing_of_that_name"])
+def test_nothing_is_selected_by_a_metric_without_direction(metric):
+    with pytest.raises(ConflictError, match=metric):
+        direction(metric, sweeps.catalog())
+    assert direction("recall@1", sweeps.catalog()) == "higher"
+    assert direction("spread", sweeps.catalog()) == "lower"

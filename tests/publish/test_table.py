@@ -1,0 +1,283 @@
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.errors import NotFoundError
+from orchestrator.publish.bold import Contender, best
+from orchestrator.publish.formats import names, render
+from orchestrator.publish.printing import printed
+from orchestrator.publish.sheet import Heading
+from orchestrator.publish.table import build
+from orchestrator.trial import Cell
+from tests.publish import sweeps
+
+
+def with_table(outcomes, **table):
+    main = {**outcomes.spec["tables"]["main"], **table}
+    return replace(outcomes, spec={**outcomes.spec, "tables": {"main": main}})
+
+
+def built(outcomes, **show):
+    return build(outcomes, "main", sweeps.catalog(), **show)
+
+
+def with_values(outcomes, values):
+    """The outcomes with every trial's test value of recall@1 set by its cell."""
+    trials = tuple(
+        replace(one, values={**one.values, "best/test/recall@1": values[one.cell]} if one.values else {})
+        for one in outcomes.trials
+    )
+    return replace(outcomes, trials=trials)
+
+
+def pair(*labels, fate=sweeps.ok, **table):
+    """One loss against some regularizers without tuning, one metric, one seed."""
+    layout = {"rows": ["loss", "regularizer"], "columns": [], "metrics": ["recall@1"], **table}
+    spec = sweeps.spec(tables={"main": layout})
+    return sweeps.grid({"loss": ("triplet",), "regularizer": labels}, spec, seeds=1, fate=fate)
+
+
+def column(table, index=0):
+    return [row.cells[index] for panel in table.panels for row in panel.rows]
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "decimals", "text"),
+    [
+        (0.59855, "percent", 2, "59.86"),  # as its shortest decimal reads, half to even
+        (0.5, "percent", 0, "50"),
+        (0.123456, "fraction", 3, "0.123"),
+        (12.3456, "number", 1, "12.3"),
+        (-0.00001, "percent", 2, "0.00"),
+        (-0.5, "number", 1, "-0.5"),
+        (1.0, "percent", 2, "100.00"),
+        (1e-9, "number", 2, "0.00"),
+        (123456789.0, "number", 2, "1.23e+8"),
+        (1e300, "number", 2, "1.00e+300"),
+    ],
+)
+def test_numbers_are_printed_with_fixed_decimals(value, unit, decimals, text):
+    assert printed(value, unit, decimals) == text
+
+
+class TestBold:
+    def test_every_value_that_prints_as_the_maximum(self):
+        outcomes = with_values(pair("a", "b", "c"), [0.70001, 0.70004, 0.6])
+        assert [one.bold for one in column(built(outcomes))] == [True, True, False]
+
+    def test_unrounded_values_may_differ_where_fewer_decimals_are_printed(self):
+        outcomes = with_values(pair("a", "b", decimals=0), [0.704, 0.699])
+        assert [one.text for one in column(built(outcomes))] == ["70", "70"]
+        assert all(one.bold for one in column(built(outcomes)))
+
+    def test_never_for_a_metric_without_direction(self):
+        assert not any(one.bold for one in column(built(pair("a", "b", metrics=["norm_var"]))))
+
+    def test_the_least_where_lower_is_better(self):
+        spec = sweeps.spec(tables={"main": {"rows": ["loss"], "metrics": ["spread"], "unit": "fraction"}})
+        outcomes = sweeps.grid({"loss": ("a", "b", "c")}, spec, metrics=("spread", "map@r"))
+        table = built(outcomes)
+        values = [one.statistic.mean for one in column(table)]
+        assert [one.bold for one in column(table)] == [value == min(values) for value in values]
+        assert table.panels[0].columns[0].title == "Spread ↓"
+
+    @pytest.mark.parametrize("state", ["running", "waiting", "cancelled"])
+    def test_it_waits_until_the_block_is_complete(self, state):
+        outcomes = pair("a", "b", fate=lambda labels, *_: state if labels["regularizer"] == "b" else "ok")
+        assert not any(one.bold for one in column(built(outcomes)))
+
+    @pytest.mark.parametrize("end", ["failed", "diverged"])
+    def test_failed_and_diverged_cells_do_not_hold_it_up(self, end):
+        outcomes = pair("a", "b", "c", fate=lambda labels, *_: end if labels["regularizer"] == "b" else "ok")
+        assert [one.bold for one in column(built(outcomes))].count(True) == 1
+
+    def test_not_where_there_is_nothing_to_compare(self):
+        assert not column(built(pair("a")))[0].bold
+
+    def test_the_block_is_all_row_axes_but_the_last_and_every_column_axis(self):
+        table = built(sweeps.digits())
+        for c, title in enumerate(("NMI", "F1", "R@1", "MAP@R")):
+            assert table.panels[0].columns[c].title == title
+            cells = column(table, c)
+            for block in range(4):
+                assert [one.bold for one in cells[4 * block : 4 * block + 4]].count(True) >= 1
+        assert not any(one.bold for one in column(table, 4))
+
+    def test_the_block_may_be_given(self):
+        whole = column(built(with_table(sweeps.digits(), bold=[])))
+        assert [one.bold for one in whole].count(True) == 1
+        assert not any(one.bold for one in column(built(with_table(sweeps.digits(), bold="none"))))
+
+    def test_a_column_axis_splits_blocks_only_if_it_is_named(self):
+        compare = {"dataset": ("digits", "omniglot"), "loss": ("triplet", "semihard")}
+        layout = {"rows": ["loss"], "columns": ["dataset"], "metrics": ["recall@1"]}
+        outcomes = sweeps.grid(compare, sweeps.spec(tables={"main": layout}))
+        assert sum(one.bold for row in built(outcomes).panels[0].rows for one in row.cells) == 2
+        joined = built(with_table(outcomes, bold=["loss"]))
+        assert [sum(one.bold for one in row.cells) for row in joined.panels[0].rows] == [1, 1]
+
+    def test_an_exponent_compares_as_a_number(self):
+        found = best([Contender((0,), "x", "higher", "9.99e+8", True), Contender((1,), "x", "higher", "50.00", True)])
+        assert found == {(0,)}
+
+
+class TestMarks:
+    def test_each_fate_has_its_own(self):
+        table = built(sweeps.rich())
+        rows = {row.texts: row.cells for row in table.panels[0].rows}
+        digits, omniglot = slice(1, 5), slice(6, 10)
+        assert {one.mark for one in rows["Semihard triplet", "L2"][digits]} == {"diverged"}
+        assert {one.mark for one in rows["Semihard triplet", "None"][omniglot]} == {"failed"}
+        assert {one.mark for one in rows["Multi-similarity", "SEC"][digits]} == {"partial"}
+        assert all(one.statistic for one in rows["Multi-similarity", "SEC"][digits])
+        assert {one.mark for one in rows["Multi-similarity", "SEC"][omniglot]} == {"pending"}
+        assert {one.mark for one in rows["Triplet", "L2"]} == {None}
+
+    def test_the_legend_has_only_those_that_occur(self):
+        assert [one.symbol for one in built(sweeps.rich()).legend] == ["…", "*", "failed", "diverged"]
+        assert built(sweeps.digits()).legend == ()
+
+    def test_what_an_ended_sweep_never_ran_is_not_on_its_way(self):
+        outcomes = replace(pair("a", "b", fate=lambda *_: "cancelled"), state="cancelled")
+        assert [one.meaning for one in built(outcomes).legend] == ["not run"]
+
+    def test_a_metric_that_was_not_computed_is_a_dash(self):
+        cell = column(built(pair("a", metrics=["f2"])))[0]
+        assert (cell.text, cell.mark, cell.statistic) == ("–", None, None)
+        assert "best/test/f2" in cell.note
+
+    def test_a_sweep_without_cells_yet(self):
+        empty = replace(sweeps.digits(), cells=(), candidates=(), trials=(), state="queued")
+        table = built(empty)
+        assert table.panels[0].rows == ()
+        assert "No cells yet: the sweep is queued." in table.caption
+        for name in names():
+            assert render(table, name).content
+
+
+class TestHeadings:
+    def test_a_row_heading_spans_its_block(self):
+        rows = built(sweeps.digits()).panels[0].rows
+        assert [row.headings[0] for row in rows[:5]] == [
+            Heading("Triplet", 4),
+            None,
+            None,
+            None,
+            Heading("Semihard triplet", 4),
+        ]
+        assert [row.headings[1] for row in rows[:2]] == [Heading("None"), Heading("L2")]
+        assert [row.rule for row in rows[:5]] == [None, None, None, None, 0]
+
+    def test_rules_of_a_deeper_nesting_begin_where_the_label_changes(self):
+        layout = {"rows": ["dataset", "loss", "regularizer"], "metrics": ["recall@1"]}
+        compare = {"dataset": ("a", "b"), "loss": ("c", "d"), "regularizer": ("e", "f")}
+        table = built(sweeps.grid(compare, sweeps.spec(tables={"main": layout})))
+        rows = table.panels[0].rows
+        assert [row.rule for row in rows] == [None, None, 1, None, 0, None, 1, None]
+        assert [row.headings[0].span if row.headings[0] else 0 for row in rows] == [4, 0, 0, 0, 4, 0, 0, 0]
+        assert [row.headings[1].span if row.headings[1] else 0 for row in rows] == [2, 0, 2, 0, 2, 0, 2, 0]
+        for name in names():
+            assert render(table, name).content
+
+    def test_column_headings_span_their_metrics(self):
+        panel = built(sweeps.rich()).panels[0]
+        assert panel.groups == ((Heading("Digits", 5), Heading("Omniglot", 5)),)
+        assert [one.title for one in panel.columns[:5]] == ["η", "NMI", "R@1", "MAP@R", "Norm var"]
+
+    def test_two_column_axes_nest(self):
+        layout = {"rows": ["loss"], "columns": ["dataset", "regularizer"], "metrics": ["nmi", "f1"]}
+        compare = {"loss": ("x",), "dataset": ("digits", "omniglot"), "regularizer": ("none", "l2")}
+        panel = built(sweeps.grid(compare, sweeps.spec(tables={"main": layout}))).panels[0]
+        assert panel.groups[0] == (Heading("Digits", 4), Heading("Omniglot", 4))
+        assert panel.groups[1] == (Heading("None", 2), Heading("L2", 2)) * 2
+
+    def test_an_axis_that_is_not_varied_shows_the_recipes_value(self):
+        spec = sweeps.spec(recipe={"dataset": {"name": "digits"}, "loss": {"name": "triplet", "margin": 0.2}})
+        layout = {"rows": ["loss.margin", "regularizer"], "columns": ["dataset"], "metrics": ["nmi"]}
+        outcomes = sweeps.grid({"regularizer": ("none", "l2")}, {**spec, "tables": {"main": layout}})
+        panel = built(outcomes).panels[0]
+        assert panel.groups == ((Heading("Digits", 1),),)
+        assert panel.rows[0].headings == (Heading("0.2", 2), Heading("None"))
+
+    def test_a_compare_axis_that_the_table_does_not_name_is_not_lost(self):
+        table = built(with_table(sweeps.digits(), rows=["regularizer"]))
+        assert table.stub == ("Loss", "Regularizer")
+        assert len(table.panels[0].rows) == 16
+
+    def test_a_bare_value_over_columns_is_given_its_name(self):
+        layout = {"rows": ["loss"], "columns": ["embedding"], "metrics": ["nmi"]}
+        compare = {"loss": ("triplet", "semihard"), "embedding": ("64", "128")}
+        table = built(sweeps.grid(compare, sweeps.spec(tables={"main": layout})))
+        assert table.panels[0].groups == ((Heading("Embedding = 64"), Heading("Embedding = 128")),)
+        assert "Loss on Embedding = 64 and Embedding = 128." in table.caption
+
+    def test_an_axis_that_does_not_apply_everywhere(self):
+        outcomes = pair("a", "b")
+        cells = (outcomes.cells[0], Cell(1, {"loss": "triplet"}))
+        assert [row.texts for row in built(replace(outcomes, cells=cells)).panels[0].rows] == [
+            ("Triplet", "a"),
+            ("Triplet", "–"),
+        ]
+
+    def test_rows_that_share_a_label_stand_together_whatever_the_order_of_cells(self):
+        outcomes = sweeps.digits()
+        shuffled = replace(outcomes, cells=tuple(sorted(outcomes.cells, key=lambda one: one.index % 4)))
+        spans = [row.headings[0].span for row in built(shuffled).panels[0].rows if row.headings[0]]
+        assert spans == [4, 4, 4, 4]
+
+    def test_a_hole_in_the_grid_is_a_dash_without_a_mark(self):
+        outcomes = sweeps.rich()
+        last = len(outcomes.cells) - 1
+        table = built(
+            replace(
+                outcomes,
+                cells=outcomes.cells[:-1],
+                candidates=tuple(one for one in outcomes.candidates if one.cell != last),
+                trials=tuple(one for one in outcomes.trials if one.cell != last),
+            )
+        )
+        assert [one.text for one in table.panels[0].rows[-1].cells[5:]] == ["–"] * 5
+        assert [one.cell for one in table.panels[0].rows[-1].cells[5:]] == [None] * 5
+
+    def test_labels_and_units_of_one_column(self):
+        metrics = [{"metric": "recall@1", "label": "P@1", "unit": "fraction", "decimals": 3}, "nmi", "norm_var"]
+        columns = built(pair("a", metrics=metrics)).panels[0].columns
+        assert [(one.title, one.unit, one.decimals) for one in columns] == [
+            ("P@1", "fraction", 3),
+            ("NMI", "percent", 2),
+            ("Norm var", "number", 2),
+        ]
+
+
+class TestTuned:
+    def test_each_data_set_shows_its_own_choice(self):
+        row = next(one for one in built(sweeps.rich()).panels[0].rows if one.texts == ("Triplet", "L2"))
+        assert (row.cells[0].text, row.cells[5].text) == ("0.0001", "0.001")
+
+    def test_it_is_shown_on_request_only(self):
+        assert "tuned" not in {one.kind for one in built(sweeps.digits()).panels[0].columns}
+        assert built(sweeps.digits(), show_tuned=True).panels[0].columns[0].title == "η"
+        assert "tuned" not in {one.kind for one in built(sweeps.rich(), show_tuned=False).panels[0].columns}
+
+
+class TestPanels:
+    def test_each_has_the_columns_it_asks_for_and_none_is_lost(self):
+        panels = [{"dataset": ["omniglot"]}]
+        table = built(with_table(sweeps.rich(), panels=panels))
+        assert [panel.groups[0][0].text for panel in table.panels] == ["Omniglot", "Digits"]
+        for name in names():
+            assert render(table, name).content
+
+
+def test_an_unknown_table_names_those_there_are():
+    with pytest.raises(NotFoundError, match=r"no table named 'mian'.*main"):
+        build(sweeps.digits(), "mian", sweeps.catalog())
+
+
+def test_the_deviation_may_be_left_out():
+    assert all(one.std is None for one in column(built(with_table(sweeps.digits(), std=False))))
+
+
+def test_last_checkpoint_when_selection_says_last():
+    spec = sweeps.spec(select={"metric": "map@r", "split": "last"})
+    assert built(sweeps.digits(**spec)).panels[0].columns[0].key == "last/test/nmi"

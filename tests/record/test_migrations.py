@@ -1,0 +1,124 @@
+"""The schema's versions: the steps give what `schema.py` says, and old databases are brought along."""
+
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from orchestrator.errors import UnavailableError
+from orchestrator.record.database import Database
+from orchestrator.record.migrations import config, migrate
+from orchestrator.record.schema import metadata
+from orchestrator.record.store import Store
+from tests.record.sample import lease, run_all
+
+RELEASED = Path(__file__).parent / "released"
+
+
+def differences(url: str) -> list[object]:
+    database = Database(url)
+    with database.reading() as connection:
+        found: list[object] = compare_metadata(
+            MigrationContext.configure(connection, opts={"compare_type": True}), metadata
+        )
+    database.close()
+    return found
+
+
+def test_the_steps_give_the_schema(database_url: str) -> None:
+    Store.open(database_url).close()
+    assert differences(database_url) == []
+    Store.open(database_url).close()  # a second time changes nothing
+    assert differences(database_url) == []
+
+
+def test_a_column_without_a_step_is_noticed(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'metricsweep.db'}"
+    Store.open(url).close()
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(sa.text("ALTER TABLE sweep DROP COLUMN error"))
+    engine.dispose()
+    assert differences(url)
+
+
+def test_the_steps_are_one_line_and_every_version_is_kept() -> None:
+    steps = list(ScriptDirectory.from_config(config()).walk_revisions())
+    assert all(step.is_head or len(step.nextrev) == 1 for step in steps)
+    assert {step.revision for step in steps} == {dump.stem for dump in RELEASED.glob("*.sql")}
+
+
+@pytest.mark.parametrize("dump", sorted(RELEASED.glob("*.sql")), ids=lambda dump: dump.stem)
+def test_a_database_of_every_version_is_brought_along(dump: Path, tmp_path: Path) -> None:
+    path = tmp_path / "metricsweep.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(dump.read_text(encoding="utf-8"))
+    connection.close()
+    url = f"sqlite:///{path}"
+    store = Store.open(url)
+    assert differences(url) == []
+    (sweep,) = store.sweeps().items
+    assert (sweep.name, sweep.counts.finished, sweep.counts.failed) == ("released", 3, 1)
+    first = store.trials(sweep.id).items[0]
+    assert store.trial(first.id).metrics["best/validation/map@r"] == 0.5
+    assert store.log(first.id).text == "step 10\n"
+    fence = lease(store)
+    store.retry(fence, sweep.id)
+    assert run_all(store, fence) == 1
+    store.close()
+
+
+def test_many_that_open_at_once_migrate_once(database_url: str) -> None:
+    failures: list[BaseException] = []
+
+    def open_it() -> None:
+        try:
+            Store.open(database_url).close()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=open_it) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert differences(database_url) == []
+
+
+def test_processes_that_open_at_once_migrate_once(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'deep' / 'metricsweep.db'}"
+    code = "import sys; from orchestrator.record.store import Store; Store.open(sys.argv[1]).close()"
+    running = [subprocess.Popen([sys.executable, "-c", code, url]) for _ in range(3)]
+    assert [process.wait(120) for process in running] == [0, 0, 0]
+    assert differences(url) == []
+
+
+def test_a_step_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'metricsweep.db'}")
+
+    def fail_late() -> None:
+        with database.writing() as connection:
+            migrate(connection)
+            raise RuntimeError("the power went")
+
+    with pytest.raises(RuntimeError):
+        fail_late()
+    with database.reading() as connection:
+        assert sa.inspect(connection).get_table_names() == []
+    database.close()
+
+
+def test_a_database_that_does_not_answer_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(UnavailableError, match="the database does not answer"):
+        Store.open("postgresql+psycopg://nobody@127.0.0.1:1/none")
+    store = Store.open(f"sqlite:///{tmp_path / 'a folder'}/metricsweep.db")
+    store.ping()
+    store.close()

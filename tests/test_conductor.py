@@ -1,0 +1,150 @@
+"""The conductor over a real database and the inline engine: from a queued sweep to its table."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from orchestrator.conductor import Conductor
+from orchestrator.errors import FencedError
+from orchestrator.record.store import Store
+from orchestrator.run.attempt import Workplace
+from orchestrator.run.inline import Inline
+from orchestrator.service import Service
+from orchestrator.settings import Settings
+from workers import catalog as catalogs
+
+SPEC: dict[str, Any] = {
+    "version": 1,
+    "name": "rates",
+    "recipe": {
+        "dataset": "digits",
+        "backbone": "mlp",
+        "loss": "triplet",
+        "sampler": {"name": "balanced", "classes": 4, "per_class": 4},
+        "iterations": 10,
+        "validation": {"name": "class_holdout", "folds": 3, "fold": 0},
+    },
+    "compare": {"loss": ["triplet", "semihard"]},
+    "tune": {"optimizer.lr": [0.001, 0.01]},
+    "repeat": {"seed": [0, 1]},
+    "tables": {"main": {"rows": ["loss"], "columns": [], "metrics": ["map@r"]}},
+}
+
+
+def spec(**changes: Any) -> bytes:
+    return yaml.safe_dump({**SPEC, **changes}, sort_keys=False).encode()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path, engine="inline", train="tests.run.trainings:scripted", lease_seconds=5)
+
+
+@pytest.fixture
+def service(settings: Settings) -> Iterator[Service]:
+    opened = Service.open(settings)
+    yield opened
+    opened.close()
+
+
+def conduct(settings: Settings) -> None:
+    store = Store.open(settings.database)
+    workplace = Workplace(settings.train, settings.storage, settings.data_root)
+    try:
+        Conductor(settings, store, Inline(workplace), catalogs.load(), None).conduct(until_idle=True)
+    finally:
+        store.close()
+
+
+def trained(settings: Settings) -> list[str]:
+    tally = settings.storage / "tally.txt"
+    return tally.read_text().split() if tally.exists() else []
+
+
+def test_a_sweep_becomes_a_table(service: Service, settings: Settings) -> None:
+    sweep = service.submit(spec()).id
+    conduct(settings)
+    found = service.sweep(sweep)
+    assert (found.state, found.counts.finished) == ("finished", 8)
+    cells = service.grid(sweep)
+    assert [[candidate.selected for candidate in cell.candidates] for cell in cells] == [[False, True]] * 2
+    text = service.table(sweep, "main", "markdown").content.decode()
+    assert "1.05" in text, "the mean over seeds of 0.010 and 0.011, in percent"
+
+
+def test_a_known_training_is_reused_and_a_fresh_one_is_not(service: Service, settings: Settings) -> None:
+    service.submit(spec())
+    conduct(settings)
+    second = service.submit(spec(name="again")).id
+    conduct(settings)
+    assert len(trained(settings)) == 8
+    assert service.sweep(second).counts.reused == 8
+    service.submit(spec(name="fresh", fresh=True))
+    conduct(settings)
+    assert len(trained(settings)) == 16
+
+
+def test_two_sweeps_share_the_trainings_that_both_want(service: Service, settings: Settings) -> None:
+    first, second = service.submit(spec()).id, service.submit(spec(name="wider", repeat={"seed": [0, 1, 2]})).id
+    conduct(settings)
+    assert len(trained(settings)) == len(set(trained(settings))) == 12
+    assert service.sweep(first).state == service.sweep(second).state == "finished"
+
+
+def test_failures_and_divergence_leave_the_rest_alone(service: Service, settings: Settings) -> None:
+    sweep = service.submit(spec(tune={"optimizer.lr": [0.5, 0.25, 0.01]})).id
+    conduct(settings)
+    found = service.sweep(sweep)
+    assert (found.state, found.counts.failed, found.counts.diverged, found.counts.finished) == ("failed", 4, 4, 8)
+    problem = next(problem for problem in found.problems if problem.state == "failed")
+    assert problem.message == "ValueError: 0.5 is too much"
+    assert problem.log == f"/v1/trials/{problem.trial}/logs"
+    trial = service.trial(problem.trial)
+    assert trial.trace is not None
+    assert "scripted" in trial.trace
+    assert "1.05" in service.table(sweep, "main", "csv").content.decode() or service.grid(sweep)[0].candidates[2].selected
+
+
+def test_retry_trains_what_failed_and_nothing_else(service: Service, settings: Settings) -> None:
+    sweep = service.submit(spec(tune={"optimizer.lr": [0.5, 0.01]})).id
+    conduct(settings)
+    (settings.storage / "mended").touch()
+    service.retry(sweep)
+    conduct(settings)
+    found = service.sweep(sweep)
+    assert (found.state, found.counts.finished, len(trained(settings))) == ("finished", 8, 12)
+    assert len(service.trial(1).attempts) == 2
+
+
+def test_a_cancelled_sweep_trains_nothing_more_and_can_be_taken_up_again(service: Service, settings: Settings) -> None:
+    sweep = service.submit(spec()).id
+    service.cancel(sweep)
+    conduct(settings)
+    assert (service.sweep(sweep).state, trained(settings)) == ("cancelled", [])
+    service.retry(sweep)
+    conduct(settings)
+    assert service.sweep(sweep).state == "finished"
+
+
+def test_a_conductor_without_the_lease_writes_nothing(service: Service, settings: Settings) -> None:
+    sweep = service.submit(spec()).id
+    store = Store.open(settings.database)
+    workplace = Workplace(settings.train, settings.storage, settings.data_root)
+    first = Conductor(settings, store, Inline(workplace), catalogs.load(), None)
+    thief = Store.open(settings.database)
+    started = first.started
+
+    def stolen(order: Any, holder: str, host: str) -> None:
+        started(order, holder, host)
+        thief.release(first._fence)
+        assert thief.acquire("thief", 60) is not None
+
+    first.started = stolen  # type: ignore[method-assign]
+    with pytest.raises(FencedError):
+        first.conduct(until_idle=True)
+    assert service.sweep(sweep).counts.finished == 0
+    thief.close()
+    store.close()

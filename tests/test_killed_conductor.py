@@ -1,0 +1,88 @@
+"""SIGKILL of the conductor in the middle of a sweep, with the real processes: nothing is lost, nothing trained twice."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import yaml
+
+from api.client import Client
+from tests.ports import free_port
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
+
+SPEC = {
+    "version": 1,
+    "name": "killed",
+    "recipe": {
+        "dataset": "digits",
+        "backbone": {"name": "mlp", "width": 16},
+        "embedding": 16,
+        "loss": "triplet",
+        "sampler": {"name": "balanced", "classes": 4, "per_class": 8},
+        "iterations": 250,
+        "validation": {"name": "class_holdout", "folds": 3, "fold": 0},
+    },
+    "compare": {"regularizer": ["none", "sec"]},
+    "repeat": {"seed": [0, 1, 2, 3]},
+    "slot": {"cpus": 1, "gpus": 0},
+}
+PATIENCE = 180.0
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[Client, psutil.Process, Path]]:
+    port = free_port()
+    environment = {**os.environ, "METRICSWEEP_LEASE_SECONDS": "4"}
+    command = [sys.executable, "-m", "api.cli", "serve", "--home", str(tmp_path), "--port", str(port)]
+    with (tmp_path / "serve.out").open("w") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    client = Client(f"http://127.0.0.1:{port}")
+    try:
+        until(lambda: "Ctrl-C" in (tmp_path / "serve.out").read_text(), "serve is ready", process)
+        yield client, psutil.Process(process.pid), tmp_path
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def until(true: Callable[[], bool], what: str, process: subprocess.Popen[bytes] | None = None) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert process is None or process.poll() is None, f"serve ended before {what}"
+        assert time.monotonic() < deadline, f"waited {PATIENCE} s in vain: {what}"
+        time.sleep(0.05)
+
+
+def conductor_of(serve: psutil.Process) -> psutil.Process:
+    for child in serve.children(recursive=True):
+        if "orchestrator" in child.cmdline() and "conduct" in child.cmdline():
+            return child
+    raise AssertionError("no conductor runs")
+
+
+def test_the_sweep_goes_on_where_it_was(served: tuple[Client, psutil.Process, Path]) -> None:
+    client, serve, home = served
+    sweep = client.submit(yaml.safe_dump(SPEC).encode()).id
+    killed = []
+    for finished in (1, 4):
+        until(lambda least=finished: client.sweep(sweep).counts.finished >= least, f"{finished} trials finished")
+        victim = conductor_of(serve)
+        victim.send_signal(signal.SIGKILL)
+        killed.append(victim.pid)
+    until(lambda: client.sweep(sweep).ended is not None, "the sweep ended")
+    ended = client.sweep(sweep)
+    assert (ended.state, ended.counts.finished) == ("finished", 8), (home / "logs" / "conductor.log").read_text()[-3000:]
+    assert conductor_of(serve).pid not in killed
+    trials = [client.trial(trial.id) for trial in client.trials(sweep)]
+    attempts = Counter(len(trial.attempts) for trial in trials)
+    assert attempts == {1: 8}, "the slots outlived the conductor: no attempt was lost, no trial trained twice"
+    spools = sorted(path.parent.name for path in (home / "storage").glob("*/*/spool.jsonl"))
+    assert spools == ["1"] * 8

@@ -1,0 +1,243 @@
+"""Checkpoints: a training that was cut anywhere and resumed equals one that was not, bit for bit."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.workers.recipes import numbers, own_part, place, recipe, run, same, weights
+from workers import checkpoint, determinism
+from workers.checkpoint import CheckpointError
+from workers.contract import Progress, Recipe, Result, Stopped
+from workers.train import train
+
+ROOT = Path(__file__).parents[2]
+CASES: dict[str, dict[str, Any]] = {
+    "sec_ema, adam, balanced": {"regularizer": {"name": "sec_ema", "eta": 1.0, "rho": 0.1}},
+    "svmax, sgd, shuffle, cosine": {
+        "loss": "multi_similarity",
+        "regularizer": {"name": "svmax", "eta": 0.5},
+        "sampler": {"name": "shuffle", "batch": 300},
+        "optimizer": {"name": "sgd", "lr": 0.05},
+        "schedule": {"name": "cosine", "warmup": 3},
+    },
+    "adamw, mlp, last": {
+        "optimizer": "adamw",
+        "backbone": {"name": "mlp", "width": 24},
+        "select": {"split": "last"},
+        "schedule": {"name": "polynomial"},
+    },
+}
+
+
+def stopping_after(steps: int) -> Any:
+    """A stop flag that turns true once `steps` iterations of this attempt are done: it is read once before each."""
+    turns = iter([False] * steps)
+    return lambda: next(turns, True)
+
+
+def cut_and_resumed(what: Recipe, folder: Path, cuts: list[int]) -> Result:
+    """Train with a stop after each number of iterations, every attempt in a folder of its own."""
+    resume = None
+    for attempt, steps in enumerate(cuts):
+        with pytest.raises(Stopped):
+            run(what, folder / str(attempt), resume, stop=stopping_after(steps))
+        resume = folder / str(attempt) / "last.pt"
+    return run(what, folder / "end", resume)[0]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_cut_at_any_step(case: str, tmp_path: Path) -> None:
+    what = recipe(**CASES[case])
+    whole, _ = run(what, tmp_path / "whole")
+    kept = whole.artifacts[0]
+    random_cuts = random.Random(case)
+    # Before the first step, at an evaluation (5, 10), after the last step, and in pieces.
+    for index, cuts in enumerate([[0], [5], [10], [12], [1, 3, 6], sorted(random_cuts.sample(range(1, 6), 2))]):
+        folder = tmp_path / str(index)
+        assert numbers(cut_and_resumed(what, folder, cuts)) == numbers(whole), cuts
+        assert same(weights(folder / "end" / kept), weights(tmp_path / "whole" / kept)), cuts
+        assert [path.name for path in (folder / "end").iterdir()] == [kept]
+
+
+def test_what_a_part_draws_at_random_goes_on_too(tmp_path: Path) -> None:
+    what = own_part(
+        tmp_path, "heads", "drop",
+        "import random\nimport numpy\nimport torch\n\n\n"
+        "class Drop(torch.nn.Module):\n"
+        '    """Drops features, and draws from every global generator."""\n\n    output = "raw"\n\n'
+        "    def __init__(self, features, dim):\n        super().__init__()\n"
+        "        self.linear = torch.nn.Linear(features, dim)\n\n"
+        "    def forward(self, features):\n"
+        "        drawn = random.random() + numpy.random.rand() if self.training else 1.0\n"
+        "        return drawn * self.linear(torch.nn.functional.dropout(features, 0.3, self.training))\n",
+        head="drop",
+    )  # fmt: skip
+    whole, _ = run(what, tmp_path / "whole", parts=tmp_path)
+    with pytest.raises(Stopped):
+        run(what, tmp_path / "cut", parts=tmp_path, stop=stopping_after(7))
+    assert numbers(run(what, tmp_path / "end", tmp_path / "cut/last.pt", parts=tmp_path)[0]) == numbers(whole)
+
+
+def test_every_step_is_a_place_to_cut(tmp_path: Path) -> None:
+    what = recipe(regularizer="sec_ema")
+    whole, _ = run(what, tmp_path / "whole")
+    for step in range(1, 13):
+        assert numbers(cut_and_resumed(what, tmp_path / str(step), [step])) == numbers(whole), step
+
+
+def test_resumed_from_an_older_checkpoint(tmp_path: Path) -> None:
+    """A killed attempt goes on from wherever its last checkpoint was, which may be behind its last report."""
+    what = recipe(regularizer="sec_ema")
+    whole, _ = run(what, tmp_path / "whole")
+
+    def keep_and_die(progress: Progress) -> None:
+        if progress.checkpoint and progress.step in {4, 5, 7}:
+            shutil.copy(tmp_path / "cut" / progress.checkpoint, tmp_path / f"{progress.step}.pt")
+        if progress.step == 9:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(what, place(tmp_path / "cut", checkpoint_seconds=0.0), keep_and_die)
+    for step in (4, 5, 7):
+        resumed, reports = run(what, tmp_path / f"end{step}", tmp_path / f"{step}.pt")
+        assert f"from step {step} " in reports[0].log
+        assert numbers(resumed) == numbers(whole)
+        assert same(weights(tmp_path / f"end{step}/best.pt"), weights(tmp_path / "whole/best.pt"))
+
+
+def test_killed_by_the_system(tmp_path: Path) -> None:
+    what = recipe(regularizer="sec_ema", iterations=400, evaluate_every=40)
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from tests.workers.recipes import place\n"
+        "from workers.contract import Recipe; from workers.train import train\n"
+        "recipe = Recipe.model_validate_json(sys.argv[2])\n"
+        "say = lambda progress: print(progress.step, progress.checkpoint, flush=True)\n"
+        "train(recipe, place(Path(sys.argv[1]), checkpoint_seconds=0.01), say)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path / "killed"), what.model_dump_json()],
+        cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        for line in process.stdout:
+            step, name = line.split()
+            if int(step) > 90 and name == "last.pt":
+                process.send_signal(signal.SIGKILL)
+                break
+        process.stdout.read()
+    assert process.returncode == -signal.SIGKILL
+    whole, _ = run(what, tmp_path / "whole")
+    resumed, reports = run(what, tmp_path / "end", tmp_path / "killed" / "last.pt")
+    assert reports[0].step > 90
+    assert numbers(resumed) == numbers(whole)
+    assert same(weights(tmp_path / "end/best.pt"), weights(tmp_path / "whole/best.pt"))
+
+
+def test_time_adds_up_over_attempts(tmp_path: Path) -> None:
+    what = recipe()
+    with pytest.raises(Stopped):
+        run(what, tmp_path, stop=stopping_after(6))
+    spent = checkpoint.load(tmp_path / "last.pt")["seconds"]
+    assert run(what, tmp_path, tmp_path / "last.pt")[0].seconds > spent > 0
+
+
+def test_a_stop_says_where_it_can_go_on(tmp_path: Path) -> None:
+    reports: list[Progress] = []
+    with pytest.raises(Stopped, match="after 6 of 12 iterations"):
+        train(recipe(), place(tmp_path, stop=stopping_after(6)), reports.append)
+    assert reports[-1].checkpoint == "last.pt"
+    assert reports[-1].step == 6
+    assert [path.name for path in tmp_path.iterdir()] == ["last.pt"]
+
+
+def test_checkpoints_are_written_as_often_as_asked(tmp_path: Path) -> None:
+    _, reports = run(recipe(), tmp_path, checkpoint_seconds=0.0)
+    assert [report.step for report in reports if report.checkpoint] == list(range(1, 13))
+    _, reports = run(recipe(), tmp_path, checkpoint_seconds=1e9)
+    assert [report.step for report in reports if report.checkpoint] == []
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    with pytest.raises(Stopped):
+        run(recipe(), tmp_path, stop=stopping_after(3))
+    return tmp_path / "last.pt"
+
+
+@pytest.mark.parametrize("kept", [0, 1, 100, -5000, -1])
+def test_a_truncated_checkpoint(written: Path, kept: int) -> None:
+    written.write_bytes(written.read_bytes()[:kept])
+    with pytest.raises(CheckpointError, match=str(written)):
+        run(recipe(), written.parent, written)
+
+
+def test_a_flipped_bit(written: Path) -> None:
+    content, intact = written.read_bytes(), checkpoint.load(written)
+    places = random.Random(0)
+    refused = 0
+    for _ in range(20):
+        damaged = bytearray(content)
+        damaged[places.randrange(len(damaged))] ^= 0x10
+        written.write_bytes(damaged)
+        try:
+            state = checkpoint.load(written)
+        except CheckpointError:
+            refused += 1
+        else:  # the bit lay between the records, where nothing is stored
+            assert _equal(state, intact)
+    assert refused >= 10
+
+
+def _equal(first: Any, second: Any) -> bool:
+    if isinstance(first, torch.Tensor):
+        return torch.equal(first, second)
+    if isinstance(first, dict):
+        return first.keys() == second.keys() and all(_equal(first[key], second[key]) for key in first)
+    if isinstance(first, list | tuple):
+        return len(first) == len(second) and all(map(_equal, first, second))
+    return bool(first == second)
+
+
+def test_a_missing_checkpoint_a_foreign_one_and_another_format(written: Path, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="does not exist"):
+        run(recipe(), tmp_path, tmp_path / "none.pt")
+    with pytest.raises(CheckpointError, match="another recipe"):
+        run(recipe(seed=1), tmp_path, written)
+    torch.save({"format": 0}, written)
+    with pytest.raises(CheckpointError, match="another format"):
+        run(recipe(), tmp_path, written)
+    torch.save({"format": checkpoint.FORMAT, "fingerprint": recipe().fingerprint}, written)
+    with pytest.raises(CheckpointError, match="does not fit"):
+        run(recipe(), tmp_path, written)
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "last.pt"
+    checkpoint.save(path, {"value": 1})
+    with pytest.raises(Exception, match="pickle"):
+        checkpoint.save(path, {"value": lambda: None})
+    assert checkpoint.load(path)["value"] == 1
+    assert [file.name for file in tmp_path.iterdir()] == ["last.pt"]
+
+
+def test_every_random_generator_is_restored(tmp_path: Path) -> None:
+    cpu = torch.device("cpu")
+    determinism.seed_everything(1)
+    checkpoint.save(tmp_path / "x.pt", {"random": determinism.random_state(cpu)})
+
+    def draw() -> tuple[float, float, float]:
+        return random.random(), float(np.random.rand()), float(torch.rand(()))
+
+    first = draw()
+    determinism.restore_random_state(checkpoint.load(tmp_path / "x.pt")["random"], cpu)
+    assert draw() == first

@@ -1,0 +1,286 @@
+"""A training on real digits: what it gives, that it repeats, and how it ends."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.workers.recipes import numbers, own_part, place, recipe, run, same, weights
+from workers.contract import Progress, Result, Stopped
+from workers.images import Images
+from workers.journal import Journal
+from workers.session import Session, parameter_groups
+from workers.tasks import Diverged
+from workers.train import train
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_training_learns_digits_it_never_saw(tmp_path: Path) -> None:
+    what = recipe(
+        iterations=60, evaluate_every=20, loss="multi_similarity", regularizer={"name": "sec", "eta": 0.5},
+        backbone={"name": "small_cnn", "width": 16},
+    )  # fmt: skip
+    result, _ = run(what, tmp_path)
+    assert result.outcome == "ok"
+    assert result.steps == 60
+    assert result.metrics["best/test/recall@1"] > 0.85
+    assert result.metrics["best/test/map@r"] > 0.35
+    assert result.metrics["best/validation/map@r"] >= result.metrics["last/validation/map@r"]
+
+
+def test_all_declared_metrics_at_both_checkpoints_and_splits(tmp_path: Path) -> None:
+    result, _ = run(recipe(), tmp_path)
+    declared = (
+        "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var",
+        "s_mu",
+    )  # fmt: skip
+    expected = {
+        f"{which}/{split}/{name}" for which in ("best", "last") for split in ("test", "validation") for name in declared
+    }
+    assert set(result.metrics) == expected
+    assert all(math.isfinite(value) for value in result.metrics.values())
+
+
+def test_curves(tmp_path: Path) -> None:
+    result, _ = run(recipe(regularizer={"name": "sec", "eta": 0.5}, schedule={"name": "step", "at": [6]}), tmp_path)
+    assert [step for step, _ in result.curves["train/loss"]] == list(range(1, 13))
+    assert [step for step, _ in result.curves["validation/map@r"]] == [5, 10, 12]
+    assert [round(rate, 6) for _, rate in result.curves["train/lr"]] == [0.001] * 6 + [0.0001] * 6
+    assert set(result.curves) == {
+        "train/loss", "train/regularizer", "train/lr", "train/norm_mean", "train/norm_var", "validation/map@r",
+        "validation/recall@1",
+    }  # fmt: skip
+    # SEC is the variance of the norms of the batch.
+    for (_, value), (_, variance) in zip(
+        result.curves["train/regularizer"], result.curves["train/norm_var"], strict=True
+    ):
+        assert value == pytest.approx(variance, rel=1e-3)
+
+
+def test_the_best_weights_are_those_of_the_best_step(tmp_path: Path) -> None:
+    result, _ = run(recipe(iterations=30, evaluate_every=3), tmp_path)
+    scores = dict(result.curves["validation/map@r"])
+    assert result.best_step == max(scores, key=lambda step: scores[step])
+    assert result.metrics["best/validation/map@r"] == max(scores.values())
+    assert result.artifacts == ["best.pt"]
+    assert [path.name for path in tmp_path.iterdir()] == ["best.pt"]
+    kept = torch.load(tmp_path / "best.pt", weights_only=True)
+    assert kept["step"] == result.best_step
+    assert json.loads(kept["recipe"])["loss"]["name"] == "triplet"
+
+
+def test_selection_on_the_test_split(tmp_path: Path) -> None:
+    result, _ = run(recipe(iterations=30, evaluate_every=3, select={"metric": "map@r", "split": "test"}), tmp_path)
+    assert result.metrics["best/test/map@r"] == max(value for _, value in result.curves["test/map@r"])
+    assert "validation/map@r" not in result.curves
+
+
+def test_a_metric_that_is_better_lower_selects_its_lowest(tmp_path: Path) -> None:
+    what = own_part(
+        tmp_path, "metrics", "spread", "class Spread:\n"
+        '    """The mean norm, as an error."""\n\n    better = "lower"\n    needs = "embeddings"\n\n'
+        "    def __call__(self, evaluation):\n        return float(evaluation.norms.mean())\n",
+        select={"metric": "spread"}, iterations=30, evaluate_every=3,
+    )  # fmt: skip
+    result, _ = run(what, tmp_path / "out", parts=tmp_path)
+    scores = dict(result.curves["validation/spread"])
+    assert result.best_step == min(scores, key=lambda step: scores[step])
+    assert result.metrics["best/validation/spread"] == min(scores.values())
+
+
+def test_selecting_the_last_keeps_the_last(tmp_path: Path) -> None:
+    result, _ = run(recipe(select={"split": "last"}, validation={"name": "none"}), tmp_path)
+    assert result.artifacts == ["final.pt"]
+    assert result.best_step is None
+    assert {key.split("/")[0] for key in result.metrics} == {"last"}
+    assert [step for step, _ in result.curves["test/map@r"]] == [5, 10, 12]
+
+
+def test_an_evaluation_changes_nothing_and_judges_every_image_by_itself(tmp_path: Path) -> None:
+    session = Session(recipe(), place(tmp_path), torch.device("cpu"))
+    before = {name: value.clone() for name, value in session.model.state_dict().items()}
+    images = session.splits.test
+    whole = session.task.evaluate(images, ["norm_mean"])["norm_mean"]
+    halves = [Images(images.images[start::2], images.labels[start::2]) for start in (0, 1)]
+    means = [session.task.evaluate(half, ["norm_mean"])["norm_mean"] for half in halves]
+    assert sum(means) / 2 == pytest.approx(whole, rel=1e-5)  # batch norm would see another batch
+    assert same(session.model.state_dict(), before)
+    assert session.model.training
+
+
+def test_eta_weighs_the_regularizer(tmp_path: Path) -> None:
+    plain, _ = run(recipe(), tmp_path / "a")
+    none, _ = run(recipe(regularizer={"name": "sec", "eta": 0.0}), tmp_path / "b")
+    some, _ = run(recipe(regularizer={"name": "sec", "eta": 0.5}), tmp_path / "c")
+    assert plain.metrics == none.metrics
+    assert plain.metrics != some.metrics
+    assert "train/regularizer" not in plain.curves
+
+
+def test_the_seed_decides_weights_and_batches_whatever_the_loss(tmp_path: Path) -> None:
+    place_ = place(tmp_path)
+    first, second, third = (
+        Session(what, place_, torch.device("cpu"))
+        for what in (recipe(), recipe(loss="multi_similarity"), recipe(seed=1))
+    )
+    assert same(first.model.state_dict(), second.model.state_dict())
+    assert torch.equal(first.batch()[0], second.batch()[0])
+    assert not same(first.model.state_dict(), third.model.state_dict())
+    assert not torch.equal(first.batch()[0], third.batch()[0])
+
+
+def test_a_reused_process_gives_what_a_fresh_one_gives(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from tests.workers.recipes import recipe, run\n"
+        "print(run(recipe(seed=3), Path(sys.argv[1]))[0].model_dump_json())"
+    )
+    fresh = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "fresh")], cwd=ROOT, check=True, capture_output=True, text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    expected = Result.model_validate_json(fresh.stdout)
+    for turn in range(2):
+        torch.manual_seed(turn)
+        result, _ = run(recipe(seed=3), tmp_path / f"same{turn}")
+        assert numbers(result) == numbers(expected)
+        assert same(weights(tmp_path / f"same{turn}/best.pt"), weights(tmp_path / "fresh/best.pt"))
+        run(recipe(seed=4, loss="semihard", regularizer="sec_ema"), tmp_path / "other")
+
+
+def test_a_training_leaves_the_process_as_it_was(tmp_path: Path) -> None:
+    torch.manual_seed(5)
+    before, threads = torch.get_rng_state(), torch.get_num_threads()
+    run(recipe(), tmp_path, threads=threads + 1)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.get_num_threads() == threads
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+def test_reports_are_few_and_say_where_the_training_is(tmp_path: Path) -> None:
+    _, reports = run(recipe(), tmp_path)
+    assert [report.step for report in reports if report.metrics] == [5, 10, 12]
+    assert all(report.total == 12 for report in reports)
+    assert reports[-1].step == 12
+    log = "".join(report.log for report in reports)
+    assert "\nstep 5/12 loss " in log
+    assert "validation/map@r 0." in log
+    assert log.endswith("\n")
+
+
+def test_a_loss_that_explodes_is_an_outcome(tmp_path: Path) -> None:
+    what = recipe(optimizer={"name": "sgd", "lr": 1e36}, regularizer={"name": "l2", "eta": 1.0})
+    result, reports = run(what, tmp_path)
+    assert result.outcome == "diverged"
+    assert result.steps < 12
+    assert result.artifacts == []
+    assert list(tmp_path.iterdir()) == []
+    assert "diverged" in reports[-1].log
+    assert Result.model_validate_json(result.model_dump_json()) == result  # no NaN, which JSON has not
+
+
+def test_embeddings_that_explode_at_an_evaluation_are_an_outcome(tmp_path: Path) -> None:
+    result, reports = run(recipe(optimizer={"name": "sgd", "lr": 1e38}, evaluate_every=1), tmp_path)
+    assert result.outcome == "diverged"
+    assert "embeddings" in reports[-1].log
+    session = Session(recipe(), place(tmp_path), torch.device("cpu"))
+    with torch.no_grad():
+        session.model.head.get_parameter("linear.bias").fill_(math.nan)
+    with pytest.raises(Diverged):
+        session.task.evaluate(session.splits.test, ["recall@1"])
+
+
+def test_what_is_known_of_a_diverged_training(tmp_path: Path) -> None:
+    what = own_part(
+        tmp_path, "losses", "doomed",
+        "import torch\n\n\n"
+        "class Doomed(torch.nn.Module):\n"
+        '    """NaN from the seventh batch on."""\n\n'
+        '    order = "free"\n\n'
+        "    def __init__(self):\n        super().__init__()\n        self.batches = 0\n\n"
+        "    def forward(self, embeddings, labels):\n"
+        "        self.batches += 1\n"
+        "        return embeddings.square().mean() * (float('nan') if self.batches > 6 else 1)\n",
+        loss="doomed",
+    )  # fmt: skip
+    result, _ = run(what, tmp_path / "out", parts=tmp_path)
+    assert result.outcome == "diverged"
+    assert result.steps == 6
+    assert result.best_step == 5
+    assert set(result.metrics) == {"best/validation/map@r"}
+    assert [step for step, _ in result.curves["train/loss"]] == [1, 2, 3, 4, 5, 6]
+
+
+def test_pins_that_this_machine_cannot_honour_are_refused(tmp_path: Path) -> None:
+    what = recipe()
+    versions = {**what.pins.versions, "loss": 99}
+    other = what.model_copy(update={"pins": what.pins.model_copy(update={"versions": versions})})
+    with pytest.raises(ValueError, match="version 99 of loss 'triplet'; this machine has 1"):
+        run(other, tmp_path)
+    other = what.model_copy(update={"pins": what.pins.model_copy(update={"manifest": "sha256:other"})})
+    with pytest.raises(ValueError, match="content sha256:other of dataset 'digits'"):
+        run(other, tmp_path)
+
+
+def test_a_recipe_without_validation_cannot_select_by_it(tmp_path: Path) -> None:
+    what = recipe().model_validate({**recipe().model_dump(), "validation": {"name": "none"}})
+    with pytest.raises(ValueError, match=r"select\.split"):
+        run(what, tmp_path)
+
+
+def test_provenance(tmp_path: Path) -> None:
+    result, _ = run(recipe(), tmp_path)
+    versions = result.provenance["versions"]
+    assert isinstance(versions, dict)
+    assert versions["torch"] == torch.__version__.partition("+")[0]
+    assert result.provenance["threads"] == 1
+    assert result.provenance["device"] == "cpu"
+    assert str(result.provenance["manifest"]).startswith("sha256:")
+    assert json.loads(json.dumps(result.provenance)) == result.provenance
+
+
+def test_normalization_layers_are_not_decayed_and_every_weight_is_in_one_group() -> None:
+    backbone = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2, bias=False))
+    groups = list(parameter_groups({"backbone": backbone, "loss": torch.nn.Identity()}))
+    assert [(group["name"], len(group["params"])) for group in groups] == [("backbone", 3), ("backbone/norm", 2)]
+    assert groups[1]["weight_decay"] == 0.0
+    held = [id(parameter) for group in groups for parameter in group["params"]]
+    assert sorted(held) == sorted(map(id, backbone.parameters()))
+
+
+def test_curves_stay_under_their_limit() -> None:
+    curves: dict[str, list[tuple[int, float]]] = {}
+    journal = Journal(20_000, 1, curves, lambda _: None)
+    for step in range(1, 20_001):
+        journal.evaluated(step, {"validation/map@r": 0.5, "validation/recall@1": math.nan})
+    assert list(curves) == ["validation/map@r"]
+    assert len(curves["validation/map@r"]) <= 1_001
+    assert curves["validation/map@r"][-1] == (20_000, 0.5)
+
+
+def test_a_device_that_is_not_here_is_refused(tmp_path: Path) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    with pytest.raises(ValueError, match="no CUDA device"):
+        run(recipe(), tmp_path, device="cuda")
+    assert run(recipe(), tmp_path, device="auto")[0].provenance["device"] == "cpu"
+
+
+@pytest.mark.gpu
+def test_a_gpu_trains_and_resumes(tmp_path: Path) -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("this machine has no GPU")
+    what = recipe(iterations=60, evaluate_every=20, loss="multi_similarity", regularizer="sec_ema")
+    turns = iter([False] * 30 + [True])
+    with pytest.raises(Stopped):
+        run(what, tmp_path, device="cuda", stop=lambda: next(turns))
+    reports: list[Progress] = []
+    result = train(what, place(tmp_path, device="cuda"), reports.append, tmp_path / "last.pt")
+    assert result.provenance["device"] == "cuda"
+    assert result.metrics["best/test/recall@1"] > 0.85

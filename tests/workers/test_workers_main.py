@@ -1,0 +1,196 @@
+"""python -m workers: what a person types, sees and gets, without the service's dependencies."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from workers import catalog
+from workers.__main__ import main
+from workers.contract import Result
+from workers.recipe_file import RecipeError, read
+
+ROOT = Path(__file__).parents[2]
+RECIPE = """
+# 1e-3 is a number and no a text, as in YAML 1.2
+dataset: digits
+backbone: {name: small_cnn, width: 8}
+embedding: 16
+loss: triplet
+sampler: {name: balanced, classes: 3, per_class: 4}
+optimizer: {name: adam, lr: 1e-3}
+iterations: 12
+validation: {name: class_holdout, folds: 3, fold: 0}
+"""
+BLOCKER = """
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in BLOCKED:
+            raise ImportError(f"{name} is not to be imported here")
+
+BLOCKED = {"ray", "mlflow", "optuna", "fastapi", "sqlalchemy", "uvicorn", "alembic", "altair", "orchestrator", "api"}
+sys.meta_path.insert(0, Blocker())
+sys.argv = ["workers", *sys.argv[1:]]
+import runpy
+runpy.run_module("workers", run_name="__main__")
+"""
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(RECIPE)
+    return path
+
+
+def command(*arguments: object, program: list[str] | None = None) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, *(program or ["-m", "workers"]), *map(str, arguments)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+    )
+
+
+def test_train_without_the_service(recipe: Path, tmp_path: Path) -> None:
+    done = command("train", recipe, "--out", tmp_path / "out", "--device", "cpu", program=["-c", BLOCKER])
+    assert done.returncode == 0, done.stderr
+    assert "step 12/12 loss " in done.stdout
+    assert "best/test/recall@1" in done.stdout
+    result = Result.model_validate_json((tmp_path / "out/result.json").read_text())
+    assert result.outcome == "ok"
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["best.pt", "result.json"]
+
+
+def test_stopped_and_resumed(recipe: Path, tmp_path: Path) -> None:
+    recipe.write_text(RECIPE.replace("iterations: 12", "iterations: 3000\nevaluate_every: 20"))
+    out = tmp_path / "out"
+    with subprocess.Popen(
+        [sys.executable, "-m", "workers", "train", str(recipe), "--out", str(out), "--device", "cpu"], cwd=ROOT,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stderr is not None
+        lines: Iterator[str] = iter(process.stdout)
+        assert any(line.startswith("step 40/") for line in lines)
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+        assert process.wait(60) == 1
+    assert "of 3000 iterations; go on with --resume" in said
+    assert [path.name for path in out.iterdir()] == ["last.pt"]
+    other = tmp_path / "other.yaml"
+    other.write_text(RECIPE)
+    refused = command("train", other, "--out", out, "--resume", out / "last.pt", "--device", "cpu")
+    assert refused.returncode == 1
+    assert refused.stderr == f"error: checkpoint {out / 'last.pt'} belongs to another recipe\n"
+
+
+def test_every_problem_of_a_recipe_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(RECIPE.replace("triplet", "tripplet").replace("lr:", "lrr:"))
+    assert main(["train", str(path)]) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "did you mean 'triplet'" in error
+    assert "optimizer.lrr" in error
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- 1\n", "expected a mapping"),
+        ("a: 1\na: 2\n", "duplicate key 'a'"),
+        ("a: [1\n", "is not YAML"),
+        ("a: !!python/object/apply:os.getcwd []\n", "is not YAML"),
+        ("a: &x [*x]\n", "a recipe has no field 'a'"),
+        ("? [a]\n: 1\n", "is not YAML"),
+    ],
+)
+def test_a_file_that_is_no_recipe(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(text)
+    with pytest.raises(RecipeError, match=message):
+        read(path, catalog.load())
+
+
+def test_files_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", str(tmp_path / "none.yaml")]) == 1
+    (tmp_path / "latin.yaml").write_bytes(b"name: \xe9\n")
+    assert main(["train", str(tmp_path / "latin.yaml")]) == 1
+    errors = capsys.readouterr().err.splitlines()
+    assert len(errors) == 2
+    assert all("cannot be read" in error for error in errors)
+
+
+def test_numbers_and_words_are_those_of_yaml_1_2(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(RECIPE)
+    assert read(path, catalog.load()).optimizer.options["lr"] == 0.001
+    path.write_text(RECIPE + "regularizer: no\n")
+    with pytest.raises(RecipeError, match="no regularizer named 'no'"):
+        read(path, catalog.load())
+    path.write_text(json.dumps({"dataset": "digits", "iterations": 1}))
+    with pytest.raises(RecipeError, match="loss: is missing"):
+        read(path, catalog.load())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["paint"], ["train"], ["train", "x", "--threads", "0"], ["data"], ["catalog", "--json", "--write"]],
+)
+def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["--help"], ["train", "--help"]):
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        assert caught.value.code == 0
+        assert "python -m workers train recipe.yaml" in capsys.readouterr().out
+
+
+def test_catalog(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["catalog"]) == 0
+    assert "multi_similarity" in capsys.readouterr().out
+    (tmp_path / "losses").mkdir()
+    (tmp_path / "losses" / "mine.py").write_text('class Mine:\n    """Mine."""\n\n    order = "free"\n')
+    assert main(["catalog", "--json", "--parts", str(tmp_path)]) == 0
+    entries = json.loads(capsys.readouterr().out)["entries"]
+    assert [entry["name"] for entry in entries if entry["own"]] == ["mine"]
+
+
+def test_the_catalog_needs_no_torch() -> None:
+    program = "import sys; sys.modules['torch'] = None; from workers.__main__ import main; sys.exit(main(['catalog']))"
+    assert command(program=["-c", program]).returncode == 0
+
+
+def test_verify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "verify", "digits"]) == 0
+    said = capsys.readouterr().out
+    assert "1,083 images" in said
+    assert "sha256:" in said
+    assert main(["data", "verify", "omniglot", "--data", str(tmp_path)]) == 1
+    assert "omniglot28.npz is missing" in capsys.readouterr().err
+    assert main(["data", "verify", "omniglott"]) == 1
+    assert "did you mean 'omniglot'" in capsys.readouterr().err
+
+
+def test_verify_real_data(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if not (shared / "data").is_dir():
+        pytest.skip("the folder ../shared/data is not here")
+    for name in ("mnist", "omniglot"):
+        assert main(["data", "verify", name, "--data", str(shared / "data")]) == 0
+        assert capsys.readouterr().out.endswith("as expected\n")
