@@ -7,7 +7,7 @@ import sys
 import uvicorn
 from pydantic import ValidationError
 
-from api.commands.terminal import explain
+from api.commands.terminal import FAILED, OK, explain
 from api.main import create_app
 from api.serve import refuse_open_host
 from orchestrator.errors import MetricsweepError
@@ -40,9 +40,11 @@ def main() -> int:
     server = uvicorn.Server(config)
     try:
         server.run()
+    except SystemExit:  # a start that failed, which uvicorn has logged
+        return FAILED
     finally:
         service.close()
-    return 0 if server.started else 1
+    return OK
 
 
 if __name__ == "__main__":

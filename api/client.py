@@ -62,7 +62,7 @@ class Client:
         self.url = url.rstrip("/")
         headers = {"X-Actor": _actor()} | ({"Authorization": f"Bearer {token}"} if token else {})
         # A proxy of the environment has no business between us and our own machine.
-        proxied = not _is_loopback(urlsplit(self.url).hostname or "")
+        proxied = not _is_loopback(self.url)
         self._http = httpx.Client(headers=headers, timeout=SECONDS, trust_env=proxied)
 
     def __enter__(self) -> "Client":
@@ -177,8 +177,9 @@ def _actor() -> str:
     return f"{user}@{socket.gethostname()}".encode("ascii", "replace").decode()[:100]
 
 
-def _is_loopback(host: str) -> bool:
+def _is_loopback(url: str) -> bool:
     try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name, or no address at all, which the first request says
+        return False

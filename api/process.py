@@ -22,7 +22,7 @@ MARK: Final = "METRICSWEEP_SERVE"
 """Environment variable by which every process that one supervisor started, however deep, is known as its own."""
 
 _LOG_BYTES: Final = 10_000_000
-_SETTLED: Final = 1.0  # seconds that a process without a port must live to count as ready
+_SETTLED: Final = 1.0  # seconds that a process of which nothing is asked must live to count as ready
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class ChildSpec:
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)  # on top of what the supervisor gives all
     host: str = "127.0.0.1"
-    port: int | None = None  # ready when it listens here; None: when it has lived for a second
-    health: str | None = None  # and answers 200 on this path, e.g. /healthz
-    says: str | None = None  # and has written this to its log
+    port: int | None = None  # ready when it listens here,
+    says: str | None = None  # has written this to its log, and
+    health: str | None = None  # answers 200 on this path, e.g. /healthz; with neither: when it has lived for a second
     after: frozenset[str] = frozenset()  # starts once these have been ready
     needs: frozenset[str] = frozenset()  # the same, and starts again whenever one of these does
     grace: float = 10.0  # seconds between SIGTERM and SIGKILL
@@ -84,13 +84,14 @@ class Child:
         """Whether it, and not a stranger on the same port, answers."""
         if self.exit_code() is not None:
             return False
-        if self.spec.port is None:
-            return time.monotonic() - self._born >= _SETTLED
-        if not any(_listens(process, self.spec.port) for process in self.tree()):
+        spec = self.spec
+        if spec.port is None and spec.says is None and time.monotonic() - self._born < _SETTLED:
             return False
-        if self.spec.says is not None and not self._has_said(self.spec.says):
+        if spec.port is not None and not any(_listens(process, spec.port) for process in self.tree()):
             return False
-        return self.spec.health is None or _answers(self.spec.host, self.spec.port, self.spec.health)
+        if spec.says is not None and not self._has_said(spec.says):
+            return False
+        return spec.health is None or spec.port is None or _answers(spec.host, spec.port, spec.health)
 
     def tree(self) -> list[psutil.Process]:
         """The process and all that it started, itself first; empty when it is gone."""

@@ -18,16 +18,15 @@ SECONDS: Final = {"active": 3, "list": 15}
 """How often a page asks for itself again: while what it shows is active, and a list in which nothing is."""
 
 
-def sweeps_page(
-    page: Page[SweepSummary], *, state: str | None, name: str | None, now: datetime | None = None
-) -> str:
+def sweeps_page(page: Page[SweepSummary], *, state: str | None, name: str | None, now: datetime | None = None) -> str:
     """The sweeps, newest first, by state and part of the name; `state` and `name` are those that filter it."""
     asked = {"state": str(state or ""), "name": name or ""}
     kept = {key: value for key, value in asked.items() if value}
-    further = "/?" + urlencode(kept | {"cursor": page.next_cursor}) if page.next_cursor else None
+    newest = f"/?{urlencode(kept)}" if kept else "/"
+    further = f"/?{urlencode(kept | {'cursor': page.next_cursor})}" if page.next_cursor else None
     active = any(one.state in progress.ACTIVE for one in page.items)
     return _render(
-        "sweeps.html", now, sweeps=page.items, asked=asked, filtered=bool(kept), further=further,
+        "sweeps.html", now, sweeps=page.items, asked=asked, filtered=bool(kept), newest=newest, further=further,
         states=progress.SWEEP_STATES, refresh=SECONDS["active" if active else "list"], active=active,
     )  # fmt: skip
 
@@ -45,19 +44,17 @@ def sweep_page(
     )  # fmt: skip
 
 
-def trial_page(
-    trial: TrialView, figure: Mapping[str, Any] | None, log: LogView, *, now: datetime | None = None
-) -> str:
+def trial_page(trial: TrialView, figure: Mapping[str, Any] | None, log: LogView, *, now: datetime | None = None) -> str:
     """One trial; `figure` is the Vega-Lite specification of its curves."""
     active = trial.state in progress.ACTIVE
     last = training.last_values(figure)
     return _render(
         "trial.html", now, trial=trial, log=log, tail=training.tail(log), last=last,
-        kind="diverged" if trial.diverged else trial.state.value,
+        long_log=len(log.text) >= training.LOG_PAGE, kind="diverged" if trial.diverged else trial.state.value,
         figure=_embedded(figure) if figure and last else None, grammar=_grammar(figure),
-        metrics=training.metric_table(trial.metrics), recipe=list(training.recipe_rows(trial.recipe)),
-        provenance=list(training.recipe_rows(trial.provenance)),
-        active=active, refresh=SECONDS["active"] if active else None,
+        metrics=training.metric_table(trial.metrics), recipe=list(training.field_rows(trial.recipe)),
+        provenance=list(training.field_rows(trial.provenance)),
+        selection=training.selection(trial.recipe), active=active, refresh=SECONDS["active"] if active else None,
     )  # fmt: skip
 
 
@@ -112,10 +109,10 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     made.filters.update(
-        ago=wording.ago, exact=wording.exact, machine=wording.machine, length=wording.length, number=wording.number,
-        share=wording.share, short_axis=wording.short_axis, labels=wording.labels, indented=wording.indented,
-        counted=wording.counted, kind=progress.kind, segments=progress.segments, percent=progress.percent,
-        quoted=lambda text: quote(text, safe=""),
+        ago=wording.ago, exact=wording.exact, machine=wording.machine, seconds_since=wording.seconds_since,
+        length_of_time=wording.length, number=wording.number, share=wording.share, short_axis=wording.short_axis,
+        indented=wording.indented, counted=wording.counted, kind=progress.kind, eligible=progress.eligible,
+        segments=progress.segments, percent=progress.percent, quoted=lambda text: quote(text, safe=""),
     )  # fmt: skip
-    made.globals.update(static=_address, most_problems=100)
+    made.globals.update(static=_address, kinds=progress.KINDS, most_problems=problems.MOST)
     return made

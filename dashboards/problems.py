@@ -6,6 +6,8 @@ from typing import Final
 
 from orchestrator.views import TrialProblem
 
+MOST: Final = 100
+"""As many problems as a sweep is given with: when there are that many, there may be more."""
 FIRST: Final = 5
 """Trials of one problem that are named at once; the others are folded."""
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from orchestrator.views import Counts, GridCell, GridTrial, SweepSummary
+from orchestrator.views import Counts, GridCandidate, GridCell, GridTrial, SweepSummary
 
 SWEEP_STATES: Final = ("queued", "running", "paused", "finished", "failed", "cancelled")
 ACTIVE: Final = frozenset({"queued", "running", "paused", "waiting"})
@@ -36,6 +36,11 @@ class Drawn:
 def kind(trial: GridTrial) -> str:
     """A square's kind."""
     return "diverged" if trial.diverged else trial.state.value
+
+
+def eligible(candidate: GridCandidate) -> bool:
+    """Whether the candidate may still be selected: no repeat of it ended other than ok."""
+    return all(kind(trial) in {"finished", "running", "waiting"} for trial in candidate.trials)
 
 
 def by_kind(counts: Counts, total: int) -> dict[str, int]:

@@ -11,6 +11,10 @@ CHECKPOINTS: Final = ("best", "last")
 SPLITS: Final = ("validation", "test", "train")
 MOST_LINES: Final = 200
 MOST_CHARACTERS: Final = 30_000
+BOOKKEEPING: Final = frozenset({"version", "pins"})
+"""Fields of a recipe that nobody chose; its JSON has them."""
+LOG_PAGE: Final = 262_144
+"""Characters that the store gives of a log at once: with that many, there may be more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +91,11 @@ def _last(multiple: Mapping[str, Any], figure: Mapping[str, Any]) -> LastValue |
     return LastValue(str(said), points[-1].get("step"), points[-1].get("value"), len(points))
 
 
-def recipe_rows(value: Mapping[str, Any]) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
+def field_rows(value: Mapping[str, Any]) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
     """Each field with its main value, and the path and value of everything below it."""
     for key, held in value.items():
+        if key in BOOKKEEPING:
+            continue
         if not isinstance(held, Mapping):
             yield key, plain(held), []
             continue
@@ -103,6 +109,12 @@ def _leaves(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield from _leaves(held, f"{prefix}{key}.")
         else:
             yield prefix + key, held
+
+
+def selection(recipe: Mapping[str, Any]) -> str:
+    """By what the training's best checkpoint was chosen: `validation/map@r`."""
+    chosen = recipe.get("select", {})
+    return "/".join(str(chosen[field]) for field in ("split", "metric") if field in chosen)
 
 
 def tail(log: LogView) -> Tail:

@@ -1,7 +1,6 @@
 """How times, lengths of time, numbers and labels are written on the pages."""
 
 import json
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -34,15 +33,20 @@ def ago(moment: datetime, now: datetime) -> str:
 
 def length(seconds: float, parts: int = 2) -> str:
     """A length of time in its largest units: `45 s`, `4 min 5 s`, `2 h 10 min`, `3 d 4 h`."""
-    if 0 <= seconds < 10:
-        return f"{seconds:.1f} s" if parts > 1 and seconds % 1 else f"{seconds:.0f} s"
+    if 0.05 <= seconds < 10 and parts > 1:
+        return f"{seconds:.1f} s"
     left = max(0, round(seconds))
-    said = []
+    said: list[tuple[int, str]] = []
     for size, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (1, "s")):
         count, left = divmod(left, size)
         if count or said:
             said.append((count, unit))
     return " ".join(f"{count} {unit}" for count, unit in said[:parts] if count) or "0 s"
+
+
+def seconds_since(later: datetime, earlier: datetime) -> float:
+    """Seconds between two moments, never fewer than none."""
+    return max(0.0, (utc(later) - utc(earlier)).total_seconds())
 
 
 def number(value: float | None) -> str:
@@ -61,11 +65,6 @@ def share(score: float | None) -> str:
 def short_axis(axis: str) -> str:
     """The last step of an axis's path: `eta` for `regularizer.eta`."""
     return axis.rpartition(".")[2] or axis
-
-
-def labels(named: Mapping[str, str]) -> str:
-    """`loss triplet, seed 0`, for a title or a name that is read aloud."""
-    return ", ".join(f"{short_axis(axis)} {label}" for axis, label in named.items())
 
 
 def plain(value: Any) -> str:

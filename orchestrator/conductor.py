@@ -205,7 +205,7 @@ class Conductor:
         for sweep, cell in self._store.cells_to_settle():
             ended.setdefault(sweep, []).append(cell)
         for sweep, cells in ended.items():
-            outcomes = self._store.outcomes(sweep)
+            outcomes = self._store.outcomes(sweep, cells)
             better = select.direction(select.selection(outcomes.spec).metric, self._catalog)
             for cell in cells:
                 self._recorder.record(events.CellSettled(sweep, select.summarize(outcomes, cell, better)))

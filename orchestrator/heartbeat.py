@@ -19,7 +19,7 @@ class Heartbeat(threading.Thread):
         self.lost = threading.Event()
 
     def run(self) -> None:
-        """Beat until ended; an error of ours is logged and the beat goes on."""
+        """Beat until ended; whatever one beat's error is, it is logged and the next beat comes."""
         while not self._end.wait(self._seconds):
             try:
                 if not self._beat():
@@ -27,6 +27,8 @@ class Heartbeat(threading.Thread):
                     return
             except MetricsweepError as error:
                 log.warning("%s: %s", self.name, error)
+            except Exception:
+                log.exception("%s", self.name)
 
     def end(self, patience: float = 10.0) -> None:
         """Stop beating and wait for the thread."""

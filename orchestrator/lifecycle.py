@@ -37,8 +37,8 @@ SWEEP_STEPS: Final[Mapping[SweepState, frozenset[SweepState]]] = {
     SweepState.RUNNING: frozenset({SweepState.PAUSED, SweepState.FINISHED, SweepState.FAILED, SweepState.CANCELLED}),
     SweepState.PAUSED: frozenset({SweepState.RUNNING, SweepState.CANCELLED}),
     SweepState.FINISHED: frozenset({SweepState.RUNNING}),  # extended, or retried in full
-    SweepState.FAILED: frozenset({SweepState.RUNNING}),  # retried
-    SweepState.CANCELLED: frozenset({SweepState.RUNNING}),  # retried
+    SweepState.FAILED: frozenset({SweepState.RUNNING, SweepState.QUEUED}),  # retried; queued if it has no trials yet
+    SweepState.CANCELLED: frozenset({SweepState.RUNNING, SweepState.QUEUED}),  # likewise
 }
 
 TRIAL_STEPS: Final[Mapping[TrialState, frozenset[TrialState]]] = {

@@ -118,11 +118,9 @@ class Service:
 
     def grid(self, sweep: int) -> list[GridCell]:
         """A sweep's trials by cell, candidate and repeat."""
-        experiment = self._store.experiment_id(sweep)
+        experiment, runs = self._store.experiment_id(sweep), self._store.cell_runs(sweep)
         return [
-            cell.model_copy(
-                update={"mlflow_url": self._links.to(experiment, self._store.run_id("cell", sweep, cell.index))}
-            )
+            cell.model_copy(update={"mlflow_url": self._links.to(experiment, runs.get(cell.index))})
             for cell in self._store.grid(sweep)
         ]
 
@@ -155,7 +153,7 @@ class Service:
 
     def curves_figure(self, trial: int) -> dict[str, Any]:
         """A trial's curves as a Vega-Lite figure."""
-        return figures.curves(self._store.curves(trial), f"Trial {trial}")
+        return figures.curves(self._store.curves(trial), f"Trial {trial}", self._catalog)
 
     def log(self, trial: int, offset: int = 0) -> LogView:
         """A trial's log from a character offset on."""
@@ -176,7 +174,7 @@ class Service:
 
     def json_schema(self) -> dict[str, Any]:
         """The JSON schema of a spec."""
-        return schema.json_schema()
+        return schema.json_schema(self._catalog)
 
     def vega(self) -> bytes:
         """The scripts that draw figures in a browser without a network."""

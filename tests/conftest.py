@@ -25,7 +25,14 @@ def local_ray() -> Iterator[None]:
     import ray
 
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    ray.init(address="local", num_cpus=2, num_gpus=0, namespace="metricsweep", include_dashboard=False, log_to_driver=False,
-             object_store_memory=128 * 2**20)  # fmt: skip
+    ray.init(
+        address="local",
+        num_cpus=2,
+        num_gpus=0,
+        namespace="metricsweep",
+        include_dashboard=False,
+        log_to_driver=False,
+        object_store_memory=128 * 2**20,
+    )
     yield
     ray.shutdown()

@@ -105,7 +105,9 @@ def test_failures_and_divergence_leave_the_rest_alone(service: Service, settings
     trial = service.trial(problem.trial)
     assert trial.trace is not None
     assert "scripted" in trial.trace
-    assert "1.05" in service.table(sweep, "main", "csv").content.decode() or service.grid(sweep)[0].candidates[2].selected
+    assert (
+        "1.05" in service.table(sweep, "main", "csv").content.decode() or service.grid(sweep)[0].candidates[2].selected
+    )
 
 
 def test_retry_trains_what_failed_and_nothing_else(service: Service, settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""SIGKILL of the conductor in the middle of a sweep, with the real processes: nothing is lost, nothing trained twice."""
+"""SIGKILL of the conductor in the middle of a sweep, with the real processes: nothing lost, nothing trained twice."""
 
 import os
 import signal
@@ -79,7 +79,9 @@ def test_the_sweep_goes_on_where_it_was(served: tuple[Client, psutil.Process, Pa
         killed.append(victim.pid)
     until(lambda: client.sweep(sweep).ended is not None, "the sweep ended")
     ended = client.sweep(sweep)
-    assert (ended.state, ended.counts.finished) == ("finished", 8), (home / "logs" / "conductor.log").read_text()[-3000:]
+    assert (ended.state, ended.counts.finished) == ("finished", 8), (home / "logs" / "conductor.log").read_text()[
+        -3000:
+    ]
     assert conductor_of(serve).pid not in killed
     trials = [client.trial(trial.id) for trial in client.trials(sweep)]
     attempts = Counter(len(trial.attempts) for trial in trials)

@@ -10,12 +10,10 @@ from typing import Any, Final
 
 import torch
 
+from workers.contract import CheckpointError
+
 FORMAT: Final = 1
 """The version of what checkpoints hold."""
-
-
-class CheckpointError(RuntimeError):
-    """A checkpoint is missing, damaged, of another format or of another recipe; the message names the file."""
 
 
 def save(path: Path, state: Mapping[str, Any]) -> None:

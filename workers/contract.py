@@ -28,7 +28,7 @@ class Frozen(BaseModel):
 
 
 class Part(Frozen):
-    """One named ingredient; what stands beside `name` are its hyper-parameters. A bare string is a part with defaults."""
+    """One named ingredient; beside `name` stand its hyper-parameters. A bare string is a part with defaults."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -78,7 +78,7 @@ class Select(Frozen):
 
     metric: str = "map@r"
     split: Literal["validation", "test", "last"] = "validation"
-    """`validation` or `test`: the best checkpoint on that split. `last`: the last checkpoint, candidates by its test metric."""
+    """`validation`, `test`: the best checkpoint on that split. `last`: the last one, candidates by its test metric."""
 
     @property
     def checkpoint(self) -> Literal["best", "last"]:
@@ -186,6 +186,10 @@ class Place:
 
 class Stopped(Exception):  # noqa: N818 - an event asked for, not an error
     """The stop flag was seen; the last checkpoint is complete."""
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint is missing, damaged, of another format or of another recipe; the message names the file."""
 
 
 class Train(Protocol):

@@ -12,7 +12,7 @@ from torch import nn
 
 from workers import checkpoint, determinism, registry
 from workers.catalog import parse_metric
-from workers.contract import PART_FIELDS, Place, Recipe
+from workers.contract import PART_FIELDS, CheckpointError, Place, Recipe
 from workers.evaluate import evaluate
 from workers.images import Images, Splits, splits
 from workers.samplers import Sampler
@@ -181,11 +181,11 @@ class Session:
         """Go on from a checkpoint file; raises CheckpointError where it is damaged or of another recipe."""
         state = checkpoint.load(path)
         if state.get("fingerprint") != self.recipe.fingerprint:
-            raise checkpoint.CheckpointError(f"checkpoint {path} belongs to another recipe")
+            raise CheckpointError(f"checkpoint {path} belongs to another recipe")
         try:
             self.load_state_dict(state)
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise checkpoint.CheckpointError(f"checkpoint {path} does not fit: {error}") from error
+            raise CheckpointError(f"checkpoint {path} does not fit: {error}") from error
 
 
 def check_pins(recipe: Recipe, parts: Path | None) -> None:

@@ -9,6 +9,13 @@ import typer
 from api.client import Client
 from orchestrator.settings import Settings
 
+
+def _readable(file: Path) -> Path:
+    if str(file) != "-" and (file.is_dir() or not file.exists()):
+        raise typer.BadParameter(f"there is no file {file}")
+    return file
+
+
 Url = Annotated[
     str,
     typer.Option("--url", envvar="METRICSWEEP_URL", help="Address of the server.", metavar="URL"),
@@ -25,17 +32,7 @@ Token = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
 SweepId = Annotated[int, typer.Argument(min=1, metavar="ID", help="The sweep's number.")]
-SpecFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="FILE",
-        exists=True,
-        dir_okay=False,
-        readable=True,
-        allow_dash=True,
-        help="A spec; - reads standard input.",
-    ),
-]
+SpecFile = Annotated[Path, typer.Argument(metavar="FILE", callback=_readable, help="A spec; - reads standard input.")]
 Home = Annotated[
     Path | None,
     typer.Option(

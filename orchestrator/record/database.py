@@ -49,7 +49,8 @@ class Database:
         self.sqlite = parsed.get_backend_name() == "sqlite"
         if self.sqlite and parsed.database:
             Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
-        self.engine = sa.create_engine(parsed, pool_pre_ping=not self.sqlite)
+        # More connections than the 40 threads of the API use at once would only wait for one another.
+        self.engine = sa.create_engine(parsed, pool_pre_ping=not self.sqlite, pool_size=10, max_overflow=30)
         if self.sqlite:
             sa.event.listen(self.engine, "connect", _sqlite_connected)
             sa.event.listen(self.engine, "begin", _sqlite_begin)
@@ -108,7 +109,7 @@ def _unavailable() -> Iterator[None]:
     try:
         yield
     except (OperationalError, InterfaceError, PoolTimeoutError) as error:
-        raise UnavailableError(f"the database does not answer: {_first_line(error)}") from error
+        raise UnavailableError(f"the database cannot be used: {_first_line(error)}") from error
     except DBAPIError as error:
         if error.connection_invalidated:
             raise UnavailableError(f"the database connection was lost: {_first_line(error)}") from error

@@ -2,8 +2,9 @@
 
 import sqlalchemy as sa
 
+from orchestrator.record.clock import DatabaseSeconds
 from orchestrator.record.database import CONDUCTOR, Access
-from orchestrator.record.schema import DatabaseSeconds, lease
+from orchestrator.record.schema import lease
 
 _OURS = lease.c.name == CONDUCTOR
 

@@ -13,6 +13,7 @@ from orchestrator.record.numbers import number
 from orchestrator.record.schema import attempt, candidate, cell, metric, training, trial
 from orchestrator.record.sweep_views import of_candidate
 from orchestrator.record.tracker import Point
+from orchestrator.record.trial_views import first_trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,8 @@ def _trial_run(connection: sa.Connection, trial_id: int) -> TrialRun:
     query = sa.select(trial, *columns).join(training, training.c.id == trial.c.training_id)
     row = connection.execute(query.join(candidate, of_candidate()).where(trial.c.id == trial_id)).one()
     attempts = sa.select(sa.func.count()).where(attempt.c.training_id == row.training_id)
-    source = _source(connection, row.training_id) if row.reused else None
+    source = first_trial(connection, row.training_id) if row.reused else None
+    source_run = sa.select(trial.c.mlflow_run).where(trial.c.id == source)
     points, last_point = ((), 0) if row.reused else _points(connection, row.training_id, row.mlflow_point)
     finished = row.state == "finished"
     return TrialRun(
@@ -135,14 +137,9 @@ def _trial_run(connection: sa.Connection, trial_id: int) -> TrialRun:
         best_step=row.best_step if finished else None, seconds=row.seconds if finished else None,
         attempts=int(connection.execute(attempts).scalar_one()),
         error=row.error if row.state == "failed" else None,
-        source=source["id"] if source else None, source_run=source["mlflow_run"] if source else None,
+        source=source, source_run=connection.execute(source_run).scalar_one_or_none(),
         points=points, last_point=last_point,
     )  # fmt: skip
-
-
-def _source(connection: sa.Connection, training_id: int) -> sa.RowMapping | None:
-    query = sa.select(trial.c.id, trial.c.mlflow_run).where(trial.c.training_id == training_id, ~trial.c.reused)
-    return connection.execute(query.order_by(trial.c.id).limit(1)).mappings().one_or_none()
 
 
 def _points(connection: sa.Connection, training_id: int, after: int) -> tuple[tuple[Point, ...], int]:

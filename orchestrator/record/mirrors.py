@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from orchestrator.lifecycle import TrialState
 from orchestrator.record.mirror_states import CellRun, SweepRun, TrialRun
 from orchestrator.record.numbers import number
 from orchestrator.record.tracker import RunMirror, RunStatus
@@ -27,10 +28,12 @@ def summary_mirror(sweep: SweepRun, files: Mapping[str, bytes], url: str) -> Run
     tags = sweep_tags(sweep) | {"metricsweep.state": sweep.state, "metricsweep.url": f"{url}/sweeps/{sweep.id}"}
     if sweep.error:
         tags["metricsweep.error"] = sweep.error
+    # MLflow keeps the larger of two values of one moment: what still changes must not be told as a metric.
+    counts = {f"trials/{state}": float(sweep.counts.get(state, 0)) for state in TrialState} if sweep.ended else {}
     return RunMirror(
         kind="sweep", key=f"{sweep.uid}/summary", run=sweep.run, name="summary",
         status=_STATUS.get(sweep.state, "RUNNING"), started=sweep.started or sweep.created, ended=sweep.ended,
-        tags=tags, metrics={f"trials/{state}": float(count) for state, count in sweep.counts.items()}, files=files,
+        tags=tags, metrics=counts, files=files,
     )  # fmt: skip
 
 

@@ -1,15 +1,15 @@
 """The outbox's other end: which marks are due, what was sent, and what is tried again later."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import sqlalchemy as sa
 
 from orchestrator.record import schema
+from orchestrator.record.clock import DatabaseSeconds
 from orchestrator.record.database import Access
-from orchestrator.record.schema import DatabaseSeconds, outbox
-
-RunKind = Literal["trial", "cell", "summary"]
+from orchestrator.record.runs import RunKind
+from orchestrator.record.schema import outbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,25 +68,6 @@ class Outbox(Access):
         """Note the tracker's id of a run."""
         with self._database.writing(fence) as connection:
             connection.execute(_of(kind, sweep, entity).values(mlflow_run=run_id))
-
-    def experiment_id(self, sweep: int) -> str | None:
-        """The tracker's id of a sweep's experiment, once it is made."""
-        table = schema.sweep
-        with self._database.reading() as connection:
-            query = sa.select(table.c.mlflow_experiment).where(table.c.id == sweep)
-            return connection.execute(query).scalar_one_or_none()
-
-    def run_id(self, kind: RunKind, sweep: int, entity: int) -> str | None:
-        """The tracker's id of the run of a trial (by id), a cell (by index) or a sweep's summary, once it is made."""
-        if kind == "trial":
-            query: sa.Select[Any] = sa.select(schema.trial.c.mlflow_run).where(schema.trial.c.id == entity)
-        elif kind == "cell":
-            its = (schema.cell.c.sweep_id == sweep, schema.cell.c.cell == entity)
-            query = sa.select(schema.cell.c.mlflow_run).where(*its)
-        else:
-            query = sa.select(schema.sweep.c.mlflow_run).where(schema.sweep.c.id == sweep)
-        with self._database.reading() as connection:
-            return connection.execute(query).scalar_one_or_none()
 
 
 def _of(kind: str, sweep: int, entity: int) -> sa.Update:

@@ -10,6 +10,7 @@ from orchestrator.record.claims import run_with_training
 from orchestrator.record.database import Access, check_fence, chunked
 from orchestrator.record.marks import mark, mark_trials
 from orchestrator.record.schema import cell, training, trial
+from orchestrator.record.trial_views import first_trial
 
 _ACTIVE = (TrialState.WAITING, TrialState.RUNNING)
 _RETRIED = before(TRIAL_STEPS, TrialState.WAITING) - {TrialState.RUNNING}
@@ -170,7 +171,7 @@ def _wait_again(connection: sa.Connection, trials: list[int], trainings: list[in
                 .where(trial.c.training_id == row.id, trial.c.id.in_(trials))
                 .values(
                     state=TrialState.FINISHED,
-                    reused=True,
+                    reused=first_trial(connection, row.id) is not None,  # else it was run for this very trial
                     diverged=row.diverged,
                     started=sa.func.coalesce(trial.c.started, now),
                     ended=now,

@@ -11,6 +11,7 @@ from orchestrator.record.mirror_states import MirrorStates
 from orchestrator.record.outbox import Dirty, Outbox
 from orchestrator.record.outcomes import Outcomes
 from orchestrator.record.requests import PendingRequest, QueuedSweep, Requests
+from orchestrator.record.runs import Runs
 from orchestrator.record.settling import Settling
 from orchestrator.record.starting import Starting
 from orchestrator.record.submissions import NewSweep, Submissions
@@ -20,7 +21,7 @@ from orchestrator.record.trial_views import TrialViews
 __all__ = ["Dirty", "NewSweep", "PendingRequest", "QueuedSweep", "Store"]
 
 
-class Client(Submissions, SweepViews, TrialViews, Outcomes):
+class Client(Submissions, SweepViews, TrialViews, Outcomes, Runs):
     """What the API uses: it appends sweeps and requests, and reads."""
 
 

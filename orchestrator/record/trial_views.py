@@ -130,10 +130,10 @@ def _attempts(connection: sa.Connection, training_id: int) -> list[AttemptView]:
 
 
 def first_trial(connection: sa.Connection, training_id: int) -> int | None:
-    """The first trial that the training was run for."""
+    """The first of the trials that the training was run for and that took its result."""
     table = schema.trial
-    query = sa.select(sa.func.min(table.c.id)).where(table.c.training_id == training_id, ~table.c.reused)
-    return connection.execute(query).scalar_one_or_none()
+    trained = (table.c.training_id == training_id, table.c.state == TrialState.FINISHED, ~table.c.reused)
+    return connection.execute(sa.select(sa.func.min(table.c.id)).where(*trained)).scalar_one_or_none()
 
 
 def _training_of(connection: sa.Connection, trial: int) -> int:

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from orchestrator.run.spool import Message, Spool, attempt_folder
 from orchestrator.trial import FailureKind, Order
-from workers.contract import Place, Progress, Recipe, Stopped, Train
+from workers.contract import CheckpointError, Place, Progress, Recipe, Stopped, Train
 
 TRACE_CHARACTERS: Final = 8_000
 INFRASTRUCTURE: Final = (MemoryError, OSError, ConnectionError)
@@ -68,7 +68,14 @@ def execute(order: Order, workplace: Workplace, stop: Callable[[], bool], tell: 
         if resume is not None and not resume.exists():
             report(Progress(step=0, total=1, log=f"checkpoint {order.resume} is gone; starting anew\n"))
             resume = None
-        result = resolve(workplace.train)(Recipe.model_validate(order.recipe), place, report, resume)
+        train, recipe = resolve(workplace.train), Recipe.model_validate(order.recipe)
+        try:
+            result = train(recipe, place, report, resume)
+        except CheckpointError as error:
+            if resume is None:
+                raise
+            report(Progress(step=0, total=recipe.iterations, log=f"{error}; starting anew\n"))
+            result = train(recipe, place, report, None)
         tell(spool.append("finished", result.model_dump(mode="json")))
     except Stopped:
         tell(spool.append("stopped", {}))

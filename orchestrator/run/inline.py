@@ -5,7 +5,7 @@ from typing import Final
 
 from orchestrator.run.attempt import Workplace, execute
 from orchestrator.run.engine import Desk
-from orchestrator.run.relay import hand_on, settle_from_spool
+from orchestrator.run.news import hand_on, settle_from_spool
 from orchestrator.run.spool import Message
 from orchestrator.trial import Order
 

@@ -1,34 +1,25 @@
 """The Ray Tune engine: Tune's trials relay what detached slot actors train."""
 
-import contextlib
-import json
 import logging
 import os
 import shutil
 import signal
 import time
 import uuid
-from collections import deque
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import ray
 from ray import tune
-from ray.exceptions import RayActorError
 from ray.tune.search import ConcurrencyLimiter, Searcher
 
 from orchestrator.run import slots
 from orchestrator.run.attempt import Workplace
+from orchestrator.run.dispatch import Dispatch
 from orchestrator.run.engine import Desk
-from orchestrator.run.relay import hand_on, settle_from_spool
-from orchestrator.run.slots import HeldSlot, SlotPool
-from orchestrator.run.spool import Message
-from orchestrator.trial import Order
+from orchestrator.run.relay import Relay
+from orchestrator.run.slots import SlotPool
 
-POLL_SECONDS: Final = 1.0
-STOP_SECONDS: Final = 30.0
-"""An attempt that has not stopped this long after it was asked loses its slot actor."""
 TRIALS_PER_TUNER: Final = 1_000
 """Tune keeps every trial in memory; a Tuner is replaced after this many, and its slots train on meanwhile."""
 MOST_RELAYS: Final = 256
@@ -48,151 +39,14 @@ ENVIRONMENT: Final = {
 }
 
 
-class Relay(tune.Trainable):  # type: ignore[misc]
-    """A Tune trial: no torch, no resources; asks its slot actor for news and passes them on."""
+class Unkept:
+    """Tune pickles what it is given, to restore it later. Nothing is ever restored here, so nothing is kept."""
 
-    def setup(self, config: dict[str, Any]) -> None:
-        """Attach to the slot actor that `config` names; nothing but names and a number stands in it."""
-        self._attempt, self._seen = str(config["attempt"]), int(config["seen"])
-        self._slot = str(config["slot"])
-        self._actor: Any = None
-
-    def reset_config(self, new_config: dict[str, Any]) -> bool:
-        """Serve another attempt in the same process."""
-        self.setup(new_config)
-        return True
-
-    def step(self) -> dict[str, Any]:
-        """The attempt's next messages; a slot actor that died is news too."""
-        try:
-            if self._actor is None:
-                self._actor = ray.get_actor(self._slot, namespace=slots.NAMESPACE)
-            messages = ray.get(self._actor.poll.remote(self._attempt, self._seen, POLL_SECONDS))
-        except (ValueError, RayActorError) as error:
-            return {"messages": "[]", "lost": f"{type(error).__name__}: {error}"[:500], "done": True}
-        if messages:
-            self._seen = messages[-1]["seq"]
-        final = bool(messages) and messages[-1]["kind"] != "progress"
-        return {"messages": json.dumps(messages), "lost": None, "done": final}
+    def __getstate__(self) -> None:
+        return None
 
 
-@dataclass(slots=True)
-class Execution:
-    """An order that a slot actor trains."""
-
-    order: Order
-    slot: HeldSlot
-    seen: int
-    relay: str | None = None  # Tune's trial id
-    asked_to_stop: float | None = None
-
-
-class Dispatch:
-    """Joins the desk, the slots and Tune's trials; outlives any one Tuner."""
-
-    def __init__(self, desk: Desk, pool: SlotPool, workplace: Workplace) -> None:
-        self._desk, self._pool, self._workplace = desk, pool, workplace
-        self._running: dict[str, Execution] = {}  # by attempt
-        self._relays: dict[str, str] = {}  # Tune's trial id -> attempt
-        self._unattended: deque[str] = deque()  # attempts that train and have no relay
-        self._held: Order | None = None  # claimed, but its slot is not free yet
-
-    def busy(self) -> bool:
-        """Whether anything trains or waits for its slot."""
-        return bool(self._running) or self._held is not None
-
-    def next_relay(self, relay: str) -> dict[str, Any] | None:
-        """What Tune's trial `relay` shall follow; none: nothing now."""
-        if not self._unattended:
-            self._dispatch()
-        if not self._unattended:
-            return None
-        execution = self._running[self._unattended.popleft()]
-        execution.relay = relay
-        self._relays[relay] = execution.order.attempt
-        return {"attempt": execution.order.attempt, "slot": execution.slot.name, "seen": execution.seen}
-
-    def take(self, relay: str, result: dict[str, Any]) -> None:
-        """News from a relay."""
-        execution = self._running.get(self._relays.get(relay, ""))
-        if execution is None or execution.relay != relay:
-            return
-        for raw in json.loads(result.get("messages") or "[]"):
-            message = Message(**raw)
-            if message.seq <= execution.seen:
-                continue
-            execution.seen = message.seq
-            hand_on(self._desk, execution.order, message)
-            if message.final:
-                self._end(execution)
-        if result.get("lost"):
-            self._lose(execution, str(result["lost"]))
-
-    def relay_ended(self, relay: str) -> None:
-        """A relay is gone; if its attempt goes on, another relay will follow it."""
-        execution = self._running.get(self._relays.pop(relay, ""))
-        if execution is not None and execution.relay == relay:
-            execution.relay = None
-            self._unattended.append(execution.order.attempt)
-
-    def abandon_relays(self) -> None:
-        """Before a Tuner ends with attempts still training."""
-        for relay in list(self._relays):
-            self.relay_ended(relay)
-
-    def watch(self) -> None:
-        """Stop what is no longer wanted; end a slot actor that does not obey."""
-        for execution in list(self._running.values()):
-            if execution.asked_to_stop is None:
-                if not self._desk.wanted(execution.order):
-                    execution.asked_to_stop = time.monotonic()
-                    execution.slot.actor.stop.remote(execution.order.attempt)
-            elif time.monotonic() - execution.asked_to_stop > STOP_SECONDS:
-                self._lose(execution, "it did not stop when asked")
-
-    def _dispatch(self) -> None:
-        """Start the next order if a slot is free."""
-        if self._held is None and not self._pool.full():
-            self._held = self._desk.next_order()
-        if self._held is None:
-            return
-        order = self._held
-        if order.holder is not None:
-            self._held = None
-            self._adopt(order)
-        elif (slot := self._pool.take(order)) is not None:
-            self._held = None
-            slot.actor.start.remote(order, self._workplace)
-            self._begin(order, slot)
-            self._desk.started(order, slot.name, "")
-
-    def _adopt(self, order: Order) -> None:
-        slot = self._pool.holding(order.holder, order.attempt)
-        if slot is None:
-            settle_from_spool(self._desk, order, self._workplace, order.seen, f"slot {order.holder} is gone")
-        else:
-            self._begin(order, slot)
-
-    def _begin(self, order: Order, slot: HeldSlot) -> None:
-        self._running[order.attempt] = Execution(order, slot, order.seen)
-        self._unattended.append(order.attempt)
-
-    def _end(self, execution: Execution) -> None:
-        self._running.pop(execution.order.attempt, None)
-        self._pool.release(execution.slot)
-
-    def _lose(self, execution: Execution, reason: str) -> None:
-        self._running.pop(execution.order.attempt, None)
-        with contextlib.suppress(ValueError):
-            self._unattended.remove(execution.order.attempt)
-        self._pool.drop(execution.slot)
-        if not self._desk.wanted(execution.order):
-            self._desk.stopped(execution.order)
-        else:
-            settle_from_spool(self._desk, execution.order, self._workplace, execution.seen, f"slot lost: {reason}")
-
-
-class DeskSearcher(Searcher):  # type: ignore[misc]
+class DeskSearcher(Unkept, Searcher):  # type: ignore[misc]
     """What Tune calls its search algorithm: the desk's orders, in the desk's order."""
 
     def __init__(self, dispatch: Dispatch, desk: Desk) -> None:
@@ -228,7 +82,7 @@ class DeskSearcher(Searcher):  # type: ignore[misc]
         """Nothing: a Tuner is never restored."""
 
 
-class Turn(tune.Stopper):  # type: ignore[misc]
+class Turn(Unkept, tune.Stopper):  # type: ignore[misc]
     """Tune polls a Stopper at every turn of its loop; that is where the conductor gets its own turn."""
 
     def __init__(self, dispatch: Dispatch, desk: Desk, searcher: DeskSearcher) -> None:

@@ -1,32 +1,40 @@
-"""Hands an attempt's messages on to the desk, each exactly once and in order."""
+"""The relay: a Tune trial that follows one attempt on its slot actor and passes its messages on."""
 
-from orchestrator.run import spool
-from orchestrator.run.attempt import Workplace
-from orchestrator.run.engine import Desk
-from orchestrator.run.spool import Message
-from orchestrator.trial import Failure, Order
-from workers.contract import Progress, Result
+import json
+from typing import Any, Final
 
+import ray
+from ray import tune
+from ray.exceptions import RayActorError
 
-def hand_on(desk: Desk, order: Order, message: Message) -> None:
-    """Tell the desk what one message says."""
-    match message.kind:
-        case "progress":
-            desk.progressed(order, message.seq, Progress.model_validate(message.body))
-        case "finished":
-            desk.finished(order, Result.model_validate(message.body))
-        case "failed":
-            desk.failed(order, Failure(**message.body))
-        case "stopped":
-            desk.stopped(order)
+from orchestrator.run.slots import NAMESPACE
+
+POLL_SECONDS: Final = 1.0
 
 
-def settle_from_spool(desk: Desk, order: Order, workplace: Workplace, seen: int, reason: str) -> None:
-    """End an order whose holder is gone: by the end that it spooled, else as an infrastructure failure."""
-    for message in spool.read(spool.attempt_folder(workplace.storage, order), seen):
-        if message.kind == "stopped" and desk.wanted(order):
-            break
-        hand_on(desk, order, message)
-        if message.final:
-            return
-    desk.failed(order, Failure("infrastructure", reason))
+class Relay(tune.Trainable):  # type: ignore[misc]
+    """A Tune trial: no torch, no resources; asks its slot actor for news and passes them on."""
+
+    def setup(self, config: dict[str, Any]) -> None:
+        """Attach to the slot actor that `config` names; nothing but names and a number stands in it."""
+        self._attempt, self._seen = str(config["attempt"]), int(config["seen"])
+        self._slot = str(config["slot"])
+        self._actor: Any = None
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        """Serve another attempt in the same process."""
+        self.setup(new_config)
+        return True
+
+    def step(self) -> dict[str, Any]:
+        """The attempt's next messages; a slot actor that died is news too."""
+        try:
+            if self._actor is None:
+                self._actor = ray.get_actor(self._slot, namespace=NAMESPACE)
+            messages = ray.get(self._actor.poll.remote(self._attempt, self._seen, POLL_SECONDS))
+        except (ValueError, RayActorError) as error:
+            return {"messages": "[]", "lost": f"{type(error).__name__}: {error}"[:500], "done": True}
+        if messages:
+            self._seen = messages[-1]["seq"]
+        final = bool(messages) and messages[-1]["kind"] != "progress"
+        return {"messages": json.dumps(messages), "lost": None, "done": final}

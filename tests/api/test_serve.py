@@ -3,10 +3,12 @@
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -52,7 +54,7 @@ def stand_in(folder: Path, name: str, how: str = "plain", **more: Any) -> ChildS
     if name == "api":
         more = {"health": "/healthz", **more}
     elif name == "conductor":
-        more = {"after": frozenset({"api"}), "needs": frozenset({"ray"}), **more}
+        more = {"after": frozenset({"api"}), "needs": frozenset({"ray"}), "says": "standing in", **more}
     return ChildSpec(name, (sys.executable, str(STAND_IN), name, str(folder), how), **more)
 
 
@@ -160,6 +162,28 @@ def test_the_real_settings_read_what_children_are_told(settings: Settings, tmp_p
     assert (read.engine, read.lease_seconds, read.slots) == (settings.engine, settings.lease_seconds, None)
 
 
+def test_a_process_of_which_nothing_is_asked_is_ready_when_it_lives(settings: Settings, tmp_path: Path) -> None:
+    told = Told()
+    with Stack(settings, told, [stand_in(tmp_path, "conductor", says=None)]) as stack:
+        stack.start()
+    assert told.of("conductor")[:2] == ["starting", "ready"]
+
+
+def test_ray_gets_a_closed_folder_with_a_short_path(home: Path, tmp_path: Path) -> None:
+    deep = Home(home / ("x" * 60)).ray_folder()
+    short = Path(tempfile.mkdtemp(prefix="ms", dir="/tmp"))
+    near = Home(short).ray_folder()
+    assert near == short / "ray" / "t"
+    assert len(str(deep)) < 40
+    for folder in (deep, near):
+        assert folder.parent.stat().st_mode & 0o777 == 0o700
+        assert not folder.exists()
+    (near / "session_old").mkdir(parents=True)
+    assert not Home(short).ray_folder().exists()
+    shutil.rmtree(short)
+    shutil.rmtree(deep.parent)
+
+
 def test_the_inline_engine_needs_no_ray(home: Path, tmp_path: Path) -> None:
     inline = Settings(home=home, port=0, mlflow_url="http://mlflow.example:5000", engine="inline")
     with Stack(inline, children=ours(tmp_path)) as stack:
@@ -227,7 +251,7 @@ def test_a_process_that_never_comes_up_ends_the_start(settings: Settings, tmp_pa
     with pytest.raises(UnavailableError, match=r"conductor ended with exit code 3.*conductor\.log\n(?s:.*)cannot find"):
         Stack(settings, told, children).start()
     assert (tmp_path / "home" / "logs" / "conductor.log").read_text().count("cannot find") == 3
-    assert not [p for p in psutil.Process().children(recursive=True) if str(STAND_IN) in p.cmdline()]
+    assert not [each for each in psutil.Process().children(recursive=True) if str(STAND_IN) in each.cmdline()]
     assert told.of("api")[-1] == "stopped"
 
 
@@ -508,3 +532,4 @@ def test_the_real_services(home: Path, tmp_path: Path) -> None:
     assert not [process for process in everything if process.is_running()]
     assert told.of("ray") == ["starting", "ready", "stopping", "stopped"]
     assert (home / "logs" / "ray.log").stat().st_size > 0
+    shutil.rmtree(Home(home).ray_folder().parent)  # pytest's paths are too long for Ray's sockets: it is in /tmp

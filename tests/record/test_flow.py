@@ -6,7 +6,6 @@ import pytest
 
 from orchestrator.errors import ConflictError
 from orchestrator.events import CellSettled, Progressed, Started, Stopped, SweepSettled
-from orchestrator.lifecycle import SWEEP_STEPS, SweepState, before
 from orchestrator.record.store import Store
 from orchestrator.trial import CellSummary, Statistic
 from tests.record.sample import (
@@ -59,7 +58,9 @@ def test_a_sweep_runs_from_queued_to_finished(store: Store) -> None:
         store.apply(fence, CellSettled(sweep, summary(cell)))
     assert store.cells_to_settle() == []
     assert store.unsettled(fence) == [added.id]
+    assert store.active()
     store.apply(fence, SweepSettled(added.id))
+    assert not store.active()
     assert store.unsettled(fence) == []
     view = store.sweep(added.id)
     assert view.state == "finished"
@@ -229,7 +230,6 @@ def test_a_queued_sweep_is_cancelled_straight_and_an_ended_one_not_at_all(store:
     assert store.sweep(ended).state == "finished"
 
 
-@pytest.mark.skipif(not before(SWEEP_STEPS, SweepState.QUEUED), reason="no ended sweep may be queued again")
 def test_a_sweep_that_ended_before_its_trials_were_written_is_queued_again(store: Store) -> None:
     fence = lease(store)
     sweep = store.add_sweep(new_sweep()).id
@@ -279,6 +279,21 @@ def test_a_stopped_attempt_whose_trial_was_retried_meanwhile_waits(store: Store)
     store.apply(fence, Stopped(order.attempt))
     assert states(store, sweep) == ["waiting"]
     assert claimed(store, fence).number == 2
+
+
+def test_a_result_that_came_after_the_cancel_is_taken_by_the_retry(store: Store) -> None:
+    fence = lease(store)
+    one = started(store, fence, losses=["triplet"], seeds=[0])
+    order = claimed(store, fence)
+    store.cancel(fence, one)
+    run(store, fence, order)
+    assert states(store, one) == ["cancelled"]
+    two = started(store, fence, losses=["triplet"], seeds=[0])
+    assert states(store, two) == ["finished"]
+    assert store.trial(store.trials(two).items[0].id).reused_from is None  # no trial took it before
+    store.retry(fence, one)
+    (trial,) = store.trials(one).items
+    assert (trial.state, trial.reused) == ("finished", False)
 
 
 def test_retry_unsettles_the_cells_it_touches(store: Store) -> None:

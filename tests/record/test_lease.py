@@ -20,7 +20,9 @@ def test_the_lease_has_one_holder_and_every_holder_a_higher_fence(store: Store, 
     assert other.acquire("two", 600) is None
     assert store.renew(first, 600)
     store.release(first)
+    assert not store.conducted()
     second = other.acquire("two", 600)
+    assert store.conducted()
     assert second == 2
     assert not store.renew(first, 600)
     store.release(first)  # another's lease is not given back

@@ -116,8 +116,19 @@ def test_a_step_that_fails_leaves_nothing(tmp_path: Path) -> None:
     database.close()
 
 
+def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'metricsweep.db'}"
+    Store.open(url).close()
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    engine.dispose()
+    with pytest.raises(UnavailableError, match="not made by this version"):
+        Store.open(url)
+
+
 def test_a_database_that_does_not_answer_is_said_so(tmp_path: Path) -> None:
-    with pytest.raises(UnavailableError, match="the database does not answer"):
+    with pytest.raises(UnavailableError, match="the database cannot be used"):
         Store.open("postgresql+psycopg://nobody@127.0.0.1:1/none")
     store = Store.open(f"sqlite:///{tmp_path / 'a folder'}/metricsweep.db")
     store.ping()

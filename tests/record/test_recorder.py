@@ -69,6 +69,7 @@ def test_a_sweep_is_mirrored_whole(store: Store, shelf: Shelf) -> None:
     assert forward_all(mirror) == 1
     assert list(shelf.experiments.values()) == [f"sample #{sweep}"]
     assert shelf.runs[f"{uid}/summary"].status == "RUNNING"
+    assert shelf.runs[f"{uid}/summary"].metrics == {}
 
     order = claimed(store, fence)
     store.apply(fence, Started(order.attempt, "slot-0", "host-a"))
@@ -90,9 +91,11 @@ def test_a_sweep_is_mirrored_whole(store: Store, shelf: Shelf) -> None:
     assert asked == [sweep]
     summary = shelf.runs[f"{uid}/summary"]
     assert (summary.status, summary.files) == ("FINISHED", {"main.tex": b"table"})
-    assert summary.metrics == {"trials/finished": 4.0}
+    assert summary.metrics["trials/finished"] == 4
+    assert summary.metrics["trials/failed"] == 0
     assert store.run_id("summary", sweep, sweep) == shelf.ids[f"{uid}/summary"]
     assert store.experiment_id(sweep) == "experiment-0"
+    assert store.cell_runs(sweep) == {index: shelf.ids[f"{uid}/cell/{index}"] for index in (0, 1)}
     shown = shelf.runs[first.uid]
     assert shown.status == "FINISHED"
     assert shown.ended is not None

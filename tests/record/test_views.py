@@ -204,3 +204,4 @@ def test_outcomes_hold_every_trial(store: Store) -> None:
     assert math.isnan(outcomes.trials[1].values["best/test/recall@1"])
     assert outcomes.trials[3].repeat_labels == {"seed": "1"}
     assert states(store, sweep)[0] == "failed"
+    assert [one.cell for one in store.outcomes(sweep, only=[1]).trials] == [1, 1]

@@ -1,5 +1,6 @@
 """A desk in memory: gives out a list of orders and remembers what came of them."""
 
+import threading
 import uuid
 from collections import deque
 from collections.abc import Callable
@@ -36,6 +37,8 @@ class MemoryDesk:
     close: bool = False
     at_tick: Callable[["MemoryDesk"], None] = lambda desk: None
     last: dict[str, Progress] = field(default_factory=dict)
+    lock: object = field(default_factory=threading.Lock)
+    """Stands for what a real desk holds and nobody can pickle, such as its database."""
 
     def tick(self) -> None:
         self.at_tick(self)

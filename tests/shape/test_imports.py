@@ -135,4 +135,4 @@ def test_the_api_loads_nothing_heavy() -> None:
     """What the contracts say of the source, seen while it runs."""
     code = "import sys, api.main, api.cli; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert not {"torch", "sklearn", "faiss", "ray", "mlflow", "vl_convert"} & set(done.stdout.split())
+    assert not {"torch", "sklearn", "faiss", "ray", "mlflow"} & set(done.stdout.split())

@@ -15,8 +15,7 @@ import torch
 
 from tests.workers.recipes import numbers, own_part, place, recipe, run, same, weights
 from workers import checkpoint, determinism
-from workers.checkpoint import CheckpointError
-from workers.contract import Progress, Recipe, Result, Stopped
+from workers.contract import CheckpointError, Progress, Recipe, Result, Stopped
 from workers.train import train
 
 ROOT = Path(__file__).parents[2]

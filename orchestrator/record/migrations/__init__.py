@@ -6,6 +6,9 @@ from typing import Final
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
+from alembic.util import CommandError
+
+from orchestrator.errors import UnavailableError
 
 _FOLDER: Final = Path(__file__).parent
 
@@ -22,8 +25,16 @@ def config(connection: sa.Connection | None = None) -> Config:
 
 
 def migrate(connection: sa.Connection) -> None:
-    """Upgrade to the newest schema within the connection's transaction, which keeps other migrators out."""
+    """Upgrade to the newest schema within the connection's transaction, which keeps other migrators out.
+
+    Raises UnavailableError for a database of a newer version than this one.
+    """
     if connection.dialect.name == "postgresql":
         # SQLite's BEGIN IMMEDIATE is such a lock already.
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
-    command.upgrade(config(connection), "head")
+    try:
+        command.upgrade(config(connection), "head")
+    except CommandError as error:
+        raise UnavailableError(
+            f"the database was not made by this version of metricsweep or an older one: {error}"
+        ) from error

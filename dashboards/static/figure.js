@@ -1,0 +1,67 @@
+// Draws a trial's curves with the Vega that this server holds, in the page's colours and width, again when they change.
+// Expressions are interpreted (`ast`): the page's policy allows no code made from text.
+
+const place = () => document.querySelector("[data-figure]");
+const CHART = 320; // pixels that one of the small multiples wants
+const BESIDE = 62; // pixels of a chart beside its plotting area
+
+let shown = "";
+let drawn = null;
+
+function colours() {
+  const style = getComputedStyle(document.documentElement);
+  const [text, muted, line, accent] = ["--text", "--muted", "--line", "--accent"].map((name) => style.getPropertyValue(name));
+  return {
+    background: "transparent",
+    font: "system-ui, sans-serif",
+    axis: { labelColor: muted, titleColor: muted, gridColor: line, domainColor: line, tickColor: line, titleFontWeight: 400 },
+    title: { color: text, anchor: "start", fontSize: 12, fontWeight: 600 },
+    mark: { color: accent },
+    line: { color: accent },
+    point: { color: accent, fill: accent },
+  };
+}
+
+/** The figure with as many charts in a row as the page is wide. */
+function fitted(figure, width) {
+  const columns = Math.max(1, Math.min(3, Math.floor(width / CHART)));
+  const plot = Math.max(140, Math.min(340, Math.floor(width / columns) - BESIDE - 8));
+  return { ...figure, columns, spacing: 16, concat: figure.concat.map((chart) => ({ ...chart, width: plot })) };
+}
+
+async function draw() {
+  const here = place();
+  const source = here && document.getElementById(here.dataset.figure);
+  if (!source) return;
+  const width = here.clientWidth;
+  const wanted = [width, matchMedia("(prefers-color-scheme: dark)").matches, source.textContent].join();
+  if (wanted === shown && here.firstChild) return;
+  shown = wanted;
+  try {
+    if (!window.vegaEmbed) await import(here.dataset.script);
+    const aside = document.createElement("div");
+    const figure = fitted(JSON.parse(source.textContent), width);
+    figure.description = "The trial's curves; their last values are in the table that follows.";
+    const options = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: colours() };
+    const made = await window.vegaEmbed(aside, figure, options);
+    if (wanted !== shown) return made.finalize(); // another drawing began meanwhile
+    drawn?.finalize();
+    drawn = made;
+    const first = !here.firstChild;
+    here.replaceChildren(aside);
+    const values = document.getElementById("last-values");
+    if (first && values) values.open = false;
+  } catch (error) {
+    console.error("the curves cannot be drawn", error);
+  }
+}
+
+let later = 0;
+const soon = () => {
+  clearTimeout(later);
+  later = setTimeout(draw, 150);
+};
+document.addEventListener("refreshed", draw);
+addEventListener("resize", soon);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+draw();

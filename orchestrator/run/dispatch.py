@@ -1,0 +1,134 @@
+"""The dispatch: which order trains on which slot, and which relay follows it."""
+
+import contextlib
+import json
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Final
+
+from orchestrator.run.attempt import Workplace
+from orchestrator.run.engine import Desk
+from orchestrator.run.news import hand_on, settle_from_spool
+from orchestrator.run.slots import HeldSlot, SlotPool
+from orchestrator.run.spool import Message
+from orchestrator.trial import Order
+
+STOP_SECONDS: Final = 30.0
+"""An attempt that has not stopped this long after it was asked loses its slot actor."""
+
+
+@dataclass(slots=True)
+class Execution:
+    """An order that a slot actor trains."""
+
+    order: Order
+    slot: HeldSlot
+    seen: int
+    relay: str | None = None  # Tune's trial id
+    asked_to_stop: float | None = None
+
+
+class Dispatch:
+    """Joins the desk, the slots and Tune's trials; outlives any one Tuner."""
+
+    def __init__(self, desk: Desk, pool: SlotPool, workplace: Workplace) -> None:
+        self._desk, self._pool, self._workplace = desk, pool, workplace
+        self._running: dict[str, Execution] = {}  # by attempt
+        self._relays: dict[str, str] = {}  # Tune's trial id -> attempt
+        self._unattended: deque[str] = deque()  # attempts that train and have no relay
+        self._held: Order | None = None  # claimed, but its slot is not free yet
+
+    def busy(self) -> bool:
+        """Whether anything trains or waits for its slot."""
+        return bool(self._running) or self._held is not None
+
+    def next_relay(self, relay: str) -> dict[str, Any] | None:
+        """What Tune's trial `relay` shall follow; none: nothing now."""
+        if not self._unattended:
+            self._dispatch()
+        if not self._unattended:
+            return None
+        execution = self._running[self._unattended.popleft()]
+        execution.relay = relay
+        self._relays[relay] = execution.order.attempt
+        return {"attempt": execution.order.attempt, "slot": execution.slot.name, "seen": execution.seen}
+
+    def take(self, relay: str, result: dict[str, Any]) -> None:
+        """News from a relay."""
+        execution = self._running.get(self._relays.get(relay, ""))
+        if execution is None or execution.relay != relay:
+            return
+        for raw in json.loads(result.get("messages") or "[]"):
+            message = Message(**raw)
+            if message.seq <= execution.seen:
+                continue
+            execution.seen = message.seq
+            hand_on(self._desk, execution.order, message)
+            if message.final:
+                self._end(execution)
+        if result.get("lost"):
+            self._lose(execution, str(result["lost"]))
+
+    def relay_ended(self, relay: str) -> None:
+        """A relay is gone; if its attempt goes on, another relay will follow it."""
+        execution = self._running.get(self._relays.pop(relay, ""))
+        if execution is not None and execution.relay == relay:
+            execution.relay = None
+            self._unattended.append(execution.order.attempt)
+
+    def abandon_relays(self) -> None:
+        """Before a Tuner ends with attempts still training."""
+        for relay in list(self._relays):
+            self.relay_ended(relay)
+
+    def watch(self) -> None:
+        """Stop what is no longer wanted; end a slot actor that does not obey."""
+        for execution in list(self._running.values()):
+            if execution.asked_to_stop is None:
+                if not self._desk.wanted(execution.order):
+                    execution.asked_to_stop = time.monotonic()
+                    execution.slot.actor.stop.remote(execution.order.attempt)
+            elif time.monotonic() - execution.asked_to_stop > STOP_SECONDS:
+                self._lose(execution, "it did not stop when asked")
+
+    def _dispatch(self) -> None:
+        """Start the next order if a slot is free."""
+        if self._held is None and not self._pool.full():
+            self._held = self._desk.next_order()
+        if self._held is None:
+            return
+        order = self._held
+        if order.holder is not None:
+            self._held = None
+            self._adopt(order)
+        elif (slot := self._pool.take(order)) is not None:
+            self._held = None
+            slot.actor.start.remote(order, self._workplace)
+            self._begin(order, slot)
+            self._desk.started(order, slot.name, "")
+
+    def _adopt(self, order: Order) -> None:
+        slot = self._pool.holding(order.holder, order.attempt)
+        if slot is None:
+            settle_from_spool(self._desk, order, self._workplace, order.seen, f"slot {order.holder} is gone")
+        else:
+            self._begin(order, slot)
+
+    def _begin(self, order: Order, slot: HeldSlot) -> None:
+        self._running[order.attempt] = Execution(order, slot, order.seen)
+        self._unattended.append(order.attempt)
+
+    def _end(self, execution: Execution) -> None:
+        self._running.pop(execution.order.attempt, None)
+        self._pool.release(execution.slot)
+
+    def _lose(self, execution: Execution, reason: str) -> None:
+        self._running.pop(execution.order.attempt, None)
+        with contextlib.suppress(ValueError):
+            self._unattended.remove(execution.order.attempt)
+        self._pool.drop(execution.slot)
+        if not self._desk.wanted(execution.order):
+            self._desk.stopped(execution.order)
+        else:
+            settle_from_spool(self._desk, execution.order, self._workplace, execution.seen, f"slot lost: {reason}")

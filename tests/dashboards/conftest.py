@@ -1,0 +1,88 @@
+"""The real application behind a real server, and a real browser before it."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
+
+from api.main import create_app
+from orchestrator.record.store import Store
+from orchestrator.service import Service
+from orchestrator.settings import Settings
+from tests.dashboards.stage import Stage, served
+
+# It must reach nothing but the server of the test: no updates, no services of the browser's maker.
+FLAGS = [
+    "--no-sandbox", "--disable-background-networking", "--disable-quic", "--no-first-run",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    for name in [name for name in os.environ if name.startswith("METRICSWEEP_")]:
+        monkeypatch.delenv(name)
+    return Settings(home=tmp_path / "home", mlflow_url="http://127.0.0.1:5000")
+
+
+@pytest.fixture
+def service(settings: Settings) -> Iterator[Service]:
+    opened = Service.open(settings)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def stage(settings: Settings, service: Service) -> Iterator[Stage]:
+    store = Store.open(settings.database)
+    yield Stage(service, store)
+    store.close()
+
+
+@pytest.fixture
+def address(settings: Settings, service: Service) -> Iterator[str]:
+    with served(create_app(service, settings)) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    chromium = os.environ.get("METRICSWEEP_TEST_CHROMIUM") or shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("there is no chromium on this machine")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield started
+        started.close()
+
+
+class Watched:
+    """A browser's context that remembers what pages complained about and what they asked other servers for."""
+
+    def __init__(self, context: BrowserContext, address: str) -> None:
+        self.context, self.complaints = context, list[str]()
+        context.on("console", lambda message: message.type in {"error", "warning"} and self._note(message.text))
+        context.on("weberror", lambda error: self._note(str(error.error)))
+        context.on("request", lambda request: request.url.startswith((address, "data:")) or self._note(request.url))
+
+    def _note(self, text: str) -> None:
+        self.complaints.append(text)
+
+
+@pytest.fixture
+def watched(browser: Browser, address: str) -> Iterator[Watched]:
+    """A fresh context; the test fails when a page of it complained, broke the policy or left this server."""
+    context = browser.new_context(base_url=address)
+    context.set_default_timeout(20_000)
+    kept = Watched(context, address)
+    yield kept
+    context.close()
+    assert kept.complaints == []
+
+
+@pytest.fixture
+def context(watched: Watched) -> BrowserContext:
+    return watched.context

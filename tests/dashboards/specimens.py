@@ -1,0 +1,96 @@
+"""Views as the service gives them, in every state and with hostile names."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from orchestrator.lifecycle import SweepState, TrialState
+from orchestrator.views import (
+    AttemptView,
+    Counts,
+    GridCandidate,
+    GridCell,
+    GridTrial,
+    LogView,
+    SweepSummary,
+    SweepView,
+    TrialProblem,
+    TrialView,
+)
+
+NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
+HOSTILE = """</script><script>alert(1)</script><img src=x onerror='alert("2")'>{{ 7*7 }}&amp;"""
+MLFLOW = "http://127.0.0.1:5000/#/experiments/3"
+TABLE = '<figure class="metricsweep-table"><table><tbody><tr><td>61.04</td></tr></tbody></table></figure>'
+FIGURE: dict[str, Any] = {
+    "$schema": "https://vega.github.io/schema/vega-lite/v6.1.0.json",
+    "title": "Trial 5",
+    "concat": [
+        {"title": "Loss", "data": {"values": [{"step": 10, "value": 0.5}, {"step": 20, "value": None}]}},
+        {"title": {"text": HOSTILE}, "data": {"name": "held"}},
+        {"title": "no points", "data": {"values": []}},
+    ],
+    "datasets": {"held": [{"step": 30, "value": 12345.678}]},
+}
+
+
+def summary(state: SweepState = SweepState.RUNNING, **more: Any) -> SweepSummary:
+    return SweepSummary(**_sweep(state) | more)
+
+
+def sweep(state: SweepState = SweepState.RUNNING, **more: Any) -> SweepView:
+    return SweepView(**_sweep(state) | {"spec": {}, "text": "name: digits\n"} | more)
+
+
+def _sweep(state: SweepState) -> dict[str, Any]:
+    counts = Counts(waiting=2, running=1, finished=5, failed=1, cancelled=1, diverged=1, reused=2)
+    return {
+        "id": 7, "uid": "0b5c", "name": "digits", "state": state, "created": NOW - timedelta(minutes=5),
+        "counts": counts, "total": 12, "eta_seconds": 260.0, "tables": ["main"], "actor": "ada",
+    }  # fmt: skip
+
+
+def problem(trial: int, message: str = "ValueError: no", state: TrialState = TrialState.FAILED) -> TrialProblem:
+    labels = {"loss": "triplet", "regularizer.eta": "0.5", "seed": "0"}
+    return TrialProblem(trial=trial, labels=labels, state=state, message=message, log=f"/v1/trials/{trial}/logs")
+
+
+def grid(cells: int = 2, candidates: int = 1, repeats: int = 3, labels: dict[str, str] | None = None) -> list[GridCell]:
+    """A grid whose squares run through every state."""
+    states, made, number = list(TrialState), [], 0
+    for index in range(cells):
+        rows = []
+        for candidate in range(candidates):
+            squares = []
+            for repeat in range(repeats):
+                state, number = states[number % len(states)], number + 1
+                squares.append(GridTrial(trial=number, repeat=repeat, state=state))
+            named = {"regularizer.eta": str(candidate)} if candidates > 1 else {}
+            rows.append(GridCandidate(labels=named, selected=candidate == 0, score=0.25, trials=squares))
+        named = labels or {"loss": f"loss{index}"}
+        made.append(GridCell(index=index, labels=named, mlflow_url=MLFLOW, candidates=rows))
+    return made
+
+
+def trial(state: TrialState = TrialState.FINISHED, **more: Any) -> TrialView:
+    attempt = AttemptView(
+        number=1, uid="a1", state="finished", slot="slot-0", host="lab", started=NOW - timedelta(minutes=2), ended=NOW
+    )
+    metrics = {
+        "last/test/map@r": 0.4, "best/test/map@r": 0.5, "best/validation/map@r": None, "best/test/norm_var": -2e-7,
+        "odd": 1.0,
+    }  # fmt: skip
+    shown = {
+        "id": 5, "uid": "t5", "sweep": 7, "cell": 1, "candidate": 0, "repeat": 0, "sweep_name": "digits",
+        "labels": {"loss": "triplet", "seed": "0"}, "state": state, "step": 50, "total_steps": 100,
+        "fingerprint": "f" * 64, "training": "u1", "attempts": [attempt], "metrics": metrics,
+        "recipe": {
+            "version": 1, "loss": {"name": "triplet", "margin": 0.2}, "iterations": 100,
+            "select": {"metric": "map@r", "split": "validation"}, "pins": {"versions": {"loss": 1}},
+        },
+        "provenance": {"device": "cpu", "versions": {"torch": "2.6"}},
+    }  # fmt: skip
+    return TrialView(**shown | more)
+
+
+def log(text: str = "step 1\nstep 2\n", complete: bool = True) -> LogView:
+    return LogView(trial=5, text=text, next_offset=len(text), complete=complete)

@@ -1,0 +1,176 @@
+"""A server of the real pages over a real store, on which a test plays the conductor's part."""
+
+import math
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+from orchestrator import events
+from orchestrator.plan import grid
+from orchestrator.plan.spec import Spec
+from orchestrator.publish import select
+from orchestrator.record.store import Store
+from orchestrator.service import Service
+from orchestrator.trial import Failure, Order
+from workers import catalog
+from workers.contract import Progress, Result
+
+SPEC = """\
+version: 1
+name: sec-on-digits
+recipe:
+  dataset: digits
+  backbone: {name: small_cnn, width: 16}
+  embedding: 32
+  sampler: {name: balanced, classes: 4, per_class: 8}
+  iterations: 300
+  validation: {name: class_holdout, folds: 3, fold: 0}
+compare:
+  loss: [triplet, semihard, normalized_npair, multi_similarity]
+  regularizer: [none, l2, sec]
+tune:
+  regularizer.eta:
+    - {values: [0.01, 0.001, 0.0001], when: {regularizer: l2}}
+    - {values: [0.25, 0.5, 1.0], when: {regularizer: sec}}
+repeat: {seed: [0, 1, 2]}
+select: {metric: map@r, split: validation}
+tables:
+  main: {rows: [loss, regularizer], columns: [dataset], metrics: [nmi, f1, recall@1, map@r, norm_var]}
+"""
+SMALL_SPEC = """\
+version: 1
+name: four-trials
+recipe:
+  dataset: digits
+  backbone: {name: mlp, width: 16}
+  embedding: 16
+  sampler: {name: balanced, classes: 4, per_class: 4}
+  iterations: 100
+  validation: {name: class_holdout, folds: 3, fold: 0}
+compare:
+  loss: [triplet, semihard]
+repeat: {seed: [0, 1]}
+select: {metric: map@r, split: validation}
+tables:
+  main: {rows: [loss], columns: [dataset], metrics: [recall@1, map@r]}
+"""
+METRICS = ("recall@1", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var", "s_mu")
+TRACE = """\
+Traceback (most recent call last):
+  File "workers/train.py", line 88, in train
+    loss = session.step(batch)
+ValueError: <script>alert("no such class")</script>"""
+
+
+class Stage:
+    """The conductor's part: claims, reports, ends and settles by the store's own methods."""
+
+    def __init__(self, service: Service, store: Store) -> None:
+        self.service, self.store = service, store
+        self.random = random.Random(7)
+        fence = store.acquire("stage", 36_000.0)
+        assert fence is not None
+        self.fence = fence
+
+    def submit(self, text: str, begin: bool = True) -> int:
+        """A sweep, expanded unless it is to stay queued."""
+        sweep = self.service.submit(text.encode(), actor="ada@lab").id
+        if begin:
+            self.begin()
+        return sweep
+
+    def begin(self) -> None:
+        """Expand what is queued."""
+        for queued in self.store.queued():
+            spec = Spec.model_validate(queued.spec)
+            plan = grid.expand(spec, catalog.load())
+            self.store.start_sweep(
+                self.fence, queued.id, plan.cells, plan.candidates, plan.trials(), spec.slot, spec.fresh
+            )
+
+    def start(self, upto: float = 0.5) -> Order:
+        """Claim the next training and report its first part."""
+        order = self.store.next_order(self.fence)
+        assert order is not None
+        self.store.apply(self.fence, events.Started(order.attempt, "slot-1", "lab-3"))
+        total = int(order.recipe["iterations"])
+        for seq, step in enumerate(range(total // 10, int(total * upto) + 1, total // 10), start=1):
+            self.report(order, seq, step)
+        return order
+
+    def report(self, order: Order, seq: int, step: int) -> None:
+        """One message of a training."""
+        total = int(order.recipe["iterations"])
+        loss = math.exp(-2 * step / total) + self.random.random() / 20
+        metrics = {
+            "train/loss": loss, "train/lr": 1e-3, "train/regularizer": loss / 7, "train/norm_mean": 3 + loss,
+            "train/norm_var": loss / 30, "validation/map@r": 0.6 - loss / 3, "validation/recall@1": 0.95 - loss / 4,
+        }  # fmt: skip
+        log = f"step {step}/{total}  loss {loss:.4f}  map@r {0.6 - loss / 3:.4f}  <b>not bold</b>\n"
+        message = Progress(step=step, total=total, metrics=metrics, log=log)
+        self.store.apply(self.fence, events.Progressed(order.attempt, seq, message))
+
+    def finish(self, order: Order | None = None, diverged: bool = False) -> Order:
+        """A training to its end."""
+        order = order or self.start(1.0)
+        total, base = int(order.recipe["iterations"]), 0.5 + self.random.random() / 8
+        keys = [
+            f"{mark}/{split}/{name}"
+            for mark in ("best", "last")
+            for split in ("validation", "test")
+            for name in METRICS
+        ]
+        metrics = {key: base + self.random.random() / 10 for key in keys}
+        curve = [(step, math.exp(-2 * step / total)) for step in range(total // 10, total + 1, total // 10)]
+        result = Result(
+            outcome="diverged" if diverged else "ok",
+            metrics=dict.fromkeys(keys, float("nan")) if diverged else metrics,
+            curves={
+                "train/loss": curve[:4] + [(step, math.nan) for step, _ in curve[4:]] if diverged else curve,
+                "train/norm_var": [(step, value / 30) for step, value in curve],
+                "validation/map@r": [(step, 0.7 - value / 3) for step, value in curve],
+            },
+            best_step=None if diverged else total * 8 // 10,
+            steps=total,
+            seconds=8.25,
+            provenance={"device": "cpu", "threads": 1, "git_commit": "b5bef52", "versions": {"torch": "2.6.0"}},
+        )
+        self.store.apply(self.fence, events.Finished(order.attempt, result))
+        return order
+
+    def fail(self, order: Order | None = None, message: str = 'ValueError: <script>alert("hi")</script>') -> None:
+        """A training that ends without a result."""
+        order = order or self.start(0.3)
+        self.store.apply(self.fence, events.Failed(order.attempt, Failure("recipe", message, TRACE), requeue=False))
+
+    def settle(self) -> None:
+        """Settle the cells, and then the sweeps, whose trials have all ended."""
+        for sweep, cell in self.store.cells_to_settle():
+            summary = select.summarize(self.store.outcomes(sweep), cell, "higher")
+            self.store.apply(self.fence, events.CellSettled(sweep, summary))
+        for sweep in self.store.unsettled(self.fence):
+            self.store.apply(self.fence, events.SweepSettled(sweep))
+
+    def obey(self) -> None:
+        """Apply what the pages' forms asked for."""
+        for request in self.store.requests():
+            act = self.store.cancel if request.kind == "cancel" else self.store.retry
+            self.store.applied(self.fence, request.id, f"{act(self.fence, request.sweep, request.trial)} trials")
+
+
+@contextmanager
+def served(app: FastAPI) -> Iterator[str]:
+    """The application under an address of this machine."""
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", lifespan="off"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        thread.join(0.02)
+        assert thread.is_alive(), "the server did not start"
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join()

@@ -1,0 +1,264 @@
+"""The pages in every state: sound markup, escaped names, and what a person needs to see on them."""
+
+import json
+import re
+
+import pytest
+
+from dashboards import pages
+from orchestrator.lifecycle import SweepState, TrialState
+from orchestrator.views import Counts, Page, SweepSummary
+from tests.dashboards import specimens
+from tests.dashboards.markup import Markup, read
+from tests.dashboards.specimens import FIGURE, HOSTILE, MLFLOW, NOW, TABLE
+
+
+def listed(*sweeps: SweepSummary, state: str | None = None, name: str | None = None, cursor: str | None = None) -> str:
+    return pages.sweeps_page(Page(items=list(sweeps), next_cursor=cursor), state=state, name=name, now=NOW)
+
+
+def one_sweep(**more: object) -> str:
+    return pages.sweep_page(specimens.sweep(**more), specimens.grid(), {"main": TABLE}, now=NOW)
+
+
+def one_trial(state: TrialState = TrialState.FINISHED, **more: object) -> str:
+    return pages.trial_page(specimens.trial(state, **more), FIGURE, specimens.log(), now=NOW)
+
+
+# The sweeps
+
+
+def test_no_sweep_tells_how_to_submit_one() -> None:
+    assert "metricsweep submit sweeps/digits.yaml" in read(listed()).text
+
+
+def test_a_filter_that_finds_nothing_does_not_say_there_are_no_sweeps() -> None:
+    text = read(listed(state="paused", name=HOSTILE)).text
+    assert "metricsweep submit" not in text
+    assert "in the state paused" in text
+
+
+def test_the_list_shows_state_counts_and_times() -> None:
+    page = read(listed(specimens.summary()))
+    for said in ("digits", "#7", "running", "about 4 min", "5 min ago", "ada", "4 finished", "1 diverged", "4 waiting"):
+        assert said in page.text, said
+    assert page.having("time")[0]["title"] == "2026-05-01 11:55:00 UTC"
+    assert page.having("svg", class_="bar")[0]["aria-label"].startswith("4 finished, 1 diverged, 1 failed")
+
+
+def test_the_filter_keeps_what_was_asked() -> None:
+    page = read(listed(state="failed", name='a"b', cursor="c&d"))
+    assert page.having("input", name="name")[0]["value"] == 'a"b'
+    assert [one["value"] for one in page.having("option") if "selected" in one] == ["failed"]
+    assert page.having("a", rel="next")[0]["href"] == "/?state=failed&name=a%22b&cursor=c%26d"
+
+
+@pytest.mark.parametrize("state", SweepState)
+def test_every_state_of_a_sweep_can_be_listed_and_filtered(state: SweepState) -> None:
+    page = read(listed(specimens.summary(state)))
+    assert page.having("span", class_=f"badge {state}")
+    assert page.having("option", value=str(state))
+
+
+# One sweep
+
+
+@pytest.mark.parametrize("state", SweepState)
+def test_a_sweep_in_every_state(state: SweepState) -> None:
+    page = read(one_sweep(state=state, started=NOW, ended=NOW))
+    ended = state in {SweepState.FINISHED, SweepState.FAILED, SweepState.CANCELLED}
+    actions = {form["action"] for form in page.having("form")}
+    assert ("/sweeps/7/cancel" in actions) is not ended
+    assert ("/sweeps/7/retry" in actions) is (state != SweepState.QUEUED)
+    assert bool(page.having("main", data_refresh="3")) is not ended
+    assert bool(page.having("meta", http_equiv="refresh")) is not ended
+
+
+def test_a_sweep_in_which_nothing_failed_is_not_retried() -> None:
+    for state in SweepState:
+        assert not Markup(one_sweep(state=state, counts=Counts(finished=12))).having("form", action="/sweeps/7/retry")
+    unborn = one_sweep(state=SweepState.FAILED, counts=Counts(), error="no such part")
+    assert read(unborn).having("form", action="/sweeps/7/retry")
+    assert "no such part" in unborn
+
+
+def test_a_queued_sweep_says_what_it_waits_for() -> None:
+    queued = specimens.sweep(SweepState.QUEUED, counts=Counts(), eta_seconds=None)
+    page = read(pages.sweep_page(queued, [], {}, now=NOW))
+    assert "expands it to 12 trials" in page.text
+    assert page.having("svg", class_="bar")[0]["aria-label"] == "12 waiting"
+
+
+def test_a_sweep_leads_to_its_trials_tables_and_runs() -> None:
+    page = read(one_sweep(mlflow_url=MLFLOW))
+    places = {one["href"] for one in page.having("a")}
+    assert {f"/trials/{number}" for number in range(1, 7)} <= places
+    formats = ("latex", "markdown", "csv", "json", "png")
+    assert {f"/v1/sweeps/7/tables/main?format={one}" for one in formats} <= places
+    assert MLFLOW in places
+    assert "61.04" in page.text
+    assert "name: digits" in page.text
+
+
+def test_a_square_says_its_state_without_its_colour() -> None:
+    page = read(one_sweep())
+    squares = [one for one in page.having("a") if one.get("class", "").startswith("sq ")]
+    assert [one["title"] for one in squares] == [
+        f"trial {number}, repeat {1 + (number - 1) % 3}: {state}" for number, state in enumerate(TrialState, 1)
+    ]
+    for number, state in enumerate(TrialState, 1):
+        assert f"trial {number}, repeat {1 + (number - 1) % 3}: {state}" in page.text
+
+
+def test_problems_stand_before_the_tables() -> None:
+    problems = [specimens.problem(number, "ValueError: five") for number in range(1, 9)]
+    problems.append(specimens.problem(9, "NaN", TrialState.FINISHED))
+    text = one_sweep(problems=problems)
+    page = read(text)
+    assert text.index('id="problems"') < text.index('id="table-1"') < text.index('id="grid"')
+    assert page.text.count("ValueError: five") == 1
+    assert "8 trials" in page.text
+    assert "3 more" in page.text
+    assert {one.log for one in problems} <= {one["href"] for one in page.having("a")}
+    assert "problems" not in {one.get("id") for one in read(one_sweep()).having("section")}
+
+
+def test_a_huge_sweep_stays_a_page() -> None:
+    huge = specimens.grid(cells=1_200, candidates=2, repeats=5)
+    page = read(pages.sweep_page(specimens.sweep(total=12_000), huge, {}, now=NOW))
+    assert sum(one.get("class", "").startswith("sq ") for one in page.having("a")) == 2_000
+    assert "10,000 trials more in 1,000 cells are not drawn" in page.text
+    assert page.having("a", href="/v1/sweeps/7/grid")
+
+
+def test_a_cell_too_large_is_cut_between_its_candidates() -> None:
+    page = read(pages.sweep_page(specimens.sweep(), specimens.grid(1, 3_000, 1), {}, now=NOW))
+    assert "1,000 trials more are not drawn" in page.text
+
+
+# One trial
+
+
+@pytest.mark.parametrize("state", TrialState)
+def test_a_trial_in_every_state(state: TrialState) -> None:
+    page = read(one_trial(state))
+    assert page.having("span", class_=f"badge {state}")
+    active = state in {TrialState.WAITING, TrialState.RUNNING}
+    assert bool(page.having("main", data_refresh="3")) is active
+    again = page.having("form", action="/sweeps/7/retry")
+    assert bool(again) is (state in {TrialState.FAILED, TrialState.CANCELLED})
+    assert bool(page.having("input", name="trial", value="5")) is bool(again)
+
+
+def test_a_trial_shows_what_is_known_of_it() -> None:
+    page = read(one_trial(reused=True, reused_from=3, score=0.53, best_step=40, seconds=75.0, mlflow_url=MLFLOW))
+    for said in (
+        "best checkpoint", "0.5000", "not a number", "−2.000e-07", "0.5300 (validation/map@r)", "step 40 of 100",
+        "1 min 15 s", "triplet margin 0.2", "torch 2.6", "slot-0", "2 min", "step 1 step 2", "f" * 64,
+    ):  # fmt: skip
+        assert said in page.text, said
+    places = {one["href"] for one in page.having("a")}
+    assert {"/sweeps/7", "/sweeps/7#cell-1", "/trials/3", MLFLOW, "/v1/trials/5/logs"} <= places
+
+
+def test_a_failed_trial_shows_its_error_and_trace() -> None:
+    page = read(one_trial(TrialState.FAILED, error="ValueError: no", trace="Traceback\n  line 1"))
+    assert "ValueError: no" in page.text
+    assert "Traceback line 1" in page.text
+
+
+def test_a_diverged_trial_is_no_failure() -> None:
+    page = read(one_trial(diverged=True))
+    assert page.having("span", class_="badge diverged")
+    assert not page.having("section", id="error")
+
+
+def test_a_trial_that_has_not_begun() -> None:
+    waiting = specimens.trial(TrialState.WAITING, attempts=[], metrics={}, step=0, total_steps=0, provenance={})
+    page = read(pages.trial_page(waiting, None, specimens.log("", complete=False), now=NOW))
+    assert "No points yet." in page.text
+    assert not page.having("script", type="application/json")
+
+
+def test_the_figure_reaches_the_script_whole_and_names_no_server() -> None:
+    text = one_trial()
+    page = read(text)
+    found = re.search(r'<script type="application/json" id="figure">(.*?)</script>', text, re.DOTALL)
+    assert found is not None
+    assert json.loads(found[1]) == {key: FIGURE[key] for key in ("concat", "datasets")}
+    assert page.having("div", data_figure="figure")[0]["data-script"] == "/static/vega.js?v=v6.1.0"
+    assert "https://" not in text
+
+
+def test_the_last_values_stand_in_for_the_figure() -> None:
+    text = read(one_trial()).text
+    assert "Loss 20 not a number 2" in text
+    assert "30 1.235e+04 1" in text
+
+
+def test_a_long_log_shows_its_end() -> None:
+    text = "".join(f"line {number}\n" for number in range(1_000))
+    page = read(pages.trial_page(specimens.trial(), None, specimens.log(text), now=NOW))
+    assert "line 999" in page.text
+    assert "line 799" not in page.text
+    assert "The last 200 lines" in page.text
+    longest = read(pages.trial_page(specimens.trial(), None, specimens.log("x" * 262_144, False), now=NOW))
+    assert longest.having("a", href="/v1/trials/5/logs?offset=262144")
+
+
+# All of them
+
+
+def hostile_pages() -> dict[str, str]:
+    named = {"loss": HOSTILE, HOSTILE: "x"}
+    hard = {"name": HOSTILE, "actor": HOSTILE, "error": HOSTILE}
+    problems = [specimens.problem(1, HOSTILE).model_copy(update={"labels": named})]
+    sweep = specimens.sweep(text=HOSTILE, warnings=[HOSTILE], problems=problems, **hard)
+    trial = specimens.trial(
+        TrialState.FAILED, sweep_name=HOSTILE, labels=named, error=HOSTILE, trace=HOSTILE, metrics={HOSTILE: 1.0},
+        recipe={HOSTILE: {"name": HOSTILE, HOSTILE: [HOSTILE]}}, provenance={HOSTILE: HOSTILE}, fingerprint=HOSTILE,
+    )  # fmt: skip
+    grid = specimens.grid(2, 2, 3, labels=named)
+    return {
+        "sweeps": listed(specimens.summary(**hard), name=HOSTILE, cursor=HOSTILE),
+        "sweep": pages.sweep_page(sweep, grid, {HOSTILE: TABLE}, now=NOW),
+        "trial": pages.trial_page(trial, FIGURE, specimens.log(HOSTILE), now=NOW),
+        "login": pages.login_page(HOSTILE),
+        "problem": pages.problem_page(422, HOSTILE, f"{HOSTILE}\n{HOSTILE}"),
+    }
+
+
+@pytest.mark.parametrize("name", ["sweeps", "sweep", "trial", "login", "problem"])
+def test_hostile_names_are_text(name: str) -> None:
+    text = hostile_pages()[name]
+    page = read(text)
+    assert not page.having("img")
+    assert "<script>" not in text
+    assert HOSTILE in page.text
+
+
+@pytest.mark.parametrize("name", ["sweeps", "sweep", "trial", "login", "problem"])
+def test_pages_have_landmarks_and_one_heading(name: str) -> None:
+    page = Markup(hostile_pages()[name])
+    assert len(page.having("main")) == len(page.having("h1")) == len(page.having("footer")) == 1
+    assert page.having("html", lang="en")
+    assert page.having("a", href="#main")
+    labelled = {one["for"] for one in page.having("label")}
+    fields = [one for one in page.having("input") + page.having("select") if "hidden" not in one]
+    assert {one["id"] for one in fields if one.get("type") != "hidden"} == labelled
+
+
+def test_what_pages_load_is_there() -> None:
+    for text in hostile_pages().values():
+        page = Markup(text)
+        loaded = [one["src"] for one in page.having("script") if "src" in one]
+        loaded += [one["href"] for one in page.having("link")]
+        for address in loaded:
+            name = address.removeprefix("/static/").partition("?")[0]
+            assert pages.static(name), address
+            assert "?v=" in address
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../pages.py", "page.html", "/etc/passwd", "style.css/", "nope.js"])
+def test_only_static_files_are_given(name: str) -> None:
+    assert pages.static(name) is None

@@ -1,0 +1,64 @@
+"""The style sheet: contrast in both schemes, a style for every state, nothing from elsewhere."""
+
+import re
+
+import pytest
+
+from dashboards import pages, progress
+
+
+def style() -> str:
+    return (pages.static("style.css") or b"").decode()
+
+
+def schemes() -> dict[str, dict[str, str]]:
+    light, dark = (
+        dict(re.findall(r"--([\w-]+):\s*(#\w{6})", block)) for block in re.findall(r":root {(.*?)}", style(), re.DOTALL)
+    )
+    return {"light": light, "dark": light | dark}
+
+
+def luminance(colour: str) -> float:
+    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in channels)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_has_the_contrast_that_wcag_asks_for(scheme: str) -> None:
+    colours = schemes()[scheme]
+    grounds = ("page", "raised", "soft", "alert-page", "mild-page")
+    poor = {
+        (ink, ground): round(contrast(colours[ink], colours[ground]), 2)
+        for ink in ("text", "muted", "accent", "alert", "best")
+        for ground in grounds
+        if contrast(colours[ink], colours[ground]) < 4.5
+    }
+    assert poor == {}
+    assert contrast(colours["accent-text"], colours["accent"]) >= 4.5
+    assert contrast(colours["page"], colours["alert"]) >= 4.5
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_shapes_stand_out_from_the_page(scheme: str) -> None:
+    colours = schemes()[scheme]
+    for edge in ("finished", "running", "failed", "diverged-edge", "waiting"):
+        assert contrast(colours[edge], colours["raised"]) >= 3, edge
+    for filled in ("failed", "diverged"):  # their signs are dark on them
+        assert contrast("#14171a", colours[filled]) >= 4.5, filled
+
+
+def test_every_kind_has_a_shape() -> None:
+    for kind in {*progress.KINDS, *progress.SWEEP_STATES}:
+        assert f".sq.{kind}" in style(), kind
+
+
+def test_nothing_is_loaded_from_elsewhere() -> None:
+    for name in ("style.css", "refresh.js", "figure.js", "icon.svg"):
+        text = (pages.static(name) or b"").decode().replace("http://www.w3.org/2000/svg", "")
+        assert not re.search(r"https?://|@import|url\(|eval\(|new Function", text), name

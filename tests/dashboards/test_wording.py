@@ -1,0 +1,53 @@
+"""Times, lengths of time and numbers as the pages write them."""
+
+import math
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from dashboards import wording
+
+NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0, "0 s"), (0.01, "0 s"), (8.25, "8.2 s"), (45, "45 s"), (60, "1 min"), (245, "4 min 5 s"), (3600, "1 h"),
+     (7_805, "2 h 10 min"), (273_600, "3 d 4 h"), (3_605, "1 h"), (-5, "0 s")],
+)  # fmt: skip
+def test_a_length_of_time_in_its_largest_units(seconds: float, said: str) -> None:
+    assert wording.length(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [(timedelta(seconds=3), "just now"), (timedelta(seconds=-60), "just now"), (timedelta(seconds=50), "50 s ago"),
+     (timedelta(minutes=5, seconds=40), "5 min ago"), (timedelta(days=2), "2 d ago"),
+     (timedelta(days=40), "2026-03-22")],
+)  # fmt: skip
+def test_how_long_ago(before: timedelta, said: str) -> None:
+    assert wording.ago(NOW - before, NOW) == said
+
+
+def test_moments_are_in_utc() -> None:
+    east = datetime(2026, 5, 1, 14, 0, tzinfo=timezone(timedelta(hours=2)))
+    for moment in (NOW, east, NOW.replace(tzinfo=None)):
+        assert wording.exact(moment) == "2026-05-01 12:00:00 UTC"
+        assert wording.machine(moment) == "2026-05-01T12:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(0.61234, "0.6123"), (0.0, "0.0000"), (-0.5, "−0.5000"), (2e-7, "2.000e-07"), (12345.0, "1.234e+04"),
+     (None, "not a number"), (math.nan, "not a number"), (math.inf, "inf")],
+)  # fmt: skip
+def test_numbers(value: float | None, said: str) -> None:
+    assert wording.number(value) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [("a", "a"), (None, "none"), (True, "yes"), (3, "3"), (0.001, "0.001"), ([1, "é"], '[1, "é"]'), ({}, "{}")],
+)
+def test_plain_values(value: object, said: str) -> None:
+    assert wording.plain(value) == said

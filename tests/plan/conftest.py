@@ -1,0 +1,98 @@
+"""What the tests of the plan share: the real catalog, and a spec to vary."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.errors import InvalidSpecError
+from orchestrator.plan.check import check
+from orchestrator.plan.document import parse
+from orchestrator.plan.spec import Spec
+from workers.catalog import Catalog, load
+
+DIGITS = Path(__file__).parents[2] / "sweeps" / "digits.yaml"
+
+DESIGN = b"""
+version: 1
+name: sec-on-digits
+recipe:                                   # held fixed
+  task: retrieval
+  dataset: digits
+  backbone: {name: small_cnn, width: 32}
+  embedding: 64
+  sampler: {name: balanced, classes: 4, per_class: 8}
+  optimizer: {name: adam, lr: 1.0e-3}
+  iterations: 300
+  validation: {name: class_holdout, folds: 3, fold: 0}
+compare:                                  # one cell per combination
+  loss: [triplet, semihard, normalized_npair, multi_similarity]
+  regularizer: [none, l2, sec, svmax]
+tune:                                     # the best one is shown
+  regularizer.eta:
+    - {values: [1.0e-2, 1.0e-3, 1.0e-4], when: {regularizer: l2}}
+    - {values: [0.25, 0.5, 1.0], when: {regularizer: [sec, svmax]}}
+repeat: {seed: [0, 1, 2]}                 # mean +- std
+select: {metric: map@r, split: validation}
+slot: {cpus: 1, gpus: auto}
+tables:
+  main: {rows: [loss, regularizer], columns: [dataset], metrics: [nmi, f1, recall@1, map@r, norm_var]}
+"""
+
+RECIPE = {
+    "dataset": "digits",
+    "backbone": "mlp",
+    "loss": "triplet",
+    "sampler": {"name": "balanced", "classes": 2, "per_class": 4},
+    "iterations": 10,
+    "validation": {"name": "class_holdout", "folds": 3},
+}
+
+Told = list[tuple[str, str]]
+
+
+@pytest.fixture(scope="session")
+def catalog() -> Catalog:
+    return load()
+
+
+@pytest.fixture
+def design() -> Any:
+    """The example of design.md, section 4."""
+    return parse(DESIGN)
+
+
+@pytest.fixture
+def small() -> Callable[..., dict[str, Any]]:
+    """A small sound document: `small(compare={...}, **{"recipe.iterations": 3})` changes it."""
+
+    def build(**changes: Any) -> dict[str, Any]:
+        document: dict[str, Any] = {"version": 1, "name": "small", "recipe": deepcopy(RECIPE)}
+        for key, value in changes.items():
+            block, dot, field = key.partition(".")
+            if dot:
+                document.setdefault(block, {})[field] = value
+            else:
+                document[block] = value
+        return document
+
+    return build
+
+
+@pytest.fixture
+def checked(catalog: Catalog) -> Callable[[Any], Spec]:
+    return lambda document: check(document, catalog)
+
+
+@pytest.fixture
+def told(catalog: Catalog) -> Callable[[Any], Told]:
+    """The problems that a document has, as (path, message)."""
+
+    def problems(document: Any) -> Told:
+        with pytest.raises(InvalidSpecError) as refused:
+            check(document, catalog)
+        return [(problem.path, problem.message) for problem in refused.value.problems]
+
+    return problems

@@ -1,0 +1,334 @@
+import json
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from orchestrator.errors import InvalidSpecError
+from orchestrator.plan.check import check
+from orchestrator.plan.document import parse
+from orchestrator.plan.grid import expand
+from orchestrator.plan.spec import Spec
+from tests.plan.conftest import DESIGN
+from workers.catalog import Catalog
+
+Small = Callable[..., dict[str, Any]]
+Told = Callable[[Any], list[tuple[str, str]]]
+Checked = Callable[[Any], Spec]
+
+
+def test_the_example_of_the_design_is_sound(design: Any, checked: Checked) -> None:
+    spec = checked(design)
+    assert spec.recipe["optimizer"] == {"name": "adam", "lr": 0.001}
+    assert list(spec.compare) == ["loss", "regularizer"]
+    assert spec.tables["main"].columns == ["dataset"]
+
+
+def test_a_spec_is_stored_and_read_again(design: Any, checked: Checked) -> None:
+    spec = checked(design)
+    stored = json.dumps(spec.model_dump(mode="json"))
+    assert Spec.model_validate(json.loads(stored)) == spec
+    assert "source" not in stored
+
+
+def test_the_errors_of_the_design_are_told_in_its_words(design: Any, told: Told) -> None:
+    design["compare"]["loss"][3] = "multi_similarty"
+    design["tune"] = {"regularizer.eta": [0.1, 1.0]}
+    assert told(design) == [
+        ("compare.loss[3]", "no loss named 'multi_similarty'; did you mean 'multi_similarity'?"),
+        (
+            "tune.regularizer.eta",
+            "regularizer 'none' has no hyper-parameter 'eta'; add `when: {regularizer: [l2, sec, svmax]}`",
+        ),
+    ]
+
+
+def test_tells_problems_of_every_kind_at_once(design: Any, told: Told) -> None:
+    design["prune"] = True
+    design["recipe"]["optimizer"] |= {"lr": "fast", "moment": 3}
+    design["recipe"]["sampler"]["classes"] = 8
+    design["tune"]["regularizer.eta"][1]["when"]["regularizer"] = ["sec", "svmaxx"]
+    design["repeat"]["seed"] = [0, 0]
+    design["slot"] = {"cpu": 1}
+    design["tables"]["main"]["metrics"] = ["nmi", "recal@1"]
+    assert [path for path, _ in told(design)] == [
+        "prune",
+        "recipe.optimizer.lr",
+        "recipe.sampler.classes",
+        "recipe.optimizer.moment",
+        "tune.regularizer.eta[1].when.regularizer",
+        "repeat.seed[1]",
+        "slot.cpu",
+        "tables.main.metrics[1]",
+    ]
+
+
+@pytest.mark.parametrize("document", [None, 3, "text", [], [{"version": 1}]])
+def test_what_is_no_mapping_is_refused(document: Any, told: Told) -> None:
+    assert told(document)[0][1].startswith("a spec is a mapping with at least `version`, `name` and `recipe`; found")
+
+
+def test_blocks_of_the_wrong_form_are_each_told(told: Told) -> None:
+    keys = (
+        "version",
+        "name",
+        "description",
+        "recipe",
+        "compare",
+        "tune",
+        "repeat",
+        "rules",
+        "select",
+        "slot",
+        "search",
+    )
+    document = dict.fromkeys((*keys, "tables", "fresh"), 4.5)
+    assert [path for path, _ in told(document)] == list(document)
+
+
+def test_an_empty_spec_is_told_what_it_needs(told: Told) -> None:
+    assert [path for path, _ in told({})] == ["version", "name", "recipe"]
+    assert [path for path, _ in told({"version": 1, "name": "x", "recipe": {"dataset": "digits"}})] == [
+        "recipe.backbone",
+        "recipe.loss",
+        "recipe.sampler",
+        "recipe.iterations",
+        "select.split",
+    ]
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 101, "two\nlines", 3, None])
+def test_names_are_one_printable_line(name: Any, small: Small, told: Told) -> None:
+    assert [path for path, _ in told(small(name=name))] == ["name"]
+
+
+def test_empty_blocks_count_as_left_out(small: Small, checked: Checked) -> None:
+    keys = ("description", "compare", "tune", "repeat", "rules", "select", "slot", "search", "tables", "fresh")
+    assert checked(small(**dict.fromkeys(keys))) == checked(small())
+
+
+# Attribution
+
+
+def test_one_typo_is_one_problem(design: Any, told: Told) -> None:
+    design["recipe"]["iteration"] = design["recipe"].pop("iterations")
+    assert told(design) == [("recipe.iteration", "a recipe has no field 'iteration'; did you mean 'iterations'?")]
+    design["recipe"]["iterations"] = design["recipe"].pop("iteration")
+    design["compare"]["los"] = design["compare"].pop("loss")
+    assert [path for path, _ in told(design)] == ["compare.los"]
+
+
+def test_an_alternative_is_blamed_for_what_it_sets(small: Small, told: Told) -> None:
+    labelled = {"label": "X", "patch": {"loss": {"name": "triplet", "margn": 1}, "iterations": 0}}
+    document = small(compare={"loss": ["triplet", {"name": "triplet", "margin": "a"}, labelled]})
+    assert told(document) == [
+        ("compare.loss[1].margin", "expected a number, found 'a'"),
+        ("compare.loss[2].patch.iterations", "expected at least 1, found 0"),
+        ("compare.loss[2].patch.loss.margn", "loss 'triplet' has no hyper-parameter 'margn'; did you mean 'margin'?"),
+    ]
+
+
+def test_a_problem_of_some_cells_says_which(small: Small, told: Told) -> None:
+    document = small(
+        compare={"loss": ["triplet", "normalized_npair"], "embedding": [8, 16]},
+        **{"recipe.sampler": {"name": "shuffle", "batch": 8}},
+    )
+    ((path, message),) = told(document)
+    assert path == "recipe.sampler"
+    assert message.endswith("(with loss 'normalized_npair')")
+
+
+def test_every_part_that_lacks_a_hyper_parameter_is_named(small: Small, told: Told) -> None:
+    document = small(
+        compare={"regularizer": ["none", "svmax", "sec_ema"]},
+        tune={"regularizer.rho": [0.1, 0.9]},
+        rules=[{"when": {"regularizer": ["none", "svmax"]}, "patch": {"regularizer.eta": 0.5}}],
+    )
+    assert told(document) == [
+        (
+            "tune.regularizer.rho",
+            "regularizers 'none', 'svmax' have no hyper-parameter 'rho'; add `when: {regularizer: sec_ema}`",
+        ),
+        (
+            "rules[0].patch.regularizer.eta",
+            "regularizer 'none' has no hyper-parameter 'eta'; narrow `when` to `{regularizer: svmax}`",
+        ),
+    ]
+
+
+def test_the_base_recipe_is_blamed_for_its_own(small: Small, told: Told) -> None:
+    assert told(small(**{"recipe.loss": {"name": "triplet", "alpha": 1}})) == [
+        ("recipe.loss.alpha", "loss 'triplet' has no hyper-parameter 'alpha'; expected one of 'margin'")
+    ]
+    assert told(small(**{"recipe.regularizer.eta": 1})) == [
+        ("recipe.regularizer.eta", "regularizer 'none' has no hyper-parameter 'eta'; it has none")
+    ]
+
+
+def test_two_axes_of_one_role_may_not_set_one_path(small: Small, told: Told, checked: Checked) -> None:
+    large = {"label": "large", "patch": {"backbone": "mlp", "embedding": 256}}
+    document = small(compare={"backbone": ["mlp", large], "embedding": [32, 64]})
+    assert told(document) == [
+        (
+            "compare.backbone[1].patch.embedding",
+            "sets 'embedding', as compare.embedding does; only one of them may in one cell",
+        )
+    ]
+    document["compare"]["embedding"] = [{"values": [32, 64], "when": {"backbone": "mlp"}}]
+    assert len(checked(document).compare) == 2
+
+
+def test_two_rules_may_not_set_one_path(small: Small, told: Told) -> None:
+    rules = [{"when": {"loss": loss}, "patch": {"iterations": 5}} for loss in ("triplet", ["triplet", "semihard"])]
+    document = small(compare={"loss": ["triplet", "semihard"]}, rules=rules)
+    message = "sets 'iterations', as rules[0] does; only one of them may in one cell (with loss 'triplet')"
+    assert told(document) == [("rules[1].patch.iterations", message)]
+
+
+def test_an_axis_has_one_role(small: Small, told: Told) -> None:
+    document = small(compare={"embedding": [8]}, tune={"embedding": [16]})
+    assert told(document) == [("tune.embedding", "'embedding' is an axis of `compare` already; an axis has one role")]
+
+
+def test_when_names_what_is_applied_before(small: Small, told: Told, checked: Checked) -> None:
+    margin = [{"values": [0.1, 0.2], "when": {"loss": "triplet"}}]
+    assert checked(small(compare={"loss": ["triplet", "semihard"], "loss.margin": margin}))
+    assert told(small(compare={"loss.margin": margin, "loss": ["triplet"]})) == [
+        ("compare.loss.margin[0].when", "no axis 'loss' is applied before this; there is none")
+    ]
+    document = small(tune={"embedding": [8, 16]}, rules=[{"when": {"embedding": 8}, "patch": {"iterations": 5}}])
+    assert [path for path, _ in told(document)] == ["rules[0].when"]
+
+
+def test_repeats_are_looked_at_too(small: Small, told: Told) -> None:
+    document = small(repeat={"seed": [0, -1, "a"], "validation.fold": [0, 3]})
+    assert told(document) == [
+        ("repeat.seed[1]", "expected at least 0, found -1"),
+        ("repeat.seed[2]", "expected a whole number, found 'a'"),
+        ("repeat.validation.fold[1]", "fold 3 does not exist; with 3 folds it is 0 to 2"),
+    ]
+
+
+# The flat blocks
+
+
+def test_what_a_spec_selects_by_exists(small: Small, told: Told) -> None:
+    assert told(small(select={"metric": "map@rr"}))[0][0] == "select.metric"
+    assert told(small(select={"metric": "norm_var"}))[0][0] == "select.metric"
+    assert told(small(select={"split": "train"})) == [
+        ("select.split", "expected 'validation', 'test' or 'last', found 'train'")
+    ]
+    assert told(small(**{"recipe.validation": "none"}))[0][0] == "select.split"
+
+
+@pytest.mark.parametrize("gpus", [0, 1, 8, 0.5, 0.25, 0.33, 1 / 3, 0.1, "auto"])
+def test_shares_of_a_gpu(gpus: Any, small: Small, checked: Checked) -> None:
+    assert checked(small(slot={"gpus": gpus})).slot.gpus == gpus
+
+
+@pytest.mark.parametrize("gpus", [-1, 1.5, 0.3, 0.7, 0.00001, 1e300, "all", True, None, [1]])
+def test_no_shares_of_a_gpu(gpus: Any, small: Small, told: Told) -> None:
+    assert [path for path, _ in told(small(slot={"gpus": gpus}))] == ["slot.gpus"]
+
+
+def test_only_grid_search_is_offered(small: Small, told: Told, checked: Checked) -> None:
+    assert checked(small(search="grid")) == checked(small(search={"name": "grid"})) == checked(small())
+    for search in ("tpe", {"name": "tpe", "trials": 50}):
+        ((path, message),) = told(small(search=search))
+        assert (path, message[:27]) == ("search", "there is no search 'tpe'; t")
+    assert [path for path, _ in told(small(search={"trials": 50}))] == ["search.trials"]
+
+
+# Limits
+
+
+def test_trials_are_limited(small: Small, told: Told, checked: Checked) -> None:
+    many = {"optimizer.lr": [at / 1e4 for at in range(1, 401)]}
+    assert checked(small(tune=many, repeat={"seed": list(range(250))}))
+    assert told(small(tune=many, repeat={"seed": list(range(251))})) == [
+        ("", "the spec asks for 100,400 trials; at most 100,000 are allowed")
+    ]
+
+
+def test_a_product_beyond_all_bounds_is_refused_without_making_it(small: Small, told: Told) -> None:
+    compare = {
+        f"axis {at}": [{"label": f"{label}", "patch": {"iterations": label}} for label in range(1, 50)]
+        for at in range(30)
+    }
+    assert ("", f"the spec asks for {49**30:,} trials; at most 100,000 are allowed") in told(small(compare=compare))
+    compare["embedding"] = [{"values": [1], "when": {"axis 0": "1"}}]
+    assert ("", "the spec asks for more than 100,000 trials; at most 100,000 are allowed") in told(
+        small(compare=compare)
+    )
+
+
+def test_axes_are_limited(small: Small, told: Told) -> None:
+    compare = {f"axis {at}": [{"label": "a", "patch": {"iterations": 1}}] for at in range(5000)}
+    assert ("compare", "there are 5,000 axes; at most 40 are allowed") in told(small(compare=compare))
+
+
+def test_many_problems_are_cut_short(small: Small, told: Told) -> None:
+    problems = told(small(tune={"optimizer.lr": [f"x{at}" for at in range(5000)]}))
+    assert len(problems) <= 201
+
+
+# Nothing else than our error
+
+
+_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 10**6)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.sampled_from(["loss", "triplet", "l2", "none", "grid", "main", "dataset", "digits", "regularizer", "x", ""]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "name",
+                    "label",
+                    "patch",
+                    "values",
+                    "when",
+                    "loss",
+                    "loss.margin",
+                    "regularizer",
+                    "low",
+                    "rows",
+                    "metric",
+                ]
+            ),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, one in inner for place in places(one, (*path, key)))]
+
+
+@settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_change_of_a_sound_spec_is_sound_or_told(data: st.DataObject, catalog: Catalog) -> None:
+    document = deepcopy(parse(DESIGN))
+    for _ in range(data.draw(st.integers(1, 2))):
+        *above, key = data.draw(st.sampled_from([place for place in places(document) if place]))
+        target = document
+        for step in above:
+            target = target[step]
+        target[key] = data.draw(_JSON)
+    try:
+        spec = check(document, catalog)
+    except InvalidSpecError as error:
+        assert all(problem.message for problem in error.problems)  # noqa: PT017
+        return
+    plan = expand(spec, catalog)
+    assert sum(1 for _ in plan.trials()) == plan.trial_count

@@ -1,0 +1,27 @@
+"""The sweep of the demo is the one that the README describes."""
+
+from orchestrator.plan.check import check
+from orchestrator.plan.document import parse
+from orchestrator.plan.grid import expand
+from tests.plan.conftest import DIGITS
+from workers.catalog import Catalog
+
+
+def test_the_demo_has_the_size_that_it_says(catalog: Catalog) -> None:
+    spec = check(parse(DIGITS.read_bytes()), catalog)
+    plan = expand(spec, catalog)
+    assert (len(plan.cells), len(plan.candidates), plan.trial_count) == (16, 40, 120)
+    assert len({trial.fingerprint for trial in plan.trials()}) == 120
+    assert {cell.labels["dataset"] for cell in plan.cells} == {"digits"}
+    etas = [[one.labels["regularizer.eta"] for one in plan.candidates if one.cell == cell] for cell in (1, 2, 3)]
+    assert etas == [["0.01", "0.001", "0.0001"], ["0.25", "0.5", "1.0"], ["0.1", "0.5", "1.0"]]
+
+
+def test_the_demo_shows_its_data_set_and_its_norms(catalog: Catalog) -> None:
+    table = check(parse(DIGITS.read_bytes()), catalog).tables["main"]
+    assert (table.rows, table.columns) == (["loss", "regularizer"], ["dataset"])
+    assert table.metrics == ["nmi", "f1", "recall@1", "map@r", "norm_var"]
+
+
+def test_the_demo_says_what_editors_need() -> None:
+    assert b"# yaml-language-server: $schema=" in DIGITS.read_bytes()

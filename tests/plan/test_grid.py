@@ -1,0 +1,190 @@
+from collections.abc import Callable
+from typing import Any
+
+from orchestrator.plan.check import check
+from orchestrator.plan.grid import expand
+from orchestrator.plan.spec import Spec
+from orchestrator.trial import PlannedTrial
+from workers.catalog import Catalog, complete
+from workers.contract import Recipe
+
+Small = Callable[..., dict[str, Any]]
+
+
+def trials(document: Any, catalog: Catalog) -> list[PlannedTrial]:
+    plan = expand(check(document, catalog), catalog)
+    found = list(plan.trials())
+    assert len(found) == plan.trial_count
+    return found
+
+
+def test_the_example_of_the_design(design: Any, catalog: Catalog) -> None:
+    plan = expand(check(design, catalog), catalog)
+    assert (len(plan.cells), len(plan.candidates), plan.trial_count) == (16, 40, 120)
+    assert [dict(cell.labels) for cell in plan.cells[:5]] == [
+        {"loss": "triplet", "regularizer": "none"},
+        {"loss": "triplet", "regularizer": "l2"},
+        {"loss": "triplet", "regularizer": "sec"},
+        {"loss": "triplet", "regularizer": "svmax"},
+        {"loss": "semihard", "regularizer": "none"},
+    ]
+    of_first = [(one.cell, one.index, dict(one.labels)) for one in plan.candidates[:5]]
+    assert of_first == [
+        (0, 0, {}),
+        (1, 0, {"regularizer.eta": "0.01"}),
+        (1, 1, {"regularizer.eta": "0.001"}),
+        (1, 2, {"regularizer.eta": "0.0001"}),
+        (2, 0, {"regularizer.eta": "0.25"}),
+    ]
+    found = list(plan.trials())
+    assert [(one.cell, one.candidate, one.repeat) for one in found[:5]] == [
+        (0, 0, 0), (0, 0, 1), (0, 0, 2), (1, 0, 0), (1, 0, 1),
+    ]  # fmt: skip
+    assert [dict(one.repeat_labels) for one in found[:3]] == [{"seed": "0"}, {"seed": "1"}, {"seed": "2"}]
+    assert found[4].recipe.seed == 1
+    assert found[4].recipe.regularizer.options == {"eta": 0.01}
+
+
+def test_each_trial_has_its_own_fingerprint_and_a_completed_recipe(design: Any, catalog: Catalog) -> None:
+    found = trials(design, catalog)
+    assert len({one.fingerprint for one in found}) == 120
+    for one in found:
+        again = Recipe.model_validate(one.recipe.model_dump(mode="json"))
+        assert again == one.recipe == complete(one.recipe, catalog)
+        assert again.fingerprint == one.fingerprint
+    assert found[0].recipe.pins.versions["loss"] >= 1
+    assert found[0].recipe.evaluate_every == 30
+
+
+def test_the_same_spec_gives_the_same_plan(design: Any, catalog: Catalog) -> None:
+    spec = check(design, catalog)
+    stored = Spec.model_validate(spec.model_dump(mode="json"))
+    assert list(expand(spec, catalog).trials()) == list(expand(stored, catalog).trials())
+    assert list(expand(spec, catalog).trials()) == trials(design, catalog)
+
+
+def test_short_and_long_forms_mean_the_same_trainings(small: Small, catalog: Catalog) -> None:
+    short = small(compare={"loss": ["triplet"]}, tune={"loss.margin": [1, 2.0]})
+    long = small(
+        compare={"loss": [{"label": "T", "patch": {"loss": {"name": "triplet", "margin": 9}}}]},
+        tune={"M": [{"label": f"{one}", "patch": {"loss": {"margin": one}}} for one in (1.0, 2)]},
+    )
+    assert [one.fingerprint for one in trials(short, catalog)] == [one.fingerprint for one in trials(long, catalog)]
+
+
+def test_ranks_are_applied_in_order(small: Small, catalog: Catalog) -> None:
+    def patches(value: int) -> list[Any]:
+        return [{"label": "all", "patch": {"iterations": value}}]
+
+    recipe = {"recipe.iterations": 1}
+    rules = [{"when": {"loss": "triplet"}, "patch": {"iterations": 3}}]
+    loss = {"loss": ["triplet"]}
+    ranks: list[tuple[dict[str, Any], int]] = [
+        ({"compare": loss}, 1),
+        ({"compare": loss | {"c": patches(2)}}, 2),
+        ({"compare": loss | {"c": patches(2)}, "rules": rules}, 3),
+        ({"compare": loss | {"c": patches(2)}, "rules": rules, "tune": {"t": patches(4)}}, 4),
+        (
+            {
+                "compare": loss | {"c": patches(2)},
+                "rules": rules,
+                "tune": {"t": patches(4)},
+                "repeat": {"r": patches(5)},
+            },
+            5,
+        ),
+    ]
+    for blocks, iterations in ranks:
+        assert [one.recipe.iterations for one in trials(small(**blocks, **recipe), catalog)] == [iterations]
+
+
+def test_a_later_rank_that_replaces_a_part_starts_it_afresh(small: Small, catalog: Catalog) -> None:
+    base = {"recipe.optimizer": {"name": "adam", "lr": 0.5, "weight_decay": 0.25}}
+    (merged,) = trials(small(compare={"optimizer.lr": [0.125]}, **base), catalog)
+    assert merged.recipe.optimizer.options["weight_decay"] == 0.25
+    (replaced,) = trials(small(compare={"optimizer": [{"name": "adam", "lr": 0.125}]}, **base), catalog)
+    assert replaced.recipe.optimizer.options["weight_decay"] == 0.0
+
+
+def test_axes_of_one_rank_may_stand_in_any_order(small: Small, catalog: Catalog) -> None:
+    one = small(compare={"loss.margin": [0.5], "loss": ["triplet"]})
+    other = small(compare={"loss": ["triplet"], "loss.margin": [0.5]})
+    assert trials(one, catalog)[0].fingerprint == trials(other, catalog)[0].fingerprint
+    assert trials(one, catalog)[0].recipe.loss.options == {"margin": 0.5}
+
+
+def test_rules_apply_where_all_their_labels_do(small: Small, catalog: Catalog) -> None:
+    document = small(
+        compare={"loss": ["triplet", "semihard"], "regularizer": ["none", "svmax"]},
+        rules=[{"when": {"loss": "semihard", "regularizer": ["svmax"]}, "patch": {"optimizer.lr": 0.5}}],
+    )
+    rates = [one.recipe.optimizer.options["lr"] for one in trials(document, catalog)]
+    assert rates[3] == 0.5
+    assert 0.5 not in rates[:3]
+
+
+def test_when_follows_labels_of_compare_and_of_earlier_tune_axes(small: Small, catalog: Catalog) -> None:
+    document = small(
+        compare={"regularizer": ["none", "sec_ema"]},
+        tune={
+            "regularizer.eta": {"values": [0.5, 1], "when": {"regularizer": "sec_ema"}},
+            "regularizer.rho": {"values": [0.5, 0.9], "when": {"regularizer.eta": 1.0}},
+        },
+        repeat={
+            "seed": [
+                {"values": [0], "when": {"regularizer": "none"}},
+                {"values": [1, 2], "when": {"regularizer": "sec_ema"}},
+            ]
+        },
+    )
+    plan = expand(check(document, catalog), catalog)
+    assert [dict(one.labels) for one in plan.candidates] == [
+        {},
+        {"regularizer.eta": "0.5"},
+        {"regularizer.eta": "1", "regularizer.rho": "0.5"},
+        {"regularizer.eta": "1", "regularizer.rho": "0.9"},
+    ]
+    assert [(one.candidate, one.recipe.seed) for one in plan.trials()] == [
+        (0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 1), (2, 2),
+    ]  # fmt: skip
+    assert plan.trial_count == 7
+
+
+def test_without_axes_there_is_one_trial(small: Small, catalog: Catalog) -> None:
+    plan = expand(check(small(**{"recipe.seed": 7}), catalog), catalog)
+    assert [dict(cell.labels) for cell in plan.cells] == [{}]
+    (trial,) = plan.trials()
+    assert trial.recipe.seed == 7
+    assert trial.repeat_labels == {}
+
+
+def test_selection_is_part_of_the_recipe(small: Small, catalog: Catalog) -> None:
+    (one,) = trials(small(select={"metric": "nmi", "split": "last"}), catalog)
+    assert one.recipe.select.key == "last/test/nmi"
+    assert one.fingerprint != trials(small(), catalog)[0].fingerprint
+
+
+def test_repeats_of_other_paths_are_completed_each(small: Small, catalog: Catalog) -> None:
+    document = small(repeat={"seed": [0, 1], "validation.fold": [0, 1, 2]})
+    found = trials(document, catalog)
+    assert [dict(one.repeat_labels) for one in found[:2]] == [
+        {"seed": "0", "validation.fold": "0"},
+        {"seed": "0", "validation.fold": "1"},
+    ]
+    assert {(one.recipe.seed, one.recipe.validation.model_dump()["fold"]) for one in found} == {
+        (seed, fold) for seed in (0, 1) for fold in (0, 1, 2)
+    }
+
+
+def test_a_seed_set_in_the_completed_recipe_is_a_seed_set_before(small: Small, catalog: Catalog) -> None:
+    quick = trials(small(repeat={"seed": [3, 4]}), catalog)
+    for trial in quick:
+        (slow,) = trials(small(**{"recipe.seed": trial.recipe.seed}), catalog)
+        assert (slow.recipe, slow.fingerprint) == (trial.recipe, trial.fingerprint)
+
+
+def test_trials_are_made_as_they_are_asked_for(small: Small, catalog: Catalog) -> None:
+    document = small(tune={"optimizer.lr": [at / 1e4 for at in range(1, 401)]}, repeat={"seed": list(range(250))})
+    plan = expand(check(document, catalog), catalog)
+    assert plan.trial_count == 100_000
+    assert next(iter(plan.trials())).recipe.seed == 0

@@ -1,0 +1,82 @@
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from orchestrator.plan.document import parse
+from orchestrator.plan.schema import json_schema
+from tests.plan.conftest import DESIGN, DIGITS
+from workers.catalog import Catalog
+from workers.contract import PART_FIELDS
+
+jsonschema = pytest.importorskip("jsonschema", reason="comes with schemathesis")
+
+
+@pytest.fixture(scope="module")
+def validator() -> Any:
+    schema = json_schema()
+    jsonschema.Draft7Validator.check_schema(schema)
+    return jsonschema.Draft7Validator(schema)
+
+
+@pytest.mark.parametrize("text", [DESIGN, DIGITS.read_bytes()])
+def test_sound_specs_satisfy_the_schema(text: bytes, validator: Any) -> None:
+    validator.validate(parse(text))
+
+
+@pytest.mark.parametrize(
+    ("block", "value"),
+    [
+        ("compare", {"loss": ["triplet", {"name": "triplet", "margin": 0.2}, {"margin": 0.3}]}),
+        ("compare", {"Method": [{"label": "A", "patch": {"loss": "triplet", "iterations": 5}}]}),
+        ("tune", {"optimizer.lr": {"values": [1e-3], "when": {"loss": "triplet"}}}),
+        ("repeat", {"validation.fold": [0, 1]}),
+        ("rules", [{"when": {"loss": ["triplet"]}, "patch": {"optimizer": {"lr": 0.1}}}]),
+        ("tables", {"t": {"rows": ["loss"], "bold": "none", "metrics": ["nmi", {"metric": "f1", "decimals": 1}]}}),
+        ("tables", {"t": {"panels": [{"dataset": ["digits"]}]}}),
+        ("slot", {"cpus": 1, "gpus": 0.5}),
+        ("search", "grid"),
+    ],
+)
+def test_every_form_of_the_grammar_satisfies_the_schema(block: str, value: Any, validator: Any) -> None:
+    validator.validate({**parse(DESIGN), block: value})
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("version", 2),
+        ("name", ""),
+        ("prune", True),
+        ("recipe.losss", "triplet"),
+        ("recipe.backbone", "resnet"),
+        ("recipe.backbone", {"name": "small_cnn", "wdith": 3}),
+        ("recipe.backbone", {"name": "small_cnn", "width": "wide"}),
+        ("recipe.iterations", 0),
+        ("recipe.select", {"metric": "nmi"}),
+        ("compare.loss", []),
+        ("compare.loss", ["proxy_ancor"]),
+        ("compare.los", ["triplet"]),
+        ("tune.regularizer.eta", {"low": 0.1, "high": 1}),
+        ("rules", [{"patch": {"iterations": 1}}]),
+        ("select", {"split": "train"}),
+        ("slot", {"gpu": 1}),
+        ("search", {"name": "tpe"}),
+        ("tables", {"a b": {"metrics": ["nmi"]}}),
+        ("tables", {"a": {"row": ["loss"]}}),
+    ],
+)
+def test_wrong_specs_do_not(path: str, value: Any, validator: Any) -> None:
+    document = deepcopy(parse(DESIGN))
+    block, dot, field = path.partition(".")
+    if dot:
+        document[block][field] = value
+    else:
+        document[block] = value
+    assert not validator.is_valid(document)
+
+
+def test_every_part_is_offered(catalog: Catalog) -> None:
+    definitions = json_schema(catalog)["definitions"]
+    for kind in PART_FIELDS:
+        assert definitions[f"value-{kind}"]["anyOf"][0] == {"enum": catalog.names(kind)}
