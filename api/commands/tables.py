@@ -58,7 +58,7 @@ def print_table(client: Client, sweep: int, name: str) -> None:
     if out.is_terminal:
         out.print(Markdown(text), soft_wrap=False)
     else:
-        out.print(text)
+        out.print(text.rstrip())
 
 
 def write_tables(client: Client, sweep: int, names: list[str], stem: str, folder: Path) -> list[Path]:

@@ -35,7 +35,7 @@ async function draw() {
   if (!source) return;
   const width = here.clientWidth;
   const wanted = [width, matchMedia("(prefers-color-scheme: dark)").matches, source.textContent].join();
-  if (wanted === shown && here.firstChild) return;
+  if (wanted === shown) return;
   shown = wanted;
   try {
     if (!window.vegaEmbed) await import(here.dataset.script);
@@ -45,12 +45,11 @@ async function draw() {
     const options = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: colours() };
     const made = await window.vegaEmbed(aside, figure, options);
     if (wanted !== shown) return made.finalize(); // another drawing began meanwhile
-    drawn?.finalize();
-    drawn = made;
-    const first = !here.firstChild;
     here.replaceChildren(aside);
     const values = document.getElementById("last-values");
-    if (first && values) values.open = false;
+    if (!drawn && values) values.open = false;
+    drawn?.finalize();
+    drawn = made;
   } catch (error) {
     console.error("the curves cannot be drawn", error);
   }

@@ -1,9 +1,12 @@
 """The real application over a real SQLite file, and a conductor played by hand through the store."""
 
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import uvicorn
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
@@ -12,7 +15,7 @@ from api.main import create_app
 from orchestrator.record.store import Store
 from orchestrator.service import Service
 from orchestrator.settings import Settings
-from tests.api.played import Conductor
+from tests.api.played import SPEC, Conductor
 
 URL = "http://127.0.0.1:8787"
 TOKEN = "a-token-of-the-tests"
@@ -56,3 +59,23 @@ def conductor(settings: Settings, service: Service) -> Iterator[Conductor]:
     store = Store.open(settings.database)
     yield Conductor(store)
     store.close()
+
+
+@pytest.fixture
+def url(app: FastAPI) -> Iterator[str]:
+    """The address of the application behind a real port."""
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", lifespan="off"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    file = tmp_path / "four.yaml"
+    file.write_text(SPEC)
+    return file

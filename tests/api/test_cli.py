@@ -4,37 +4,16 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import uvicorn
-from fastapi import FastAPI
 from typer.testing import CliRunner, Result
 
 from api.cli import COMMANDS, app
 from api.client import ApiError, Client, Unreachable
 from orchestrator.settings import Settings
 from tests.api.played import SPEC, Conductor
-
-
-@pytest.fixture
-def url(app: FastAPI) -> Iterator[str]:
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", lifespan="off"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
-
-
-@pytest.fixture
-def spec(tmp_path: Path) -> Path:
-    file = tmp_path / "four.yaml"
-    file.write_text(SPEC)
-    return file
 
 
 def metricsweep(url: str, *arguments: object) -> Result:

@@ -125,7 +125,6 @@ def test_ready_with_a_conductor(http: TestClient, conductor: Conductor) -> None:
     assert answer.json()["ok"] is True
 
 
-@pytest.mark.slow
 def test_the_application_is_as_described(app: FastAPI, http: TestClient, conductor: Conductor) -> None:
     http.post("/v1/sweeps", content=SPEC, headers=YAML)
     conductor.begin()

@@ -60,7 +60,7 @@ def test_a_sweep_keeps_itself_current_and_a_person_undisturbed(
     page.evaluate("window.kept = document.querySelector('#spec-posted')")
     page.locator("#spec-posted summary").click()
     page.locator("#cell-0 a.sq").first.focus()
-    square = "Math.round(document.activeElement.getBoundingClientRect().top)"
+    square = "document.activeElement.getBoundingClientRect().top"
     seen_at = page.evaluate(square)
     assert "10 finished" in " ".join(tally(page, "finished").split())
     stage.finish()
@@ -70,7 +70,7 @@ def test_a_sweep_keeps_itself_current_and_a_person_undisturbed(
     assert "11 finished" in " ".join(tally(page, "finished").split())
     assert page.evaluate("window.kept === document.querySelector('#spec-posted') && window.kept.open")
     assert page.evaluate("document.activeElement.closest('#cell-0') !== null")
-    assert page.evaluate(square) == seen_at  # though a problem more stands above
+    assert abs(page.evaluate(square) - seen_at) < 2  # though a problem more stands above
 
 
 def test_a_page_that_shows_the_end_asks_no_more(context: BrowserContext, stage: Stage) -> None:
@@ -170,7 +170,7 @@ def test_a_server_that_is_away_is_said(context: BrowserContext, busy: int) -> No
     page = context.new_page()
     page.clock.install()
     page.goto(f"/sweeps/{busy}")
-    page.evaluate("window.fetch = () => Promise.reject(new TypeError('away'))")
+    page.evaluate("() => { window.fetch = () => Promise.reject(new TypeError('away')) }")
     page.clock.run_for(3_100)
     expect(page.get_by_role("status")).to_contain_text("does not answer")
     expect(page.locator("#grid a.sq").first).to_be_visible()
