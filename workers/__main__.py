@@ -1,4 +1,4 @@
-"""The worker by hand: python -m workers train | catalog | data verify."""
+"""The worker by hand: python -m workers train | catalog | data verify | data fetch."""
 
 import argparse
 import os
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from workers.catalog import PartSourceError, catalog_text, load
 from workers.contract import KINDS, Part, Place, Progress, Recipe, Stopped
-from workers.recipe_file import RecipeError, read
+from workers.recipe_file import RecipeError, read, scalar
 
 CATALOG: Final = Path(__file__).with_name("catalog.json")
 """The generated catalog of the built-in parts."""
@@ -20,7 +20,8 @@ _EXAMPLES: Final = """examples:
   python -m workers train recipe.yaml --out result
   python -m workers train recipe.yaml --out result --resume result/last.pt
   python -m workers catalog --json
-  python -m workers data verify omniglot --data ~/data
+  python -m workers data fetch cub200 --data ~/data
+  python -m workers data verify packed --set file=birds.npz --data ~/data
 """
 
 
@@ -69,7 +70,14 @@ def _parser() -> argparse.ArgumentParser:
         "verify", parents=[shared], help="count the images of a data set and compare their content"
     )
     verify.add_argument("name", help="a data set, such as omniglot")
+    verify.add_argument(
+        "--set", type=_option, action="append", default=[], metavar="NAME=VALUE",
+        help="a hyper-parameter of the data set, such as side=128",
+    )  # fmt: skip
     verify.set_defaults(command=_verify)
+    fetch = data.add_parser("fetch", parents=[shared], help="download a data set that its authors offer to anyone")
+    fetch.add_argument("name", help="a data set, such as cub200")
+    fetch.set_defaults(command=_fetch)
     return parser
 
 
@@ -139,17 +147,49 @@ def _catalog(chosen: argparse.Namespace) -> int:
 def _verify(chosen: argparse.Namespace) -> int:
     from workers import images, registry  # torch: see _train
 
-    dataset: Any = registry.build(
-        "dataset", Part(name=chosen.name), _parts(chosen), root=_root(chosen), scratch=_scratch()
-    )
-    for split in ("train", "test"):
-        found: images.Images = getattr(dataset, split)
-        print(f"{split:<6} {found.classes:>6,} classes {len(found):>8,} images")
+    parts, given = _parts(chosen), dict(chosen.set)
+    entry = load(parts).get("dataset", chosen.name)
+    # So that a data set with other counts than the official ones says all of them, instead of refusing to load.
+    lenient = entry is not None and entry.parameter("official") is not None and "official" not in given
+    part = Part(name=chosen.name, **(given | {"official": False} if lenient else given))
+    dataset: Any = registry.build("dataset", part, parts, root=_root(chosen), scratch=_scratch())
+    splits: dict[str, images.Images] = {name: getattr(dataset, name) for name in ("train", "test")}
+    for name, split in splits.items():
+        spread = _spread(split.labels.bincount().tolist())
+        print(f"{name:<6} {split.classes:>6,} classes {len(split):>8,} images, {spread}")
+        if split.query is not None:
+            print(f"       {split.counts['queries']:,} of them are queries")
     print(f"content {images.content_hash(dataset)}")
-    if wrong := images.faults(dataset):
+    wrong = images.faults(dataset)
+    if lenient:
+        wrong += images.miscounts(type(dataset), {name: split.counts for name, split in splits.items()})
+    if wrong:
         raise ValueError(f"{chosen.name}: {'; '.join(wrong)}")
     print("as expected")
     return 0
+
+
+def _spread(sizes: Sequence[int]) -> str:
+    """How many images a class has."""
+    single = sizes.count(1)
+    return f"{min(sizes):,} to {max(sizes):,} a class{f', {single:,} of one image' if single else ''}"
+
+
+def _fetch(chosen: argparse.Namespace) -> int:
+    from workers.fetch import fetch  # torch: see _train
+
+    for path in fetch(chosen.name, _root(chosen)):
+        print(path)
+    print(f"now run: python -m workers data verify {chosen.name}")
+    return 0
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """A hyper-parameter NAME=VALUE, its value read as in a recipe."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, found {text!r}")
+    return name, scalar(value)
 
 
 def _parts(chosen: argparse.Namespace) -> Path | None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from workers.contract import ClassHoldout, NoValidation, Select
+from workers.contract import ClassHoldout, CrossValidation, NoValidation, Recipe, Select
 from workers.inventory import Catalog, metric_entry, metric_problem
 from workers.signature import Entry
 from workers.wording import Problem, counted, listed, meant
@@ -35,8 +35,12 @@ class Draft:
     """What of a recipe is sound by itself; what is not is absent."""
 
     parts: Mapping[str, Chosen]
-    validation: NoValidation | ClassHoldout | None
+    validation: NoValidation | ClassHoldout | CrossValidation | None
     select: Select | None
+    rest: Recipe
+    """Its plain fields; one that is not sound has its default."""
+    length: int | None
+    """Iterations or epochs, whichever it counts in."""
 
 
 def disagreements(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
@@ -46,6 +50,10 @@ def disagreements(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
     yield from _norms(draft, catalog)
     yield from _selection_split(draft)
     yield from _selection_metric(draft, catalog)
+    yield from _patience(draft)
+    yield from _warmup(draft)
+    yield from _crop(draft)
+    yield from _figures(draft)
 
 
 def _classes(draft: Draft) -> Iterator[Problem]:
@@ -58,13 +66,16 @@ def _classes(draft: Draft) -> Iterator[Problem]:
     if not isinstance(total, int):
         return
     remaining, message = total, f"{dataset} has only {counted(total, 'training class')}"
-    if isinstance(validation, ClassHoldout):
-        held = len(validation.held_out(total))
-        remaining = total - held
+    if not isinstance(validation, NoValidation):
+        folds = validation.holdouts if isinstance(validation, CrossValidation) else [validation]
+        least = min(folds, key=lambda fold: len(fold.held_out(total)))
+        most = max(folds, key=lambda fold: len(fold.held_out(total)))
+        held, remaining = len(least.held_out(total)), total - len(most.held_out(total))
         of_all = f"{_possessive(dataset.entry.name)} {counted(total, 'training class')}"
-        fold = f"fold {validation.fold} of {validation.folds}"
-        message = f"only {remaining} of {of_all} remain after {fold} is held out for validation"
+        after = f"fold {most.fold} of {most.folds} is held out for validation"
+        message = f"only {remaining} of {of_all} remain after {after}"
         if held < FEWEST_CLASSES:
+            fold = f"fold {least.fold} of {least.folds}"
             needs = f"validation needs at least {FEWEST_CLASSES}; take fewer folds"
             yield Problem(path="validation.folds", message=f"{fold} holds out {held} of {of_all}, but {needs}")
     yield from _drawn(draft.parts.get("sampler"), remaining, message)
@@ -127,3 +138,38 @@ def _selection_metric(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
         message = f"{dataset} does not compute {metric!r}; {meant(metric, declared)}"
     if message:
         yield Problem(path="select.metric", message=message)
+
+
+def _patience(draft: Draft) -> Iterator[Problem]:
+    """What patience waits for is a better score."""
+    if draft.rest.patience is not None and draft.select and draft.select.split == "last":
+        message = "waits for a better score, but `select.split` 'last' keeps the last checkpoint whatever its score"
+        yield Problem(path="patience", message=f"{message}; leave it out, or select by 'validation' or 'test'")
+
+
+def _warmup(draft: Draft) -> Iterator[Problem]:
+    """The warm-up is a part of the training; it may be all of it, where only the head is to learn."""
+    if draft.length is not None and draft.rest.warmup > draft.length:
+        unit = "iterations" if draft.rest.epochs is None else "epochs"
+        found = f"found {draft.rest.warmup:,}"
+        yield Problem(path="warmup", message=f"expected at most the {draft.length:,} {unit} of the training, {found}")
+
+
+def _crop(draft: Draft) -> Iterator[Problem]:
+    """The images are as large as the crop."""
+    dataset, crop = draft.parts.get("dataset"), draft.rest.crop
+    side = dataset.fact("side") if dataset else None
+    if dataset and crop is not None and isinstance(side, int) and crop > side:
+        yield Problem(path="crop", message=f"the images of {dataset} have {side} pixels a side; found {crop}")
+
+
+def _figures(draft: Draft) -> Iterator[Problem]:
+    """Figures are those of one model, and each is drawn once."""
+    names = draft.rest.figures
+    if names and isinstance(draft.validation, CrossValidation):
+        yield Problem(path="figures", message="show one model, but cross-validation trains several; leave them out")
+    elif len(set(names)) < len(names):
+        yield Problem(path="figures", message=f"expected each figure once, found {listed(names)}")
+    elif "unit_circle" in names and draft.rest.embedding != 2:
+        found = f"`embedding` is {draft.rest.embedding}"
+        yield Problem(path="figures", message=f"'unit_circle' shows embeddings in 2 dimensions, but {found}")

@@ -4,13 +4,13 @@ import contextlib
 import os
 import pickle
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 
-from workers.contract import CheckpointError
+from workers.contract import CheckpointError, Recipe
 
 FORMAT: Final = 1
 """The version of what checkpoints hold."""
@@ -49,6 +49,18 @@ def load(path: Path) -> dict[str, Any]:
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise CheckpointError(f"checkpoint {path} is of another format than {FORMAT}, the one this version writes")
     return state
+
+
+@contextlib.contextmanager
+def fitting(path: Path, recipe: Recipe) -> Iterator[dict[str, Any]]:
+    """The state of a checkpoint of `recipe`; within, what fails to take it up becomes a CheckpointError."""
+    state = load(path)
+    if state.get("fingerprint") != recipe.fingerprint:
+        raise CheckpointError(f"checkpoint {path} belongs to another recipe")
+    try:
+        yield state
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"checkpoint {path} does not fit: {error}") from error
 
 
 def _first_line(error: Exception) -> str:

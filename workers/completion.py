@@ -1,7 +1,12 @@
 """A recipe with everything said that its training depends on, so that equal meanings have equal fingerprints."""
 
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
 from workers.contract import PART_FIELDS, Part, Recipe
 from workers.inventory import Catalog
+from workers.signature import Entry
 
 
 def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
@@ -12,6 +17,7 @@ def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
     parts: dict[str, Part] = {}
     versions: dict[str, int] = {}
     manifest: str | None = None
+    loss_rate, weights = recipe.loss_rate, recipe.pins.weights
     for kind in PART_FIELDS:
         part = recipe.part(kind)
         entry = catalog.get(kind, part.name)
@@ -22,10 +28,25 @@ def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
         if kind == "dataset":
             stated = entry.facts.get("manifest")
             manifest = stated if isinstance(stated, str) else None
+        if kind == "backbone":
+            weights = _known_weights(entry, parts[kind].options) or weights
+        if kind == "loss" and loss_rate is None:
+            stated = entry.facts.get("lr_scale")
+            loss_rate = float(stated) if isinstance(stated, int | float) else 1.0
     return recipe.model_copy(
         update={
             **parts,
-            "evaluate_every": recipe.evaluate_every or max(1, recipe.iterations // 10),
-            "pins": recipe.pins.model_copy(update={"versions": versions, "manifest": manifest}),
+            "evaluate_every": recipe.evaluate_every or max(1, (recipe.iterations or 1) // 10),
+            "loss_rate": loss_rate,
+            "pins": recipe.pins.model_copy(update={"versions": versions, "manifest": manifest, "weights": weights}),
         }
     )
+
+
+def _known_weights(entry: Entry, options: Mapping[str, JsonValue]) -> str | None:
+    """The hash of the file of weights that a backbone is to load, where its fact `known_weights` has it by name."""
+    known, path = entry.facts.get("known_weights"), options.get("weights")
+    if not (isinstance(known, dict) and isinstance(path, str)):
+        return None
+    stated = known.get(path.rpartition("/")[2])
+    return f"sha256:{stated}" if isinstance(stated, str) else None

@@ -7,16 +7,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
 KINDS: Final = (
-    "task", "loss", "regularizer", "dataset", "backbone", "head", "sampler", "optimizer", "schedule", "metric",
+    "task", "loss", "regularizer", "dataset", "backbone", "head", "sampler", "optimizer", "schedule", "eta_schedule",
+    "metric",
 )  # fmt: skip
 """Every kind of part, as the words stand in a recipe."""
 
 FOLDERS: Final[Mapping[str, str]] = {
     "task": "tasks", "loss": "losses", "regularizer": "regularizers", "dataset": "datasets", "backbone": "backbones",
-    "head": "heads", "sampler": "samplers", "optimizer": "optimizers", "schedule": "schedules", "metric": "metrics",
+    "head": "heads", "sampler": "samplers", "optimizer": "optimizers", "schedule": "schedules",
+    "eta_schedule": "eta_schedules", "metric": "metrics",
 }  # fmt: skip
 """The folder that holds the parts of a kind, one file a part."""
 
@@ -70,7 +72,19 @@ class ClassHoldout(Frozen):
         return range(start, classes * (self.fold + 1) // self.folds)
 
 
-Validation = Annotated[NoValidation | ClassHoldout, Field(discriminator="name")]
+class CrossValidation(Frozen):
+    """One model for each of `folds` contiguous blocks of training classes, which validates on it (MLRC)."""
+
+    name: Literal["cross_validation"] = "cross_validation"
+    folds: int = Field(default=4, ge=2, le=1000)
+
+    @property
+    def holdouts(self) -> list[ClassHoldout]:
+        """The hold-out of each model."""
+        return [ClassHoldout(folds=self.folds, fold=fold) for fold in range(self.folds)]
+
+
+Validation = Annotated[NoValidation | ClassHoldout | CrossValidation, Field(discriminator="name")]
 
 
 class Select(Frozen):
@@ -100,26 +114,68 @@ class Pins(Frozen):
 
 
 class Recipe(Frozen):
-    """Everything that decides one training."""
+    """Everything that decides one training.
+
+    With `epochs` instead of `iterations` all that is counted in iterations is counted in epochs: `evaluate_every`,
+    `warmup` and the steps of schedules. An epoch is floor(N/b) batches of the N images that train.
+    """
 
     version: Literal[1] = 1
     task: Part = Part(name="retrieval")
     dataset: Part
+    augment: Literal["none", "crop_flip", "proxy_anchor", "simclr"] = "none"
+    """How images that train are cropped, flipped and coloured (workers/augment.py); evaluations crop the centre."""
+    crop: int | None = Field(default=None, ge=1, le=65_536)
+    """The side of the crops in pixels; none: that of `augment`."""
     backbone: Part
     head: Part = Part(name="fc")
     embedding: int = Field(default=64, ge=1, le=65_536)  # d, the width of the embedding
     loss: Part
     regularizer: Part = Part(name="none")
+    eta_schedule: Part = Part(name="constant")
     sampler: Part
     optimizer: Part = Part(name="adam")
     schedule: Part = Part(name="constant")
-    iterations: int = Field(ge=1, le=10_000_000)
+    iterations: int | None = Field(default=None, ge=1, le=10_000_000)
+    epochs: int | None = Field(default=None, ge=1, le=1_000_000)
     evaluate_every: int | None = Field(default=None, ge=1)
-    """Iterations between evaluations on the selection split; none: a tenth of `iterations`."""
+    """Iterations between evaluations on the selection split; none: a tenth of `iterations`, or one epoch."""
+    patience: int | None = Field(default=None, ge=1)
+    """Evaluations in a row without a better score after which the training ends early; none: never."""
+    warmup: int = Field(default=0, ge=0, le=10_000_000)
+    """Iterations at the start in which only the head and the loss learn, and the backbone's weights stay."""
+    backbone_rate: float = Field(default=1.0, ge=0, le=1e6)
+    """The backbone's learning rate, as a factor on the optimizer's."""
+    loss_rate: float | None = Field(default=None, ge=0, le=1e6)
+    """The same for the loss's own parameters, such as proxies; none: the loss's `lr_scale`, else 1."""
+    undecayed: Literal["none", "norm", "norm_and_bias"] = "norm"
+    """What weight decay spares: nothing, normalization layers, or these and every bias."""
+    clip_value: float | None = Field(default=None, gt=0, le=1e6)
+    """The largest absolute value of an element of a gradient; larger ones are cut to it."""
+    clip_norm: float | None = Field(default=None, gt=0, le=1e6)
+    """The largest norm of the whole gradient, scaled down to it where larger, after `clip_value`."""
+    precision: Literal["none", "bf16", "fp16"] = "none"
+    """Of backbone and head by autocast; losses, norms and singular values stay in float32."""
+    channels_last: bool = False
+    compile: bool = False
+    """Whether torch.compile compiles backbone and head."""
+    figures: list[Literal["norms", "cosines", "panels", "tsne", "unit_circle", "spectrum"]] = []
+    """Figures of the papers (workers/figures.py) whose data is kept as files, of the test images and kept weights."""
     validation: Validation = NoValidation()
     select: Select = Select()
     seed: int = Field(default=0, ge=0, lt=2**31)
     pins: Pins = Pins()
+
+    @field_validator("validation", mode="before")
+    @classmethod
+    def _bare_validation(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _one_length(self) -> "Recipe":
+        if (self.iterations is None) == (self.epochs is None):
+            raise ValueError("a recipe gives `iterations` or `epochs`: one of them, not both")
+        return self
 
     @property
     def fingerprint(self) -> str:

@@ -14,50 +14,49 @@ from torch import Tensor
 from workers import geometry
 from workers.catalog import parse_metric
 from workers.contract import Part
+from workers.cosines import PairCosines, gram, pair_cosines
+from workers.ranking import CHUNK, Neighbours, neighbours
 from workers.registry import build
 
-_CHUNK = 2**23  # similarities held at a time: 32 MiB of float32
-_ROUNDING = 8  # roundings by which all cosines of a query may differ and yet say nothing
 _ITERATIONS = 20  # of k-means, with one start and a fixed seed: pytorch-metric-learning's protocol
 _SEED = 1234
 
 
-class Neighbours(NamedTuple):
-    """What the neighbours of each query say, [queries] in float64; a query is an image that has another of its class.
+class Contingency(NamedTuple):
+    """How classes and clusters share images: counts on the CPU, in no order and without zeros."""
 
-    Neighbours are ranked by the cosine of embeddings; the query itself, known by its index, is left out. R is the
-    number of other images of the query's class. There are no queries where an embedding is not finite, and the mean
-    over none is NaN.
-    """
-
-    rank: Tensor
-    """1 + the number of images of other classes that are strictly closer than the closest of its own (SEC's rule).
-    Infinite where the query is equally far from all images, as when embeddings collapse to a point."""
-    average_precision: Tensor
-    """(1/R) sum over j <= R of precision(j) relevant(j); which of equally close neighbours comes first is arbitrary."""
-    precision: Tensor
-    """The share of the R nearest that are of its class, with ties as above."""
+    joint: Tensor
+    """The images of each pair of a class and a cluster that share any."""
+    classes: Tensor
+    """The images of each class."""
+    clusters: Tensor
+    """The images of each cluster."""
 
 
 class Evaluation:
-    """Raw embeddings [n, d] of the images of a split with their labels [n], and what metrics ask of them.
+    """Raw embeddings [n, d] of images with their labels [n], and what metrics ask of them.
 
-    Raises ValueError unless there is at least one image, and one label for each.
+    Neighbours and pairs are those among the images, or with the `gallery` (embeddings and labels) where there is one:
+    In-Shop's protocol, where no image is in both. All else is of the images alone. Raises ValueError unless there is at
+    least one image, one label for each, and the gallery is as wide.
     """
 
-    def __init__(self, embeddings: Tensor, labels: Tensor, *, chunk: int = _CHUNK) -> None:
-        if embeddings.ndim != 2 or labels.shape != embeddings.shape[:1] or not embeddings.numel():
-            raise ValueError(
-                f"expected embeddings [n, d] and labels [n], found {[*embeddings.shape]} and {[*labels.shape]}"
-            )
+    def __init__(
+        self, embeddings: Tensor, labels: Tensor, *, gallery: tuple[Tensor, Tensor] | None = None, chunk: int = CHUNK
+    ) -> None:
+        _check(embeddings, labels, embeddings.shape[-1:])
         self.embeddings = geometry.precise(embeddings.detach())
         self.labels = labels.detach().to(embeddings.device)
         self._chunk = chunk
+        self._gallery: Evaluation | None = None
+        if gallery is not None:
+            _check(*gallery, embeddings.shape[-1:])
+            self._gallery = Evaluation(gallery[0].to(self.embeddings), gallery[1])
 
     @cached_property
     def finite(self) -> bool:
         """Whether no embedding has a NaN or an infinity; metrics are NaN otherwise."""
-        return bool(self.embeddings.isfinite().all())
+        return bool(self.embeddings.isfinite().all()) and (self._gallery is None or self._gallery.finite)
 
     @cached_property
     def norms(self) -> Tensor:
@@ -76,36 +75,35 @@ class Evaluation:
         return classes
 
     @cached_property
+    def _common(self) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
+        """Classes [n] by an index that images and gallery have in common, and the gallery: directions and classes."""
+        if self._gallery is None:
+            return self.classes, None
+        both = torch.unique(torch.cat([self.labels, self._gallery.labels]), return_inverse=True)[1]
+        own, theirs = both.split([len(self.labels), len(self._gallery.labels)])
+        return own, (self._gallery.unit, theirs)
+
+    @cached_property
     def neighbours(self) -> Neighbours:
         """What the neighbours of each query say."""
-        relevant = self.classes.bincount()[self.classes] - 1
-        queries = relevant.nonzero()[:, 0]
-        if not (self.finite and len(queries)):
-            none = torch.empty(0, dtype=torch.float64)
-            return Neighbours(none, none, none)
-        rows = max(1, self._chunk // len(self.labels))
-        parts = [self._neighbours_of(chunk, relevant[chunk]) for chunk in torch.split(queries, rows)]
-        return Neighbours(*(torch.cat(column) for column in zip(*parts, strict=True)))
+        if not self.finite:
+            return Neighbours.none()
+        classes, gallery = self._common
+        return neighbours(self.unit, classes, gallery, self._chunk)
 
-    def _neighbours_of(self, queries: Tensor, relevant: Tensor) -> Neighbours:
-        similarity = self.unit[queries] @ self.unit.T
-        same = self.classes[queries][:, None] == self.classes[None, :]
-        itself = torch.arange(len(self.labels), device=queries.device)[None, :] == queries[:, None]
+    @cached_property
+    def cosines(self) -> PairCosines:
+        """The mean and the deviation of the cosine over all pairs of a class, and over all pairs of two classes."""
+        if not self.finite:
+            return PairCosines.unknown()
+        classes, gallery = self._common
+        return pair_cosines(self.unit, classes, gallery)
 
-        farthest = similarity.masked_fill(itself, math.inf).amin(dim=1)
-        similarity = similarity.masked_fill(itself, -math.inf)
-        own = similarity.masked_fill(~same, -math.inf).amax(dim=1)
-        rank = 1 + ((similarity > own[:, None]) & ~same).sum(dim=1).double()
-        # By SEC's rule alone a network whose embeddings are all one point would have a recall of 1.
-        undecided = similarity.amax(dim=1) - farthest <= _ROUNDING * torch.finfo(similarity.dtype).eps
-        rank[undecided & ~same.all(dim=1)] = math.inf
-
-        depth = int(relevant.max())
-        places = torch.arange(1, depth + 1, device=queries.device)
-        nearest = similarity.topk(depth, dim=1).indices
-        hits = same.gather(1, nearest) & (places <= relevant[:, None])
-        precisions = hits.cumsum(dim=1) * hits / places.double()
-        return Neighbours(rank, precisions.sum(dim=1) / relevant, hits.sum(dim=1) / relevant.double())
+    @cached_property
+    def gram(self) -> Tensor:
+        """The smaller Gram matrix of the unit embeddings, float64: its eigenvalues are the squared singular values."""
+        rows = self.unit if len(self.unit) >= self.unit.shape[1] else self.unit.T
+        return gram(rows)
 
     @cached_property
     def clusters(self) -> Tensor:
@@ -130,20 +128,34 @@ class Evaluation:
         return torch.from_numpy(nearest.astype(np.int64))
 
     @cached_property
-    def contingency(self) -> Tensor:
-        """How many images of class i are in cluster j, [classes, clusters] on the CPU."""
+    def contingency(self) -> Contingency:
+        """How classes and clusters share images; never as a table, which for SOP would have 128 million cells."""
         classes = self.classes.cpu()
         size = int(classes.max()) + 1
-        return (classes * size + self.clusters).bincount(minlength=size * size).view(size, size)
+        joint = torch.unique(classes * size + self.clusters, return_counts=True)[1]
+        return Contingency(joint, classes.bincount(), self.clusters.bincount())
 
 
-def evaluate(embeddings: Tensor, labels: Tensor, names: Sequence[str], parts: Path | None = None) -> dict[str, float]:
+def _check(embeddings: Tensor, labels: Tensor, width: torch.Size) -> None:
+    shape = embeddings.shape
+    if embeddings.ndim != 2 or labels.shape != shape[:1] or not embeddings.numel() or shape[1:] != width:
+        raise ValueError(f"expected embeddings [n, d] and labels [n], found {[*shape]} and {[*labels.shape]}")
+
+
+def evaluate(
+    embeddings: Tensor,
+    labels: Tensor,
+    names: Sequence[str],
+    parts: Path | None = None,
+    gallery: tuple[Tensor, Tensor] | None = None,
+) -> dict[str, float]:
     """The metrics `names`, such as `recall@1`, of raw embeddings [n, d] with labels [n], keyed as given.
 
-    A metric without a value is NaN: of embeddings that are not finite, or of neighbours where no class has two images.
-    Raises UnknownPart for a metric that neither this package nor the folder `parts` has.
+    With a `gallery` (embeddings and labels) neighbours are looked for there. A metric without a value is NaN: of
+    embeddings that are not finite, or of neighbours where no class has two images. Raises UnknownPart for a metric that
+    neither this package nor the folder `parts` has.
     """
-    evaluation = Evaluation(embeddings, labels)
+    evaluation = Evaluation(embeddings, labels, gallery=gallery)
     values: dict[str, float] = {}
     for name in names:
         file, k = parse_metric(name)

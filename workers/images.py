@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 
 from workers import registry
-from workers.contract import Part, Recipe
+from workers.contract import ClassHoldout, Part, Recipe
 
 
 class DataMissingError(FileNotFoundError):
@@ -21,12 +21,23 @@ class DataDamagedError(ValueError):
     """The files of a data set do not hold what they must."""
 
 
+class Batch(NamedTuple):
+    """Images picked from a split."""
+
+    images: torch.Tensor  # uint8 [b, channels, h, w], padded right and below with zeros where shapes differ
+    sizes: torch.Tensor  # int64 [b, 2] on the CPU: the height and width of each without padding
+
+
 @dataclass(frozen=True)
 class Images:
-    """One split of a data set."""
+    """One split of a data set; its pixels may be a memory map."""
 
-    images: torch.Tensor  # uint8 [n, channels, side, side]
+    images: torch.Tensor  # uint8 [n, channels, side, side]; where `shapes` is given flat, one image after another
     labels: torch.Tensor  # int64 [n], contiguous from 0
+    shapes: torch.Tensor | None = None
+    """Of images of unequal shapes: first byte, channels, height, width; int64 [n, 4] on the CPU."""
+    query: torch.Tensor | None = None
+    """Where queries are searched among other images: bool [n], whether an image is a query; else all are both."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -36,15 +47,55 @@ class Images:
         """The number of classes."""
         return int(self.labels.max()) + 1 if len(self.labels) else 0
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many classes, images and queries there are."""
+        queries = 0 if self.query is None else int(self.query.sum())
+        return {"classes": self.classes, "images": len(self), "queries": queries}
+
+    @property
+    def channels(self) -> int:
+        """1 of grey images, 3 of colour."""
+        return self.images.shape[1] if self.shapes is None else int(self.shapes[0, 1])
+
+    @property
+    def side(self) -> int:
+        """The pixels of the shorter side of the smallest image."""
+        return min(self.images.shape[2:]) if self.shapes is None else int(self.shapes[:, 2:].min())
+
+    def take(self, indices: torch.Tensor) -> Batch:
+        """The images at `indices` (int64 [b]) on the device where they live; indices on the CPU avoid a wait."""
+        if self.shapes is None:
+            picked = self.images[indices.to(self.images.device)]
+            return Batch(picked, torch.tensor(self.images.shape[2:]).expand(len(indices), 2))
+        shapes = self.shapes[indices.cpu()]
+        sizes = shapes[:, 2:]
+        height, width = sizes.amax(dim=0).tolist() if len(indices) else (0, 0)
+        batch = self.images.new_zeros(len(indices), self.channels, height, width)
+        for into, (first, c, h, w) in zip(batch, shapes.tolist(), strict=True):
+            into[:, :h, :w] = self.images[first : first + c * h * w].view(c, h, w)
+        return Batch(batch, sizes)
+
     def of_classes(self, wanted: torch.Tensor) -> "Images":
-        """The images of the classes `wanted` (bool [classes]), in their order and with labels contiguous from 0."""
+        """The images of the classes `wanted` (bool [classes]), in their order and with labels contiguous from 0.
+
+        Pixels are shared, not copied, where shapes differ or the images lie together.
+        """
         kept = wanted[self.labels]
         renumbered = torch.cumsum(wanted, dim=0) - 1
-        return Images(self.images[kept], renumbered[self.labels[kept]])
+        query = None if self.query is None else self.query[kept]
+        labels = renumbered[self.labels[kept]]
+        if self.shapes is not None:
+            return Images(self.images, labels, self.shapes[kept.cpu()], query)
+        places = kept.nonzero()[:, 0]
+        first, past = (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
+        together = past - first == len(places)
+        return Images(self.images[first:past] if together else self.images[kept], labels, None, query)
 
     def to(self, device: torch.device) -> "Images":
         """The same on another device."""
-        return Images(self.images.to(device), self.labels.to(device))
+        query = None if self.query is None else self.query.to(device)
+        return Images(self.images.to(device), self.labels.to(device), self.shapes, query)
 
 
 class DataSet(Protocol):
@@ -61,17 +112,19 @@ class Splits:
     train: Images
     validation: Images | None
     test: Images
+    content: str | None = None
+    """The hash of what was read, where the data set knows it: for the provenance."""
 
 
 def splits(recipe: Recipe, root: Path, scratch: Path, parts: Path | None = None) -> Splits:
     """The recipe's data set with its hold-out applied; raises DataMissingError, DataDamagedError, ValueError."""
     dataset = load(recipe.dataset, root, scratch, parts)
-    if recipe.validation.name == "none":
-        return Splits(dataset.train, None, dataset.test)
+    if not isinstance(recipe.validation, ClassHoldout):
+        return Splits(dataset.train, None, dataset.test, content(dataset))
     train, validation = hold_out(dataset.train, recipe.validation.held_out(dataset.train.classes))
     if validation.classes < 2:
         raise ValueError(f"validation: the hold-out leaves {validation.classes} classes to validate; it needs 2")
-    return Splits(train, validation, dataset.test)
+    return Splits(train, validation, dataset.test, content(dataset))
 
 
 def hold_out(images: Images, classes: range) -> tuple[Images, Images]:
@@ -96,26 +149,44 @@ def _load(part: str, root: Path, scratch: Path, parts: Path | None) -> DataSet:
 
 
 def faults(dataset: DataSet) -> list[str]:
-    """Where the content differs from the facts `classes`, `images` and `manifest`, of those that are declared."""
-    wrong = []
-    for fact, count in (("classes", lambda split: split.classes), ("images", len)):
-        declared: Mapping[str, int] = getattr(dataset, fact, {})
-        for name, expected in declared.items():
-            found = count(getattr(dataset, name))
-            if found != expected:
-                wrong.append(f"{name} has {found:,} {fact}, expected {expected:,}")
+    """Where the content differs from the facts `classes`, `images` and `manifest`, of those that are declared.
+
+    A data set whose hyper-parameter `official` is false declares none: it may be a part of the official one.
+    """
+    if not getattr(dataset, "official", True):
+        return []
+    wrong = miscounts(dataset, {name: getattr(dataset, name).counts for name in ("train", "test")})
     manifest = getattr(dataset, "manifest", None)
-    if manifest is not None and not wrong and (content := content_hash(dataset)) != manifest:
-        wrong.append(f"the content is {content}, expected {manifest}")
+    if manifest is not None and not wrong and (found := content_hash(dataset)) != manifest:
+        wrong.append(f"the content is {found}, expected {manifest}")
     return wrong
+
+
+def miscounts(declaring: object, found: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Where the counts of each split differ from the facts `classes`, `images` and `queries` of a data set."""
+    wrong = []
+    for fact in ("classes", "images", "queries"):
+        declared: Mapping[str, int] = getattr(declaring, fact, {})
+        for name, expected in declared.items():
+            if found[name][fact] != expected:
+                wrong.append(f"{name} has {found[name][fact]:,} {fact}, expected {expected:,}")
+    return wrong
+
+
+def content(dataset: DataSet) -> str | None:
+    """The hash that a data set knows of its content: the one it declares, or the one it read."""
+    known: str | None = getattr(dataset, "content", None) or getattr(dataset, "manifest", None)
+    return known
 
 
 def content_hash(dataset: DataSet) -> str:
     """SHA-256 over the decoded images and labels of both splits, whatever files they came from."""
+    if known := getattr(dataset, "content", None):
+        return str(known)
     digest = hashlib.sha256()
     for name in ("train", "test"):
         split: Images = getattr(dataset, name)
         digest.update(f"{name} {list(split.images.shape)}".encode())
-        digest.update(split.images.contiguous().numpy().tobytes())
+        digest.update(split.images.contiguous().numpy().data)
         digest.update(split.labels.contiguous().numpy().astype("<i8").tobytes())
     return f"sha256:{digest.hexdigest()}"

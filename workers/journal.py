@@ -13,19 +13,42 @@ LINE_SECONDS: Final = 5.0
 """The least time between two lines of the log that nothing special calls for."""
 POINTS: Final = 1_000
 """The most points of a metric's curve, so that all curves together stay under 10,000."""
+ITERATIONS: Final = 100
+"""The points of a curve of the training itself."""
 
 Curves = dict[str, list[tuple[int, float]]]
 
 
 class Journal:
-    """Adds to `curves` and tells `report`, of a training that evaluates `every` so many of its `total` iterations."""
+    """Adds to `curves` and tells `report`, of a training that evaluates `every` so many of its `total` iterations.
 
-    def __init__(self, total: int, every: int, curves: Curves, report: Callable[[Progress], None]) -> None:
+    Where it is one of several `folds` (its number, how many) all share the points, and what is reported counts on from
+    the `before` iterations of the folds that are done.
+    """
+
+    def __init__(
+        self,
+        total: int,
+        every: int,
+        curves: Curves,
+        report: Callable[[Progress], None],
+        *,
+        before: int = 0,
+        folds: tuple[int, int] = (0, 1),
+    ) -> None:
+        number, count = folds
         self._total = total
-        self._evaluations = every * max(1, math.ceil(total / every / POINTS))  # those that become points
+        self._before, self._whole = before, before + (count - number) * total
+        # Those that become points.
+        self._evaluations = every * max(1, math.ceil(total / every / max(1, POINTS // count)))
+        self._iterations = max(1, total * count // ITERATIONS)
         self._curves = curves
         self._report = report
         self._reported = self._written = time.monotonic()
+
+    def due(self, step: int) -> bool:
+        """Whether iteration `step` becomes a point."""
+        return step % self._iterations == 0 or step == self._total
 
     def trained(self, step: int, values: Mapping[str, float]) -> None:
         """Note an iteration; it is reported only where nothing was for a while."""
@@ -48,7 +71,8 @@ class Journal:
         if line:
             self._written = self._reported
         log = f"{line}\n" if line else ""
-        self._report(Progress(step=step, total=self._total, metrics=dict(values), log=log, checkpoint=checkpoint))
+        place = {"step": self._before + step, "total": self._whole}
+        self._report(Progress(**place, metrics=dict(values), log=log, checkpoint=checkpoint))
 
     def _add(self, step: int, values: Mapping[str, float]) -> None:
         """Points of curves; a value that is not finite is no point."""

@@ -51,3 +51,36 @@ def read_idx(path: Path) -> Array:
         return np.frombuffer(content, np.uint8, offset=4 + 4 * dimensions).reshape(shape)
     except (OSError, ValueError, EOFError, zlib.error) as error:
         raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
+
+
+def read_idx_pair(path: Path, side: int = 28) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
+    """The images [n, side, side] and labels [n] of ten classes: `path` holds the images, its twin the labels."""
+    labels = path.with_name(path.name.replace("images-idx3", "labels-idx1"))
+    return checked(path, [read_idx(path), read_idx(find(labels.parent, [labels.name]))], side)
+
+
+def checked(
+    path: Path, arrays: Sequence[npt.NDArray[np.generic]], side: int = 28
+) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
+    """The images and labels, where these are images of bytes and of ten classes; raises DataDamagedError."""
+    image, label = arrays
+    count = len(label)
+    if image.dtype != np.uint8 or image.shape != (count, side, side) or not np.isin(label, np.arange(10)).all():
+        raise DataDamagedError(f"{path}: expected {count:,} images of {side}x{side} bytes with labels 0 to 9")
+    return image, label
+
+
+def names(path: Path) -> list[str]:
+    """The names of the arrays in a NumPy pack; raises DataDamagedError."""
+    try:
+        with np.load(path, allow_pickle=False) as pack:
+            return list(pack.files)
+    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
+
+
+def inside(name: str) -> str:
+    """`name`, where it is a path below the data root; raises ValueError."""
+    if not name or Path(name).is_absolute() or ".." in Path(name).parts:
+        raise ValueError(f"expected a path below the data root, found {name!r}")
+    return name

@@ -29,6 +29,14 @@ def read(path: Path, catalog: Catalog) -> Recipe:
     return complete(Recipe.model_validate(raw), catalog)
 
 
+def scalar(text: str) -> Any:
+    """A value as it would be read in a recipe file; a text where it is nothing else."""
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506 - a safe loader
+    except yaml.YAMLError:
+        return text
+
+
 class _Loader(yaml.SafeLoader):
     """PyYAML reads YAML 1.1; this is 1.2 where recipes would notice, and duplicate keys are refused."""
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -11,29 +11,20 @@ import torch
 from torch import nn
 
 from workers import checkpoint, determinism, registry
+from workers.augment import Augment
 from workers.catalog import parse_metric
-from workers.contract import PART_FIELDS, CheckpointError, Place, Recipe
+from workers.contract import PART_FIELDS, Place, Recipe
+from workers.descent import Descent
+from workers.embedder import Embedder, embedder
 from workers.evaluate import evaluate
 from workers.images import Images, Splits, splits
+from workers.length import Length, length
 from workers.samplers import Sampler
 from workers.tasks import Step, Task
 
-NORMALIZATIONS: Final = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.GroupNorm, nn.LayerNorm)
-"""The layers whose weights and biases are not decayed."""
-
-
-class Embedder(nn.Module):
-    """Images to embeddings: bytes to [-1, 1], backbone, head."""
-
-    def __init__(self, backbone: nn.Module, head: nn.Module) -> None:
-        super().__init__()
-        self.backbone = backbone
-        self.head = head
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Images uint8 [b, c, h, w] to embeddings [b, dim]."""
-        embeddings: torch.Tensor = self.head(self.backbone(images.float().div_(127.5).sub_(1)))
-        return embeddings
+_PIXELS: Final = 2**24  # bytes of images embedded at a time in an evaluation
+_BATCH: Final = 1024  # images at most
+_SHARE: Final = 16  # the part of the free memory of a device that images may take: others train there too
 
 
 @dataclass(frozen=True)
@@ -50,18 +41,26 @@ class Session:
 
     def __init__(self, recipe: Recipe, place: Place, device: torch.device) -> None:
         self.recipe, self.device = recipe, device
-        self.total = recipe.iterations
-        self.every = recipe.evaluate_every or max(1, recipe.iterations // 10)
         check_pins(recipe, place.parts)
         self.splits = _on(device, splits(recipe, place.data_root, place.scratch, place.parts))
-        dataset = registry.find("dataset", recipe.dataset.name, place.parts)
-        self.metrics = tuple(getattr(dataset, "metrics", ()))
-        self.manifest: str | None = getattr(dataset, "manifest", None)
+        self.metrics = tuple(getattr(registry.find("dataset", recipe.dataset.name, place.parts), "metrics", ()))
+        self.manifest = self.splits.content
         self.watched, self._sign = self._selection(place.parts)
-        self.model, self.loss, self.regularizer = self._modules(place.parts)
+        self.augment = Augment(recipe.augment, stored=self.splits.train.side, crop=recipe.crop)
+        self._drawn = torch.Generator().manual_seed(determinism.derived(recipe.seed, "augment"))
         self.generator = torch.Generator().manual_seed(determinism.derived(recipe.seed, "sampler"))
+        self.sampler: Sampler = registry.build(
+            "sampler", recipe.sampler, place.parts, labels=self.splits.train.labels.cpu(), generator=self.generator
+        )
+        self.length: Length = length(recipe, len(self.splits.train), self.sampler.batch)
+        self.total = self.length.total
+        self.model, self.loss, self.regularizer = self._modules(place)
+        self.weights_origin: str | None = getattr(self.model.backbone, "origin", None)
+        if recipe.pins.weights not in {None, self.weights_origin}:
+            found = f"this machine has {self.weights_origin}"
+            raise ValueError(f"pins: the recipe is for weights {recipe.pins.weights} of the backbone; {found}")
         self._build_rest(place.parts)
-        self.step = 0
+        self.step = self.unimproved = 0
         self.best: Best | None = None
         self.curves: dict[str, list[tuple[int, float]]] = {}
         self._since = time.monotonic()
@@ -77,23 +76,30 @@ class Session:
             raise ValueError(f"select.metric {select.metric!r} cannot choose: neither higher nor lower is better")
         return "validation" if select.split == "validation" else "test", 1 if better == "higher" else -1
 
-    def _modules(self, parts: Path | None) -> tuple[Embedder, nn.Module, nn.Module]:
+    def _modules(self, place: Place) -> tuple[Embedder, nn.Module, nn.Module]:
         """The parts with weights or buffers; each is initialized from a seed of its own, whatever the others are."""
         recipe, train = self.recipe, self.splits.train
+        offers: dict[str, Any] = {
+            "channels": train.channels, "side": self.augment.side, "classes": train.classes, "images": len(train),
+            "dim": recipe.embedding, "batch": self.sampler.batch, "epoch": self.length.epoch,
+            "root": place.data_root, "scratch": place.scratch,
+        }  # fmt: skip
 
-        def made(kind: str, **offers: Any) -> Any:
+        def made(kind: str, **more: Any) -> Any:
             determinism.seed_everything(determinism.derived(recipe.seed, kind))
-            return registry.build(kind, recipe.part(kind), parts, **offers).to(self.device)
+            return registry.build(kind, recipe.part(kind), place.parts, **offers, **more).to(self.device)
 
-        _, channels, side, _ = train.images.shape
-        backbone = made("backbone", channels=channels, side=side)
-        head = made("head", features=backbone.features, dim=recipe.embedding)
-        loss = made("loss", dim=recipe.embedding, classes=train.classes)
-        return Embedder(backbone, head), loss, made("regularizer")
+        backbone = made("backbone")
+        head = made("head", features=backbone.features)
+        return embedder(backbone, head, recipe), made("loss"), made("regularizer")
 
     def _build_rest(self, parts: Path | None) -> None:
-        recipe = self.recipe
-        labels = self.splits.train.labels.cpu()
+        recipe, span = self.recipe, self.length
+        eta = getattr(self.regularizer, "eta", None)
+        self.eta_schedule = None
+        if eta is not None:
+            offers = {"eta": float(eta), "total": span.total, "epoch": span.epoch, "unit": span.unit}
+            self.eta_schedule = registry.build("eta_schedule", recipe.eta_schedule, parts, **offers)
         self.task: Task = registry.build(
             "task",
             recipe.task,
@@ -102,33 +108,40 @@ class Session:
             loss=self.loss,
             regularizer=self.regularizer,
             evaluate=partial(evaluate, parts=parts),
+            read=self.read,
         )
-        groups = list(parameter_groups({"backbone": self.model.backbone, "head": self.model.head, "loss": self.loss}))
-        self.optimizer: torch.optim.Optimizer = registry.build("optimizer", recipe.optimizer, parts, groups=groups)
-        self.rates = [float(group["lr"]) for group in self.optimizer.param_groups]
-        self.schedule = registry.build("schedule", recipe.schedule, parts, total=recipe.iterations)
-        self.sampler: Sampler = registry.build(
-            "sampler", recipe.sampler, parts, labels=labels, generator=self.generator
-        )
+        modules = {"backbone": self.model.backbone, "head": self.model.head, "loss": self.loss}
+        self.descent = Descent(recipe, span, modules, self.device, parts)
 
     def batch(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """The images and labels of the next batch."""
-        indices = self.sampler.draw().to(self.device)
-        return self.splits.train.images[indices], self.splits.train.labels[indices]
+        """The images of the next batch, augmented, and their labels."""
+        indices = self.sampler.draw()
+        images, sizes = self.splits.train.take(indices)
+        labels = self.splits.train.labels[indices.to(self.splits.train.labels.device)]
+        return self.augment.train(images.to(self.device), self._drawn, sizes), labels.to(self.device)
 
-    def set_rate(self) -> float:
-        """Set the learning rate of this iteration; gives that of the first group."""
-        factor = float(self.schedule(self.step))
-        for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
-            group["lr"] = rate * factor
-        return self.rates[0] * factor
+    def read(self, images: Images) -> Iterator[torch.Tensor]:
+        """All images of a split in order and as an evaluation sees them, some at a time."""
+        size = max(1, min(_BATCH, _PIXELS // (images.channels * self.augment.side**2)))
+        for indices in torch.split(torch.arange(len(images)), size):
+            batch, sizes = images.take(indices)
+            yield self.augment.test(batch.to(self.device), sizes)
+
+    @property
+    def eta(self) -> float | None:
+        """The weight of the regularizer in the next iteration; none where there is no regularizer."""
+        return None if self.eta_schedule is None else float(self.eta_schedule(self.step))
 
     def descend(self, step: Step) -> None:
         """One step of the optimizer down the gradient of `step.total`."""
-        self.optimizer.zero_grad(set_to_none=True)
-        step.total.backward()  # type: ignore[no-untyped-call]
-        self.optimizer.step()
+        self.descent.down(step.total)
         self.step += 1
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing more to train: at the end, or where patience is."""
+        patience = self.recipe.patience
+        return self.step >= self.total or (patience is not None and self.unimproved >= patience)
 
     def among(self, names: Sequence[str]) -> list[str]:
         """Those of the metrics `names` that the data set declares, and the one that selects."""
@@ -141,8 +154,11 @@ class Session:
 
     def keep_best(self, score: float) -> None:
         """Take the present weights as the best, which have the selection metric `score`."""
-        weights = {name: value.detach().cpu().clone() for name, value in self.model.state_dict().items()}
-        self.best = Best(self.step, score, weights)
+        self.best = Best(self.step, score, self.weights())
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """A copy of the present weights."""
+        return {name: value.detach().cpu().clone() for name, value in self.model.state_dict().items()}
 
     @property
     def seconds(self) -> float:
@@ -154,13 +170,10 @@ class Session:
         return {
             "fingerprint": self.recipe.fingerprint,
             "step": self.step,
+            "unimproved": self.unimproved,
             "seconds": self.seconds,
-            "model": self.model.state_dict(),
-            "loss": self.loss.state_dict(),
-            "regularizer": self.regularizer.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "sampler": self.sampler.state_dict(),
-            "generator": self.generator.get_state(),
+            **{name: getattr(self, name).state_dict() for name in _STATEFUL},
+            "generators": [self.generator.get_state(), self._drawn.get_state()],
             "random": determinism.random_state(self.device),
             "curves": self.curves,
             "best": vars(self.best) if self.best else None,
@@ -168,24 +181,23 @@ class Session:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where `state_dict` was taken."""
-        self.step = state["step"]
+        self.step, self.unimproved = state["step"], state["unimproved"]
         self._since = time.monotonic() - state["seconds"]
-        for name in ("model", "loss", "regularizer", "optimizer", "sampler"):
+        for name in _STATEFUL:
             getattr(self, name).load_state_dict(state[name])
-        self.generator.set_state(state["generator"])
+        for generator, held in zip((self.generator, self._drawn), state["generators"], strict=True):
+            generator.set_state(held)
         determinism.restore_random_state(state["random"], self.device)
         self.curves = state["curves"]
         self.best = Best(**state["best"]) if state["best"] else None
 
     def resume(self, path: Path) -> None:
         """Go on from a checkpoint file; raises CheckpointError where it is damaged or of another recipe."""
-        state = checkpoint.load(path)
-        if state.get("fingerprint") != self.recipe.fingerprint:
-            raise CheckpointError(f"checkpoint {path} belongs to another recipe")
-        try:
+        with checkpoint.fitting(path, self.recipe) as state:
             self.load_state_dict(state)
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise CheckpointError(f"checkpoint {path} does not fit: {error}") from error
+
+
+_STATEFUL: Final = ("model", "loss", "regularizer", "descent", "sampler")
 
 
 def check_pins(recipe: Recipe, parts: Path | None) -> None:
@@ -203,20 +215,14 @@ def check_pins(recipe: Recipe, parts: Path | None) -> None:
         )
 
 
-def parameter_groups(modules: Mapping[str, nn.Module]) -> Iterator[dict[str, Any]]:
-    """One optimizer group for each module, and one without weight decay for its normalization layers (SEC's rule)."""
-    for name, module in modules.items():
-        decayed: list[nn.Parameter] = []
-        exempt: list[nn.Parameter] = []
-        for layer in module.modules():
-            (exempt if isinstance(layer, NORMALIZATIONS) else decayed).extend(layer.parameters(recurse=False))
-        if decayed:
-            yield {"name": name, "params": decayed}
-        if exempt:
-            yield {"name": f"{name}/norm", "params": exempt, "weight_decay": 0.0}
-
-
 def _on(device: torch.device, found: Splits) -> Splits:
-    """The splits on the device: they are small, and a batch is then only an index."""
-    validation: Images | None = found.validation.to(device) if found.validation else None
-    return Splits(found.train.to(device), validation, found.test.to(device))
+    """The splits with their labels on the device, and their pixels too where they need little of its memory."""
+    sets = [split for split in (found.train, found.validation, found.test) if split]
+    size = sum(split.images.nbytes for split in sets)
+    fits = device.type == "cuda" and size * _SHARE <= torch.cuda.mem_get_info(device)[0]
+
+    def moved(split: Images) -> Images:
+        return split.to(device) if fits else replace(split, labels=split.labels.to(device))
+
+    validation = moved(found.validation) if found.validation else None
+    return Splits(moved(found.train), validation, moved(found.test), found.content)

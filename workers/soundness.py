@@ -7,7 +7,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from workers.agreement import Chosen, Draft, disagreements
-from workers.contract import PART_FIELDS, ClassHoldout, NoValidation, Part, Pins, Recipe, Select
+from workers.contract import PART_FIELDS, ClassHoldout, CrossValidation, NoValidation, Part, Pins, Recipe, Select
 from workers.inventory import Catalog
 from workers.wording import Problem, listed, meant, shown, unknown
 
@@ -17,7 +17,10 @@ def problems(recipe: Mapping[str, Any], catalog: Catalog) -> list[Problem]:
     given = {str(name): value if name in PART_FIELDS else _whole(value) for name, value in recipe.items()}
     found = list(_field_problems(given, catalog))
     faulty = {problem.path.partition(".")[0] for problem in found}
-    rest = Recipe.model_validate(_STAND_IN | {name: _judged(name, given[name]) for name in given if name not in faulty})
+    sound = {name: _judged(name, value) for name, value in given.items() if name not in faulty}
+    lengths = {name: sound.pop(name) for name in _LENGTHS if name in sound}
+    measured = not faulty.intersection(_LENGTHS)
+    rest = Recipe.model_validate(_STAND_IN | sound | (lengths if measured else {"iterations": 1}))
     parts: dict[str, Chosen] = {}
     for kind in PART_FIELDS:
         if kind not in faulty:
@@ -27,7 +30,8 @@ def problems(recipe: Mapping[str, Any], catalog: Catalog) -> list[Problem]:
                 parts[kind] = _chosen(kind, given.get(kind, rest.part(kind)), catalog)
     validation = None if "validation" in faulty else rest.validation
     select = None if "select" in faulty else rest.select
-    return found + list(disagreements(Draft(parts, validation, select), catalog))
+    length = (rest.iterations or rest.epochs) if measured else None
+    return found + list(disagreements(Draft(parts, validation, select, rest, length), catalog))
 
 
 # The recipe's own fields
@@ -37,6 +41,8 @@ _STAND_IN: Final[dict[str, Any]] = {
     name: _ANY if name in PART_FIELDS else 1 for name, field in Recipe.model_fields.items() if field.is_required()
 }
 """What a recipe cannot be without, so that fields that are sound by themselves make one."""
+_LENGTHS: Final = ("iterations", "epochs")
+"""The fields of which a recipe gives one."""
 
 
 def _judged(name: str, value: Any) -> Any:
@@ -52,11 +58,17 @@ def _whole(value: Any) -> Any:
 
 
 def _field_problems(given: Mapping[str, Any], catalog: Catalog) -> Iterator[Problem]:
+    lengths = [name for name in _LENGTHS if given.get(name) is not None]
     try:
         Recipe.model_validate({name: _judged(name, value) for name, value in given.items()}, strict=True)
     except ValidationError as error:
         for details in error.errors(include_url=False):
-            yield Problem(path=_path(details), message=_message(details, catalog))
+            if details["loc"]:
+                yield Problem(path=_path(details), message=_message(details, catalog))
+            elif lengths:
+                yield Problem(path="epochs", message="`iterations` is given too; leave out one of them")
+    if not lengths:
+        yield Problem(path="iterations", message="is missing; expected a whole number of at least 1, or `epochs`")
 
 
 def _path(error: ErrorDetails) -> str:
@@ -72,14 +84,19 @@ _SAID: Final = {
     "int_type": "expected a whole number, found {found}",
     "int_from_float": "expected a whole number, found {found}",
     "int_parsing_size": "expected a smaller number, found {found}",
+    "float_type": "expected a number, found {found}",
+    "finite_number": "expected a finite number, found {found}",
+    "bool_type": "expected true or false, found {found}",
     "string_type": "expected a text, found {found}",
     "dict_type": "expected a mapping, found {found}",
+    "list_type": "expected a list, found {found}",
     "model_type": "expected a mapping, found {found}",
     "model_attributes_type": "expected a mapping such as {{name: class_holdout}} or {{name: none}}, found {found}",
     "union_tag_not_found": "expected a mapping such as {{name: class_holdout}} or {{name: none}}, found {found}",
     "union_tag_invalid": "expected one of {expected_tags}, found {tag!r}",
     "literal_error": "expected {expected}, found {found}",
     "greater_than_equal": "expected at least {ge:,}, found {found}",
+    "greater_than": "expected more than {gt:,}, found {found}",
     "less_than_equal": "expected at most {le:,}, found {found}",
     "less_than": "expected less than {lt:,}, found {found}",
     "value_error": "{error}",
@@ -90,13 +107,15 @@ _SAID: Final = {
 def _message(error: ErrorDetails, catalog: Catalog) -> str:
     name = str(error["loc"][-1])
     if error["type"] == "missing":
-        known = listed(catalog.names(name)) if name in PART_FIELDS else ""
-        return f"is missing; expected {f'one of {known}' if known else 'a whole number of at least 1'}"
+        known = listed(catalog.names(name))
+        return f"is missing; expected one of {known}"
     if error["type"] == "extra_forbidden":
         owner = "a recipe" if len(error["loc"]) == 1 else f"`{error['loc'][0]}`"
         return f"{owner} has no field {shown(name)}; {meant(name, _siblings(error))}"
     said = _SAID.get(error["type"], f"{error['msg']}, found {{found}}")
-    return said.format(found=shown(error["input"]), **error.get("ctx", {}))
+    # A bound on a fractional number reads as the whole number that it is.
+    limits = {key: _whole(limit) for key, limit in error.get("ctx", {}).items()}
+    return said.format(found=shown(error["input"]), **limits)
 
 
 def _siblings(error: ErrorDetails) -> list[str]:
@@ -107,6 +126,7 @@ def _siblings(error: ErrorDetails) -> list[str]:
         ("pins",): Pins,
         ("validation", "none"): NoValidation,
         ("validation", "class_holdout"): ClassHoldout,
+        ("validation", "cross_validation"): CrossValidation,
     }
     return list(owners[error["loc"][:-1]].model_fields)
 

@@ -89,8 +89,8 @@ def _values(catalog: Catalog) -> Schema:
             found[field] = _part(catalog.of(field))
             found |= {f"{field}.{option}": schema for option, schema in _options(catalog.of(field)).items()}
         elif field == "validation":
-            named = holdout | {"name": {"enum": ["none", "class_holdout"]}}
-            found[field] = {"anyOf": [{"enum": ["none", "class_holdout"]}, _object(named, minProperties=1)]}
+            names = {"enum": ["none", "class_holdout", "cross_validation"]}
+            found[field] = {"anyOf": [names, _object(holdout | {"name": names}, minProperties=1)]}
             found |= {f"{field}.{option}": schema for option, schema in holdout.items() if option != "name"}
         else:
             found[field] = contract[field]

@@ -160,7 +160,7 @@ class _TrialRows:
             {
                 "uid": str(uuid.uuid4()), "fingerprint": one.fingerprint, "generation": generation,
                 "recipe": one.recipe.model_dump(mode="json"), "state": TrialState.WAITING,
-                "total_steps": one.recipe.iterations,
+                "total_steps": one.recipe.iterations or 0,  # of epochs the first report tells
             }
             for one, generation in zip(missing, generations, strict=True)
         ]  # fmt: skip

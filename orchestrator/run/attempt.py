@@ -74,7 +74,7 @@ def execute(order: Order, workplace: Workplace, stop: Callable[[], bool], tell: 
         except CheckpointError as error:
             if resume is None:
                 raise
-            report(Progress(step=0, total=recipe.iterations, log=f"{error}; starting anew\n"))
+            report(Progress(step=0, total=recipe.iterations or 1, log=f"{error}; starting anew\n"))
             result = train(recipe, place, report, None)
         tell(spool.append("finished", result.model_dump(mode="json")))
     except Stopped:

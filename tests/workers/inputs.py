@@ -21,9 +21,10 @@ def part_names(kind: str) -> list[str]:
 
 
 def part(kind: str, name: str, *, classes: int = CLASSES, dim: int = WIDTH, **options: Any) -> Any:
-    """A loss or a regularizer with its defaults, but for `options`, in float64."""
+    """A loss or a regularizer with its defaults, but for `options`, in float64; a loss whose state stands still."""
     torch.manual_seed(0)  # for a loss that owns parameters
-    return build(kind, Part(name=name, **options), classes=classes, dim=dim).double()
+    built = build(kind, Part(name=name, **options), classes=classes, dim=dim, images=CLASSES * PER_CLASS).double()
+    return built.eval() if kind == "loss" else built
 
 
 def golden_embeddings(n: int, d: int) -> Tensor:

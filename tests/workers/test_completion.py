@@ -24,6 +24,7 @@ def test_defaults_and_pins_are_filled_in() -> None:
     assert recipe.pins.versions["optimizer"] == 3
     assert set(recipe.pins.versions) == {
         "task", "loss", "regularizer", "dataset", "backbone", "head", "sampler", "optimizer", "schedule",
+        "eta_schedule",
     }  # fmt: skip
 
 
@@ -31,6 +32,29 @@ def test_defaults_and_pins_are_filled_in() -> None:
 def test_a_tenth_of_the_iterations(iterations: int, every: int) -> None:
     assert completed(iterations=iterations).evaluate_every == every
     assert completed(iterations=iterations, evaluate_every=7).evaluate_every == 7
+
+
+def test_epochs_are_left_to_the_training_that_knows_its_images() -> None:
+    recipe = completed(iterations=None, epochs=20)
+    assert (recipe.iterations, recipe.epochs, recipe.evaluate_every) == (None, 20, 1)
+    assert complete(recipe, CATALOG) == recipe
+    assert problems(recipe.model_dump(mode="json"), CATALOG) == []
+    with pytest.raises(ValueError, match="one of them, not both"):
+        completed(epochs=20)
+    with pytest.raises(ValueError, match="one of them, not both"):
+        completed(iterations=None)
+
+
+def test_the_learning_rate_of_a_loss_is_written_out() -> None:
+    assert completed().loss_rate == 1.0
+    assert completed(loss="proxy_anchor").loss_rate == 100.0
+    assert completed(loss="proxy_anchor", loss_rate=1).loss_rate == 1.0
+
+
+def test_known_weights_are_pinned_by_their_hash() -> None:
+    assert completed(backbone="pretrained").pins.weights is None
+    assert completed(backbone={"name": "pretrained", "weights": "weights/a.pt"}).pins.weights == "sha256:11"
+    assert completed(backbone={"name": "pretrained", "weights": "b.pt"}).pins.weights is None
 
 
 def test_completing_is_a_fixed_point() -> None:
@@ -79,6 +103,10 @@ def test_the_order_of_keys_means_nothing() -> None:
         {"evaluate_every": 31},
         {"validation": {"name": "class_holdout", "folds": 3, "fold": 1}},
         {"select": {"metric": "recall@1"}},
+        {"eta_schedule": "linear"},
+        {"precision": "bf16"},
+        {"validation": {"name": "cross_validation", "folds": 3}},
+        {"warmup": 1},
         {"pins": {"weights": "sha256:11"}},
     ],
 )

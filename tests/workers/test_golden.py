@@ -9,6 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.workers import golden_pairs
+from tests.workers.golden_proxies import GOLDEN_PROXIES
 from tests.workers.inputs import block_labels, golden_embeddings
 from workers import geometry
 from workers.evaluate import evaluate
@@ -63,6 +65,8 @@ COMPUTED: dict[str, Callable[[], Tensor]] = {
     "svmax_U_b8_d12": lambda: torch.tensor(geometry.singular_bounds(8, 12)[1]),
     "svmax_bounded_b8_d12": lambda: SVMax()(WIDE),
     "svmax_unbounded_b8_d12": lambda: SVMaxUnbounded()(geometry.unit(WIDE)),
+    **golden_pairs.COMPUTED,
+    **GOLDEN_PROXIES,
 }
 
 

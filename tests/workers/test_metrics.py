@@ -1,17 +1,22 @@
 """Metrics equal brute force and the peers' implementations, in any chunks; they are silent and repeatable."""
 
+import json
 import math
 from collections import Counter
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
+from sklearn.metrics import mutual_info_score
 from sklearn.metrics.cluster import pair_confusion_matrix
 from torch import Tensor
 
-from tests.workers.inputs import part_names, random_batch
+from tests.workers.inputs import golden_embeddings, part_names, random_batch
 from workers.catalog import load
 from workers.evaluate import Evaluation, evaluate
+from workers.metrics.ami import AdjustedMutualInformation
 from workers.metrics.f1 import PairF1
 from workers.metrics.map import MeanAveragePrecision
 from workers.metrics.nmi import NormalizedMutualInformation
@@ -20,6 +25,7 @@ from workers.metrics.recall import Recall
 from workers.registry import UnknownPart
 
 NAMES = ["recall@1", "recall@2", "recall@4", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var", "s_mu"]
+EVERY = [*NAMES, "ami", "nmi@geometric", "cos_ap", "cos_ap@std", "cos_an", "cos_an@std"]
 
 
 def _split(seed: int = 0, separation: float = 0.6) -> tuple[Tensor, Tensor]:
@@ -120,12 +126,15 @@ def test_f1_equals_the_pairs_of_the_peer() -> None:
 @pytest.mark.parametrize("average", ["arithmetic", "geometric"])
 def test_nmi_equals_its_formula(average: str) -> None:
     evaluation = Evaluation(*_split())
-    joint = evaluation.contingency.double() / len(evaluation.labels)
+    counts = Counter(zip(evaluation.classes.tolist(), evaluation.clusters.tolist(), strict=True))
+    joint = torch.zeros(5, 5, dtype=torch.float64)
+    for (row, column), count in counts.items():
+        joint[row, column] = count / len(evaluation.labels)
     rows, columns = joint.sum(dim=1), joint.sum(dim=0)
     shared = torch.special.xlogy(joint, joint / (rows[:, None] * columns[None, :]).clamp(min=1e-30)).sum()
     first, second = torch.special.entr(rows).sum(), torch.special.entr(columns).sum()
     mean = (first + second) / 2 if average == "arithmetic" else (first * second).sqrt()
-    assert NormalizedMutualInformation(average=average)(evaluation) == pytest.approx((shared / mean).item())
+    assert NormalizedMutualInformation(k=average)(evaluation) == pytest.approx((shared / mean).item())
 
 
 def test_each_image_is_in_the_cluster_of_its_nearest_centre() -> None:
@@ -152,8 +161,26 @@ def test_clusters_are_the_same_whatever_the_threads_and_the_random_state() -> No
 @pytest.mark.parametrize(("classes", "per_class"), [(2, 2), (4, 3), (30, 1), (1, 5)])
 def test_small_splits_are_silent(classes: int, per_class: int, capfd: pytest.CaptureFixture[str]) -> None:
     embeddings, labels = random_batch(classes=classes, per_class=per_class)
-    evaluate(embeddings, labels, NAMES)
+    evaluate(embeddings, labels, EVERY)
     assert capfd.readouterr() == ("", "")
+
+
+def test_nmi_is_arithmetic_unless_its_name_says_geometric() -> None:
+    evaluation, names = Evaluation(*_split()), ["nmi", "nmi@arithmetic", "nmi@geometric"]
+    found = evaluate(*_split(), names)
+    expected = [NormalizedMutualInformation(k=k)(evaluation) for k in ("arithmetic", "arithmetic", "geometric")]
+    assert list(found.values()) == expected
+    assert expected[0] != expected[2]
+
+
+def test_ami_is_what_nmi_has_beyond_chance() -> None:
+    evaluation = Evaluation(*_split())
+    classes, clusters = evaluation.classes.numpy(), evaluation.clusters.numpy()
+    generator = np.random.default_rng(0)
+    chance = float(np.mean([mutual_info_score(classes, generator.permutation(clusters)) for _ in range(600)]))
+    entropy = (mutual_info_score(classes, classes) + mutual_info_score(clusters, clusters)) / 2
+    expected = (mutual_info_score(classes, clusters) - chance) / (entropy - chance)
+    assert AdjustedMutualInformation()(evaluation) == pytest.approx(expected, abs=5e-3)
 
 
 def test_moments_of_norms_are_of_the_raw_embeddings() -> None:
@@ -169,12 +196,28 @@ def test_s_mu_is_of_the_unit_embeddings(rows: int, width: int) -> None:
     assert evaluate(embeddings.float(), labels, ["s_mu"])["s_mu"] == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("shape", ["b12_d8", "b8_d12"])
+def test_s_mu_and_its_bounds_equal_the_golden_values(shape: str) -> None:
+    golden = json.loads((Path(__file__).parent / "golden_values.json").read_text())
+    rows, width = {"b12_d8": (12, 8), "b8_d12": (8, 12)}[shape]
+    found = evaluate(golden_embeddings(rows, width), torch.zeros(rows), ["s_mu", "s_mu_lower", "s_mu_upper"])
+    expected = {"s_mu": f"s_mu_{shape}", "s_mu_lower": f"svmax_L_{shape}", "s_mu_upper": f"svmax_U_{shape}"}
+    assert found == pytest.approx({ours: golden[name] for ours, name in expected.items()}, rel=1e-9)
+
+
+def test_the_upper_bound_of_s_mu_is_that_of_the_paper() -> None:
+    # SVMax figure 15: U of CUB's test split at d = 128.
+    assert evaluate(torch.ones(5924, 128), torch.zeros(5924), ["s_mu_upper"])["s_mu_upper"] == pytest.approx(
+        6.80, abs=5e-3
+    )
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 @pytest.mark.parametrize("everywhere", [True, False])
 def test_metrics_of_what_is_not_finite_are_nan(bad: float, everywhere: bool) -> None:
     embeddings, labels = _split()
     embeddings[slice(None) if everywhere else 3] = bad
-    assert all(math.isnan(value) for value in evaluate(embeddings, labels, NAMES).values())
+    assert all(math.isnan(value) for value in evaluate(embeddings, labels, EVERY).values())
 
 
 def test_a_split_without_pairs_has_no_neighbours() -> None:
@@ -211,7 +254,7 @@ def test_every_metric_states_its_facts_and_gives_a_number(name: str) -> None:
     assert math.isfinite(found)
 
 
-@pytest.mark.parametrize("name", ["recall", "map", "r_precision", "nmi", "f1"])
+@pytest.mark.parametrize("name", ["recall", "map", "r_precision", "nmi", "ami", "f1"])
 def test_scores_rise_when_classes_separate(name: str) -> None:
     values = [evaluate(*_split(separation=s), [name])[name] for s in (0.0, 1.0, 5.0)]
     assert values[0] < values[1] <= values[2] <= 1
@@ -236,8 +279,8 @@ def test_hyper_parameters_out_of_range_are_refused() -> None:
         Recall(k=0)
     with pytest.raises(ValueError, match="map: k must be"):
         MeanAveragePrecision(k="5")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="nmi: average must be"):
-        NormalizedMutualInformation(average="max")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="nmi: k must be"):
+        NormalizedMutualInformation(k="max")  # type: ignore[arg-type]
 
 
 def test_neighbours_and_clusters_are_computed_once() -> None:

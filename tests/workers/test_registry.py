@@ -72,6 +72,19 @@ def test_an_own_part_cannot_hide_a_built_in(parts: Path) -> None:
         find("schedule", "constant", parts)
 
 
+def test_a_built_in_is_refused_once_an_own_part_takes_its_name(parts: Path) -> None:
+    assert find("schedule", "constant", parts) is find("schedule", "constant")
+    (parts / "schedules" / "constant.py").write_text(SCHEDULE)
+    with pytest.raises(PartSourceError, match="rename this file"):
+        build("schedule", Part(name="constant"), parts, total=1)
+    assert find("schedule", "constant").__module__ == "workers.schedules.constant"
+
+
+def test_a_folder_of_own_parts_that_is_gone_is_missed_for_a_built_in_too(tmp_path: Path) -> None:
+    with pytest.raises(PartSourceError, match="does not exist"):
+        build("schedule", Part(name="constant"), tmp_path / "gone", total=1)
+
+
 def test_a_typo_gets_a_suggestion(parts: Path) -> None:
     with pytest.raises(UnknownPart, match="no schedule named 'cosin'; did you mean 'cosine'") as caught:
         find("schedule", "cosin")
@@ -109,5 +122,5 @@ class TestBuild:
         entry = load().get("schedule", name)
         assert entry is not None
         required = {one.name: [5] for one in entry.parameters if one.required and one.type == "ints"}
-        schedule = build("schedule", Part.model_validate({"name": name, **required}), total=10)
+        schedule = build("schedule", Part.model_validate({"name": name, **required}), total=10, unit=1)
         assert 0 <= schedule(0) <= 1

@@ -25,6 +25,10 @@ NO_HOLDOUT: dict[str, Any] = {"validation": {"name": "none"}, "select": {"split"
 def test_a_sound_recipe_has_no_problems() -> None:
     assert said() == {}
     assert said(**NO_HOLDOUT) == {}
+    assert said(iterations=..., epochs=3, warmup=3) == {}
+    assert said(iterations=None, epochs=3.0, backbone_rate=1, loss_rate=0.5, clip_value=10) == {}
+    assert said(validation="class_holdout", sampler={"name": "balanced", "classes": 2}).keys() == {"validation.folds"}
+    assert said(validation="none", select={"split": "test"}) == {}
     assert said(iterations=300.0, embedding=64.0, regularizer={"name": "sec", "eta": 1}) == {}
 
 
@@ -45,13 +49,13 @@ def test_everything_is_said_at_once() -> None:
         "validation.fold": "fold 3 does not exist; with 3 folds it is 0 to 2",
         "colour": found["colour"],
     }
-    assert found["colour"].startswith("a recipe has no field 'colour'; expected one of 'backbone', ")
+    assert found["colour"].startswith("a recipe has no field 'colour'; expected one of 'augment', ")
 
 
 def test_the_empty_recipe_says_what_it_lacks() -> None:
     found = {problem.path: problem.message for problem in problems({}, CATALOG)}
     assert found["dataset"] == "is missing; expected one of 'digits', 'pair'"
-    assert found["iterations"] == "is missing; expected a whole number of at least 1"
+    assert found["iterations"] == "is missing; expected a whole number of at least 1, or `epochs`"
     assert set(found) == {"dataset", "backbone", "loss", "sampler", "iterations", "select.split"}
 
 
@@ -67,12 +71,12 @@ def test_the_empty_recipe_says_what_it_lacks() -> None:
         (
             {"backbone": {"width": 3}},
             "backbone",
-            "expected a name, or a mapping with `name`: 'mlp'; found {\"width\": 3}",
+            "expected a name, or a mapping with `name`: 'mlp', 'pretrained'; found {\"width\": 3}",
         ),
         (
             {"backbone": {"name": 3}},
             "backbone",
-            "expected a name, or a mapping with `name`: 'mlp'; found {\"name\": 3}",
+            "expected a name, or a mapping with `name`: 'mlp', 'pretrained'; found {\"name\": 3}",
         ),
         (
             {"loss": {"name": "triplet", "margn": 1}},
@@ -100,7 +104,11 @@ def test_the_empty_recipe_says_what_it_lacks() -> None:
         ({"select": {"metrik": 1}}, "select.metrik", "`select` has no field 'metrik'; did you mean 'metric'?"),
         ({"select": {"metric": 1}}, "select.metric", "expected a text, found 1"),
         ({"select": {"split": "val"}}, "select.split", "expected 'validation', 'test' or 'last', found 'val'"),
-        ({"validation": {"name": "holdout"}}, "validation", "expected one of 'none', 'class_holdout', found 'holdout'"),
+        (
+            {"validation": {"name": "holdout"}},
+            "validation",
+            "expected one of 'none', 'class_holdout', 'cross_validation', found 'holdout'",
+        ),
         (
             {"validation": {"folds": 3}},
             "validation",
@@ -116,6 +124,60 @@ def test_the_empty_recipe_says_what_it_lacks() -> None:
             {"validation": {"name": "class_holdout", "foldz": 1}},
             "validation.foldz",
             "`validation` has no field 'foldz'; did you mean 'fold'?",
+        ),
+        (
+            {"validation": "cross_valdation"},
+            "validation",
+            "expected one of 'none', 'class_holdout', 'cross_validation', found 'cross_valdation'",
+        ),
+        (
+            {"validation": {"name": "cross_validation", "fold": 1}},
+            "validation.fold",
+            "`validation` has no field 'fold'; did you mean 'folds'?",
+        ),
+        ({"epochs": 3}, "epochs", "`iterations` is given too; leave out one of them"),
+        ({"epochs": 0}, "epochs", "expected at least 1, found 0"),
+        ({"iterations": None}, "iterations", "is missing; expected a whole number of at least 1, or `epochs`"),
+        ({"patience": 0}, "patience", "expected at least 1, found 0"),
+        ({"warmup": "3"}, "warmup", "expected a whole number, found '3'"),
+        ({"warmup": 301}, "warmup", "expected at most the 300 iterations of the training, found 301"),
+        (
+            {"iterations": ..., "epochs": 2, "warmup": 3},
+            "warmup",
+            "expected at most the 2 epochs of the training, found 3",
+        ),
+        ({"backbone_rate": "0.1"}, "backbone_rate", "expected a number, found '0.1'"),
+        ({"backbone_rate": -1}, "backbone_rate", "expected at least 0, found -1"),
+        ({"loss_rate": True}, "loss_rate", "expected a number, found true"),
+        ({"clip_value": 0}, "clip_value", "expected more than 0, found 0"),
+        ({"clip_norm": float("nan")}, "clip_norm", "expected a finite number, found NaN"),
+        ({"undecayed": "bias"}, "undecayed", "expected 'none', 'norm' or 'norm_and_bias', found 'bias'"),
+        ({"precision": "fp8"}, "precision", "expected 'none', 'bf16' or 'fp16', found 'fp8'"),
+        ({"compile": 1}, "compile", "expected true or false, found 1"),
+        ({"augment": "x"}, "augment", "expected 'none', 'crop_flip', 'proxy_anchor' or 'simclr', found 'x'"),
+        ({"figures": "norms"}, "figures", "expected a list, found 'norms'"),
+        ({"figures": ["norms", "norms"]}, "figures", "expected each figure once, found 'norms', 'norms'"),
+        (
+            {"figures": ["unit_circle"]},
+            "figures",
+            "'unit_circle' shows embeddings in 2 dimensions, but `embedding` is 64",
+        ),
+        (
+            {"figures": ["norms"], "validation": {"name": "cross_validation", "folds": 3}},
+            "figures",
+            "show one model, but cross-validation trains several; leave them out",
+        ),
+        ({"crop": 9}, "crop", "the images of dataset 'digits' have 8 pixels a side; found 9"),
+        (
+            {"eta_schedule": "liner"},
+            "eta_schedule",
+            "no eta_schedule named 'liner'; did you mean 'linear'?",
+        ),
+        (
+            {"patience": 3, "select": {"split": "last"}},
+            "patience",
+            "waits for a better score, but `select.split` 'last' keeps the last checkpoint whatever its score; leave it"
+            " out, or select by 'validation' or 'test'",
         ),
         ({"pins": {"weigths": ""}}, "pins.weigths", "`pins` has no field 'weigths'; did you mean 'weights'?"),
     ],
@@ -144,6 +206,17 @@ class TestAgreement:
     def test_both_sides_of_a_hold_out_are_judged(self) -> None:
         found = said(validation={"name": "class_holdout", "folds": 6}, sampler={"name": "balanced", "classes": 8})
         assert set(found) == {"validation.folds", "sampler.classes"}
+
+    def test_every_fold_of_a_cross_validation_is_judged(self) -> None:
+        assert said(validation={"name": "cross_validation", "folds": 3}) == {}
+        assert said(
+            validation={"name": "cross_validation", "folds": 4}, sampler={"name": "balanced", "classes": 5}
+        ) == {
+            "validation.folds": "fold 0 of 4 holds out 1 of digits' 6 training classes, but validation needs at least"
+            " 2; take fewer folds",
+            "sampler.classes": "the sampler draws 5 classes a batch, but only 4 of digits' 6 training classes remain"
+            " after fold 1 of 4 is held out for validation",
+        }
 
     def test_a_training_has_two_classes(self) -> None:
         assert said(dataset="pair", sampler="shuffle", **NO_HOLDOUT) == {

@@ -5,16 +5,21 @@ import math
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from tests.workers.recipes import numbers, own_part, place, recipe, run, same, weights
-from workers.contract import Progress, Result, Stopped
+from workers.contract import Progress, Recipe, Result, Stopped
+from workers.descent import parameter_groups
+from workers.evaluate import evaluate
+from workers.figures import FIGURES
 from workers.images import Images
 from workers.journal import Journal
-from workers.session import Session, parameter_groups
+from workers.session import Session
 from workers.tasks import Diverged
 from workers.train import train
 
@@ -43,6 +48,7 @@ def test_all_declared_metrics_at_both_checkpoints_and_splits(tmp_path: Path) -> 
     expected = {
         f"{which}/{split}/{name}" for which in ("best", "last") for split in ("test", "validation") for name in declared
     }
+    expected |= {f"{which}/train/{name}" for which in ("best", "last") for name in ("norm_mean", "norm_var")}
     assert set(result.metrics) == expected
     assert all(math.isfinite(value) for value in result.metrics.values())
 
@@ -53,8 +59,8 @@ def test_curves(tmp_path: Path) -> None:
     assert [step for step, _ in result.curves["validation/map@r"]] == [5, 10, 12]
     assert [round(rate, 6) for _, rate in result.curves["train/lr"]] == [0.001] * 6 + [0.0001] * 6
     assert set(result.curves) == {
-        "train/loss", "train/regularizer", "train/lr", "train/norm_mean", "train/norm_var", "validation/map@r",
-        "validation/recall@1",
+        "train/loss", "train/regularizer", "train/lr", "train/norm_mean", "train/norm_var", "train/s_mu",
+        "train/cos_ap", "train/cos_an", "validation/map@r", "validation/recall@1",
     }  # fmt: skip
     # SEC is the variance of the norms of the batch.
     for (_, value), (_, variance) in zip(
@@ -112,6 +118,17 @@ def test_an_evaluation_changes_nothing_and_judges_every_image_by_itself(tmp_path
     assert sum(means) / 2 == pytest.approx(whole, rel=1e-5)  # batch norm would see another batch
     assert same(session.model.state_dict(), before)
     assert session.model.training
+
+
+def test_queries_are_searched_in_the_gallery(tmp_path: Path) -> None:
+    session = Session(recipe(), place(tmp_path), torch.device("cpu"))
+    test, names = session.splits.test, ["recall@1", "map@r"]
+    query = torch.arange(len(test)) % 3 == 0
+    found = session.task.evaluate(replace(test, query=query), names)
+    embeddings = session.task.embed(test)
+    gallery = (embeddings[~query], test.labels[~query])
+    assert found == evaluate(embeddings[query], test.labels[query], names, gallery=gallery)
+    assert found != session.task.evaluate(test, names)
 
 
 def test_eta_weighs_the_regularizer(tmp_path: Path) -> None:
@@ -226,12 +243,25 @@ def test_pins_that_this_machine_cannot_honour_are_refused(tmp_path: Path) -> Non
     other = what.model_copy(update={"pins": what.pins.model_copy(update={"manifest": "sha256:other"})})
     with pytest.raises(ValueError, match="content sha256:other of dataset 'digits'"):
         run(other, tmp_path)
+    other = what.model_copy(update={"pins": what.pins.model_copy(update={"weights": "sha256:11"})})
+    with pytest.raises(ValueError, match="for weights sha256:11 of the backbone; this machine has None"):
+        run(other, tmp_path)
 
 
 def test_a_recipe_without_validation_cannot_select_by_it(tmp_path: Path) -> None:
     what = recipe().model_validate({**recipe().model_dump(), "validation": {"name": "none"}})
     with pytest.raises(ValueError, match=r"select\.split"):
         run(what, tmp_path)
+
+
+def test_the_figures_that_are_asked_for_are_kept(tmp_path: Path) -> None:
+    result, _ = run(recipe(figures=["norms", "spectrum"]), tmp_path)
+    assert result.artifacts == ["best.pt", "norms.npz", "spectrum.npz"]
+    assert {path.name for path in tmp_path.iterdir()} == set(result.artifacts)
+    held = np.load(tmp_path / "norms.npz")
+    assert held["mean"] == pytest.approx(result.metrics["best/test/norm_mean"], rel=1e-5)
+    items = Recipe.model_json_schema()["properties"]["figures"]["items"]
+    assert set(items["enum"]) == set(FIGURES)
 
 
 def test_provenance(tmp_path: Path) -> None:

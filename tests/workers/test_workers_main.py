@@ -5,11 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.workers import trees
 from workers import catalog
 from workers.__main__ import main
 from workers.contract import Result
@@ -41,6 +43,12 @@ sys.argv = ["workers", *sys.argv[1:]]
 import runpy
 runpy.run_module("workers", run_name="__main__")
 """
+
+
+@pytest.fixture
+def own_scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decoded data goes to the folder of the test."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 @pytest.fixture
@@ -194,3 +202,43 @@ def test_verify_real_data(shared: Path, capsys: pytest.CaptureFixture[str]) -> N
     for name in ("mnist", "omniglot"):
         assert main(["data", "verify", name, "--data", str(shared / "data")]) == 0
         assert capsys.readouterr().out.endswith("as expected\n")
+
+
+@pytest.mark.usefixtures("own_scratch")
+def test_verify_says_all_that_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trees.sop(tmp_path)
+    trees.inshop(tmp_path / "inshop")
+    assert main(["data", "verify", "sop", "--set", "side=16", "--data", str(tmp_path)]) == 1
+    said = capsys.readouterr()
+    assert "train       3 classes        6 images, 1 to 3 a class, 1 of one image\n" in said.out
+    assert "train has 3 classes, expected 11,318" in said.err
+    assert "test has 5 images, expected 60,502" in said.err
+    assert main(["data", "verify", "inshop", "--set", "side=16", "--data", str(tmp_path)]) == 1
+    said = capsys.readouterr()
+    assert "2 of them are queries" in said.out
+    assert "test has 2 queries, expected 14,218" in said.err
+    chosen = ["--set", "side=16", "--set", "official=false"]
+    assert main(["data", "verify", "sop", *chosen, "--data", str(tmp_path)]) == 0
+    assert main(["data", "verify", "packed", "--data", str(tmp_path)]) == 1
+    assert "needs the hyper-parameter 'file'" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["data", "verify", "packed", "--set", "file"])
+    assert "expected NAME=VALUE, found 'file'" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("own_scratch")
+def test_train_on_a_real_layout_with_augmentation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trees.cub(tmp_path)
+    path = tmp_path / "birds.yaml"
+    changes = RECIPE.replace(
+        "dataset: digits", "dataset: {name: cub200, side: 24, official: false}\naugment: crop_flip"
+    )
+    path.write_text(
+        changes.replace("folds: 3, fold: 0", "folds: 1")
+        .replace("validation: {name: class_holdout, folds: 1}", "select: {metric: recall@1, split: test}")
+        .replace("per_class: 4", "per_class: 3")
+    )
+    arguments = ["train", str(path), "--data", str(tmp_path), "--out", str(tmp_path / "out"), "--device", "cpu"]
+    assert main(arguments) == 0, capsys.readouterr().err
+    result = Result.model_validate_json((tmp_path / "out/result.json").read_text())
+    assert str(result.provenance["manifest"]).startswith("sha256:")

@@ -1,1 +1,90 @@
-"""Backbones: from images to features; one file a backbone."""
+"""Backbones: from images to features; one file a backbone. Here is what the pretrained ones share."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from workers.preprocess import IMAGENET, Preprocess
+from workers.weights import fill, read
+
+Pool = Literal["avg", "max", "avg+max"]
+
+
+class ConvNet(nn.Module):
+    """A network of three channels that ends in maps, which `pool` makes features: one value of each map."""
+
+    features: int
+    preprocess: Preprocess = IMAGENET
+    """What turns batches of bytes into this backbone's input; it also gives grey images their three channels."""
+    origin: str = "random"
+    """Where the weights come from: `random`, `sha256:...` of a file, or the hub's name for them."""
+
+    def __init__(self, channels: int, pool: Pool, *, pretrained: bool = False, weights: str | None = None) -> None:
+        super().__init__()
+        if channels not in {1, 3}:
+            raise ValueError(f"the backbone takes images of 3 channels, or grey ones; found {channels} channels")
+        if pretrained and weights is not None:
+            raise ValueError("give `pretrained: true` or a file of `weights`, not both")
+        self._pool: Pool = pool
+        self._frozen: list[_BatchNorm] = []
+
+    def maps(self, images: Tensor) -> Tensor:
+        """Images [b, 3, h, w] to maps [b, features, h', w']."""
+        raise NotImplementedError
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Preprocessed images [b, 3, h, w] to features [b, features]."""
+        return pooled(self.maps(images), self._pool)
+
+    def fill_from(
+        self,
+        root: Path,
+        path: str,
+        *,
+        net: nn.Module,
+        unused: tuple[str, ...] = (),
+        known: Mapping[str, str] | None = None,
+    ) -> Mapping[str, Any]:
+        """Fill `net` with a file under the data root; gives what the file says of itself. Raises WeightsError."""
+        weights = read(root, path, known)
+        fill(net, weights.state, path, unused)
+        self.origin = weights.origin
+        return weights.meta
+
+    def freeze_batch_norm(self) -> None:
+        """Keep every batch norm as it is from now on, whatever `train` and `requires_grad_` are told.
+
+        Weight and bias become buffers: no optimizer has them, and the names of the state stay the same.
+        """
+        self._frozen = [layer for layer in self.modules() if isinstance(layer, _BatchNorm)]
+        for layer in self._frozen:
+            for name, value in list(layer.named_parameters(recurse=False)):
+                delattr(layer, name)
+                layer.register_buffer(name, value.detach())
+        self.train(self.training)
+
+    def train(self, mode: bool = True) -> "ConvNet":
+        """As in PyTorch, but a frozen batch norm stays in evaluation."""
+        super().train(mode)
+        for layer in self._frozen:
+            layer.eval()
+        return self
+
+
+def check_side(name: str, side: int, least: int) -> None:
+    """Raise ValueError where images of `side` would leave the backbone `name` no map to pool."""
+    if side < least:
+        raise ValueError(f"{name} cannot take images of side {side}; it needs {least} at least: set `resize`")
+
+
+def pooled(maps: Tensor, pool: Pool) -> Tensor:
+    """Maps [b, c, h, w] to [b, c]: global average (GAP), global maximum (GMP), or the sum of both (Proxy-Anchor)."""
+    # Unlike adaptive pooling, a mean and a maximum have a deterministic gradient on a GPU.
+    if pool == "avg":
+        return maps.mean(dim=(2, 3))
+    if pool == "max":
+        return maps.amax(dim=(2, 3))
+    return maps.mean(dim=(2, 3)) + maps.amax(dim=(2, 3))

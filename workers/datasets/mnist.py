@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from workers.images import DataDamagedError, Images
-from workers.packs import find, read_idx, read_npz
+from workers.images import Images
+from workers.packs import checked, find, read_idx_pair, read_npz
 
 
 class Mnist:
@@ -42,11 +42,7 @@ def _half(root: Path, half: str, prefix: str) -> Images:
     raw = [f"MNIST/raw/{prefix}-images-idx3-ubyte{gz}" for gz in ("", ".gz")]
     path = find(root, [f"mnist_{half}.npz", *raw])
     if path.suffix == ".npz":
-        image, label = read_npz(path, ("image", "label"))
+        image, label = checked(path, read_npz(path, ("image", "label")))
     else:
-        labels = path.with_name(path.name.replace("images-idx3", "labels-idx1"))
-        image, label = read_idx(path), read_idx(find(labels.parent, [labels.name]))
-    count = len(label)
-    if image.dtype != np.uint8 or image.shape != (count, 28, 28) or not np.isin(label, np.arange(10)).all():
-        raise DataDamagedError(f"{path}: expected {count:,} images of 28x28 bytes with labels 0 to 9")
+        image, label = read_idx_pair(path)
     return Images(torch.from_numpy(image.copy()).unsqueeze(1), torch.from_numpy(label.astype(np.int64)))

@@ -1,7 +1,10 @@
 """The plain head: one linear layer."""
 
-import torch
-from torch import nn
+from typing import Literal
+
+from torch import Tensor, nn
+
+from workers.heads import linear
 
 
 class Fc(nn.Module):
@@ -11,11 +14,13 @@ class Fc(nn.Module):
     version = 1
     output = "raw"
 
-    def __init__(self, features: int, dim: int) -> None:
+    def __init__(
+        self, features: int, dim: int, *, init: Literal["default", "kaiming", "orthogonal"] = "default"
+    ) -> None:
         super().__init__()
-        self.linear = nn.Linear(features, dim)
+        self.linear = linear(features, dim, init)
 
-    def forward(self, features: torch.Tensor) -> torch.Tensor:
+    def forward(self, features: Tensor) -> Tensor:
         """Features [b, features] to raw embeddings [b, dim]."""
-        embeddings: torch.Tensor = self.linear(features)
+        embeddings: Tensor = self.linear(features)
         return embeddings

@@ -1,8 +1,11 @@
 """The head of SVMax: embeddings on the unit sphere."""
 
-import torch
-from torch import nn
+from typing import Literal
+
+from torch import Tensor, nn
 from torch.nn import functional
+
+from workers.heads import linear
 
 
 class UnitFc(nn.Module):
@@ -13,10 +16,12 @@ class UnitFc(nn.Module):
     version = 1
     output = "unit"
 
-    def __init__(self, features: int, dim: int) -> None:
+    def __init__(
+        self, features: int, dim: int, *, init: Literal["default", "kaiming", "orthogonal"] = "default"
+    ) -> None:
         super().__init__()
-        self.linear = nn.Linear(features, dim)
+        self.linear = linear(features, dim, init)
 
-    def forward(self, features: torch.Tensor) -> torch.Tensor:
+    def forward(self, features: Tensor) -> Tensor:
         """Features [b, features] to embeddings [b, dim] of norm 1."""
         return functional.normalize(self.linear(features), dim=1)

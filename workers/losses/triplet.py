@@ -1,10 +1,11 @@
 """Triplet loss over all triplets of a batch."""
 
 import math
+from typing import Literal
 
 from pytorch_metric_learning.distances import LpDistance
 from pytorch_metric_learning.losses import TripletMarginLoss
-from pytorch_metric_learning.reducers import MeanReducer
+from pytorch_metric_learning.reducers import AvgNonZeroReducer, MeanReducer
 from torch import Tensor, nn
 
 from workers.geometry import unit
@@ -13,7 +14,8 @@ from workers.geometry import unit
 class Triplet(nn.Module):
     """Mean of max(0, ||f^_a - f^_p||^2 - ||f^_a - f^_n||^2 + margin) over ALL triplets, also those without violation.
 
-    Zero on a batch without triplets. SEC's setting is margin 1 on 40 classes of 3.
+    Zero on a batch without triplets. SEC's setting is margin 1 on 40 classes of 3. `over: violating` is the mean over
+    the triplets whose term is not 0: pytorch-metric-learning's default, which steepens as fewer triplets violate.
     """
 
     label = "Triplet"
@@ -21,13 +23,14 @@ class Triplet(nn.Module):
     version = 1
     order = "free"
 
-    def __init__(self, *, margin: float = 1.0) -> None:
+    def __init__(self, *, margin: float = 1.0, over: Literal["all", "violating"] = "all") -> None:
         if not 0 <= margin < math.inf:
             raise ValueError(f"triplet: margin must be a finite number of at least 0, found {margin!r}")
         super().__init__()
         # The library's own defaults are unsquared distances and the mean over violating triplets only.
+        reducer = MeanReducer() if over == "all" else AvgNonZeroReducer()
         self.loss = TripletMarginLoss(
-            margin=margin, distance=LpDistance(power=2), reducer=MeanReducer(), triplets_per_anchor="all"
+            margin=margin, distance=LpDistance(power=2), reducer=reducer, triplets_per_anchor="all"
         )
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:

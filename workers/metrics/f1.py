@@ -20,9 +20,9 @@ class PairF1:
         """The F1, 0 to 1; NaN where there is no pair of either sort."""
         if not evaluation.finite:
             return math.nan
-        joint = evaluation.contingency
-        pairs = _pairs(joint.sum(dim=0)) + _pairs(joint.sum(dim=1))
-        return 2 * _pairs(joint) / pairs if pairs else math.nan
+        shared = evaluation.contingency
+        pairs = _pairs(shared.clusters) + _pairs(shared.classes)
+        return 2 * _pairs(shared.joint) / pairs if pairs else math.nan
 
 
 def _pairs(counts: Tensor) -> int:

@@ -8,7 +8,7 @@ from workers.evaluate import Evaluation
 class MeanAveragePrecision:
     """MAP@R: the mean over images of (1/R) sum over j <= R of precision(j) relevant(j), R the others of the class.
 
-    Images without another of their class do not count. Ties are broken arbitrarily.
+    Images without another of their class do not count. Of equally close images those of other classes come first.
     """
 
     label = "MAP"

@@ -9,7 +9,7 @@ from workers.evaluate import Evaluation
 
 
 class NormalizedMutualInformation:
-    """I(classes, clusters) over the mean of both entropies: the arithmetic of SEC's code, or the geometric of SVMax."""
+    """I(classes, clusters) over the mean of both entropies: arithmetic as in SEC's code, or SVMax's `nmi@geometric`."""
 
     label = "NMI"
     paper = "SEC table 2"
@@ -17,14 +17,14 @@ class NormalizedMutualInformation:
     better = "higher"
     needs = "clusters"
 
-    def __init__(self, *, average: Literal["arithmetic", "geometric"] = "arithmetic") -> None:
-        if average not in {"arithmetic", "geometric"}:
-            raise ValueError(f"nmi: average must be 'arithmetic' or 'geometric', found {average!r}")
-        self.average = average
+    def __init__(self, *, k: Literal["arithmetic", "geometric"] = "arithmetic") -> None:
+        if k not in {"arithmetic", "geometric"}:
+            raise ValueError(f"nmi: k must be 'arithmetic' or 'geometric', found {k!r}")
+        self.k = k
 
     def __call__(self, evaluation: Evaluation) -> float:
         """The NMI, 0 to 1."""
         if not evaluation.finite:
             return math.nan
         classes, clusters = evaluation.classes.cpu().numpy(), evaluation.clusters.numpy()
-        return float(normalized_mutual_info_score(classes, clusters, average_method=self.average))
+        return float(normalized_mutual_info_score(classes, clusters, average_method=self.k))

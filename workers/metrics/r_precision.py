@@ -6,7 +6,7 @@ from workers.evaluate import Evaluation
 class RPrecision:
     """The mean share of the R nearest that are of an image's class, R the others of the class.
 
-    Images without another of their class do not count. Ties are broken arbitrarily.
+    Images without another of their class do not count. Of equally close images those of other classes come first.
     """
 
     label = "RP"

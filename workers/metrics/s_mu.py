@@ -6,8 +6,6 @@ import torch
 
 from workers.evaluate import Evaluation
 
-_ROWS = 2**14  # rows turned into float64 at a time
-
 
 class MeanSingularValue:
     """s_mu: the mean of the min(n, d) singular values of all unit embeddings; it grows as more directions are used."""
@@ -19,10 +17,8 @@ class MeanSingularValue:
     needs = "embeddings"
 
     def __call__(self, evaluation: Evaluation) -> float:
-        """The mean singular value."""
+        """The mean singular value, between `s_mu_lower` and `s_mu_upper`."""
         if not evaluation.finite:
             return math.nan
-        rows = evaluation.unit if len(evaluation.unit) >= evaluation.unit.shape[1] else evaluation.unit.T
-        # Their squares are the eigenvalues of the smaller Gram matrix; float64 makes up for the squaring.
-        gram = torch.stack([chunk.double().T @ chunk.double() for chunk in torch.split(rows, _ROWS)]).sum(dim=0)
-        return float(torch.linalg.eigvalsh(gram).clamp(min=0).sqrt().mean())
+        # Their squares are the eigenvalues of the Gram matrix; float64 makes up for the squaring.
+        return float(torch.linalg.eigvalsh(evaluation.gram).clamp(min=0).sqrt().mean())

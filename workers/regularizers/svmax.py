@@ -11,22 +11,24 @@ class SVMax(nn.Module):
     """exp((U - s_mu) / (U - L)), s_mu the mean singular value of the unit embeddings: 1 when spread, e when collapsed.
 
     `eta` is the paper's lambda. The bounds L and U use min(b, d) singular values, also where b < d (appendix B.2). A
-    batch of one row, or embeddings of one dimension, leave no room to spread: the value is 1.
+    batch of one row, or embeddings of one dimension, leave no room to spread: the value is 1. `unit: false` takes s_mu
+    of raw f as SVMax's table 4 does, where L and U no longer bound it.
     """
 
     label = "SVMax"
     paper = "SVMax eq. 4"
     version = 1
 
-    def __init__(self, *, eta: float = 1.0) -> None:
+    def __init__(self, *, eta: float = 1.0, unit: bool = True) -> None:
         if not 0 <= eta < math.inf:
             raise ValueError(f"svmax: eta must be a finite number of at least 0, found {eta!r}")
         super().__init__()
         self.eta = eta
+        self.unit = unit
 
     def forward(self, embeddings: Tensor) -> Tensor:
         """The unweighted value for raw embeddings [b, d]."""
         lower, upper = singular_bounds(*embeddings.shape)
         room = upper - lower
-        missing = upper - mean_singular_value(unit(embeddings))
+        missing = upper - mean_singular_value(unit(embeddings) if self.unit else embeddings)
         return (missing / room if room > 0 else missing * 0).exp()

@@ -9,6 +9,9 @@ import torch
 class Sampler(Protocol):
     """What a part of the kind `sampler` offers."""
 
+    batch: int
+    """The images of a batch."""
+
     def draw(self) -> torch.Tensor:
         """The indices of the next batch."""
         ...

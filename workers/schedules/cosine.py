@@ -4,13 +4,17 @@ import math
 
 
 class Cosine:
-    """A linear rise over `warmup` iterations, then half a cosine from 1 down to `floor` at the end of training."""
+    """A linear rise over `warmup` iterations, then half a cosine from 1 down to `floor` at the end of training.
+
+    `warmup` is epochs where the training counts epochs.
+    """
 
     label = "Cosine"
     paper = "Loshchilov & Hutter 2017, SGDR"
     version = 1
 
-    def __init__(self, total: int, *, warmup: int = 0, floor: float = 0.0) -> None:
+    def __init__(self, total: int, unit: int = 1, *, warmup: int = 0, floor: float = 0.0) -> None:
+        warmup *= unit
         if not 0 <= warmup < total:
             raise ValueError(f"cosine: warmup must be less than the {total} iterations, found {warmup}")
         self._total = total

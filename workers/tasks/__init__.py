@@ -27,10 +27,21 @@ class Step(NamedTuple):
 class Task(Protocol):
     """What a part of the kind `task` offers."""
 
-    def step(self, images: torch.Tensor, labels: torch.Tensor) -> Step:
-        """The value of a batch (uint8 [b, c, h, w], int64 [b]), to be differentiated."""
+    def step(self, images: torch.Tensor, labels: torch.Tensor, eta: float | None) -> Step:
+        """The value of a batch ([b, c, h, w] of 0 to 255, int64 [b]), to be differentiated.
+
+        `eta` is the present weight of the regularizer; none where there is none.
+        """
+        ...
+
+    def embed(self, images: Images) -> torch.Tensor:
+        """The raw embeddings [n, dim] of a split; raises Diverged where they are not finite."""
         ...
 
     def evaluate(self, images: Images, names: Sequence[str]) -> dict[str, float]:
         """The metrics `names` of a split; raises Diverged where embeddings are not finite."""
+        ...
+
+    def judge(self, embeddings: torch.Tensor, images: Images, names: Sequence[str]) -> dict[str, float]:
+        """The metrics `names` of a split with these embeddings, of this model or of several."""
         ...

@@ -1,0 +1,109 @@
+"""What an evaluation costs: ours against pytorch-metric-learning's AccuracyCalculator, on the same random embeddings.
+
+    python -m benchmarks.evaluation [--images 5924] [--classes 100] [--width 512] [--threads N]
+                                    [--repeats 3] [--clusters] [--no-peer]
+
+CUB's test split is the default; SOP's is `--images 60502 --classes 11316`, MNIST's halves by classes are about
+`--images 25000 --classes 4`. The peer computes recall@1, map@r and r_precision with faiss; ours also recall@1000. With
+`--clusters` both also compute nmi, each with its own k-means, ours in one thread. Each runs in a process of its own;
+its memory is the peak of the process, which includes the making of the embeddings, less what it held before (Linux).
+"""
+
+import argparse
+import json
+import math
+import multiprocessing
+import os
+import platform
+import resource
+import time
+from pathlib import Path
+
+import faiss
+import torch
+from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
+from torch import Tensor
+
+from workers.evaluate import evaluate
+
+OURS = ("recall@1", "recall@1000", "map@r", "r_precision")
+PEERS = {"recall@1": "precision_at_1", "map@r": "mean_average_precision_at_r", "r_precision": "r_precision"}
+
+
+def embeddings(options: argparse.Namespace) -> tuple[Tensor, Tensor]:
+    """Unit embeddings in classes that overlap, float32, and their labels."""
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(options.images) % options.classes
+    means = torch.randn(options.classes, options.width, generator=generator)
+    scatter = torch.randn(options.images, options.width, generator=generator)
+    return torch.nn.functional.normalize(scatter.add_(means[labels], alpha=0.2)), labels
+
+
+def ours(rows: Tensor, labels: Tensor, clusters: bool) -> dict[str, float]:
+    return evaluate(rows, labels, [*OURS, *(["nmi"] if clusters else [])])
+
+
+def peer(rows: Tensor, labels: Tensor, clusters: bool) -> dict[str, float]:
+    wanted = {**PEERS, **({"nmi": "NMI"} if clusters else {})}
+    calculator = AccuracyCalculator(include=tuple(wanted.values()), k="max_bin_count", device=torch.device("cpu"))
+    found = calculator.get_accuracy(rows, labels)
+    return {name: float(found[theirs]) for name, theirs in wanted.items()}
+
+
+def measured(options: argparse.Namespace, which: str, answer: "multiprocessing.SimpleQueue[dict[str, float]]") -> None:
+    """Seconds, MiB and values of one of the two."""
+    torch.set_num_threads(options.threads)
+    faiss.omp_set_num_threads(options.threads)
+    rows, labels = embeddings(options)
+    function = {"ours": ours, "peer": peer}[which]
+    few = min(200, options.images)
+    function(rows[:few].clone(), torch.arange(few) % 5, options.clusters)  # whatever is only loaded once
+    before, seconds = resident(), math.inf
+    for _ in range(options.repeats):
+        began = time.perf_counter()
+        values = function(rows, labels, options.clusters)
+        seconds = min(seconds, time.perf_counter() - began)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    answer.put({"seconds": round(seconds, 2), "MiB": round(peak / 1024), **{k: round(v, 6) for k, v in values.items()}})
+
+
+def resident() -> int:
+    """KiB of memory in use."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() // 1024
+
+
+def main() -> None:
+    """Print seconds, memory, values and the ratio."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--images", type=int, default=5924)
+    parser.add_argument("--classes", type=int, default=100)
+    parser.add_argument("--width", type=int, default=512)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--repeats", type=int, default=3, help="the fastest counts")
+    parser.add_argument("--clusters", action="store_true")
+    parser.add_argument("--no-peer", action="store_true")
+    options = parser.parse_args()
+    context = multiprocessing.get_context("spawn")
+    found: dict[str, dict[str, float]] = {}
+    for which in ("ours",) if options.no_peer else ("ours", "peer"):
+        answer: multiprocessing.SimpleQueue[dict[str, float]] = context.SimpleQueue()
+        process = context.Process(target=measured, args=(options, which, answer))
+        process.start()
+        process.join()
+        found[which] = answer.get()
+    report = {
+        "cores": os.cpu_count(),
+        "threads": options.threads,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "images x width": f"{options.images} x {options.width}",
+        "classes": options.classes,
+        **found,
+    }
+    if "peer" in found:
+        report["ours / peer, time"] = round(found["ours"]["seconds"] / found["peer"]["seconds"], 3)
+    print(json.dumps(report, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,258 @@
+"""Augmentation on the device against PIL, image by image."""
+
+import colorsys
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageEnhance
+
+from workers import augment
+from workers.augment import PRESETS, Augment, Boxes, Preset, distorted, random_boxes, resized_crop
+
+SIZES = torch.tensor([[64, 85], [75, 64], [64, 64], [100, 64], [64, 200]])
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def noise(sizes: torch.Tensor = SIZES, smooth: int = 1) -> tuple[torch.Tensor, list[Image.Image]]:
+    """Images of noise, as a padded batch and as PIL's."""
+    rng = np.random.default_rng(0)
+    height, width = sizes.amax(dim=0).tolist()
+    batch = torch.full((len(sizes), 3, height, width), 255, dtype=torch.uint8)  # padding must not leak in
+    pictures = []
+    for into, (h, w) in zip(batch, sizes.tolist(), strict=True):
+        coarse = Image.fromarray(rng.integers(0, 256, (-(-h // smooth), -(-w // smooth), 3), np.uint8))
+        pictures.append(coarse.resize((w, h)))
+        into[:, :h, :w] = torch.from_numpy(np.asarray(pictures[-1]).copy()).permute(2, 0, 1)
+    return batch, pictures
+
+
+def array(image: torch.Tensor) -> np.ndarray:
+    """An image [c, h, w] as PIL's arrays are."""
+    return image.permute(1, 2, 0).numpy().astype(np.float64)
+
+
+@pytest.mark.parametrize("side", [24, 57, 90])
+def test_crop_resize_and_flip_equal_pil(side: int) -> None:
+    batch, pictures = noise()
+    drawn = torch.rand(len(batch), 22, generator=generator(side), dtype=torch.float64)
+    boxes = random_boxes(SIZES, (0.16, 1.0), (3 / 4, 4 / 3), drawn)
+    flipped = torch.tensor([True, False, True, False, True])
+    found = resized_crop(batch, boxes, flipped, side)
+    for number, picture in enumerate(pictures):
+        top, left, h, w = (int(place[number]) for place in boxes)
+        expected = picture.crop((left, top, left + w, top + h)).resize((side, side), Image.Resampling.BILINEAR)
+        if flipped[number]:
+            expected = expected.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+        off = np.abs(array(found[number]) - np.asarray(expected))
+        assert off.max() <= 1.01  # PIL rounds to bytes twice
+        assert off.mean() <= 0.35
+
+
+def test_a_whole_image_stays_itself() -> None:
+    batch, _ = noise(torch.tensor([[32, 32]]))
+    whole = Boxes(*(torch.tensor([place]) for place in (0, 0, 32, 32)))
+    assert torch.equal(resized_crop(batch, whole, torch.tensor([False]), 32), batch.float())
+    assert torch.equal(resized_crop(batch, whole, torch.tensor([True]), 32), batch.float().flip(3))
+
+
+@given(h=st.integers(8, 90), w=st.integers(8, 90), seed=st.integers(0, 999))
+@settings(max_examples=50, deadline=None)
+def test_a_crop_lies_in_its_image_with_the_wanted_area_and_shape(h: int, w: int, seed: int) -> None:
+    sizes = torch.tensor([[h, w]]).expand(20, 2)
+    drawn = torch.rand(20, 22, generator=generator(seed), dtype=torch.float64)
+    boxes = random_boxes(sizes, (0.16, 1.0), (3 / 4, 4 / 3), drawn)
+    assert bool(((boxes.top >= 0) & (boxes.left >= 0) & (boxes.height > 0) & (boxes.width > 0)).all())
+    assert bool(((boxes.top + boxes.height <= h) & (boxes.left + boxes.width <= w)).all())
+    shapes = boxes.width / boxes.height
+    slack = 1 + 2 / boxes.height.clamp(min=1)  # sides are whole pixels
+    assert bool(((shapes <= 4 / 3 * slack) & (shapes >= 3 / 4 / slack)).all())
+    centred = (h > 2 * w) | (w > 2 * h)  # where attempts may all fail the largest crop of the centre is taken
+    assert centred or bool((boxes.height * boxes.width >= 0.16 * h * w - h - w).all())
+
+
+def test_the_crop_of_the_centre_where_nothing_fits() -> None:
+    drawn = torch.full((2, 22), 0.999, dtype=torch.float64)  # almost the whole area, as wide as allowed
+    boxes = random_boxes(torch.tensor([[20, 100], [100, 20]]), (0.9, 1.0), (3 / 4, 4 / 3), drawn)
+    assert [place.tolist() for place in boxes] == [[0, 36], [36, 0], [20, 27], [27, 20]]
+
+
+def naive_box(height: int, width: int, drawn: list[float]) -> list[int]:
+    """torchvision's RandomResizedCrop.get_params with the numbers that it would draw."""
+    for share, shape in zip(drawn[:10], drawn[10:20], strict=True):
+        area = height * width * (0.16 + 0.84 * share)
+        ratio = math.exp(math.log(3 / 4) + (math.log(4 / 3) - math.log(3 / 4)) * shape)
+        w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+        if 0 < w <= width and 0 < h <= height:
+            return [int(drawn[20] * (height - h + 1)), int(drawn[21] * (width - w + 1)), h, w]
+    w, h = width, height
+    if width / height < 3 / 4:
+        h = round(width / (3 / 4))
+    elif width / height > 4 / 3:
+        w = round(height * (4 / 3))
+    return [(height - h) // 2, (width - w) // 2, h, w]
+
+
+def test_boxes_equal_a_loop() -> None:
+    for sizes in (torch.tensor([[256, 341]]), torch.tensor([[400, 90]]), torch.tensor([[31, 200]])):
+        drawn = torch.rand(500, 22, generator=generator(), dtype=torch.float64)
+        boxes = random_boxes(sizes.expand(500, 2), (0.16, 1.0), (3 / 4, 4 / 3), drawn)
+        height, width = sizes[0].tolist()
+        expected = [naive_box(height, width, numbers) for numbers in drawn.tolist()]
+        assert torch.stack(list(boxes), dim=1).tolist() == expected
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_same_state_gives_the_same_bits(preset: str) -> None:
+    batch, _ = noise()
+    worker = Augment(preset, stored=64, crop=40)
+    first, again, other = (worker.train(batch, generator(seed), SIZES) for seed in (1, 1, 2))
+    assert first.shape == (5, 3, 40, 40)
+    assert torch.equal(first, again)
+    assert torch.equal(first, other) == (preset == "none")
+    assert float(first.min()) >= 0
+    assert float(first.max()) <= 255.01
+
+
+def test_each_image_has_parameters_of_its_own() -> None:
+    batch, _ = noise(torch.tensor([[64, 64]]))
+    same = batch.expand(8, -1, -1, -1)
+    for preset in ("crop_flip", "proxy_anchor", "simclr"):
+        result = Augment(preset, stored=64).train(same, generator())
+        assert all(not torch.equal(result[0], one) for one in result[1:])
+
+
+def test_a_batch_is_no_more_than_its_images() -> None:
+    sizes = SIZES.repeat(14, 1)  # more than are resampled at a time
+    batch, _ = noise(sizes)
+    flipped = torch.zeros(len(batch), dtype=torch.bool)
+    drawn = torch.rand(len(batch), 22, generator=generator(), dtype=torch.float64)
+    boxes = random_boxes(sizes, (0.16, 1.0), (3 / 4, 4 / 3), drawn)
+    found = resized_crop(batch, boxes, flipped, 30)
+    for number in (0, 33, 69):
+        one = slice(number, number + 1)
+        alone = resized_crop(batch[one], Boxes(*(place[one] for place in boxes)), flipped[one], 30)
+        assert torch.allclose(found[one], alone, atol=1e-3)
+
+
+def test_an_evaluation_cuts_the_centre() -> None:
+    batch, pictures = noise()
+    found = Augment("crop_flip", stored=64, crop=57).test(batch, SIZES)
+    assert found.dtype == torch.uint8
+    for image, picture in zip(found, pictures, strict=True):
+        width, height = picture.size
+        top, left = round((height - 57) / 2), round((width - 57) / 2)  # torchvision's CenterCrop
+        assert np.array_equal(array(image), np.asarray(picture.crop((left, top, left + 57, top + 57))))
+    dense = batch[:, :, :64, :64]
+    assert torch.equal(Augment("none", stored=64).test(dense), dense)
+    assert torch.equal(Augment("none", stored=64).train(dense, generator()), dense)
+    assert Augment("crop_flip", stored=64).test(dense[:0], SIZES[:0]).shape == (0, 3, 64, 64)
+
+
+def test_sides() -> None:
+    assert Augment("crop_flip", stored=256).side == 227
+    assert Augment("proxy_anchor", stored=256).side == 224
+    assert Augment("crop_flip", stored=128).side == 128  # never more than there is
+    assert Augment("simclr", stored=32).side == 32
+    assert Augment("none", stored=28).side == 28
+    with pytest.raises(ValueError, match="no preset named 'flip'; expected one of none, crop_flip"):
+        Augment("flip", stored=256)
+    with pytest.raises(ValueError, match="crop: 300 does not fit in images whose shorter side is 256"):
+        Augment("none", stored=256, crop=300)
+    with pytest.raises(ValueError, match="an image is smaller than the crop of 64 pixels"):
+        Augment("none", stored=64).test(torch.zeros(1, 3, 32, 64, dtype=torch.uint8))
+
+
+def test_under_amp_it_is_as_exact() -> None:
+    batch, _ = noise()
+    worker = Augment("simclr", stored=64, crop=40)
+    expected = worker.train(batch, generator(), SIZES)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(worker.train(batch, generator(), SIZES), expected)
+
+
+# Colours
+
+
+def colours() -> tuple[torch.Tensor, list[Image.Image]]:
+    batch, pictures = noise(torch.tensor([[32, 32]]).expand(3, 2), smooth=4)
+    return batch.float(), pictures
+
+
+@pytest.mark.parametrize("factor", [0.6, 1.0, 1.4])
+@pytest.mark.parametrize(
+    ("operation", "reference"),
+    [
+        (augment._brightness, ImageEnhance.Brightness),
+        (augment._contrast, ImageEnhance.Contrast),
+        (augment._saturation, ImageEnhance.Color),
+    ],
+)
+def test_colours_equal_pil(operation: object, reference: type, factor: float) -> None:
+    batch, pictures = colours()
+    found = operation(batch, torch.full((len(batch), 1, 1, 1), factor))  # type: ignore[operator]
+    for image, picture in zip(found, pictures, strict=True):
+        assert np.abs(array(image) - np.asarray(reference(picture).enhance(factor))).max() <= 1.5
+
+
+@pytest.mark.parametrize("shift", [-0.1, 0.0, 0.07, 0.5])
+def test_hues_equal_pythons(shift: float) -> None:
+    batch, _ = colours()
+    batch[0, :, 0, 0], batch[0, :, 0, 1] = 90.0, torch.tensor([255.0, 0.0, 0.0])  # grey, and a pure colour
+    found = augment._hue(batch, torch.full((len(batch), 1, 1, 1), shift))
+    for image, before in zip(found, batch, strict=True):
+        for y, x in ((0, 0), (0, 1), (7, 9), (31, 20)):
+            hue, saturation, value = colorsys.rgb_to_hsv(*(before[:, y, x] / 255).tolist())
+            expected = colorsys.hsv_to_rgb((hue + shift) % 1, saturation, value)
+            assert np.abs(image[:, y, x].numpy() - 255 * np.array(expected)).max() < 1e-2
+
+
+def test_distortion_by_its_probabilities() -> None:
+    batch, _ = colours()
+    many = batch[:1].expand(400, -1, -1, -1)
+    drawn = torch.rand(400, 10, generator=generator(), dtype=torch.float64)
+    preset = PRESETS["simclr"]
+    found = distorted(many, preset, drawn)
+    grey = (found[:, 0] == found[:, 1]).flatten(1).all(dim=1)
+    assert grey.tolist() == (drawn[:, 9] < 0.2).tolist()
+    untouched = (found == many).flatten(1).all(dim=1)
+    assert untouched.tolist() == ((drawn[:, 0] >= 0.8) & (drawn[:, 9] >= 0.2)).tolist()
+    assert float(found.min()) >= 0
+    assert float(found.max()) <= 255.01
+
+
+def test_the_order_of_the_operations_differs() -> None:
+    batch, _ = colours()
+    one = torch.tensor([[0.0, 0.9, 0.1, 0.9, 0.9, 0.1, 0.2, 0.3, 0.4, 1.0]], dtype=torch.float64)
+    other = one.clone()
+    other[0, 5:9] = one[0, 5:9].flip(0)
+    preset = Preset(crop=0, jitter=0.5)
+    assert not torch.allclose(distorted(batch[:1], preset, one), distorted(batch[:1], preset, other), atol=0.5)
+    factor = 1 + 0.4 * (2 * 0.9 - 1)
+    expected = augment._brightness(batch[:1], torch.full((1, 1, 1, 1), factor))
+    expected = augment._contrast(expected, torch.full((1, 1, 1, 1), 1 + 0.4 * (2 * 0.1 - 1)))
+    expected = augment._saturation(expected, torch.full((1, 1, 1, 1), factor))
+    expected = augment._hue(expected, torch.full((1, 1, 1, 1), 0.1 * (2 * 0.9 - 1)))
+    assert torch.allclose(distorted(batch[:1], preset, one), expected, atol=1e-3)
+
+
+def test_grey_images_stay_grey() -> None:
+    batch = torch.randint(0, 256, (4, 1, 32, 32), generator=generator(), dtype=torch.uint8)
+    assert Augment("simclr", stored=32).train(batch, generator()).shape == (4, 1, 32, 32)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device is here")
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_gpu_gives_the_same(preset: str) -> None:
+    batch, _ = noise()
+    worker = Augment(preset, stored=64, crop=40)
+    found = worker.train(batch.cuda(), generator(), SIZES)
+    assert found.is_cuda
+    assert torch.allclose(found.float().cpu(), worker.train(batch, generator(), SIZES).float(), atol=0.05)

@@ -1,0 +1,313 @@
+"""Pretrained backbones: shapes, pooling, frozen batch norm, published architectures, and where weights come from."""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torchvision
+from torch import nn
+from torch.nn import functional
+
+from workers import registry
+from workers.backbones import ConvNet, pooled
+from workers.backbones.bn_inception import BnInception
+from workers.contract import Part
+from workers.same_padding import SameConv2d
+from workers.weights import WeightsError
+
+SIDE = 64
+OPTIONS: dict[str, dict[str, Any]] = {
+    "alexnet": {},
+    "bn_inception": {},
+    "googlenet": {},
+    "mobilenet_v1": {"width": 0.25},
+    "mobilenet_v2": {"width": 0.35},
+    "resnet50": {},
+    "timm_model": {"architecture": "resnet18"},
+}
+NOWHERE = Path("there is no such folder")
+
+
+def made(name: str, channels: int = 3, side: int = SIDE, root: Path = NOWHERE, **options: Any) -> ConvNet:
+    torch.manual_seed(0)
+    part = Part(name=name, **OPTIONS[name], **options)
+    backbone: ConvNet = registry.build("backbone", part, channels=channels, side=side, root=root)
+    return backbone
+
+
+@lru_cache
+def shared_net(name: str) -> ConvNet:
+    return made(name).eval()
+
+
+def images(channels: int = 3, side: int = SIDE, count: int = 2) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randint(0, 256, (count, channels, side, side), dtype=torch.uint8, generator=generator)
+
+
+@pytest.mark.parametrize("name", sorted(OPTIONS))
+class TestEach:
+    @pytest.mark.parametrize("channels", [1, 3])
+    def test_bytes_become_features(self, name: str, channels: int) -> None:
+        backbone = shared_net(name)
+        features = backbone(backbone.preprocess(images(channels)))
+        assert features.shape == (2, backbone.features)
+        assert features.isfinite().all()
+        if channels == 3:
+            backbone.zero_grad()
+            features.sum().backward()
+            assert all(parameter.grad is not None for parameter in backbone.parameters())
+
+    def test_says_where_its_weights_come_from(self, name: str) -> None:
+        assert shared_net(name).origin == "random"
+
+    def test_two_or_four_channels_are_refused(self, name: str) -> None:
+        with pytest.raises(ValueError, match="3 channels, or grey ones; found 4"):
+            made(name, channels=4)
+
+    def test_resizes(self, name: str) -> None:
+        resized = made(name, side=8, resize=96).preprocess(images(side=8))
+        assert resized.shape == (2, 3, 96, 96)
+
+
+@pytest.mark.parametrize("name", sorted(set(OPTIONS) - {"mobilenet_v1"}))
+def test_two_sources_of_weights_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="not both"):
+        made(name, pretrained=True, weights="net.pth")
+
+
+@pytest.mark.parametrize("name", sorted(OPTIONS))
+def test_its_own_state_in_a_file_gives_the_same_features(name: str, tmp_path: Path) -> None:
+    backbone = shared_net(name)
+    net = backbone if name == "bn_inception" else backbone.net
+    torch.save(net.state_dict(), tmp_path / "net.pth")
+    torch.manual_seed(1)
+    again = registry.build(
+        "backbone", Part(name=name, weights="net.pth", **OPTIONS[name]), channels=3, side=SIDE, root=tmp_path
+    ).eval()
+    inputs = backbone.preprocess(images())
+    assert torch.equal(again(inputs), backbone(inputs))
+    assert again.origin.startswith("sha256:")
+
+
+@pytest.mark.parametrize(("name", "least"), [("alexnet", 63), ("googlenet", 15)])
+def test_images_that_would_leave_no_map_are_refused(name: str, least: int) -> None:
+    backbone = made(name, side=least).eval()
+    assert backbone(backbone.preprocess(images(side=least))).isfinite().all()
+    with pytest.raises(ValueError, match=f"side {least - 1}; it needs {least} at least: set `resize`"):
+        made(name, side=least - 1)
+
+
+class TestPool:
+    def test_of_maps(self) -> None:
+        maps = torch.tensor([[[[1.0, 2.0], [3.0, 6.0]], [[-1.0, -2.0], [-3.0, -6.0]]]])
+        assert pooled(maps, "avg").tolist() == [[3.0, -3.0]]
+        assert pooled(maps, "max").tolist() == [[6.0, -1.0]]
+        assert pooled(maps, "avg+max").tolist() == [[9.0, -4.0]]
+
+    @pytest.mark.parametrize("pool", ["avg", "max", "avg+max"])
+    def test_is_the_backbones_last_step(self, pool: Any) -> None:
+        backbone = made("mobilenet_v1", pool=pool).eval()
+        inputs = backbone.preprocess(images())
+        assert torch.equal(backbone(inputs), pooled(backbone.maps(inputs), pool))
+
+
+class TestFrozenBatchNorm:
+    def trained(self, backbone: ConvNet) -> ConvNet:
+        """After all that could thaw it: training mode from above, requires_grad, and a step with weight decay."""
+        whole = nn.Sequential(backbone, nn.BatchNorm1d(backbone.features)).train()
+        for parameter in whole.parameters():
+            parameter.requires_grad_(True)
+        optimizer = torch.optim.SGD(whole.parameters(), lr=0.1, weight_decay=0.1)
+        whole(backbone.preprocess(images(count=4))).square().sum().backward()
+        optimizer.step()
+        assert whole[1].training
+        return backbone
+
+    @pytest.mark.parametrize("name", ["mobilenet_v1", "timm_model"])
+    def test_nothing_of_it_moves(self, name: str) -> None:
+        before = {key: value.clone() for key, value in made(name, freeze_bn=True).state_dict().items()}
+        after = self.trained(made(name, freeze_bn=True)).state_dict()
+        norms = {key.rpartition(".")[0] for key in before if key.endswith("running_mean")}
+        assert norms
+        for key, value in before.items():
+            of_norm = key.rpartition(".")[0] in norms
+            assert torch.equal(after[key], value) == of_norm, key
+
+    def test_without_it_everything_moves(self) -> None:
+        before = {key: value.clone() for key, value in made("mobilenet_v1").state_dict().items()}
+        after = self.trained(made("mobilenet_v1")).state_dict()
+        assert not any(torch.equal(after[key], value) for key, value in before.items())
+
+    def test_no_optimizer_gets_it_and_the_state_has_the_same_names(self) -> None:
+        frozen, free = made("mobilenet_v1", freeze_bn=True), made("mobilenet_v1")
+        assert sorted(frozen.state_dict()) == sorted(free.state_dict())
+        assert all(parameter.ndim == 4 for parameter in frozen.parameters())
+        frozen.load_state_dict(free.state_dict())
+
+    def test_trains_as_in_evaluation(self) -> None:
+        backbone = made("mobilenet_v1", freeze_bn=True)
+        inputs = backbone.preprocess(images())
+        assert torch.equal(backbone.train()(inputs), backbone.eval()(inputs))
+
+
+class TestBnInception:
+    """Against the architecture as published with the file bn_inception-52deb4733.pth."""
+
+    def test_parameters(self) -> None:
+        count = sum(parameter.numel() for parameter in shared_net("bn_inception").parameters())
+        classifier = 1024 * 1000 + 1000
+        assert count + classifier == 11_295_240
+
+    def test_names_and_shapes(self) -> None:
+        shapes = {name: tuple(value.shape) for name, value in shared_net("bn_inception").state_dict().items()}
+        convolutions = {name.removesuffix("_bn.running_var") for name in shapes if name.endswith("_bn.running_var")}
+        assert len(convolutions) == 69
+        assert len(shapes) == 69 * 7
+        assert {f"{name}.{kind}" for name in convolutions for kind in ("weight", "bias")} <= set(shapes)
+        published = {
+            "conv1_7x7_s2": (64, 3, 7, 7), "conv2_3x3_reduce": (64, 64, 1, 1), "conv2_3x3": (192, 64, 3, 3),
+            "inception_3a_1x1": (64, 192, 1, 1), "inception_3a_pool_proj": (32, 192, 1, 1),
+            "inception_3b_double_3x3_1": (96, 64, 3, 3), "inception_3c_3x3_reduce": (128, 320, 1, 1),
+            "inception_3c_3x3": (160, 128, 3, 3), "inception_3c_double_3x3_2": (96, 96, 3, 3),
+            "inception_4a_1x1": (224, 576, 1, 1), "inception_4c_pool_proj": (128, 576, 1, 1),
+            "inception_4d_1x1": (96, 608, 1, 1), "inception_4e_3x3_reduce": (128, 608, 1, 1),
+            "inception_4e_double_3x3_2": (256, 256, 3, 3), "inception_5a_1x1": (352, 1056, 1, 1),
+            "inception_5a_double_3x3_reduce": (160, 1056, 1, 1), "inception_5b_double_3x3_reduce": (192, 1024, 1, 1),
+            "inception_5b_pool_proj": (128, 1024, 1, 1),
+        }  # fmt: skip
+        assert {name: shapes[f"{name}.weight"] for name in published} == published
+        assert not {"inception_3c_1x1", "inception_3c_pool_proj", "inception_4e_1x1"} & convolutions
+
+    @pytest.mark.parametrize(("side", "rows"), [(224, 7), (227, 7), (256, 8), (32, 1)])
+    def test_sides(self, side: int, rows: int) -> None:
+        backbone = shared_net("bn_inception")
+        with torch.no_grad():
+            assert BnInception(3, side, NOWHERE) is not None
+            assert backbone.maps(torch.zeros(1, 3, side, side)).shape == (1, 1024, rows, rows)
+
+    @pytest.mark.parametrize(
+        ("side", "near"), [(110, "near it are 96 and 128"), (28, "near it are 32"), (112, "near it are 96 and 128")]
+    )
+    def test_sides_on_which_its_branches_disagree(self, side: int, near: str) -> None:
+        with pytest.raises(ValueError, match=f"side {side}; {near}.*resize"):
+            made("bn_inception", side=side)
+
+    def test_input_is_blue_first_less_the_published_means(self) -> None:
+        pixel = torch.tensor([200, 100, 50], dtype=torch.uint8)[None, :, None, None]
+        assert made("bn_inception").preprocess(pixel).flatten().tolist() == [50 - 104, 100 - 117, 200 - 128]
+        sec = made("bn_inception", mean=[104, 117, 123])
+        assert sec.preprocess(pixel).flatten().tolist() == [50 - 104, 100 - 117, 200 - 123]
+        rgb = made("bn_inception", mean=[123, 117, 104], channel_order="rgb")
+        assert rgb.preprocess(pixel).flatten().tolist() == [200 - 123, 100 - 117, 50 - 104]
+        with pytest.raises(ValueError, match="three values"):
+            made("bn_inception", mean=[1])
+
+    def test_a_file_of_another_network_is_told_by_name(self, tmp_path: Path) -> None:
+        torch.save({"layer1.weight": torch.zeros(1), "last_linear.bias": torch.zeros(1000)}, tmp_path / "net.pth")
+        with pytest.raises(WeightsError) as caught:
+            made("bn_inception", root=tmp_path, weights="net.pth")
+        assert str(caught.value).startswith(
+            "weights net.pth do not fit BnInception: 414 missing: conv1_7x7_s2.weight, "
+        )
+        assert str(caught.value).endswith("; 1 unknown: layer1.weight")
+
+    def test_the_widely_used_file_is_known_by_its_name(self, tmp_path: Path) -> None:
+        torch.save(shared_net("bn_inception").state_dict(), tmp_path / "bn_inception-52deb4733.pth")
+        with pytest.raises(WeightsError, match=r"have SHA-256 [0-9a-f]{64}, expected 52deb4733; fetch"):
+            made("bn_inception", root=tmp_path, weights="bn_inception-52deb4733.pth")
+
+
+class TestTorchvision:
+    """The trunks give what torchvision's whole networks do."""
+
+    def test_googlenet_with_its_own_change_of_input(self) -> None:
+        backbone = shared_net("googlenet")
+        whole = torchvision.models.googlenet(aux_logits=False, init_weights=False, transform_input=True).eval()
+        whole.load_state_dict(backbone.net.state_dict(), strict=False)
+        whole.fc = nn.Identity()
+        mean, std = (torch.tensor(values)[:, None, None] for values in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
+        expected = whole((images() / 255 - mean) / std)
+        assert torch.allclose(backbone(backbone.preprocess(images())), expected, atol=1e-4)
+
+    @pytest.mark.parametrize(("name", "head"), [("resnet50", "fc"), ("mobilenet_v2", "classifier")])
+    def test_networks_that_average(self, name: str, head: str) -> None:
+        backbone = shared_net(name)
+        options = {"width_mult": 0.35} if name == "mobilenet_v2" else {}
+        whole = torchvision.models.get_model(name, weights=None, **options).eval()
+        whole.load_state_dict(backbone.net.state_dict(), strict=False)
+        setattr(whole, head, nn.Identity())
+        inputs = backbone.preprocess(images())
+        assert torch.allclose(backbone(inputs), whole(inputs), atol=1e-5)
+
+
+class TestTensorflow:
+    @pytest.mark.parametrize(("side", "before"), [(8, 0), (7, 1), (1, 1)])
+    def test_same_padding(self, side: int, before: int) -> None:
+        conv = SameConv2d(2, 3, 3, stride=2)
+        maps = torch.rand(1, 2, side, side)
+        padded = functional.pad(maps, (before, 1, before, 1))
+        expected = functional.conv2d(padded, conv.weight, conv.bias, stride=2)
+        assert torch.equal(conv(maps), expected)
+        assert expected.shape[-1] == (side + 1) // 2
+
+    def test_flavour(self) -> None:
+        ours, theirs = made("mobilenet_v2", flavour="tensorflow"), made("mobilenet_v2")
+        assert sorted(ours.state_dict()) == sorted(theirs.state_dict())
+        assert all(torch.equal(value, theirs.state_dict()[name]) for name, value in ours.state_dict().items())
+        strided = [layer for layer in ours.modules() if isinstance(layer, nn.Conv2d) and layer.stride == (2, 2)]
+        assert len(strided) == 5
+        assert all(isinstance(layer, SameConv2d) for layer in strided)
+        assert {layer.eps for layer in ours.modules() if isinstance(layer, nn.BatchNorm2d)} == {1e-3}
+        assert {layer.eps for layer in theirs.modules() if isinstance(layer, nn.BatchNorm2d)} == {1e-5}
+        inputs = torch.rand(1, 3, SIDE, SIDE)
+        assert not torch.allclose(ours.eval()(inputs), theirs.eval()(inputs))
+
+    def test_a_file_of_the_other_flavour_is_refused(self, tmp_path: Path) -> None:
+        state = shared_net("mobilenet_v2").net.state_dict()
+        torch.save({"state_dict": state, "meta": {"padding": "tf_same"}}, tmp_path / "net.pt")
+        with pytest.raises(WeightsError, match="write `flavour: tensorflow`"):
+            made("mobilenet_v2", root=tmp_path, weights="net.pt")
+        assert made("mobilenet_v2", root=tmp_path, weights="net.pt", flavour="tensorflow")
+
+    def test_no_hub_has_it(self) -> None:
+        with pytest.raises(ValueError, match="hub has weights of `flavour: torchvision` and width 1 only"):
+            made("mobilenet_v2", flavour="tensorflow", pretrained=True)
+
+
+class TestTimm:
+    def built(self, architecture: str, **options: Any) -> ConvNet:
+        part = Part(name="timm_model", architecture=architecture, **options)
+        backbone: ConvNet = registry.build("backbone", part, channels=1, side=28, root=NOWHERE)
+        return backbone.eval()
+
+    @pytest.mark.parametrize("pool", ["own", "avg", "avg+max"])
+    def test_a_vision_transformer_gets_the_side_it_was_made_for(self, pool: str) -> None:
+        backbone = self.built("vit_tiny_patch16_224", pool=pool)
+        inputs = backbone.preprocess(images(1, 28))
+        assert inputs.shape == (2, 3, 224, 224)
+        with torch.no_grad():
+            features, tokens = backbone(inputs), backbone.net.forward_features(inputs)
+        assert features.shape == (2, 192)
+        patches = tokens[:, 1:]
+        expected = {"own": tokens[:, 0], "avg": patches.mean(1), "avg+max": patches.mean(1) + patches.amax(1)}[pool]
+        assert torch.allclose(features, expected, atol=1e-5)
+
+    def test_a_name_that_does_not_exist(self) -> None:
+        with pytest.raises(ValueError, match="no model named 'resnet-18'; did you mean 'resnet18'"):
+            self.built("resnet-18")
+
+
+@pytest.mark.parametrize("name", ["bn_inception", "resnet50"])
+def test_pretrained_without_a_network_says_what_to_do(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))  # nothing is cached there
+    for proxy in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(proxy, "http://127.0.0.1:9")  # nobody listens there
+    for direct in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(direct, raising=False)
+    with pytest.raises(WeightsError, match=r"could not be fetched, and are not in .* \(URLError: .*write `weights: "):
+        made(name, pretrained=True)

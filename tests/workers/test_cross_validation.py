@@ -1,0 +1,134 @@
+"""Cross-validation within one training: its folds, what it reports of them, and that it can be cut anywhere."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.workers.recipes import numbers, place, recipe, run, same, weights
+from tests.workers.test_checkpoint import stopping_after
+from tests.workers.test_descent import OWN
+from workers import geometry
+from workers.contract import CheckpointError, ClassHoldout, Recipe, Result, Stopped
+from workers.evaluate import evaluate
+from workers.folds import fold_recipes
+from workers.session import Session
+
+FOLDS: dict[str, Any] = {"validation": {"name": "cross_validation", "folds": 3}, "regularizer": "sec_ema"}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
+    folder = tmp_path_factory.mktemp("whole")
+    return run(recipe(**FOLDS), folder)[0], folder
+
+
+def test_each_fold_holds_out_its_own_classes_and_has_a_seed_of_its_own() -> None:
+    recipes = fold_recipes(recipe(**FOLDS))
+    assert [one.validation for one in recipes] == [ClassHoldout(folds=3, fold=fold) for fold in range(3)]
+    assert len({one.seed for one in recipes}) == 3
+    assert fold_recipes(recipe(**FOLDS)) == recipes
+    assert Recipe.model_validate(recipes[0].model_dump()) == recipes[0]
+    with pytest.raises(ValueError, match="no folds"):
+        fold_recipes(recipe())
+
+
+def test_separated_metrics_are_means_over_the_models(whole: tuple[Result, Path], tmp_path: Path) -> None:
+    result, _ = whole
+    apart = [run(one, tmp_path / str(one.seed))[0] for one in fold_recipes(recipe(**FOLDS))]
+    for name in ("map@r", "recall@1", "nmi", "norm_var"):
+        for theirs, ours in (("test", "test_separated"), ("validation", "validation")):
+            for which in ("best", "last"):
+                mean = math.fsum(one.metrics[f"{which}/{theirs}/{name}"] for one in apart) / 3
+                assert result.metrics[f"{which}/{ours}/{name}"] == mean
+    assert result.steps == 36
+    assert result.outcome == "ok"
+    folds = result.provenance["folds"]
+    assert isinstance(folds, list)
+    assert [fold["step"] for fold in folds if isinstance(fold, dict)] == [one.best_step for one in apart]
+
+
+def test_concatenated_metrics_are_of_the_joined_unit_embeddings(whole: tuple[Result, Path], tmp_path: Path) -> None:
+    result, folder = whole
+    kept = torch.load(folder / "best.pt", weights_only=True)
+    assert [path.name for path in folder.iterdir()] == ["best.pt"]
+    parts = []
+    one = Session(fold_recipes(recipe(**FOLDS))[0], place(tmp_path), torch.device("cpu"))
+    for model in kept["model"]:
+        one.model.load_state_dict(model)
+        parts.append(geometry.unit(one.task.embed(one.splits.test)))
+    joined = torch.cat(parts, dim=1)
+    assert joined.shape[1] == 3 * 16
+    assert geometry.norms(joined).sub(math.sqrt(3)).abs().max() < 1e-5
+    expected = evaluate(joined, one.splits.test.labels, ["map@r", "recall@1"])
+    assert result.metrics["best/test/map@r"] == pytest.approx(expected["map@r"], abs=1e-6)
+    assert result.metrics["best/test/recall@1"] == pytest.approx(expected["recall@1"], abs=1e-6)
+    assert result.metrics["best/test/norm_mean"] == pytest.approx(1)  # re-normalized
+    assert not any(key.startswith("last/test/") for key in result.metrics)
+    assert len(result.model_dump_json()) < 2**20
+
+
+def test_steps_count_on_through_the_folds(whole: tuple[Result, Path], tmp_path: Path) -> None:
+    result, _ = whole
+    points = result.curves["validation/map@r"]
+    assert [step for step, _ in points] == [5, 10, 12, 17, 22, 24, 29, 34, 36]
+    _, reports = run(recipe(**FOLDS), tmp_path)
+    steps = [report.step for report in reports]
+    assert steps == sorted(steps)
+    assert {report.total for report in reports} == {36}
+
+
+@pytest.mark.parametrize("cuts", [[0], [7], [12], [17, 3], [24, 0, 1], [36]])
+def test_cut_in_any_fold(whole: tuple[Result, Path], cuts: list[int], tmp_path: Path) -> None:
+    """The stop flag is read once before each iteration, and once more at the end of each fold."""
+    what, resume = recipe(**FOLDS), None
+    for attempt, steps in enumerate(cuts):
+        with pytest.raises(Stopped):
+            run(what, tmp_path / str(attempt), resume, stop=stopping_after(steps))
+        resume = tmp_path / str(attempt) / "last.pt"
+    result, _ = run(what, tmp_path / "end", resume)
+    expected, folder = whole
+    assert numbers(result) == numbers(expected)
+    assert result.provenance["folds"] == expected.provenance["folds"]
+    models = zip(weights(tmp_path / "end/best.pt"), weights(folder / "best.pt"), strict=True)
+    assert all(same(ours, theirs) for ours, theirs in models)  # type: ignore[arg-type]
+
+
+def test_a_loss_with_parameters_and_patience_go_on_too(tmp_path: Path) -> None:
+    (tmp_path / "losses").mkdir()
+    (tmp_path / "losses/proxies.py").write_text(OWN)
+    changes = {"loss": "proxies", "patience": 1, "evaluate_every": 1, "optimizer": {"name": "adam", "lr": 1e-4}}
+    what = recipe(tmp_path, **{**FOLDS, **changes})
+    result, reports = run(what, tmp_path / "whole", parts=tmp_path)
+    assert result.steps < 36
+    steps = [report.step for report in reports]
+    assert steps == sorted(steps)
+    for cut in (1, 4, result.steps):
+        with pytest.raises(Stopped):
+            run(what, tmp_path / f"{cut}", parts=tmp_path, stop=stopping_after(cut))
+        resumed, _ = run(what, tmp_path / f"{cut}", tmp_path / f"{cut}/last.pt", parts=tmp_path)
+        assert numbers(resumed) == numbers(result)
+
+
+def test_the_last_weights_where_these_are_selected(tmp_path: Path) -> None:
+    result, _ = run(recipe(**{**FOLDS, "select": {"split": "last"}}), tmp_path)
+    assert result.artifacts == ["final.pt"]
+    assert {"last/test/map@r", "last/test_separated/map@r", "last/validation/map@r"} <= set(result.metrics)
+    assert recipe(select={"split": "last"}).select.key in result.metrics
+
+
+def test_a_fold_that_diverges_is_the_outcome(tmp_path: Path) -> None:
+    what = recipe(**{**FOLDS, "optimizer": {"name": "sgd", "lr": 1e36}, "regularizer": {"name": "l2", "eta": 1.0}})
+    result, reports = run(what, tmp_path)
+    assert (result.outcome, result.artifacts, result.metrics) == ("diverged", [], {})
+    assert "fold 0 diverged" in reports[-1].log
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_of_one_model_is_not_one_of_folds(tmp_path: Path) -> None:
+    with pytest.raises(Stopped):
+        run(recipe(), tmp_path, stop=stopping_after(2))
+    with pytest.raises(CheckpointError, match="another recipe"):
+        run(recipe(**FOLDS), tmp_path, tmp_path / "last.pt")

@@ -1,0 +1,231 @@
+"""Learning rates, decay, warm-up, clipping, lengths and precision: what each field of a recipe does to a training."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.workers.recipes import own_part, place, recipe, run, same, weights
+from workers.augment import PRESETS
+from workers.contract import Recipe
+from workers.course import finish
+from workers.descent import parameter_groups
+from workers.journal import Journal
+from workers.length import length
+from workers.session import Session
+from workers.tasks import Step
+
+OWN = (
+    "import torch\n\n\n"
+    "class Proxies(torch.nn.Module):\n"
+    '    """Cosines to learned proxies, with a count of the batches."""\n\n'
+    '    order = "free"\n    lr_scale = 100\n\n'
+    "    def __init__(self, dim, classes, images):\n        super().__init__()\n"
+    "        self.proxies = torch.nn.Parameter(torch.randn(classes, dim))\n"
+    "        self.register_buffer('seen', torch.zeros(()))\n\n"
+    "    def forward(self, embeddings, labels):\n"
+    "        self.seen += 1\n"
+    "        logits = torch.nn.functional.normalize(embeddings) @ torch.nn.functional.normalize(self.proxies).T\n"
+    "        return torch.nn.functional.cross_entropy((4 + 0.1 * self.seen) * logits, labels)\n"
+)
+"""A loss of one's own with parameters and a buffer that decides its value."""
+
+
+def session(folder: Path, what: Recipe | None = None, **changes: Any) -> Session:
+    parts = changes.pop("parts", None)
+    return Session(what or recipe(parts, **changes), place(folder, parts=parts), torch.device("cpu"))
+
+
+def descend(one: Session, steps: int = 1) -> Step:
+    for _ in range(steps):
+        one.descent.prepare(one.step)
+        step = one.task.step(*one.batch(), one.eta)
+        one.descend(step)
+    return step
+
+
+def rates(one: Session) -> dict[str, float]:
+    """The learning rate of each group as the optimizer has it."""
+    return {group["name"]: group["lr"] for group in one.descent.optimizer.param_groups}
+
+
+def test_learning_rates_of_backbone_and_loss(tmp_path: Path) -> None:
+    what = own_part(
+        tmp_path, "losses", "proxies", OWN, loss="proxies", backbone_rate=0.1, optimizer={"name": "adam", "lr": 0.01}
+    )
+    assert what.loss_rate == 100  # the loss's own, written out
+    one = session(tmp_path, what, parts=tmp_path)
+    assert one.descent.prepare(0) == 0.01
+    expected = {"backbone": 0.001, "backbone/norm": 0.001, "head": 0.01, "loss": 1.0}
+    assert rates(one) == pytest.approx(expected)
+    other = session(tmp_path, recipe(tmp_path, loss="proxies", loss_rate=2), parts=tmp_path)
+    other.descent.prepare(0)
+    assert rates(other)["loss"] == pytest.approx(0.002)
+    assert recipe().loss_rate == 1.0
+
+
+def test_the_schedule_falls_on_every_group(tmp_path: Path) -> None:
+    one = session(tmp_path, backbone_rate=0.5, schedule={"name": "step", "at": [6]})
+    assert [round(one.descent.prepare(step), 9) for step in (5, 6)] == [0.001, 0.0001]
+    assert rates(one) == pytest.approx({"backbone": 5e-5, "backbone/norm": 5e-5, "head": 1e-4})
+
+
+def test_what_is_spared_by_weight_decay() -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+
+    def sizes(undecayed: str) -> dict[str, int]:
+        return {group["name"]: len(group["params"]) for group in parameter_groups({"net": net}, undecayed)}
+
+    assert sizes("none") == {"net": 4}
+    assert sizes("norm") == {"net": 2, "net/norm": 2}
+    assert sizes("norm_and_bias") == {"net": 1, "net/norm": 3}
+    net[0].weight.requires_grad_(False)
+    assert sizes("norm") == {"net": 1, "net/norm": 2}
+    net.decayed = False  # type: ignore[assignment]
+    assert {group["weight_decay"] for group in parameter_groups({"net": net})} == {0.0}
+
+
+def test_a_warm_up_moves_only_the_head_and_the_loss(tmp_path: Path) -> None:
+    one = session(tmp_path, warmup=3, optimizer={"name": "adamw", "weight_decay": 0.5})
+    parameters = dict(one.model.named_parameters())
+    before = {name: value.detach().clone() for name, value in parameters.items()}
+
+    def moved() -> set[str]:
+        return {name.split(".")[0] for name, value in parameters.items() if not torch.equal(value, before[name])}
+
+    descend(one, 3)
+    assert moved() == {"head"}
+    descend(one)
+    assert moved() == {"head", "backbone"}
+
+
+def test_clipping_by_value_and_by_norm(tmp_path: Path) -> None:
+    def gradients(**changes: Any) -> torch.Tensor:
+        one = session(tmp_path, optimizer={"name": "sgd", "momentum": 0.0}, **changes)
+        descend(one)
+        held = [p.grad.flatten() for group in one.descent.optimizer.param_groups for p in group["params"]]
+        return torch.cat(held)
+
+    free = gradients()
+    assert free.abs().max() > 0.05
+    assert torch.equal(gradients(clip_value=0.01), free.clamp(-0.01, 0.01))
+    assert torch.equal(gradients(clip_value=1e3), free)
+    norm = free.norm()
+    torch.testing.assert_close(gradients(clip_norm=0.1), free * 0.1 / norm, rtol=1e-4, atol=1e-9)
+    assert torch.equal(gradients(clip_norm=1e3), free)
+    both = gradients(clip_value=0.01, clip_norm=0.02)
+    assert both.norm() == pytest.approx(0.02, rel=1e-3)
+
+
+def test_epochs_are_as_many_whole_batches_as_the_images_fill(tmp_path: Path) -> None:
+    what = recipe(iterations=None, epochs=3, evaluate_every=None, warmup=1, schedule={"name": "step", "at": [2]})
+    assert (what.evaluate_every, what.iterations) == (1, None)
+    one = session(tmp_path, what)
+    each = len(one.splits.train) // 12
+    assert one.length == (3 * each, each, each, each, each)
+    assert one.length._fields == ("total", "every", "warmup", "epoch", "unit")
+    assert [one.descent.prepare(step) for step in (2 * each - 1, 2 * each)] == pytest.approx([1e-3, 1e-4])
+    assert length(what, 5, 12).total == 3  # fewer images than a batch holds
+    result, reports = run(recipe(iterations=None, epochs=2, sampler={"name": "shuffle", "batch": 100}), tmp_path)
+    each = len(one.splits.train) // 100
+    assert result.steps == 2 * each
+    assert reports[0].total == 2 * each
+    assert [step for step, _ in result.curves["validation/map@r"]] == [2 * each]  # every 5 epochs of 2
+
+
+def test_an_epoch_is_one_unit_of_the_step_schedule() -> None:
+    what = recipe(iterations=None, epochs=4, schedule={"name": "step", "every": 2, "gamma": 0.5})
+    assert what.schedule.options == {"at": [], "every": 2, "gamma": 0.5}
+
+
+def test_patience_ends_a_training(tmp_path: Path) -> None:
+    still = {"optimizer": {"name": "sgd", "lr": 0.0}, "backbone": "mlp", "iterations": 50, "evaluate_every": 2}
+    changes = {**still, "loss": "triplet"}
+    result, reports = run(recipe(**changes, patience=3), tmp_path / "a")
+    assert result.outcome == "ok"
+    assert result.steps < 50
+    assert reports[-1].step == result.steps
+    scores = result.curves["validation/map@r"]
+    assert [step for step, _ in scores] == list(range(2, result.steps + 1, 2))
+    assert result.steps - (result.best_step or 0) == 3 * 2
+    whole, _ = run(recipe(**changes, patience=99), tmp_path / "b")
+    assert whole.steps == 50
+
+
+def test_half_precision_gives_embeddings_in_float32(tmp_path: Path) -> None:
+    plain = session(tmp_path)
+    images, labels = plain.batch()
+    reference = plain.model(images)
+    for precision in ("bf16", "fp16"):
+        one = session(tmp_path, precision=precision)
+        found = one.model(images)
+        assert found.dtype == torch.float32
+        assert not torch.equal(found, reference)
+        torch.testing.assert_close(found, reference, rtol=0.05, atol=0.05)
+        step = descend(one, 3)
+        assert step.total.dtype == torch.float32
+        assert step.total.isfinite()
+    assert labels.dtype == torch.int64
+
+
+def test_channels_last_changes_the_layout_and_not_the_meaning(tmp_path: Path) -> None:
+    plain, other = session(tmp_path), session(tmp_path, channels_last=True)
+    assert same(plain.model.state_dict(), other.model.state_dict())
+    images, _ = plain.batch()
+    torch.testing.assert_close(other.model(images), plain.model(images), rtol=1e-4, atol=1e-5)
+    kernel = next(p for p in other.model.parameters() if p.ndim == 4 and p.shape[1] > 1)
+    assert kernel.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_a_compiled_network_keeps_the_names_of_its_weights(tmp_path: Path) -> None:
+    assert list(session(tmp_path, compile=True).model.state_dict()) == list(session(tmp_path).model.state_dict())
+
+
+def test_the_backbone_says_what_it_expects(tmp_path: Path) -> None:
+    what = own_part(
+        tmp_path, "backbones", "plain",
+        "import torch\n\n\n"
+        "class Plain(torch.nn.Module):\n"
+        '    """The mean pixel, twice."""\n\n'
+        "    def __init__(self, channels, root):\n        super().__init__()\n        self.features = 2\n"
+        "        self.scale = torch.nn.Parameter(torch.ones(2))\n"
+        "        self.preprocess = lambda images: images.float() + 1000\n\n"
+        "    def forward(self, images):\n        return images.mean(dim=(1, 2, 3))[:, None] * self.scale\n",
+        backbone="plain",
+    )  # fmt: skip
+    one = session(tmp_path, what, parts=tmp_path)
+    features = one.model.backbone(one.model.backbone.preprocess(one.batch()[0]))  # type: ignore[operator]
+    assert (features >= 1000).all()
+
+
+def test_augmentation_is_random_in_training_only_and_repeats(tmp_path: Path) -> None:
+    def pair() -> tuple[torch.Tensor, torch.Tensor]:
+        one = session(tmp_path, augment="crop_flip", crop=6)
+        return one.batch()[0], torch.cat(list(one.read(one.splits.test)))
+
+    (first, test), (second, again) = pair(), pair()
+    assert first.shape[1:] == test.shape[1:] == (1, 6, 6)
+    assert torch.equal(first, second)
+    assert torch.equal(test, again)
+    one = session(tmp_path, augment="crop_flip", crop=6)
+    assert torch.equal(test, one.splits.test.images[:, :, 1:7, 1:7])
+    result, _ = run(recipe(augment="crop_flip", backbone="mlp"), tmp_path)
+    assert result.outcome == "ok"
+
+
+def test_the_contract_knows_every_preset() -> None:
+    schema = Recipe.model_json_schema()["properties"]["augment"]
+    assert set(schema["enum"]) == set(PRESETS)
+
+
+def test_metrics_at_the_end_leave_the_best_weights(tmp_path: Path) -> None:
+    one = session(tmp_path)
+    descend(one, 5)
+    one.keep_best(2.0)
+    kept = one.weights()
+    descend(one, 7)
+    finish(one, Journal(12, 5, one.curves, lambda _: None))
+    assert same(one.weights(), kept)
+    run(recipe(), tmp_path)
+    assert weights(tmp_path / "best.pt").keys() == kept.keys()

@@ -1,0 +1,103 @@
+"""Fetching a data set: from a server of this test, since no test reaches a network."""
+
+import hashlib
+import io
+import tarfile
+import threading
+import zipfile
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from workers import catalog
+from workers.__main__ import main
+from workers.fetch import SOURCES, Archive, fetch
+from workers.images import DataDamagedError, DataMissingError
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    folder = tmp_path / "served"
+    folder.mkdir()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield folder, f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def tar(*names: str) -> bytes:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as archive:
+        for name in names:
+            entry = tarfile.TarInfo(name)
+            entry.size = 5
+            archive.addfile(entry, io.BytesIO(b"bird\n"))
+    return content.getvalue()
+
+
+def archive(served: tuple[Path, str], name: str, content: bytes, into: str = ".") -> Archive:
+    folder, address = served
+    (folder / name).write_bytes(content)
+    return Archive(f"{address}/{name}?download=1", hashlib.md5(content).hexdigest(), into)
+
+
+def test_archives_and_files(served: tuple[Path, str], tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as zipped:
+        zipped.writestr("shop/list.txt", "shoe\n")
+    sources = {
+        "mine": (
+            archive(served, "birds.tgz", tar("birds/images.txt")),
+            archive(served, "shop.zip", packed.getvalue()),
+            archive(served, "digits.gz", b"as it is", "raw"),
+        )
+    }
+    data = tmp_path / "data"
+    fetch("mine", data, sources)
+    assert (data / "birds/images.txt").read_text() == "bird\n"
+    assert (data / "shop/list.txt").read_text() == "shoe\n"
+    assert (data / "raw/digits.gz").read_bytes() == b"as it is"
+    (served[0] / "birds.tgz").unlink()
+    fetch("mine", data, sources)  # what has the right checksum is not fetched again
+
+
+def test_another_checksum(served: tuple[Path, str], tmp_path: Path) -> None:
+    wrong = Archive(archive(served, "birds.tgz", tar("a")).url, "0" * 32)
+    with pytest.raises(DataDamagedError, match=f"has the MD5 .*, expected {'0' * 32}"):
+        fetch("mine", tmp_path / "data", {"mine": (wrong,)})
+    assert list((tmp_path / "data").iterdir()) == []
+
+
+def test_nothing_is_written_outside(served: tuple[Path, str], tmp_path: Path) -> None:
+    source = archive(served, "birds.tgz", tar("../outside.txt"))
+    with pytest.raises(DataDamagedError, match="cannot be unpacked"):
+        fetch("mine", tmp_path / "data", {"mine": (source,)})
+    assert not (tmp_path / "outside.txt").exists()
+
+
+def test_what_cannot_be_fetched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("cars196", "inshop", "nothing"):
+        with pytest.raises(DataMissingError, match=f"{name} cannot be fetched: "):
+            fetch(name, tmp_path)
+    assert main(["data", "fetch", "inshop", "--data", str(tmp_path)]) == 1
+    assert "accept their agreement" in capsys.readouterr().err
+
+
+def test_every_data_set_says_how_it_is_come_by(tmp_path: Path) -> None:
+    names = catalog.load().names("dataset")
+    assert set(SOURCES) <= set(names)
+    for name in set(names) - set(SOURCES):
+        with pytest.raises(DataMissingError, match=f"{name} cannot be fetched") as caught:
+            fetch(name, tmp_path)
+        assert "no source of it is known" not in str(caught.value)
+    for archives in SOURCES.values():
+        assert all(len(one.md5) == 32 and one.name for one in archives)

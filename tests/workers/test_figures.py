@@ -1,0 +1,126 @@
+"""The data of figures equals brute force, is the same every time, and is read back without pickle."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.workers.inputs import random_batch
+from workers import figures
+from workers.figures import FIGURES
+
+
+def test_norms_are_counted_between_the_least_and_the_greatest() -> None:
+    embeddings, labels = random_batch(classes=5, per_class=20)
+    found = figures.norms(embeddings, labels, bins=7)
+    lengths = embeddings.norm(dim=1).numpy()
+    counts, edges = np.histogram(lengths, bins=7)
+    np.testing.assert_array_equal(found["counts"], counts)
+    np.testing.assert_allclose(found["edges"], edges)
+    assert (float(found["mean"]), float(found["variance"])) == pytest.approx((lengths.mean(), lengths.var()))
+
+
+def test_cosines_are_counted_over_all_pairs_and_triplets() -> None:
+    embeddings, labels = random_batch(classes=4, per_class=5)
+    unit = torch.nn.functional.normalize(embeddings).numpy()
+    cosines = np.clip(unit @ unit.T, -1, 1)
+    count = range(len(unit))
+    positive = [(a, p) for a in count for p in count if a != p and labels[a] == labels[p]]
+    negative = [(a, n) for a in count for n in count if labels[a] != labels[n]]
+    triplets = [cosines[a, p] - cosines[a, n] for a, p in positive for other, n in negative if other == a]
+    found = figures.cosines(embeddings, labels, bins=16)
+    edges, wide = np.linspace(-1, 1, 17), np.linspace(-2, 2, 17)
+    np.testing.assert_array_equal(found["cos_ap"], np.histogram([cosines[pair] for pair in positive], edges)[0])
+    np.testing.assert_array_equal(found["cos_an"], np.histogram([cosines[pair] for pair in negative], edges)[0])
+    np.testing.assert_array_equal(found["difference"], np.histogram(triplets, wide)[0])
+    np.testing.assert_allclose(found["edges"], edges)
+    np.testing.assert_allclose(found["difference_edges"], wide)
+
+
+def test_cosines_of_some_anchors_meet_all_images() -> None:
+    embeddings, labels = random_batch(classes=10, per_class=10)
+    found = figures.cosines(embeddings, labels, anchors=7)
+    assert [int(found[name].sum()) for name in ("cos_ap", "cos_an", "difference")] == [7 * 9, 7 * 90, 7 * 9 * 90]
+
+
+def test_cosines_of_opposite_and_equal_directions_are_counted() -> None:
+    rows = torch.tensor([[1.0, 0.0], [2.0, 0.0], [-1.0, 0.0], [-3.0, 0.0]])
+    found = figures.cosines(rows, torch.tensor([0, 0, 1, 1]), bins=4)
+    assert found["cos_ap"].tolist() == [0, 0, 0, 4]
+    assert found["cos_an"].tolist() == [8, 0, 0, 0]
+    assert found["difference"].tolist() == [0, 0, 0, 8]
+
+
+def test_panels_show_the_nearest_others() -> None:
+    embeddings, labels = random_batch(classes=6, per_class=5)
+    found = figures.panels(embeddings, labels, queries=8, depth=3, seed=3)
+    unit = torch.nn.functional.normalize(embeddings)
+    assert len(set(found["query"].tolist())) == 8
+    for query, nearest, correct, cosine in zip(*found.values(), strict=True):
+        others = [i for i in range(30) if i != query]
+        expected = sorted(others, key=lambda i: -float(unit[query] @ unit[i]))[:3]
+        assert nearest.tolist() == expected
+        assert correct.tolist() == [bool(labels[i] == labels[query]) for i in expected]
+        assert cosine.tolist() == pytest.approx([float(unit[query] @ unit[i]) for i in expected])
+
+
+def test_tsne_keeps_classes_that_are_far_apart_together() -> None:
+    embeddings, labels = random_batch(classes=3, per_class=20, separation=30.0)
+    found = figures.tsne(embeddings, labels)
+    xy = torch.from_numpy(found["xy"]).double()
+    assert found["label"].tolist() == labels.tolist()
+    nearest = torch.cdist(xy, xy).fill_diagonal_(math.inf).argmin(dim=1)
+    assert torch.equal(labels[nearest], labels)
+    np.testing.assert_array_equal(figures.tsne(embeddings, labels)["xy"], found["xy"])
+
+
+def test_tsne_needs_three_images() -> None:
+    with pytest.raises(ValueError, match="at least 3 images, found 2"):
+        figures.tsne(torch.ones(2, 3), torch.zeros(2))
+
+
+def test_the_unit_circle_keeps_the_angle() -> None:
+    angles = torch.linspace(-3, 3, 9, dtype=torch.float64)
+    rows = torch.stack([angles.cos(), angles.sin()], dim=1) * torch.arange(1, 10)[:, None]
+    found = figures.unit_circle(rows, torch.arange(9))
+    np.testing.assert_allclose(found["angle"], angles.numpy())
+    np.testing.assert_allclose(np.linalg.norm(found["xy"], axis=1), 1)
+    with pytest.raises(ValueError, match=r"expected embeddings \[n, 2\], found \[9, 3\]"):
+        figures.unit_circle(torch.ones(9, 3), torch.arange(9))
+
+
+def test_the_spectrum_has_its_mean_between_its_bounds() -> None:
+    embeddings, labels = random_batch()
+    found = figures.spectrum(embeddings, labels)
+    expected = torch.linalg.svdvals(torch.nn.functional.normalize(embeddings))
+    np.testing.assert_allclose(found["singular"], expected.numpy())
+    assert float(found["s_mu"]) == pytest.approx(expected.mean().item())
+    assert found["lower"] < found["s_mu"] < found["upper"]
+
+
+def test_some_points_are_drawn_by_the_seed() -> None:
+    rows, labels = torch.randn(40, 2, generator=torch.Generator().manual_seed(0)), torch.arange(40)
+    first, same, other = (
+        figures.unit_circle(rows, labels, points=9, seed=seed)["index"].tolist() for seed in (1, 1, 2)
+    )
+    assert first == same != other
+    assert len(set(first)) == 9
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_is_written_whole_and_read_without_pickle(name: str, tmp_path: Path) -> None:
+    embeddings, labels = random_batch(width=2)
+    arrays = FIGURES[name](embeddings.float().requires_grad_(), labels, seed=0)
+    assert figures.write(tmp_path, name, arrays) == f"{name}.npz"
+    assert [path.name for path in tmp_path.iterdir()] == [f"{name}.npz"]
+    with np.load(tmp_path / f"{name}.npz", allow_pickle=False) as read:
+        assert set(read.files) == set(arrays)
+        for key in read.files:
+            np.testing.assert_array_equal(read[key], arrays[key])
+
+
+def test_every_figure_is_documented() -> None:
+    document = (Path(__file__).parents[2] / "docs" / "figure-data.md").read_text()
+    assert [line.split("`")[1] for line in document.splitlines() if line.startswith("| `")] == list(FIGURES)

@@ -1,0 +1,70 @@
+"""Heads: the order of their layers, their initializations, and what rebuttal table 5 compares."""
+
+import pytest
+import torch
+from torch import nn
+
+from workers.heads.bn_fc import BnFc
+from workers.heads.fc import Fc
+from workers.heads.fc_bn import FcBn
+from workers.heads.unit_fc import UnitFc
+from workers.heads.weight_norm_fc import WeightNormFc
+
+FEATURES = torch.linspace(-3, 9, 8 * 6).view(8, 6).sin() * 4 + 2
+HEADS = [BnFc, Fc, FcBn, UnitFc, WeightNormFc]
+
+
+def normalized(values: torch.Tensor) -> torch.Tensor:
+    return (values - values.mean(0)) / (values.var(0, unbiased=False) + 1e-5).sqrt()
+
+
+def test_bn_fc_normalizes_the_features() -> None:
+    head = BnFc(6, 4)
+    expected = normalized(FEATURES) @ head.linear.weight.T + head.linear.bias
+    assert torch.allclose(head(FEATURES), expected, atol=1e-5)
+
+
+def test_fc_bn_normalizes_the_embeddings() -> None:
+    head = FcBn(6, 4)
+    assert torch.allclose(head(FEATURES), normalized(FEATURES @ head.linear.weight.T), atol=1e-4)
+    both = FcBn(6, 4, first_bn=True)
+    assert torch.allclose(both(FEATURES), normalized(normalized(FEATURES) @ both.linear.weight.T), atol=1e-4)
+
+
+def test_weight_norm_gives_each_row_a_length_of_its_own() -> None:
+    torch.manual_seed(0)
+    plain = Fc(6, 4)
+    torch.manual_seed(0)
+    head = WeightNormFc(6, 4)
+    assert torch.allclose(head(FEATURES), plain(FEATURES), atol=1e-5)  # it starts as the plain head
+    shapes = {name: tuple(value.shape) for name, value in head.named_parameters()}
+    assert sorted(shapes.values()) == [(4,), (4, 1), (4, 6)]
+    lengths, directions = head.linear.parametrizations["weight"].parameters()  # type: ignore[operator,union-attr]
+    with torch.no_grad():
+        directions.mul_(3)  # a direction has no length
+        assert torch.allclose(head(FEATURES), plain(FEATURES), atol=1e-5)
+        lengths.mul_(2)
+    assert torch.allclose(head.linear.weight, 2 * plain.linear.weight, atol=1e-6)
+    assert WeightNormFc(6, 4, first_bn=True)(FEATURES).shape == (8, 4)
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_orthogonal_rows(head: type[nn.Module]) -> None:
+    linear = head(6, 4, init="orthogonal").linear
+    assert torch.allclose(linear.weight @ linear.weight.T, torch.eye(4), atol=1e-5)
+    assert not linear.bias.any()
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_kaiming_of_the_width_of_the_embedding(head: type[nn.Module]) -> None:
+    torch.manual_seed(0)
+    linear = head(300, 200, init="kaiming").linear
+    assert float(linear.weight.detach().std()) == pytest.approx((2 / 200) ** 0.5, rel=0.02)
+    assert not linear.bias.any()
+
+
+def test_the_default_is_pytorchs() -> None:
+    torch.manual_seed(0)
+    head = Fc(6, 4)
+    torch.manual_seed(0)
+    assert torch.equal(head.linear.weight, nn.Linear(6, 4).weight)

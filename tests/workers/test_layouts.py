@@ -1,0 +1,405 @@
+"""Real data sets in their real layouts, small: what is read, and what is said of each trap."""
+
+import gzip
+import pickle
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from tests.workers import trees
+from workers import images, registry
+from workers.contract import Part
+from workers.datasets.cifar10 import Cifar10
+from workers.datasets.cifar100 import Cifar100
+from workers.datasets.fashion_mnist import FashionMnist
+from workers.images import DataDamagedError, DataMissingError, Images
+
+CARS_LAYOUTS = ("original", "devkit", "folders")
+TREES: dict[str, Callable[[Path], object]] = {
+    "cub200": trees.cub,
+    "cars196": partial(trees.cars, layout="original"),
+    "sop": trees.sop,
+    "inshop": lambda root: trees.inshop(root / "Inshop_Clothes", ".", "."),
+}
+
+
+def load(name: str, root: Path, **options: Any) -> Any:
+    """The data set as a part of the official one, with its shorter sides brought to 16 pixels."""
+    options = {"official": False, "side": 16, **options}
+    return registry.build("dataset", Part(name=name, **options), root=root, scratch=root / "scratch")
+
+
+def shades(split: Images) -> list[list[int]]:
+    """The red of the images of each class, which in these trees is the class's number."""
+    found: list[list[int]] = [[] for _ in range(split.classes)]
+    for number, label in enumerate(split.labels.tolist()):
+        pixels, sizes = split.take(torch.tensor([number]))
+        assert pixels.shape[2:] == (*sizes[0].tolist(),)
+        found[label].append(round(float(pixels[0, 0].float().mean())))
+    return found
+
+
+def close(found: list[list[int]], expected: list[list[int]]) -> bool:
+    """Whether shades are the same but for what JPEG loses."""
+    assert [len(row) for row in found] == [len(row) for row in expected]
+    return all(
+        abs(a - b) <= 2 for one, other in zip(found, expected, strict=True) for a, b in zip(one, other, strict=True)
+    )
+
+
+def test_cub(tmp_path: Path) -> None:
+    trees.cub(tmp_path)
+    cub = load("cub200", tmp_path)
+    assert close(shades(cub.train), [[1] * 3, [2] * 2, [100] * 4])
+    assert close(shades(cub.test), [[101] * 3, [200] * 2])
+    assert (cub.train.side, cub.train.channels) == (16, 3)
+    batch, sizes = cub.train.take(torch.tensor([0, 2]))
+    assert sizes.tolist() == [[16, 21], [16, 22]]  # 40x30 and 42x30, rounded down
+    assert batch.shape == (2, 3, 16, 22)
+    assert not batch[0, :, :, 21:].any()  # padded
+    grey = cub.train.take(torch.tensor([1])).images[0]
+    assert torch.equal(grey[0], grey[1])
+
+
+def test_square_images_are_one_tensor(tmp_path: Path) -> None:
+    trees.cub(tmp_path)
+    cub = load("cub200", tmp_path, resize="square")
+    assert cub.train.images.shape == (9, 3, 16, 16)
+    assert cub.test.images.shape == (5, 3, 16, 16)
+    assert cub.train.shapes is None
+
+
+@pytest.mark.parametrize("layout", CARS_LAYOUTS)
+def test_cars_in_each_layout(layout: str, tmp_path: Path) -> None:
+    trees.cars(tmp_path, layout)
+    cars = load("cars196", tmp_path)
+    assert close(shades(cars.train), [[1] * 3, [2] * 2, [98] * 2])
+    assert close(shades(cars.test), [[99] * 3, [196] * 2])
+
+
+def test_sop(tmp_path: Path) -> None:
+    trees.sop(tmp_path)
+    sop = load("sop", tmp_path)
+    assert close(shades(sop.train), [[1] * 2, [2] * 3, [11318 % 250]])
+    assert close(shades(sop.test), [[11319 % 250] * 2, [22634 % 250] * 3])
+
+
+@pytest.mark.parametrize(
+    ("folder", "lists", "pictures"),
+    [("In-shop Clothes Retrieval Benchmark", "Eval", "Img"), ("inshop", ".", "."), ("Inshop_Clothes", "Eval", ".")],
+)
+def test_inshop(folder: str, lists: str, pictures: str, tmp_path: Path) -> None:
+    trees.inshop(tmp_path / folder, lists, pictures)
+    inshop = load("inshop", tmp_path)
+    assert close(shades(inshop.train), [[40, 40], [60]])  # a class of one image stays
+    assert close(shades(inshop.test), [[20, 20], [140, 140, 140]])
+    assert inshop.train.query is None
+    assert inshop.test.query.tolist() == [True, False, True, False, False]
+    assert inshop.test.counts == {"classes": 2, "images": 5, "queries": 2}
+
+
+def test_a_hold_out_keeps_what_an_image_is(tmp_path: Path) -> None:
+    trees.inshop(tmp_path)
+    test = load("inshop", tmp_path).test
+    second = test.of_classes(torch.tensor([False, True]))
+    assert second.query.tolist() == [True, False, False]
+    assert close(shades(second), [[140] * 3])
+    assert second.images.untyped_storage().data_ptr() == test.images.untyped_storage().data_ptr()  # nothing was copied
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_other_counts_than_the_official_ones(name: str, tmp_path: Path) -> None:
+    TREES[name](tmp_path)
+    scratch = tmp_path / "scratch"
+    with pytest.raises(DataDamagedError, match=r"train has \d classes, expected .*; test has \d classes") as caught:
+        images.load(Part(name=name), tmp_path, scratch)
+    assert "official: false" in str(caught.value)
+    assert not scratch.exists()  # said before anything was decoded
+    assert len(images.load(Part(name=name, official=False), tmp_path, scratch).train) > 0
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_labels_are_contiguous_and_the_content_is_known(name: str, tmp_path: Path) -> None:
+    TREES[name](tmp_path)
+    dataset = load(name, tmp_path)
+    for split in (dataset.train, dataset.test):
+        assert split.labels.dtype == torch.int64
+        assert split.labels.tolist() == sorted(split.labels.tolist())
+        assert set(split.labels.tolist()) == set(range(split.classes))
+    assert dataset.content == images.content_hash(dataset) == load(name, tmp_path).content
+    assert dataset.content != load(name, tmp_path, side=20).content
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_missing_and_truncated_images(name: str, tmp_path: Path) -> None:
+    TREES[name](tmp_path)
+    first, second, *_ = sorted(path for path in tmp_path.rglob("*") if path.suffix.lower() == ".jpg")
+    second.write_bytes(second.read_bytes()[:-50])
+    with pytest.raises(DataDamagedError, match=f"{second} cannot be read: it is cut off or no image; fetch"):
+        load(name, tmp_path)
+    assert not [path for path in (tmp_path / "scratch").rglob("*") if path.suffix != ".lock" and path.is_file()]
+    first.unlink()
+    with pytest.raises(DataMissingError, match=f"{first} is missing; put"):
+        load(name, tmp_path)
+    second.unlink()
+    with pytest.raises(DataMissingError, match=f"{first} is missing and 1 more .{second}.; put"):
+        load(name, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("cub200", "CUB_200_2011/images.txt"),
+        ("cub200", "CUB_200_2011/image_class_labels.txt"),
+        ("cars196", "cars196/cars_annos.mat"),
+        ("sop", "Stanford_Online_Products/Ebay_test.txt"),
+        ("inshop", "Inshop_Clothes/list_eval_partition.txt"),
+    ],
+)
+def test_missing_and_damaged_lists(name: str, file: str, tmp_path: Path) -> None:
+    TREES[name](tmp_path)
+    path = tmp_path / file
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) * 2 // 3 - 1])
+    with pytest.raises((DataDamagedError, DataMissingError)):
+        load(name, tmp_path)
+    path.unlink()
+    with pytest.raises(DataMissingError, match="missing"):
+        load(name, tmp_path)
+
+
+def test_lists_that_disagree(tmp_path: Path) -> None:
+    path = trees.cub(tmp_path) / "image_class_labels.txt"
+    path.write_text("\n".join(path.read_text().splitlines()[:-1]))
+    with pytest.raises(DataDamagedError, match="image 14 is in one list only"):
+        load("cub200", tmp_path)
+    path.write_text("1 one\n")
+    with pytest.raises(DataDamagedError):
+        load("cub200", tmp_path)
+
+
+def test_inshop_promises_another_number(tmp_path: Path) -> None:
+    path = trees.inshop(tmp_path)
+    path.write_text(path.read_text().replace("8\n", "9\n", 1))
+    with pytest.raises(DataDamagedError, match="promises 9 images, 8 follow"):
+        load("inshop", tmp_path)
+
+
+def test_cars_numbered_from_zero(tmp_path: Path) -> None:
+    trees.cars(tmp_path, "folders", {0: 2, 97: 2, 195: 2})
+    with pytest.raises(DataDamagedError, match="numbered 1 to 196, found 0"):
+        load("cars196", tmp_path)
+
+
+def test_cars_without_the_labels_of_the_test_half(tmp_path: Path) -> None:
+    path = trees.cars(tmp_path, "devkit") / "devkit" / "cars_test_annos_withlabels.mat"
+    path.rename(path.with_name("cars_test_annos.mat"))
+    with pytest.raises(DataMissingError, match=r"cars_test_annos_withlabels\.mat is missing"):
+        load("cars196", tmp_path)
+
+
+# Any folder
+
+
+def folder(root: Path, **options: Any) -> Any:
+    part = Part(name="image_folder", folder="mine", side=16, **options)
+    return registry.build("dataset", part, root=root, scratch=root / "scratch")
+
+
+def test_image_folder(tmp_path: Path) -> None:
+    trees.class_folders(tmp_path / "mine", {"a": 2, "b": 1, "c/inner": 3, "d": 2, "e": 1})
+    (tmp_path / "mine/a/notes.txt").write_text("no image")
+    (tmp_path / "mine/a/.0.jpg").write_text("a hidden file")
+    (tmp_path / "mine/f").mkdir()
+    every = folder(tmp_path)
+    assert close(shades(every.train), [[20] * 2, [40]])
+    assert close(shades(every.test), [[60] * 3, [80] * 2, [100]])
+    assert folder(tmp_path, train_classes=4).test.counts["classes"] == 1
+    assert images.faults(every) == []
+    for wrong in (0, 5):
+        with pytest.raises(ValueError, match="train_classes: expected 1 to 4, found"):
+            folder(tmp_path, train_classes=wrong)
+
+
+def test_image_folder_is_below_the_data_root(tmp_path: Path) -> None:
+    with pytest.raises(DataMissingError, match="the folder mine is missing"):
+        folder(tmp_path)
+    for outside in ("/etc", "../mine", ""):
+        with pytest.raises(ValueError, match="expected a path below the data root"):
+            registry.build("dataset", Part(name="image_folder", folder=outside), root=tmp_path, scratch=tmp_path)
+
+
+# Fashion-MNIST
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_fashion_mnist(packed: bool, tmp_path: Path) -> None:
+    raw = tmp_path / "FashionMNIST/raw"
+    raw.mkdir(parents=True)
+    labels = np.array([9, 0, 4, 5, 1, 0], np.uint8)
+    pixels = labels[:, None, None].repeat(28, 1).repeat(28, 2)
+    for half in ("train", "t10k"):
+        for array, kind in ((pixels, "images-idx3"), (labels, "labels-idx1")):
+            content = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes() + array.tobytes()
+            path = raw / f"{half}-{kind}-ubyte{'.gz' if packed else ''}"
+            path.write_bytes(gzip.compress(content) if packed else content)
+    fashion = FashionMnist(tmp_path, official=False)
+    assert fashion.train.images[:, 0, 0, 0].tolist() == [0, 4, 1, 0]
+    assert fashion.test.images[:, 0, 0, 0].tolist() == [9, 5]
+    with pytest.raises(DataDamagedError, match="train has 4 images, expected 30,000"):
+        images.load(Part(name="fashion_mnist"), tmp_path, tmp_path)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DataDamagedError, match="cannot be read"):
+        FashionMnist(tmp_path, official=False)
+
+
+# CIFAR
+
+
+def cifar_batch(rng: np.random.Generator, classes: int, count: int) -> tuple[np.ndarray, list[int]]:
+    return rng.integers(0, 256, (count, 3072), np.uint8), [number % classes for number in range(count)]
+
+
+def test_cifar10_from_pickles_and_binary_files(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for folder in ("cifar-10-batches-py", "cifar-10-batches-bin"):
+        (tmp_path / folder).mkdir()
+    for name in (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"):
+        pixels, labels = cifar_batch(rng, 10, 20)
+        batch = {b"batch_label": b"x", b"data": pixels, b"labels": labels}
+        (tmp_path / "cifar-10-batches-py" / name).write_bytes(pickle.dumps(batch, protocol=2))
+        records = np.column_stack([np.array(labels, np.uint8), pixels])
+        (tmp_path / "cifar-10-batches-bin" / f"{name}.bin").write_bytes(records.tobytes())
+    first = Cifar10(tmp_path, tmp_path, official=False)
+    assert first.train.images.shape == (100, 3, 32, 32)
+    assert torch.equal(first.test.images[3].flatten(), torch.from_numpy(pixels[3]))
+    assert first.test.labels.tolist() == labels
+    assert images.miscounts(Cifar10, {"train": first.train.counts, "test": first.test.counts}) == [
+        "train has 100 images, expected 50,000", "test has 20 images, expected 10,000",
+    ]  # fmt: skip
+    for path in (tmp_path / "cifar-10-batches-py").iterdir():
+        path.unlink()
+    (tmp_path / "cifar-10-batches-py").rmdir()
+    assert Cifar10(tmp_path, tmp_path, official=False).content == first.content
+
+
+def test_cifar100_takes_the_fine_labels(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    (tmp_path / "cifar-100-binary").mkdir()
+    for half in ("train", "test"):
+        pixels, labels = cifar_batch(rng, 100, 200)
+        fine = np.array(labels, np.uint8)
+        records = np.column_stack([fine // 5, fine, pixels])
+        (tmp_path / "cifar-100-binary" / f"{half}.bin").write_bytes(records.tobytes())
+    cifar = Cifar100(tmp_path, official=False)
+    assert cifar.train.classes == 100
+    assert cifar.test.labels.tolist() == labels
+    (tmp_path / "cifar-100-binary/test.bin").write_bytes(b"123")
+    with pytest.raises(DataDamagedError, match="cannot be read"):
+        Cifar100(tmp_path, official=False)
+
+
+def test_a_pickle_that_is_more_than_arrays(tmp_path: Path) -> None:
+    class Trap:
+        def __reduce__(self) -> tuple[Any, tuple[str]]:
+            return Path(tmp_path / "sprung").mkdir, ()  # type: ignore[return-value]
+
+    (tmp_path / "cifar-100-python").mkdir()
+    for half in ("train", "test"):
+        (tmp_path / "cifar-100-python" / half).write_bytes(pickle.dumps(Trap()))
+    with pytest.raises(DataDamagedError, match="which no CIFAR file does"):
+        Cifar100(tmp_path, official=False)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_cifar10_jpegs(shared: Path, tmp_path: Path) -> None:
+    if not (shared / "data").is_dir():
+        pytest.skip("the folder ../shared/data is not here")
+    with np.load(shared / "data/cifar10_test_jpeg.npz") as pack:
+        few = {"jpeg": pack["jpeg"][: pack["offset"][40]], "offset": pack["offset"][:41], "label": pack["label"][:40]}
+    for half in ("train", "test"):
+        np.savez(tmp_path / f"cifar10_{half}_jpeg.npz", **few)
+    cifar = Cifar10(tmp_path, tmp_path, source="jpeg", official=False)
+    assert cifar.test.images.shape == (40, 3, 32, 32)
+
+
+# Packs
+
+
+def pack(root: Path, **arrays: Any) -> Any:
+    np.savez(root / "mine.npz", **arrays)
+    return registry.build("dataset", Part(name="packed", file="mine.npz"), root=root, scratch=root / "scratch")
+
+
+def jpeg_arrays(root: Path, count: int) -> dict[str, Any]:
+    contents = []
+    for number in range(count):
+        trees.picture(root / "one.jpg", number * 10, mode="L" if number == 1 else "RGB")
+        contents.append((root / "one.jpg").read_bytes())
+    offset = np.cumsum([0, *map(len, contents)])
+    return {"jpeg": np.frombuffer(b"".join(contents), np.uint8), "offset": offset}
+
+
+def test_packed_jpegs(tmp_path: Path) -> None:
+    arrays = jpeg_arrays(tmp_path, 6)
+    packed = pack(tmp_path, **arrays, label=np.array([7, 7, 3, 3, 9, 9]), split=np.array([0, 0, 0, 0, 1, 1]))
+    assert packed.train.images.shape == (4, 3, 30, 40)  # kept as they are
+    assert close(shades(packed.train), [[20, 30], [0, 10]])
+    assert packed.test.labels.tolist() == [0, 0]
+    assert images.faults(packed) == []
+
+
+def test_packed_pixels_without_a_split(tmp_path: Path) -> None:
+    pixels = np.arange(6, dtype=np.uint8)[:, None, None].repeat(4, 1).repeat(4, 2)
+    packed = pack(tmp_path, image=pixels, label=np.array([5, 5, 1, 1, 8, 8]))
+    assert packed.train.images.shape == (2, 1, 4, 4)
+    assert packed.train.images[:, 0, 0, 0].tolist() == [2, 3]
+    assert packed.test.labels.tolist() == [0, 0, 1, 1]
+    with pytest.raises(ValueError, match="holds pixels"):
+        registry.build("dataset", Part(name="packed", file="mine.npz", side=8), root=tmp_path, scratch=tmp_path)
+
+
+def test_packs_of_another_form(tmp_path: Path) -> None:
+    label = np.array([0, 0, 1, 1])
+    arrays = jpeg_arrays(tmp_path, 4)
+    for wrong, message in (
+        ({}, "no array 'label'"),
+        ({"label": label}, "no array 'image'"),
+        ({"label": label, "image": np.zeros((3, 4, 4), np.uint8)}, "expected 4 images of bytes"),
+        ({"label": label, "split": np.array([0, 1, 2, 0])}, "expected a split of 0"),
+        ({"label": label, "split": np.zeros(4)}, "one of the splits has no images"),
+        ({"label": label * 0.5}, "expected whole numbers as labels"),
+        ({**arrays, "label": label, "offset": arrays["offset"][::-1]}, "to rise from 0"),
+    ):
+        with pytest.raises(DataDamagedError, match=message):
+            pack(tmp_path, **wrong)
+    broken = arrays["jpeg"].copy()
+    broken[: arrays["offset"][1]] = 0
+    with pytest.raises(DataDamagedError, match=r"image 0 of .*mine.npz cannot be read"):
+        pack(tmp_path, **{**arrays, "jpeg": broken}, label=label)
+    (tmp_path / "mine.npz").write_bytes(b"no pack")
+    with pytest.raises(DataDamagedError, match="cannot be read"):
+        registry.build("dataset", Part(name="packed", file="mine.npz"), root=tmp_path, scratch=tmp_path)
+
+
+def test_the_cub_pack(shared: Path, tmp_path: Path) -> None:
+    path = shared / "data/cub100_bbox128_jpeg.npz"
+    if not path.is_file():
+        pytest.skip("the folder ../shared/data is not here")
+    part = Part(name="packed", file=path.name)
+    packed: Any = registry.build("dataset", part, root=path.parent, scratch=tmp_path)
+    assert packed.train.counts == {"classes": 58, "images": 3428, "queries": 0}
+    assert packed.test.counts == {"classes": 42, "images": 2474, "queries": 0}
+    assert packed.train.images.shape == (3428, 3, 128, 128)
+    with np.load(path) as held:
+        first = np.flatnonzero(held["split"] == 1)[0]
+        content = held["jpeg"][held["offset"][first] : held["offset"][first + 1]]
+    (tmp_path / "first.jpg").write_bytes(content.tobytes())
+    expected = np.asarray(Image.open(tmp_path / "first.jpg").convert("RGB")).transpose(2, 0, 1)
+    assert np.array_equal(packed.test.images[0].numpy(), expected)

@@ -1,0 +1,243 @@
+"""What the losses over pairs do beyond the conformance tests: their other forms, their pairing and their draws."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from pytorch_metric_learning.distances import LpDistance
+from pytorch_metric_learning.losses import (
+    AngularLoss,
+    IntraPairVarianceLoss,
+    LiftedStructureLoss,
+    MultiSimilarityLoss,
+    NPairsLoss,
+    NTXentLoss,
+    TupletMarginLoss,
+)
+
+from tests.workers import naive_pairs
+from tests.workers.inputs import block_labels, degenerate_batches, part, random_batch
+from workers import geometry
+from workers.losses.angular import Angular
+from workers.losses.contrastive import Contrastive
+from workers.losses.lifted_structure import LiftedStructure
+from workers.losses.margin import Margin, log_rarity
+from workers.losses.multi_similarity import MultiSimilarity
+from workers.losses.npair import NPair
+from workers.losses.nt_xent import NTXent
+from workers.losses.tuplet import Tuplet
+from workers.losses.tuplet_margin import TupletMargin
+from workers.pairs import firsts, over_negatives
+
+FORMS: list[tuple[str, dict[str, Any]]] = [
+    ("triplet", {"over": "violating"}),
+    ("multi_similarity", {"mined": False}),
+    ("angular", {"pairs": "all"}),
+    ("npair", {"unit": False}),
+    ("contrastive", {"squared": False}),
+    ("contrastive", {"pairs": "paper"}),
+    ("contrastive", {"pairs": "paper", "squared": False}),
+    ("margin", {"mining": "all"}),
+    ("margin", {"per_class": True, "nu": 0.1}),
+    ("margin", {"learned": False}),
+    ("lifted_structure", {"unit": False}),
+]
+"""The forms that are not a loss's default."""
+
+
+@pytest.mark.parametrize(("name", "options"), FORMS)
+def test_every_form_has_the_gradient_of_finite_differences(name: str, options: dict[str, Any]) -> None:
+    embeddings, labels = random_batch(per_class=4, classes=4)
+    loss = part("loss", name, **options).eval()
+    assert torch.autograd.gradcheck(lambda f: loss(f, labels), embeddings.requires_grad_())
+
+
+@pytest.mark.parametrize("case", sorted(set(degenerate_batches()) - {"large"}))
+@pytest.mark.parametrize(("name", "options"), FORMS)
+def test_every_form_is_finite_on_degenerate_batches(name: str, options: dict[str, Any], case: str) -> None:
+    embeddings, labels = degenerate_batches()[case]
+    value = part("loss", name, **options).float()(embeddings.requires_grad_(), labels)
+    value.backward()
+    assert value.isfinite()
+    assert value.shape == ()
+    assert embeddings.grad is not None
+    assert embeddings.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_equals_the_library_where_its_form_is_the_papers(seed: int) -> None:
+    f, y = random_batch(seed)
+    unit = geometry.unit(f)
+    intra = IntraPairVarianceLoss(pos_eps=0.01, neg_eps=0.01)
+    for ours, theirs in [
+        (Tuplet(), NTXentLoss(temperature=1 / 25)),
+        (Tuplet(), TupletMarginLoss(margin=0, scale=25)),
+        (NTXent(), NTXentLoss(temperature=0.5)),
+        (TupletMargin(intra=0.0), TupletMarginLoss(margin=math.degrees(0.1), scale=64)),
+        (Angular(pairs="all"), AngularLoss(alpha=45)),
+        (MultiSimilarity(mined=False), MultiSimilarityLoss(alpha=2, beta=40, base=0.5)),
+        (NPair(l2=0.0), NPairsLoss()),
+        (LiftedStructure(), LiftedStructureLoss(neg_margin=1, pos_margin=0)),
+    ]:
+        torch.testing.assert_close(ours(f, y), theirs(unit, y), rtol=1e-9, atol=0)
+    apart = TupletMargin()(f, y) - TupletMargin(intra=0.0)(f, y)
+    torch.testing.assert_close(apart, 0.5 * intra(unit, y))
+
+
+def test_a_raw_npair_pays_for_long_embeddings() -> None:
+    f, y = random_batch(per_class=2)
+    assert NPair(unit=False)(f, y).item() == pytest.approx(naive_pairs.npair(f, y, unit=False), rel=1e-12)
+    assert NPair(unit=False, l2=0.5)(f, y).item() == pytest.approx(naive_pairs.npair(f, y, False, 0.5), rel=1e-12)
+
+
+def test_a_unit_npair_has_a_constant_l2_term() -> None:
+    f, y = random_batch(per_class=2)
+    assert (NPair(l2=0.002)(f, y) - NPair(l2=0.0)(f, y)).item() == pytest.approx(0.001)
+
+
+def test_angular_has_a_form_over_all_pairs() -> None:
+    f, y = random_batch()
+    assert Angular(pairs="all")(f, y).item() == pytest.approx(naive_pairs.angular_of_all_pairs(f, y), rel=1e-9)
+    f, y = random_batch(per_class=5, classes=3)
+    assert Angular(alpha=30.0)(f, y).item() == pytest.approx(naive_pairs.angular(f, y, 30.0), rel=1e-9)
+
+
+# Contrastive pairs
+
+
+@pytest.mark.parametrize(("pairs", "positive", "negative"), [("code", 36, 36), ("paper", 72, 72)])
+def test_contrastive_takes_as_many_pairs_as_svmax_says(pairs: Any, positive: int, negative: int) -> None:
+    labels = block_labels(36, 4)
+    one, other = Contrastive(pairs=pairs)._pairs(labels)
+    same = labels[one] == labels[other]
+    assert (int(same.sum()), int((~same).sum())) == (positive, negative)
+    met = torch.cat([one, other]).bincount(minlength=144)
+    assert met.tolist() == [1 if pairs == "code" else 2] * 144
+
+
+def test_contrastive_pairs_the_seats_of_the_code() -> None:
+    one, other = Contrastive()._pairs(block_labels(2, 4))
+    assert set(zip(one.tolist(), other.tolist(), strict=True)) == {(0, 1), (4, 3), (2, 5), (6, 7)}
+
+
+@pytest.mark.parametrize(("classes", "per_class"), [(4, 8), (2, 4), (4, 3), (6, 5)])
+@pytest.mark.parametrize("squared", [True, False])
+def test_contrastive_takes_classes_four_by_four(classes: int, per_class: int, squared: bool) -> None:
+    f, y = random_batch(classes=classes, per_class=per_class)
+    expected = naive_pairs.contrastive(f, y, squared)
+    assert Contrastive(squared=squared)(f, y).item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_contrastive_never_lacks_negatives_where_classes_are_large() -> None:
+    # Eight consecutive images are of one class here: their pairs alone would pull everything to a point.
+    labels = block_labels(4, 8)
+    one, other = Contrastive()._pairs(labels)
+    assert int((labels[one] != labels[other]).sum()) == len(one) / 2
+
+
+# Softmax over negatives
+
+
+def test_firsts_are_the_first_two_of_each_class_that_has_two() -> None:
+    anchors, positives = firsts(torch.tensor([7, 3, 3, 7, 5, 3, 7]))
+    assert anchors.tolist() == [0, 1]
+    assert positives.tolist() == [3, 2]
+
+
+def test_over_negatives_keeps_what_float32_can_hold() -> None:
+    # A hard pair with scale 64: e^-128 is 0 in float32, where the library's NT-Xent stops at 87.
+    f = torch.tensor([[1.0, 0.0], [-1.0, 0.0], [1.0, 0.0]], requires_grad=True)
+    labels = torch.tensor([0, 0, 1])
+    logits = 64 * f @ f.T
+    value = over_negatives(logits, logits, labels)
+    assert value.item() == pytest.approx((128 + math.log(2)) / 2, rel=1e-6)
+
+
+def test_tuplet_margin_bears_identical_images() -> None:
+    embeddings = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
+    embeddings[1] = 3 * embeddings[0]
+    value = TupletMargin()(embeddings.requires_grad_(), block_labels(3, 2))
+    value.backward()
+    assert value.isfinite()
+    assert embeddings.grad is not None
+    assert embeddings.grad.isfinite().all()
+
+
+# Margin
+
+
+def test_margin_over_all_triplets() -> None:
+    f, y = random_batch()
+    labels = y.tolist()
+    triplets = [(a, p, n) for a, p in naive_pairs.ordered_pairs(labels) for n in naive_pairs.others(labels, a)]
+    expected = naive_pairs.margin_over(naive_pairs.directions(f), triplets)
+    assert part("loss", "margin", mining="all")(f, y).item() == pytest.approx(expected, rel=1e-9)
+
+
+def test_margin_learns_one_boundary_or_one_of_each_class() -> None:
+    assert [parameter.shape for parameter in Margin(5).parameters()] == [(1,)]
+    assert [parameter.shape for parameter in Margin(5, per_class=True).parameters()] == [(5,)]
+    assert not list(Margin(5, learned=False).parameters())
+    f, y = random_batch()
+    loss = Margin(5, per_class=True, nu=0.1)
+    loss(f, y).backward()
+    (beta,) = loss.parameters()
+    assert beta.grad is not None
+    assert (beta.grad != 0).tolist() == [True, True, True, True, False]  # the fifth class has no image here
+
+
+def test_margin_draws_negatives_by_their_distance() -> None:
+    # One anchor's negatives at four distances, drawn often: the shares are those of the density's inverse.
+    distances = torch.tensor([0.3, 0.7, 1.0, 1.3, 1.5])
+    angles = 2 * (distances / 2).asin()
+    circle = torch.stack([angles.cos(), angles.sin()], dim=1)
+    rows = torch.zeros(7, 6)
+    rows[:2, 0] = 1
+    rows[2:, :2] = circle
+    loss, labels = Margin(6), torch.tensor([0, 0, 1, 2, 3, 4, 5])
+    drawn = torch.cat([loss._triplets(rows, labels)[2] for _ in range(4000)])
+    shares = (drawn.bincount(minlength=7)[2:] / len(drawn)).tolist()
+    weights = log_rarity(distances.clamp(min=0.5), 6).exp() * (distances < 1.4)
+    assert shares == pytest.approx((weights / weights.sum()).tolist(), abs=0.02)
+    assert shares[4] == 0
+
+
+def test_log_rarity_is_that_of_random_directions() -> None:
+    rows = geometry.unit(torch.randn(1500, 5, generator=torch.Generator().manual_seed(0)))
+    distances = geometry.squared_distances(rows).sqrt()[torch.ones(1500, 1500).triu(1).bool()]
+    counts = torch.histc(distances, bins=8, min=0.6, max=1.6)
+    centres = torch.linspace(0.6, 1.6, 9)[:-1] + 0.5 / 8
+    density = (-log_rarity(centres, 5)).exp()
+    torch.testing.assert_close(counts / counts.sum(), density / density.sum(), rtol=0.05, atol=0)
+
+
+def test_margin_goes_on_drawing_where_its_checkpoint_was_taken() -> None:
+    f, y = random_batch()
+    first = Margin(4)
+    first(f, y)
+    torch.manual_seed(5)
+    second = Margin(4)
+    second.load_state_dict(first.state_dict())
+    assert [first(f, y).item() for _ in range(3)] == [second(f, y).item() for _ in range(3)]
+
+
+def test_margin_draws_the_same_from_the_same_seed_and_leaves_the_trainers_numbers_alone() -> None:
+    f, y = random_batch()
+    values = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        loss = Margin(4)
+        before = torch.get_rng_state()
+        values.append([loss(f, y).item() for _ in range(3)])
+        assert torch.equal(before, torch.get_rng_state())
+    assert values[0] == values[1]
+    assert len(set(values[0])) > 1
+
+
+def test_lifted_structure_takes_raw_embeddings_too() -> None:
+    f, y = random_batch()
+    raw = LiftedStructure(unit=False)
+    theirs = LiftedStructureLoss(neg_margin=1, pos_margin=0, distance=LpDistance(normalize_embeddings=False))
+    torch.testing.assert_close(raw(f, y), theirs(f, y))
+    assert raw(f, y) != LiftedStructure()(f, y)

@@ -1,0 +1,188 @@
+"""The losses over proxies and class vectors: their forms, what they learn with, and where others become NaN."""
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import torch
+from pytorch_metric_learning.losses import ArcFaceLoss, ProxyNCALoss
+
+from tests.workers.golden_proxies import GOLDEN_PROXIES
+from tests.workers.inputs import part, random_batch
+from tests.workers.naive_proxies import NAIVE_PROXIES, cosines, proxy_nca
+from workers.losses.arcface import ArcFace
+from workers.losses.proxy_gml import ProxyGML
+from workers.losses.soft_triple import SoftTriple
+from workers.losses.sphereface import SphereFace
+
+NAMES = sorted(NAIVE_PROXIES)
+
+
+def test_every_one_but_softmax_has_a_golden_value() -> None:
+    assert not {name for name in NAMES if not any(key.startswith(name) for key in GOLDEN_PROXIES)} - {"softmax"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_draws_a_class_together_and_apart_from_others(name: str) -> None:
+    loss, (embeddings, labels) = part("loss", name).train(), random_batch(separation=0.0)
+    embeddings.requires_grad_()
+    same = labels[:, None] == labels[None, :]
+    before = _gap(embeddings, same)
+    optimizer = torch.optim.Adam([embeddings, *loss.parameters()], lr=0.05)
+    for _ in range(40):
+        optimizer.zero_grad()
+        loss(embeddings, labels).backward()
+        optimizer.step()
+    assert _gap(embeddings, same) > before + 0.05  # some are content as soon as each image is nearest to its own class
+
+
+def _gap(embeddings: torch.Tensor, same: torch.Tensor) -> float:
+    """How much more similar the images of one class are than those of two."""
+    f = torch.nn.functional.normalize(embeddings.detach())
+    cosines = f @ f.T
+    return (cosines[same].mean() - cosines[~same].mean()).item()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_initializes_from_the_global_seed(name: str) -> None:
+    first, second = part("loss", name), part("loss", name)
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+    assert all(parameter.dtype == torch.float64 for parameter in first.parameters())
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "softmax"])
+def test_does_not_depend_on_norms(name: str) -> None:
+    loss, (embeddings, labels) = part("loss", name), random_batch()
+    torch.testing.assert_close(loss(embeddings * torch.arange(1, 13)[:, None], labels), loss(embeddings, labels))
+
+
+def test_softmax_depends_on_norms() -> None:
+    loss, (embeddings, labels) = part("loss", "softmax"), random_batch()
+    assert abs(loss(3 * embeddings, labels) - loss(embeddings, labels)) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("name", "factor"), [("proxy_anchor", 100), ("proxy_isa", 100), ("soft_triple", 100), ("proxy_gml", 300)]
+)
+def test_states_the_learning_rate_of_its_proxies(name: str, factor: float) -> None:
+    assert part("loss", name).lr_scale == factor
+
+
+@pytest.mark.parametrize("aligned", [1.0, -1.0])
+@pytest.mark.parametrize("name", ["arcface", "sphereface", "cosface"])
+def test_has_a_gradient_where_an_embedding_coincides_with_its_class(name: str, aligned: float) -> None:
+    loss = part("loss", name).float()
+    (parameter,) = loss.parameters()
+    vectors = parameter.data if parameter.shape == (4, 8) else parameter.data.T
+    for row in range(4):
+        embeddings = (aligned * vectors[row : row + 1]).clone().requires_grad_()
+        loss(embeddings, torch.tensor([row])).backward()
+        assert embeddings.grad is not None
+        assert embeddings.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.45, 1.2])
+def test_arcface_equals_the_librarys(margin: float) -> None:
+    ours, (embeddings, labels) = part("loss", "arcface", margin=margin), random_batch()
+    theirs = ArcFaceLoss(4, 8, margin=math.degrees(margin), scale=64)
+    theirs.W.data = ours.weight.data.T.contiguous()
+    torch.testing.assert_close(ours(embeddings, labels), theirs(embeddings, labels))
+
+
+def test_arcface_falls_beyond_pi_minus_margin_too() -> None:
+    loss = ArcFace(2, 2, scale=1.0).double()
+    loss.weight.data = torch.tensor([[1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
+    angles = torch.linspace(0.0, math.pi, 50, dtype=torch.float64)
+    # Both classes' vectors are mirror images, so that the other class's cosine can be taken out.
+    logits = []
+    for angle in angles:
+        f = torch.stack([angle.cos(), -angle.sin()])[None]
+        other = -angle.sin()
+        logits.append((other - (loss(f, torch.tensor([0])).expm1()).log()).item())
+    assert all(a > b for a, b in pairwise(logits))
+
+
+def test_sphereface_with_margin_1_is_a_normalized_softmax() -> None:
+    embeddings, labels = random_batch()
+    sphere = SphereFace(8, 4, margin=1, scale=16.0).double()
+    norm = part("loss", "normface", scale=16.0)
+    norm.loss.W.data = sphere.loss.W.data.clone()
+    torch.testing.assert_close(sphere(embeddings, labels), norm(embeddings, labels))
+
+
+def test_proxy_nca_with_its_positive_equals_the_librarys() -> None:
+    ours, (embeddings, labels) = part("loss", "proxy_nca", scale=8.0, positive="included"), random_batch()
+    theirs = ProxyNCALoss(4, 8, softmax_scale=8.0)
+    theirs.proxies.data = ours.proxies.data.clone()
+    torch.testing.assert_close(ours(embeddings, labels), theirs(embeddings, labels))
+
+
+def test_proxy_nca_does_not_lose_far_images_to_underflow() -> None:
+    loss = part("loss", "proxy_nca", scale=60.0, positive="included").float()
+    loss.proxies.data = torch.eye(8)[:4]
+    embeddings = -torch.eye(8)[:1] + 0.9 * torch.eye(8)[1:2]
+    value = loss(embeddings, torch.tensor([0]))
+    expected = proxy_nca(cosines(embeddings, loss.proxies.tolist()), torch.tensor([0]), 60, True)
+    assert value.item() == pytest.approx(expected)
+
+
+def test_proxy_gml_keeps_all_of_its_own_class_and_the_nearest_others() -> None:
+    embeddings, labels = random_batch()
+    assert ProxyGML(8, 100, proxies=12, r=0.05).kept == 60
+    assert ProxyGML(8, 4, proxies=3, r=0.1).kept == 4
+    assert ProxyGML(8, 4, proxies=3, r=1.0).kept == 12
+    alone = ProxyGML(8, 4, proxies=3, r=0.1, lam=0.0).double()  # with one other: two classes at most in a softmax
+    assert alone(embeddings, labels) > 0
+
+
+def test_proxy_gml_on_all_of_single_proxies_is_a_softmax_of_cosines() -> None:
+    embeddings, labels = random_batch()
+    loss = ProxyGML(8, 4, proxies=1, r=1.0, lam=0.0).double()
+    norm = part("loss", "normface", scale=1.0)
+    norm.loss.W.data = loss.proxies.data.T.contiguous()
+    torch.testing.assert_close(loss(embeddings, labels), norm(embeddings, labels))
+
+
+def test_soft_triple_has_a_gradient_where_centers_coincide() -> None:
+    loss, (embeddings, labels) = SoftTriple(8, 4, centers=3), random_batch()
+    loss.loss.fc.data[:, 1] = loss.loss.fc.data[:, 0]
+    loss(embeddings.float(), labels).backward()
+    assert loss.loss.fc.grad.isfinite().all()
+
+
+def test_soft_triple_with_one_center_is_a_cosine_softmax_with_a_margin() -> None:
+    embeddings, labels = random_batch()
+    loss = SoftTriple(8, 4, centers=1).double()
+    cos = part("loss", "cosface", margin=0.01, scale=20.0)
+    cos.loss.W.data = loss.loss.fc.data.clone()
+    torch.testing.assert_close(loss(embeddings, labels), cos(embeddings, labels))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("normface", {"scale": 0.0}),
+        ("cosface", {"margin": -0.1}),
+        ("arcface", {"margin": 3.2}),
+        ("arcface", {"scale": -1.0}),
+        ("sphereface", {"margin": 0}),
+        ("proxy_nca", {"scale": 0.0}),
+        ("proxy_anchor", {"alpha": 0.0}),
+        ("soft_triple", {"centers": 0}),
+        ("soft_triple", {"gamma": 0.0}),
+        ("soft_triple", {"tau": -0.1}),
+        ("proxy_gml", {"proxies": 0}),
+        ("proxy_gml", {"r": 1.5}),
+        ("proxy_gml", {"lam": -1.0}),
+    ],
+)
+def test_refuses_a_hyper_parameter_out_of_range(name: str, options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=rf"{name}: {next(iter(options))} must be"):
+        part("loss", name, **options)
+
+
+@pytest.mark.parametrize("name", ["proxy_nca", "proxy_isa"])
+def test_refuses_a_single_class(name: str) -> None:
+    with pytest.raises(ValueError, match="found 1 class"):
+        part("loss", name, classes=1)

@@ -1,0 +1,231 @@
+"""Augmentation of a whole batch on its device: random resized crop, flip and colour distortion of bytes.
+
+For the trainer: `augment = Augment(preset, stored=train.side)`; the backbone's `side` is `augment.side`. Then
+`images, sizes = train.take(indices)` (uint8 [b, c, h, w] padded right and below, and the true (h, w) of each, int64
+[b, 2]) and, on the device, `augment.train(images, generator, sizes)` or `augment.test(images, sizes)`. Both give
+[b, c, side, side] with values 0..255, uint8 or float32; the embedder maps these to what its backbone wants. The
+generator is of the CPU, so that all devices draw the same; its state belongs in the checkpoint.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import torch
+from torch import Tensor
+
+_ATTEMPTS = 10  # at a crop of the wanted area and shape, before the largest one of the centre is taken (torchvision)
+_CHUNK = 64  # images resampled at a time; bounds the memory of the float32 intermediates
+_GREY = (0.299, 0.587, 0.114)  # ITU-R 601, as PIL's "L"
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named augmentation: how a training image is cropped, flipped and coloured."""
+
+    crop: int
+    """The side of a crop in pixels; 0 takes the whole stored side."""
+    scale: tuple[float, float] | None = None
+    """The least and largest share of the area that a crop covers; none crops the centre."""
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    """The least and largest width / height of a crop."""
+    flip: float = 0.0
+    """The probability of a horizontal flip."""
+    jitter: float = 0.0
+    """The strength s of SimCLR's colour distortion: brightness, contrast and saturation by .8 s, hue by .2 s."""
+    distort: float = 0.8
+    """The probability of the colour distortion."""
+    grey: float = 0.0
+    """The probability that all colour goes."""
+
+
+PRESETS: Final = {
+    "none": Preset(crop=0),
+    "crop_flip": Preset(crop=227, scale=(0.16, 1.0), flip=0.5),  # SEC, MLRC
+    "proxy_anchor": Preset(crop=224, scale=(0.08, 1.0), flip=0.5),  # Proxy-Anchor, Proxy-ISA: torchvision's defaults
+    "simclr": Preset(crop=224, scale=(0.08, 1.0), flip=0.5, jitter=0.5, grey=0.2),  # SimCLR on CIFAR: no blur
+}
+"""What a recipe's `augment` may name."""
+
+
+class Boxes(NamedTuple):
+    """The crop of each image in whole pixels, int64 [b] each."""
+
+    top: Tensor
+    left: Tensor
+    height: Tensor
+    width: Tensor
+
+
+class Augment:
+    """A preset at work on images whose shorter side is `stored`.
+
+    The crop has `crop` pixels a side, else the preset's, and never more than `stored`. Raises ValueError for an unknown
+    preset and for a `crop` that the images cannot fill.
+    """
+
+    def __init__(self, preset: str, *, stored: int, crop: int | None = None) -> None:
+        if preset not in PRESETS:
+            raise ValueError(f"augment: no preset named {preset!r}; expected one of {', '.join(PRESETS)}")
+        if crop is not None and not 1 <= crop <= stored:
+            raise ValueError(f"augment.crop: {crop} does not fit in images whose shorter side is {stored}")
+        self.preset = PRESETS[preset]
+        self.side = crop or min(self.preset.crop or stored, stored)
+
+    def test(self, images: Tensor, sizes: Tensor | None = None) -> Tensor:
+        """The centre of each image, uint8 [b, c, side, side]: a copy of its bytes, as torchvision's CenterCrop."""
+        sizes = _whole(images) if sizes is None else sizes.cpu()
+        # Python's round, half to even, is what torchvision uses.
+        corners = [(round((h - self.side) / 2), round((w - self.side) / 2)) for h, w in sizes.tolist()]
+        if min(map(min, corners), default=0) < 0:
+            raise ValueError(f"augment: an image is smaller than the crop of {self.side} pixels")
+        if len(set(corners)) == 1:
+            (top, left), *_ = corners
+            return images[..., top : top + self.side, left : left + self.side]
+        pairs = zip(images, corners, strict=True)
+        cut = [image[:, top : top + self.side, left : left + self.side] for image, (top, left) in pairs]
+        return torch.stack(cut) if cut else images[..., : self.side, : self.side]
+
+    @torch.no_grad()
+    def train(self, images: Tensor, generator: torch.Generator, sizes: Tensor | None = None) -> Tensor:
+        """Each image by random parameters of its own; the same images and generator state give the same bits.
+
+        Equals PIL's crop, resize (bilinear, antialiased) and flip within one of 255 levels. Float32 [b, c, side, side],
+        or the uint8 of `test` where the preset has no random crop.
+        """
+        preset = self.preset
+        if preset.scale is None:
+            return self.test(images, sizes)
+        sizes = _whole(images) if sizes is None else sizes.cpu()
+        drawn = torch.rand(len(images), 2 * _ATTEMPTS + 3, generator=generator, dtype=torch.float64)
+        boxes = random_boxes(sizes, preset.scale, preset.ratio, drawn[:, 1:])
+        flipped = drawn[:, 0] < preset.flip
+        # Under AMP the products below would be of 8 bits.
+        with torch.autocast(images.device.type, enabled=False):
+            result = resized_crop(images, boxes, flipped, self.side)
+            if preset.jitter or preset.grey:
+                chance = torch.rand(len(images), 10, generator=generator, dtype=torch.float64)
+                result = distorted(result, preset, chance)
+        return result
+
+
+def _whole(images: Tensor) -> Tensor:
+    """The sizes [b, 2] of images without padding."""
+    return torch.tensor(images.shape[-2:]).expand(len(images), 2)
+
+
+def random_boxes(sizes: Tensor, scale: tuple[float, float], ratio: tuple[float, float], drawn: Tensor) -> Boxes:
+    """A crop of each image by torchvision's RandomResizedCrop, from uniform numbers `drawn` [b, 22]."""
+    height, width = sizes[:, 0, None].double(), sizes[:, 1, None].double()
+    share = scale[0] + (scale[1] - scale[0]) * drawn[:, :_ATTEMPTS]
+    low, high = math.log(ratio[0]), math.log(ratio[1])
+    shape = (low + (high - low) * drawn[:, _ATTEMPTS : 2 * _ATTEMPTS]).exp()
+    area = height * width * share
+    # The largest crop of the centre with an allowed shape stands last: it always fits.
+    whole = width / height
+    last_width = torch.where(whole > ratio[1], (height * ratio[1]).round(), width)
+    last_height = torch.where(whole < ratio[0], (width / ratio[0]).round(), height)
+    widths = torch.cat([(area * shape).sqrt().round(), last_width], dim=1)
+    heights = torch.cat([(area / shape).sqrt().round(), last_height], dim=1)
+    fits = (widths > 0) & (widths <= width) & (heights > 0) & (heights <= height)
+    fits[:, -1] = True
+    chosen = fits.int().argmax(dim=1, keepdim=True)  # the first that fits
+    w, h = widths.gather(1, chosen)[:, 0], heights.gather(1, chosen)[:, 0]
+    room = torch.stack([height[:, 0] - h, width[:, 0] - w], dim=1)
+    corner = torch.where(chosen == _ATTEMPTS, (room / 2).floor(), (drawn[:, -2:] * (room + 1)).floor())
+    return Boxes(corner[:, 0].long(), corner[:, 1].long(), h.long(), w.long())
+
+
+def resized_crop(images: Tensor, boxes: Boxes, flipped: Tensor, side: int) -> Tensor:
+    """The boxes of images uint8 [b, c, h, w], resized to float32 [b, c, side, side] and flipped where bool [b] says so.
+
+    Two matrix products with the weights of PIL's bilinear filter, which widens as an image shrinks. PIL rounds to bytes
+    between and after; this does not.
+    """
+    done = []
+    for first in range(0, len(images), _CHUNK):
+        part = slice(first, first + _CHUNK)
+        pixels = images[part].float()
+        b, c, h, w = pixels.shape
+        top, left, height, width = (place[part].to(images.device) for place in boxes)
+        across = _filter(left, width, side, w)
+        across = torch.where(flipped[part, None, None].to(images.device), across.flip(1), across)
+        down = _filter(top, height, side, h)
+        rows = torch.bmm(pixels.view(b, c * h, w), across.transpose(1, 2))  # [b, c h, side]
+        rows = rows.view(b, c, h, side).transpose(1, 2).reshape(b, h, c * side)
+        done.append(torch.bmm(down, rows).view(b, side, c, side).transpose(1, 2))
+    return torch.cat(done) if done else images.new_empty(0, images.shape[1], side, side, dtype=torch.float32)
+
+
+def _filter(start: Tensor, length: Tensor, side: int, extent: int) -> Tensor:
+    """The weights [b, side, extent] by which `side` pixels are made of those from `start` on, `length` of them."""
+    scale = length.float()[:, None] / side
+    centre = start[:, None] + (torch.arange(side, device=start.device) + 0.5) * scale  # [b, side]
+    place = torch.arange(extent, device=start.device)
+    distance = (place + 0.5 - centre[..., None]).abs() / scale.clamp(min=1)[..., None]
+    weights = (1 - distance).clamp(min=0)
+    inside = (place >= start[:, None]) & (place < (start + length)[:, None])
+    weights *= inside[:, None, :]
+    return weights / weights.sum(dim=2, keepdim=True)
+
+
+def distorted(images: Tensor, preset: Preset, drawn: Tensor) -> Tensor:
+    """SimCLR's colour distortion of images [b, c, h, w] in 0..255, from uniform numbers `drawn` [b, 10].
+
+    Brightness, contrast, saturation and hue in an order of the image's own, then grey; of images without colour only
+    brightness and contrast. Like torchvision's on floats: PIL rounds to bytes after each.
+    """
+    strength = 0.8 * preset.jitter
+    factors = 1 + strength * (2 * drawn[:, 1:4] - 1)
+    shift = 0.2 * preset.jitter * (2 * drawn[:, 4] - 1)
+    amounts = torch.cat([factors, shift[:, None]], dim=1).to(images)
+    order = drawn[:, 5:9].argsort(dim=1)
+    applied = drawn[:, 0] < preset.distort
+    operations = (_brightness, _contrast, _saturation, _hue)[: 4 if images.shape[1] == 3 else 2]
+    result = images.clone()
+    for place in range(4):
+        for number, operation in enumerate(operations):
+            chosen = (applied & (order[:, place] == number)).nonzero()[:, 0].to(images.device)
+            if len(chosen):
+                result[chosen] = operation(result[chosen], amounts[chosen, number, None, None, None])
+    bleached = (drawn[:, 9] < preset.grey).nonzero()[:, 0].to(images.device)
+    if images.shape[1] == 3 and len(bleached):
+        result[bleached] = _luminance(result[bleached]).expand(-1, 3, -1, -1)
+    return result
+
+
+def _luminance(images: Tensor) -> Tensor:
+    """The grey of images [b, c, h, w] as [b, 1, h, w]."""
+    if images.shape[1] != 3:
+        return images
+    red, green, blue = images.unbind(1)
+    return (_GREY[0] * red + _GREY[1] * green + _GREY[2] * blue)[:, None]
+
+
+def _blend(images: Tensor, other: Tensor | float, factor: Tensor) -> Tensor:
+    return (factor * images + (1 - factor) * other).clamp(0, 255)
+
+
+def _brightness(images: Tensor, factor: Tensor) -> Tensor:
+    return _blend(images, 0.0, factor)
+
+
+def _contrast(images: Tensor, factor: Tensor) -> Tensor:
+    return _blend(images, _luminance(images).mean(dim=(1, 2, 3), keepdim=True), factor)
+
+
+def _saturation(images: Tensor, factor: Tensor) -> Tensor:
+    return _blend(images, _luminance(images), factor)
+
+
+def _hue(images: Tensor, shift: Tensor) -> Tensor:
+    """The hue turned by `shift` of a full turn."""
+    red, green, blue = images.unbind(1)
+    value, spread = images.amax(dim=1), images.amax(dim=1) - images.amin(dim=1)
+    safe = spread.clamp(min=1e-6)
+    other = torch.where(value == green, 2 + (blue - red) / safe, 4 + (red - green) / safe)
+    hue = torch.where(value == red, (green - blue) / safe, other) + 6 * shift[..., 0]
+    # From hue to colour without a table of cases: channel n falls and rises with its distance from hue n.
+    offset = torch.tensor([5.0, 3.0, 1.0], device=images.device)[:, None, None]
+    along = torch.remainder(offset + hue[:, None], 6)
+    return value[:, None] - spread[:, None] * torch.minimum(along, 4 - along).clamp(0, 1)

@@ -1,0 +1,70 @@
+"""MobileNet v2, of SVMax's ablations."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from torch import Tensor, nn
+
+from workers.backbones import ConvNet
+from workers.backbones._torchvision import network, trunk
+from workers.preprocess import IMAGENET, SIGNED
+from workers.same_padding import pad_same
+from workers.weights import WeightsError
+
+
+class MobilenetV2(ConvNet):
+    """torchvision's MobileNet v2 without its classifier: 1280 features (more where `width` is above 1).
+
+    `flavour: torchvision` pads evenly and takes ImageNet's mean and deviation; `tensorflow` has SAME padding, batch
+    norm with epsilon 1e-3 and input in [-1, 1]. Weights of one flavour are no use to the other.
+    """
+
+    label = "MobileNetV2"
+    paper = "Sandler et al., CVPR 2018"
+    version = 1
+    known_weights = {  # noqa: RUF012 - read as a fact
+        "mobilenet_v2_1.0_224_ptq.pt": "993d9c3809130f3b702b71f5583980eccedaaade8c913f404de331085d3c2675",
+    }
+
+    def __init__(  # noqa: PLR0913 - hyper-parameters
+        self,
+        channels: int,
+        root: Path,
+        *,
+        flavour: Literal["torchvision", "tensorflow"] = "torchvision",
+        width: float = 1.0,
+        pool: Literal["avg", "max", "avg+max"] = "avg",
+        freeze_bn: bool = False,
+        pretrained: bool = False,
+        weights: str | None = None,
+        resize: int | None = None,
+    ) -> None:
+        super().__init__(channels, pool, pretrained=pretrained, weights=weights)
+        if not 0 < width <= 4:
+            raise ValueError(f"mobilenet_v2.width: expected above 0 and at most 4, found {width}")
+        tensorflow = flavour == "tensorflow"
+        if pretrained and (tensorflow or width != 1):
+            raise ValueError("mobilenet_v2: torchvision's hub has weights of `flavour: torchvision` and width 1 only")
+        options: dict[str, Any] = {"norm_layer": partial(nn.BatchNorm2d, eps=1e-3)} if tensorflow else {}
+        net, self.origin = network("mobilenet_v2", pretrained=pretrained, width_mult=width, **options)
+        self.features = int(net.last_channel)  # type: ignore[arg-type]
+        self.net = trunk(net, without=("classifier",))
+        if tensorflow:
+            pad_same(self.net)
+        ours = replace(SIGNED, mean=(1.0, 1.0, 1.0)) if tensorflow else IMAGENET
+        self.preprocess = replace(ours, side=resize)
+        if weights is not None:
+            known: Mapping[str, Any] = self.known_weights
+            meta = self.fill_from(root, weights, net=self.net, unused=("classifier.",), known=known)
+            if meta.get("padding") == "tf_same" and not tensorflow:
+                raise WeightsError(f"weights {weights} are TensorFlow's: write `flavour: tensorflow`")
+        if freeze_bn:
+            self.freeze_batch_norm()
+
+    def maps(self, images: Tensor) -> Tensor:
+        """Images [b, 3, h, w] to maps [b, features, h/32, w/32]."""
+        maps: Tensor = self.net(images)
+        return maps

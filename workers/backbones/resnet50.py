@@ -1,0 +1,45 @@
+"""ResNet-50, of SVMax and of SEC's self-supervised tables."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from torch import Tensor
+
+from workers.backbones import ConvNet
+from workers.backbones._torchvision import network, trunk
+from workers.preprocess import IMAGENET
+
+
+class Resnet50(ConvNet):
+    """torchvision's ResNet-50 without its classifier: 2048 features. Input: RGB by ImageNet's mean and deviation."""
+
+    label = "ResNet-50"
+    paper = "He et al., CVPR 2016"
+    version = 1
+
+    def __init__(
+        self,
+        channels: int,
+        root: Path,
+        *,
+        pool: Literal["avg", "max", "avg+max"] = "avg",
+        freeze_bn: bool = False,
+        pretrained: bool = False,
+        weights: str | None = None,
+        resize: int | None = None,
+    ) -> None:
+        super().__init__(channels, pool, pretrained=pretrained, weights=weights)
+        net, self.origin = network("resnet50", pretrained=pretrained)
+        self.net = trunk(net, without=("avgpool", "fc"))
+        self.features = 2048
+        self.preprocess = replace(IMAGENET, side=resize)
+        if weights is not None:
+            self.fill_from(root, weights, net=self.net, unused=("fc.",))
+        if freeze_bn:
+            self.freeze_batch_norm()
+
+    def maps(self, images: Tensor) -> Tensor:
+        """Images [b, 3, h, w] to maps [b, 2048, h/32, w/32]."""
+        maps: Tensor = self.net(images)
+        return maps

@@ -1,0 +1,83 @@
+"""Any network of timm by its name, so that a vision transformer or DINOv2 can stand in a table."""
+
+import difflib
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import timm
+from torch import Tensor
+
+from workers.backbones import ConvNet
+from workers.preprocess import Preprocess
+from workers.weights import from_hub
+
+_CLASSIFIERS: Final = ("classifier.", "fc.", "head.", "head_drop.", "last_linear.")
+
+
+class TimmModel(ConvNet):
+    """timm's network `architecture` without its classifier, such as `vit_small_patch14_dinov2.lvd142m`.
+
+    `pool: own` takes what the network itself pools: a transformer's class token, a convolutional one's average. Other
+    pools act on its maps or patch tokens. Mean, deviation and, where the network is made for one side only, the side
+    of its input are timm's; a `resize` comes before these.
+    """
+
+    label = "timm"
+    version = 1
+
+    def __init__(  # noqa: PLR0913 - hyper-parameters
+        self,
+        channels: int,
+        root: Path,
+        *,
+        architecture: str,
+        pool: Literal["own", "avg", "max", "avg+max"] = "own",
+        freeze_bn: bool = False,
+        pretrained: bool = False,
+        weights: str | None = None,
+        resize: int | None = None,
+    ) -> None:
+        super().__init__(channels, "avg" if pool == "own" else pool, pretrained=pretrained, weights=weights)
+        _check_name(architecture)
+        self._own = pool == "own"
+        self.net: Any = self._network(architecture, pretrained)
+        own_features = getattr(self.net, "head_hidden_size", self.net.num_features)
+        self.features = int(own_features if self._own else self.net.num_features)
+        self._prefix = int(getattr(self.net, "num_prefix_tokens", 0))
+        config = timm.data.resolve_model_data_config(self.net)
+        fixed = self.net.pretrained_cfg.get("fixed_input_size")
+        side = resize or (int(config["input_size"][-1]) if fixed else None)
+        self.preprocess = Preprocess(mean=tuple(config["mean"]), std=tuple(config["std"]), side=side)
+        if weights is not None:
+            self.fill_from(root, weights, net=self.net, unused=_CLASSIFIERS)
+        if freeze_bn:
+            self.freeze_batch_norm()
+
+    def _network(self, architecture: str, pretrained: bool) -> Any:
+        if not pretrained:
+            return timm.create_model(architecture, num_classes=0)
+        self.origin = f"timm {architecture}"
+        what = f"timm's weights of {architecture}"
+        return from_hub(what, lambda: timm.create_model(architecture, num_classes=0, pretrained=True))
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Preprocessed images [b, 3, h, w] to features [b, features]."""
+        if self._own:
+            features: Tensor = self.net(images)
+            return features
+        return super().forward(images)
+
+    def maps(self, images: Tensor) -> Tensor:
+        """Images [b, 3, h, w] to maps [b, features, h', w'], of a transformer [b, features, patches, 1]."""
+        maps: Tensor = self.net.forward_features(images)
+        if maps.ndim == 3:
+            return maps[:, self._prefix :].transpose(1, 2)[..., None]
+        return maps if maps.shape[1] == self.features else maps.permute(0, 3, 1, 2)
+
+
+def _check_name(architecture: str) -> None:
+    if timm.is_model(architecture):
+        return
+    near = difflib.get_close_matches(architecture, timm.list_models(), n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"timm_model.architecture: timm {timm.__version__} has no model named {architecture!r}{hint}")

@@ -1,0 +1,114 @@
+"""The course of one model: iterations, evaluations on the way, checkpoints, and every metric at the end."""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from workers import checkpoint
+from workers.contract import Place, Stopped
+from workers.diagnostics import batch_statistics
+from workers.images import Images
+from workers.journal import Journal
+from workers.session import Session
+from workers.tasks import Diverged
+
+NORMS: Final = ("norm_mean", "norm_var")
+"""The metrics of the training images too, at the end: SEC's table 9."""
+CHEAP: Final = ("recall@1",)
+"""The metrics computed while a training runs, besides the one that selects."""
+LAST: Final = "last.pt"
+"""The checkpoint from which an unfinished training goes on."""
+
+State = Callable[[], Mapping[str, Any]]
+
+
+def iterate(session: Session, place: Place, journal: Journal, state: State) -> None:
+    """Iterate to the end, evaluating on the way; a checkpoint is only written between two whole iterations.
+
+    What a checkpoint holds is what `state` gives. Raises Stopped after a checkpoint when asked to stop, and Diverged.
+    """
+    saved = time.monotonic()
+    while True:
+        if place.stop():
+            _save(session, place, journal, state)
+            raise Stopped(f"stopped after {session.step} of {session.total} iterations")
+        if session.over:
+            return
+        _descend(session, journal)
+        if session.step % session.length.every == 0 and session.step < session.total:
+            _judge(session, journal, _evaluate(session, [session.watched], session.among(CHEAP)))
+        if time.monotonic() - saved >= place.checkpoint_seconds:
+            _save(session, place, journal, state)
+            saved = time.monotonic()
+
+
+def finish(session: Session, journal: Journal) -> dict[str, float]:
+    """Every metric of the last weights and of the best ones, keyed `best/test/map@r`.
+
+    Leaves the weights that are kept in the model: the best, or the last where the recipe selects these.
+    """
+    splits = ["test"] if session.splits.validation is None else ["test", "validation"]
+    names = session.among(session.metrics)
+    norms = [name for name in NORMS if name in session.metrics]
+
+    def everything() -> dict[str, float]:
+        return _evaluate(session, splits, names) | _evaluate(session, ["train"], norms)
+
+    found = everything()
+    if session.step == session.total:  # else patience ended it at an evaluation, which is noted already
+        watched = [f"{session.watched}/{name}" for name in session.among(CHEAP)]
+        _judge(session, journal, {key: found[key] for key in watched})
+    metrics = {f"last/{key}": value for key, value in found.items()}
+    if session.best is not None:
+        if session.best.step != session.step:
+            session.model.load_state_dict(session.best.model)
+            found = everything()
+        metrics |= {f"best/{key}": value for key, value in found.items()}
+    return {key: value for key, value in metrics.items() if math.isfinite(value)}
+
+
+def _descend(session: Session, journal: Journal) -> None:
+    """One iteration."""
+    rate, eta = session.descent.prepare(session.step), session.eta
+    images, labels = session.batch()
+    step = session.task.step(images, labels, eta)
+    if not bool(step.total.isfinite()):
+        raise Diverged("the loss is not finite")
+    session.descend(step)
+    if journal.due(session.step):
+        values = {"loss": float(step.loss.detach()), "lr": rate}
+        if step.regularizer is not None:
+            values["regularizer"] = float(step.regularizer.detach())
+        if eta is not None and session.recipe.eta_schedule.name != "constant":
+            values["eta"] = eta
+        values |= batch_statistics(step.embeddings, labels)
+        journal.trained(session.step, {f"train/{name}": value for name, value in values.items()})
+
+
+def _evaluate(session: Session, splits: list[str], names: list[str]) -> dict[str, float]:
+    """The metrics `names` of the present weights, keyed `validation/map@r`."""
+    found: dict[str, float] = {}
+    for split in splits:
+        images: Images = getattr(session.splits, split)
+        found |= {f"{split}/{name}": value for name, value in session.task.evaluate(images, names).items()}
+    return found
+
+
+def _judge(session: Session, journal: Journal, values: Mapping[str, float]) -> None:
+    """Note an evaluation, and keep the weights where they are the best so far."""
+    journal.evaluated(session.step, values)
+    select = session.recipe.select
+    if select.split == "last":
+        return
+    score, best = values[f"{select.split}/{select.metric}"], session.best
+    session.unimproved += 1
+    if math.isfinite(score) and (best is None or session.improves(score, best.score)):
+        session.keep_best(score)
+        session.unimproved = 0
+
+
+def _save(session: Session, place: Place, journal: Journal, state: State) -> None:
+    """Write the checkpoint from which to go on, and say so once it is complete."""
+    checkpoint.save(place.storage / LAST, state())
+    journal.tell(session.step, {}, checkpoint=LAST)

@@ -1,0 +1,135 @@
+"""Cars196: car models, the first 98 train, the others test; in any of the three layouts that circulate."""
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import scipy.io
+
+from workers import listing
+from workers.decoded import Form, Picture
+from workers.images import DataDamagedError, DataMissingError
+from workers.listing import Listed, Source
+
+
+class Cars196:
+    """16,185 photographs of 196 car models: classes 1 to 98 train, 99 to 196 test.
+
+    Read from any of `car_ims/` with `cars_annos.mat`; `cars_train/`, `cars_test/` and `devkit/` with
+    `cars_train_annos.mat` and `cars_test_annos_withlabels.mat`; `car_data/car_data/{train,test}/MODEL/` with
+    `anno_train.csv` and `anno_test.csv`. The official test flag divides the images of every class and is not for
+    retrieval. `official: false` takes a part of the data set.
+    """
+
+    label = "Cars196"
+    paper = "Krause et al. 2013"
+    version = 1
+    classes: ClassVar[Mapping[str, int]] = {"train": 98, "test": 98}
+    images: ClassVar[Mapping[str, int]] = {"train": 8054, "test": 8131}
+    channels = 3
+    side = 256
+    metrics = (
+        "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var",
+        "s_mu",
+    )  # fmt: skip
+    manifest = None
+
+    def __init__(
+        self,
+        root: Path,
+        scratch: Path,
+        *,
+        side: int = 256,
+        resize: Literal["shorter", "square"] = "shorter",
+        official: bool = True,
+    ) -> None:
+        self.official = official
+        every = _every(root)
+        source = Source("cars196", Form(resize, side), scratch, type(self), official)
+        self.train, self.test, self.content = listing.load(
+            source, [one for one in every if int(one.label) <= 98], [one for one in every if int(one.label) > 98]
+        )
+
+
+def _every(root: Path) -> list[Listed]:
+    """All images with their official class numbers, from the first layout that is there."""
+    for folder in (root / "cars196", root / "CARS_196", root / "stanford_cars", root):
+        if (folder / "cars_annos.mat").is_file():
+            return _original(folder)
+        if (folder / "devkit").is_dir() and (folder / "cars_train").is_dir():
+            return _devkit(folder)
+        if (folder / "anno_train.csv").is_file():
+            return _folders(folder)
+    raise DataMissingError(
+        f"Cars196 is missing: looked in {root.absolute()} and its folder cars196 for cars_annos.mat (with car_ims/), "
+        "devkit/ (with cars_train/ and cars_test/) or anno_train.csv (with car_data/); set METRICSWEEP_DATA (or --data)"
+    )
+
+
+def _original(folder: Path) -> list[Listed]:
+    path = folder / "cars_annos.mat"
+    pairs = zip(_field(path, "relative_im_path"), _field(path, "class"), strict=True)
+    return [Listed(Picture(folder / str(name)), _class(path, label)) for name, label in pairs]
+
+
+def _devkit(folder: Path) -> list[Listed]:
+    found = []
+    for half, file in (("train", "cars_train_annos.mat"), ("test", "cars_test_annos_withlabels.mat")):
+        places = [folder / "devkit" / file, folder / file]
+        path = next((place for place in places if place.is_file()), places[0])
+        pairs = zip(_field(path, "fname"), _field(path, "class"), strict=True)
+        images = _images(folder / f"cars_{half}", f"cars_{half}")
+        found += [Listed(Picture(images / str(name)), _class(path, label)) for name, label in pairs]
+    return found
+
+
+def _images(folder: Path, name: str) -> Path:
+    """The folder of images, which some packs hold twice over: `cars_train/cars_train/`."""
+    return folder / name if (folder / name).is_dir() else folder
+
+
+def _folders(folder: Path) -> list[Listed]:
+    found = []
+    for half in ("train", "test"):
+        path = folder / f"anno_{half}.csv"
+        images = _images(folder / "car_data", "car_data") / half
+        places = {image.name: image for image in images.glob("*/*.jpg")}
+        # A file that no folder holds is named as one of the half's, for the message that says it is missing.
+        found += [Listed(Picture(places.get(name, images / name)), label) for name, label in _csv(path)]
+    return found
+
+
+def _csv(path: Path) -> list[tuple[str, int]]:
+    """File names and class numbers of `name,x1,y1,x2,y2,class`."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = [row for row in csv.reader(file) if row]
+    except FileNotFoundError as error:
+        raise DataMissingError(f"{path} is missing; fetch the data set again") from error
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
+    if short := next((row for row in rows if len(row) != 6), None):
+        raise DataDamagedError(f"{path}: expected a name, a box and a class, found {','.join(short)!r}")
+    return [(row[0], _class(path, row[-1])) for row in rows]
+
+
+def _field(path: Path, name: str) -> list[Any]:
+    """A field of all `annotations` in a MATLAB file."""
+    if not path.is_file():
+        raise DataMissingError(f"{path} is missing; fetch the data set again")
+    try:
+        annotations = scipy.io.loadmat(path, squeeze_me=True)["annotations"]
+        return list(np.atleast_1d(annotations)[name])
+    except (OSError, KeyError, ValueError, TypeError, IndexError, EOFError) as error:
+        advice = "the test annotations without labels will not do" if name == "class" else "fetch it again"
+        raise DataDamagedError(f"{path} has no annotations with {name!r}; {advice}") from error
+
+
+def _class(path: Path, value: Any) -> int:
+    """A class number from 1 to 196; raises DataDamagedError."""
+    number = listing.number(path, str(value))
+    if not 1 <= number <= 196:
+        raise DataDamagedError(f"{path}: classes are numbered 1 to 196, found {number}")
+    return number

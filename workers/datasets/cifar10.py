@@ -1,0 +1,39 @@
+"""CIFAR-10: small photographs, with the same ten classes in both halves."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from workers import cifar
+from workers.images import content_hash
+
+
+class Cifar10:
+    """60,000 photographs of 32x32 pixels, 6,000 of each of ten classes: the official halves.
+
+    Read from `cifar-10-batches-py/` or `cifar-10-batches-bin/`; with `source: jpeg` from `cifar10_train_jpeg.npz` and
+    `cifar10_test_jpeg.npz`, whose images have lost some detail. `official: false` takes a part of the data set.
+    """
+
+    label = "CIFAR-10"
+    paper = "Krizhevsky 2009"
+    version = 1
+    classes: ClassVar[Mapping[str, int]] = {"train": 10, "test": 10}
+    images: ClassVar[Mapping[str, int]] = {"train": 50000, "test": 10000}
+    channels = 3
+    side = 32
+    metrics = (
+        "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var",
+        "s_mu",
+    )  # fmt: skip
+    manifest = None
+
+    def __init__(
+        self, root: Path, scratch: Path, *, source: Literal["original", "jpeg"] = "original", official: bool = True
+    ) -> None:
+        self.official = official
+        if source == "jpeg":
+            self.train, self.test = (cifar.jpegs(root, f"cifar10_{half}_jpeg.npz", scratch) for half in cifar.HALVES)
+        else:
+            self.train, self.test = (cifar.ten(root, half) for half in cifar.HALVES)
+        self.content = content_hash(self)

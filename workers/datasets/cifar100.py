@@ -1,0 +1,33 @@
+"""CIFAR-100: small photographs, with the same hundred classes in both halves."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from workers import cifar
+from workers.images import content_hash
+
+
+class Cifar100:
+    """60,000 photographs of 32x32 pixels, 600 of each of a hundred classes: the official halves.
+
+    Read from `cifar-100-python/` or `cifar-100-binary/`. `official: false` takes a part of the data set.
+    """
+
+    label = "CIFAR-100"
+    paper = "Krizhevsky 2009"
+    version = 1
+    classes: ClassVar[Mapping[str, int]] = {"train": 100, "test": 100}
+    images: ClassVar[Mapping[str, int]] = {"train": 50000, "test": 10000}
+    channels = 3
+    side = 32
+    metrics = (
+        "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var",
+        "s_mu",
+    )  # fmt: skip
+    manifest = None
+
+    def __init__(self, root: Path, *, official: bool = True) -> None:
+        self.official = official
+        self.train, self.test = (cifar.hundred(root, half) for half in cifar.HALVES)
+        self.content = content_hash(self)

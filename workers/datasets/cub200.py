@@ -1,0 +1,52 @@
+"""CUB-200-2011: birds, the first hundred species train, the others test."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from workers import listing
+from workers.decoded import Form, Picture
+from workers.listing import Listed, Source
+
+
+class Cub200:
+    """11,788 photographs of 200 species of birds: classes 1 to 100 train, 101 to 200 test.
+
+    Read from `CUB_200_2011/` with `images.txt`, `image_class_labels.txt` and `images/`. Its `train_test_split.txt`
+    divides the images of every class and is not for retrieval. `official: false` takes a part of the data set.
+    """
+
+    label = "CUB-200-2011"
+    paper = "Wah et al. 2011"
+    version = 1
+    classes: ClassVar[Mapping[str, int]] = {"train": 100, "test": 100}
+    images: ClassVar[Mapping[str, int]] = {"train": 5864, "test": 5924}
+    channels = 3
+    side = 256
+    metrics = (
+        "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var",
+        "s_mu",
+    )  # fmt: skip
+    manifest = None
+
+    def __init__(
+        self,
+        root: Path,
+        scratch: Path,
+        *,
+        side: int = 256,
+        resize: Literal["shorter", "square"] = "shorter",
+        official: bool = True,
+    ) -> None:
+        self.official = official
+        folder = listing.folder(root, ["CUB_200_2011"], "images.txt")
+        path = folder / "image_class_labels.txt"
+        names = dict(listing.rows(folder / "images.txt", 2))
+        labels = dict(listing.rows(path, 2))
+        every = [
+            Listed(Picture(folder / "images" / name), label) for name, label in listing.joined(path, labels, names)
+        ]
+        source = Source("cub200", Form(resize, side), scratch, type(self), official)
+        self.train, self.test, self.content = listing.load(
+            source, [one for one in every if int(one.label) <= 100], [one for one in every if int(one.label) > 100]
+        )

@@ -1,0 +1,80 @@
+"""In-Shop Clothes Retrieval: queries are searched in a gallery of other photographs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar, Final, Literal
+
+from workers import listing
+from workers.decoded import Form, Picture
+from workers.images import DataDamagedError
+from workers.listing import Listed, Source
+
+_FOLDERS: Final = (
+    "In-shop Clothes Retrieval Benchmark", "DeepFashion/In-shop Clothes Retrieval Benchmark", "Inshop_Clothes",
+    "inshop",
+)  # fmt: skip
+
+
+class InShop:
+    """52,712 photographs of 7,982 garments: `train` trains; in `test` 14,218 queries are searched among 12,612 others.
+
+    Read from `In-shop Clothes Retrieval Benchmark/` with `Eval/list_eval_partition.txt` and `Img/`, or from a folder
+    `Inshop_Clothes` or `inshop` with the list and `img/` in it. `highres` takes `img_highres/`. Twelve of the training
+    classes have one image. `official: false` takes a part of the data set.
+    """
+
+    label = "In-Shop"
+    paper = "Liu et al., CVPR 2016 (DeepFashion)"
+    version = 1
+    classes: ClassVar[Mapping[str, int]] = {"train": 3997, "test": 3985}
+    images: ClassVar[Mapping[str, int]] = {"train": 25882, "test": 26830}
+    queries: ClassVar[Mapping[str, int]] = {"test": 14218}
+    channels = 3
+    side = 256
+    metrics = (
+        "recall@1", "recall@10", "recall@20", "recall@30", "recall@40", "recall@50", "map@r", "r_precision",
+        "norm_mean", "norm_var", "s_mu",
+    )  # fmt: skip
+    manifest = None
+
+    def __init__(
+        self,
+        root: Path,
+        scratch: Path,
+        *,
+        side: int = 256,
+        resize: Literal["shorter", "square"] = "shorter",
+        highres: bool = False,
+        official: bool = True,
+    ) -> None:
+        self.official = official
+        train, test = _halves(root, "img_highres" if highres else "img")
+        source = Source("inshop", Form(resize, side), scratch, type(self), official)
+        self.train, self.test, self.content = listing.load(source, train, test)
+
+
+def _halves(root: Path, images: str) -> tuple[list[Listed], list[Listed]]:
+    """The training images, and the queries with the gallery."""
+    path = _partition(root)
+    folder = path.parent.parent if path.parent.name == "Eval" else path.parent
+    holder = folder / "Img" if (folder / "Img" / images).is_dir() else folder
+    header, lines = listing.rows(path, 1)[:1], listing.rows(path, 3, skip=2)
+    if header and header[0][0].strip() != str(len(lines)):
+        raise DataDamagedError(f"{path}: its first line promises {header[0][0]} images, {len(lines):,} follow")
+    halves: dict[str, list[Listed]] = {"train": [], "query": [], "gallery": []}
+    for name, item, status in lines:
+        if status.strip() not in halves:
+            raise DataDamagedError(f"{path}: expected train, query or gallery, found {status!r}")
+        picture = Picture(holder / images / name.removeprefix("img/"))
+        halves[status.strip()].append(Listed(picture, item, None if status == "train" else status.strip() == "query"))
+    return halves["train"], halves["query"] + halves["gallery"]
+
+
+def _partition(root: Path) -> Path:
+    """The list that divides the images."""
+    name = "list_eval_partition.txt"
+    for place in (*(root / folder for folder in _FOLDERS), root):
+        for path in (place / "Eval" / name, place / name):
+            if path.is_file():
+                return path
+    return listing.folder(root, _FOLDERS, f"Eval/{name}")  # which says where it was looked for

@@ -1,0 +1,94 @@
+"""Packed: a data set in one NumPy file, such as a subset that someone put together."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from workers import listing
+from workers.decoded import Form, Picture
+from workers.images import DataDamagedError, Images, content_hash
+from workers.listing import Listed, Source
+from workers.packs import find, inside, names, read_npz
+
+
+class Packed:
+    """A `.npz` file under the data root, with `label` [n], perhaps `split` [n] (0: train, 1: test), and the images.
+
+    These are `jpeg` (all files one after another) with `offset` [n + 1], or `image`, uint8 [n, h, w] or [n, h, w, 3].
+    Without `split` the first half of the classes train. `side` brings the shorter side of JPEG images to that many
+    pixels; none keeps them as they are.
+    """
+
+    label = "Packed"
+    version = 1
+    metrics = (
+        "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var",
+        "s_mu",
+    )  # fmt: skip
+    manifest = None
+
+    def __init__(self, root: Path, scratch: Path, *, file: str, side: int | None = None) -> None:
+        path = find(root, [inside(file)])
+        held = names(path)
+        labels, tests = _divided(path, held)
+        if "jpeg" in held:
+            every = _jpegs(path, labels)
+            form = Form("keep") if side is None else Form("shorter", side)
+            source = Source(f"packed-{path.stem}", form, scratch)
+            train, test = ([every[place] for place in np.flatnonzero(tests == half)] for half in (False, True))
+            self.train, self.test, self.content = listing.load(source, train, test)
+            return
+        if side is not None:
+            raise ValueError(f"dataset.side: {file} holds pixels, which stay as they are; leave it out")
+        images = _pixels(path, len(labels))
+        self.train, self.test = (_half(images, labels, tests == half) for half in (False, True))
+        self.content = content_hash(self)
+
+
+def _divided(path: Path, held: list[str]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """The label of each image, and whether it is a test image."""
+    (labels,) = read_npz(path, ["label"])
+    if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
+        raise DataDamagedError(f"{path}: expected whole numbers as labels [n]")
+    if "split" in held:
+        (split,) = read_npz(path, ["split"])
+        if split.shape != labels.shape or not np.isin(split, (0, 1)).all():
+            raise DataDamagedError(f"{path}: expected a split of 0 (train) or 1 (test) for each of its labels")
+        tests = split == 1
+    else:
+        classes = np.unique(labels)
+        tests = np.isin(labels, classes[len(classes) // 2 :])
+    if not len(labels) or tests.all() or not tests.any():
+        raise DataDamagedError(f"{path}: one of the splits has no images")
+    return labels, tests
+
+
+def _jpegs(path: Path, labels: npt.NDArray[Any]) -> list[Listed]:
+    content, offset = read_npz(path, ("jpeg", "offset"))
+    rising = offset.shape == (len(labels) + 1,) and bool((np.diff(offset.astype(np.int64)) > 0).all())
+    if content.dtype != np.uint8 or not rising or offset[0] != 0 or offset[-1] != len(content):
+        raise DataDamagedError(f"{path}: expected `offset` [n + 1] to rise from 0 to the length of `jpeg`")
+    whole = content.data
+    places = zip(offset[:-1].tolist(), offset[1:].tolist(), labels.tolist(), strict=True)
+    return [
+        Listed(Picture(path, whole[first:past], f"image {number} of {path}"), label)
+        for number, (first, past, label) in enumerate(places)
+    ]
+
+
+def _pixels(path: Path, count: int) -> torch.Tensor:
+    """The images of a pack that holds pixels, uint8 [n, c, h, w]."""
+    (image,) = read_npz(path, ["image"])
+    image = image[..., None] if image.ndim == 3 else image
+    if image.dtype != np.uint8 or image.ndim != 4 or len(image) != count or image.shape[3] not in (1, 3):
+        raise DataDamagedError(f"{path}: expected {count:,} images of bytes, [n, h, w] or [n, h, w, 3]")
+    return torch.from_numpy(np.ascontiguousarray(image.transpose(0, 3, 1, 2)))
+
+
+def _half(images: torch.Tensor, labels: npt.NDArray[Any], chosen: npt.NDArray[np.bool_]) -> Images:
+    """The chosen images, their labels renumbered from 0."""
+    _, renumbered = np.unique(labels[chosen], return_inverse=True)
+    return Images(images[torch.from_numpy(chosen)], torch.from_numpy(renumbered.astype(np.int64)))

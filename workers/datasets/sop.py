@@ -1,0 +1,51 @@
+"""Stanford Online Products: many classes of very few photographs each."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from workers import listing
+from workers.decoded import Form, Picture
+from workers.listing import Listed, Source
+
+
+class Sop:
+    """120,053 photographs of 22,634 things on sale, 2 to 12 of each: `Ebay_train.txt` trains, `Ebay_test.txt` tests.
+
+    Read from `Stanford_Online_Products/` with these two lists and the folders `*_final/`. Half of the training classes
+    have fewer than 5 images. `official: false` takes a part of the data set.
+    """
+
+    label = "SOP"
+    paper = "Oh Song et al., CVPR 2016"
+    version = 1
+    classes: ClassVar[Mapping[str, int]] = {"train": 11318, "test": 11316}
+    images: ClassVar[Mapping[str, int]] = {"train": 59551, "test": 60502}
+    channels = 3
+    side = 256
+    metrics = (
+        "recall@1", "recall@10", "recall@100", "recall@1000", "map@r", "r_precision", "nmi", "f1", "norm_mean",
+        "norm_var", "s_mu",
+    )  # fmt: skip
+    manifest = None
+
+    def __init__(
+        self,
+        root: Path,
+        scratch: Path,
+        *,
+        side: int = 256,
+        resize: Literal["shorter", "square"] = "shorter",
+        official: bool = True,
+    ) -> None:
+        self.official = official
+        folder = listing.folder(root, ["Stanford_Online_Products"], "Ebay_train.txt")
+        source = Source("sop", Form(resize, side), scratch, type(self), official)
+        halves = [_listed(folder, folder / f"Ebay_{half}.txt") for half in ("train", "test")]
+        self.train, self.test, self.content = listing.load(source, *halves)
+
+
+def _listed(folder: Path, path: Path) -> list[Listed]:
+    """The images of one list: after a header `image_id class_id super_class_id path`."""
+    lines = listing.rows(path, 4, skip=1)
+    return [Listed(Picture(folder / name), listing.number(path, label)) for _, label, _, name in lines]

@@ -1,0 +1,16 @@
+"""The weight of the regularizer stays."""
+
+
+class Constant:
+    """eta does not change."""
+
+    label = "Constant"
+    paper = "SEC sec. 4, deep metric learning"
+    version = 1
+
+    def __init__(self, eta: float) -> None:
+        self._eta = eta
+
+    def __call__(self, step: int) -> float:
+        """eta at iteration `step`, from 0."""
+        return self._eta

@@ -1,0 +1,28 @@
+"""The weight of the regularizer is zero for the first epochs, then rises within some and stays."""
+
+import math
+
+
+class FaceWarmup:
+    """0 for the epochs 1 to `wait`, then linearly to eta within `rise` epochs, then eta (SEC's face recognition).
+
+    An epoch is floor(N/b) iterations, also where the training counts iterations.
+    """
+
+    label = "Face warm-up"
+    paper = "SEC app. B.2"
+    version = 1
+
+    def __init__(self, eta: float, epoch: int, *, wait: float = 3.0, rise: float = 1.0) -> None:
+        if not (0 <= wait < math.inf and 0 <= rise < math.inf):
+            raise ValueError(f"face_warmup: wait and rise must be at least 0 epochs, found {wait} and {rise}")
+        self._eta = eta
+        self._start = wait * epoch
+        self._rise = rise * epoch
+
+    def __call__(self, step: int) -> float:
+        """eta at iteration `step`, from 0."""
+        if step < self._start:
+            return 0.0
+        risen = (step - self._start) / self._rise if self._rise else 1.0
+        return self._eta * min(1.0, risen)

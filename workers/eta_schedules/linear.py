@@ -1,0 +1,17 @@
+"""The weight of the regularizer rises through the whole training."""
+
+
+class Linear:
+    """eta x t / T, from 0 at the first of T iterations (SEC's self-supervised learning)."""
+
+    label = "Linear"
+    paper = "SEC eq. 29"
+    version = 1
+
+    def __init__(self, eta: float, total: int) -> None:
+        self._eta = eta
+        self._total = total
+
+    def __call__(self, step: int) -> float:
+        """eta at iteration `step`, from 0."""
+        return self._eta * step / self._total

@@ -1,0 +1,148 @@
+"""Fetching data sets from where their authors offer them, with a checksum, where they may be fetched by anyone."""
+
+import hashlib
+import os
+import sys
+import tarfile
+import urllib.request
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tqdm import tqdm  # type: ignore[import-untyped]
+
+from workers.images import DataDamagedError, DataMissingError
+
+_BLOCK: Final = 2**20
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A file to download into the folder `into` of the data root, and to unpack there where it is an archive."""
+
+    url: str
+    md5: str
+    into: str = "."
+
+    @property
+    def name(self) -> str:
+        """The name of the file, without what follows a question mark."""
+        return self.url.partition("?")[0].rpartition("/")[2]
+
+
+def _idx(base: str, into: str, sums: tuple[str, str, str, str]) -> tuple[Archive, ...]:
+    names = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
+    return tuple(Archive(f"{base}/{name}-ubyte.gz", md5, into) for name, md5 in zip(names, sums, strict=True))
+
+
+SOURCES: Final[Mapping[str, tuple[Archive, ...]]] = {
+    "cub200": (
+        Archive(
+            "https://data.caltech.edu/records/65de6-vp158/files/CUB_200_2011.tgz?download=1",
+            "97eceeb196236b17998738112f37df78",
+        ),
+    ),
+    "sop": (Archive("ftp://cs.stanford.edu/cs/cvgl/Stanford_Online_Products.zip", "7f73d41a2f44250d4779881525aea32e"),),
+    "cifar10": (
+        Archive("https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz", "c58f30108f718f92721af3b95e74349a"),
+    ),
+    "cifar100": (
+        Archive("https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz", "eb9058c3a382ffc7106e4002c42a8d85"),
+    ),
+    "mnist": _idx(
+        "https://ossci-datasets.s3.amazonaws.com/mnist",
+        "MNIST/raw",
+        (
+            "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+            "d53e105ee54ea40749a09fcbcd1e9432",
+            "9fb629c4189551a2d022fa330f9573f3",
+            "ec29112dd5afa0611ce80d1b7f02629c",
+        ),
+    ),
+    "fashion_mnist": _idx(
+        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
+        "FashionMNIST/raw",
+        (
+            "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+            "25c81989df183df01b3e8a0aad5dffbe",
+            "bef4ecab320f06d8554ea6380940ec79",
+            "bb300cfdad3c16e7a12a480ee83cd310",
+        ),
+    ),
+}
+"""The files of each data set that anyone may fetch."""
+
+_BY_HAND: Final = {
+    "cars196": "its authors' site no longer offers it; put a copy of yours in the data root, in one of the layouts "
+    "that its doc in the catalog names (car_ims.tgz has the MD5 d5c8f0aa497503f355e17dc7886c3f14)",
+    "inshop": "its authors give it to those who accept their agreement (DeepFashion, In-shop Clothes Retrieval)",
+    "omniglot": "it is read from one file, omniglot28.npz, which is put together by hand",
+    "digits": "it comes with scikit-learn",
+    "packed": "it is a file of yours",
+    "image_folder": "it is a folder of yours",
+}
+
+
+def fetch(name: str, root: Path, sources: Mapping[str, tuple[Archive, ...]] = SOURCES) -> list[Path]:
+    """Download and unpack a data set into the data root; gives the files and folders that are there now.
+
+    Raises DataMissingError where it cannot be fetched so, OSError where the network fails, and DataDamagedError where
+    a file has another checksum.
+    """
+    if name not in sources:
+        why = _BY_HAND.get(name, f"no source of it is known; there are sources of {', '.join(sorted(sources))}")
+        raise DataMissingError(f"{name} cannot be fetched: {why}")
+    return [_fetched(archive, root / archive.into) for archive in sources[name]]
+
+
+def _fetched(archive: Archive, folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / archive.name
+    if not path.is_file() or _md5(path) != archive.md5:
+        _download(archive, path)
+    return _unpack(path, folder)
+
+
+def _download(archive: Archive, path: Path) -> None:
+    """Write the file aside and rename it once its checksum is right."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    print(f"fetching {archive.url}", file=sys.stderr, flush=True)
+    try:
+        # The addresses stand above; a user cannot give others.
+        with urllib.request.urlopen(archive.url, timeout=60) as reply, aside.open("wb") as file:  # noqa: S310
+            size = reply.headers.get("Content-Length")
+            with tqdm(total=int(size) if size else None, unit="B", unit_scale=True, disable=None) as bar:
+                while block := reply.read(_BLOCK):
+                    file.write(block)
+                    bar.update(len(block))
+        if (found := _md5(aside)) != archive.md5:
+            raise DataDamagedError(
+                f"{archive.url}: the file has the MD5 {found}, expected {archive.md5}; fetch it again"
+            )
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _md5(path: Path) -> str:
+    """What the authors publish; it guards against damage, not against malice."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def _unpack(path: Path, folder: Path) -> Path:
+    """Unpack an archive beside itself, never outside; a file that is none stays as it is."""
+    try:
+        if path.name.endswith((".tgz", ".tar.gz")):
+            with tarfile.open(path) as tar:
+                tar.extractall(folder, filter="data")
+            return folder
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path) as archive:
+                archive.extractall(folder)  # noqa: S202 - zipfile drops what would lead outside
+            return folder
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
+        raise DataDamagedError(f"{path} cannot be unpacked; delete it and fetch it again ({error})") from error
+    return path

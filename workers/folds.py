@@ -1,0 +1,142 @@
+"""Cross-validation within one training: a model for each fold of the training classes, judged apart and together."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from workers import checkpoint, determinism, geometry
+from workers.contract import CrossValidation, Place, Progress, Recipe, Result
+from workers.course import finish, iterate
+from workers.journal import Curves, Journal
+from workers.session import Session
+from workers.tasks import Diverged
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A model that is done."""
+
+    step: int
+    """Of the weights that are kept."""
+    steps: int
+    total: int
+    seconds: float
+    metrics: dict[str, float]
+    curves: Curves
+    model: dict[str, torch.Tensor]
+
+
+def cross_validate(
+    recipe: Recipe, place: Place, device: torch.device, report: Callable[[Progress], None], resume: Path | None
+) -> Result:
+    """Train a model for each fold, one after the other; a checkpoint holds those that are done and the present one."""
+    recipes, done, pending = fold_recipes(recipe), list[Fold](), None
+    if resume is not None:
+        with checkpoint.fitting(resume, recipe) as state:
+            done, pending = [Fold(**fold) for fold in state["done"]], state["session"]
+    while True:
+        session = Session(recipes[len(done)], place, device)
+        if resume is not None and pending is not None:
+            with checkpoint.fitting(resume, recipe):
+                session.load_state_dict(pending)
+            pending = None
+        journal = _journal(session, done, len(recipes), report)
+        try:
+            iterate(session, place, journal, lambda: _state(recipe, done, session))  # noqa: B023 - used within the turn
+            done.append(_fold(session, finish(session, journal)))
+            if len(done) == len(recipes):
+                return _result(recipe, done, session, place)
+        except Diverged as diverged:
+            journal.tell(session.step, {}, f"fold {len(done)} diverged after step {session.step}: {diverged}")
+            return _result_of([*done, _fold(session, {})], {}, session, [])
+
+
+def fold_recipes(recipe: Recipe) -> list[Recipe]:
+    """The training of each fold as a recipe of its own, with a seed of its own, as MLRC's models have."""
+    if not isinstance(recipe.validation, CrossValidation):
+        raise ValueError(f"validation {recipe.validation.name!r} has no folds to train")
+    return [
+        recipe.model_copy(
+            update={"validation": holdout, "seed": determinism.derived(recipe.seed, f"fold {holdout.fold}") % 2**31}
+        )
+        for holdout in recipe.validation.holdouts
+    ]
+
+
+def _journal(session: Session, done: Sequence[Fold], folds: int, report: Callable[[Progress], None]) -> Journal:
+    """The journal of a fold, whose steps count on from those of the folds before it."""
+    journal = Journal(
+        session.total,
+        session.length.every,
+        session.curves,
+        report,
+        before=sum(fold.total for fold in done),
+        folds=(len(done), folds),
+    )
+    journal.tell(session.step, {}, f"fold {len(done)} of {folds} from step {session.step} on {session.device}")
+    return journal
+
+
+def _state(recipe: Recipe, done: Sequence[Fold], session: Session) -> Mapping[str, Any]:
+    return {
+        "fingerprint": recipe.fingerprint,
+        "seconds": sum(fold.seconds for fold in done) + session.seconds,
+        "done": [vars(fold) for fold in done],
+        "session": session.state_dict(),
+    }
+
+
+def _fold(session: Session, metrics: dict[str, float]) -> Fold:
+    step = session.best.step if session.best else session.step
+    return Fold(step, session.step, session.total, session.seconds, metrics, session.curves, session.weights())
+
+
+def _result(recipe: Recipe, done: Sequence[Fold], session: Session, place: Place) -> Result:
+    """Means over the folds, the test metrics of their joined embeddings, and one file with the weights of all."""
+    embeddings = torch.cat([_unit(session, fold) for fold in done], dim=1) / math.sqrt(len(done))
+    test, checkpoint_ = session.splits.test, recipe.select.checkpoint
+    joined = session.task.judge(embeddings, test, session.among(session.metrics))
+    metrics = {key.replace("/test/", "/test_separated/"): value for key, value in _means(done).items()}
+    metrics |= {f"{checkpoint_}/test/{name}": value for name, value in joined.items() if math.isfinite(value)}
+    kept = "best.pt" if checkpoint_ == "best" else "final.pt"
+    weights = {"step": [fold.step for fold in done], "model": [fold.model for fold in done]}
+    checkpoint.save(place.storage / kept, {"recipe": recipe.model_dump_json(), **weights})
+    return _result_of(done, metrics, session, [kept])
+
+
+def _unit(session: Session, fold: Fold) -> torch.Tensor:
+    """The unit embeddings of the test split by the model of a fold."""
+    session.model.load_state_dict(fold.model)
+    return geometry.unit(session.task.embed(session.splits.test))
+
+
+def _means(done: Sequence[Fold]) -> dict[str, float]:
+    """The mean over the folds of each metric that all of them have."""
+    shared = [key for key in done[0].metrics if all(key in fold.metrics for fold in done)]
+    return {key: math.fsum(fold.metrics[key] for fold in done) / len(done) for key in shared}
+
+
+def _result_of(done: Sequence[Fold], metrics: dict[str, float], session: Session, artifacts: list[str]) -> Result:
+    curves: Curves = {}
+    before = 0
+    for fold in done:
+        for key, points in fold.curves.items():
+            curves.setdefault(key, []).extend((before + step, value) for step, value in points)
+        before += fold.total
+    return Result(
+        outcome="ok" if artifacts else "diverged",
+        metrics=metrics,
+        curves=curves,
+        steps=sum(fold.steps for fold in done),
+        seconds=sum(fold.seconds for fold in done),
+        provenance={
+            "manifest": session.manifest,
+            "weights": session.weights_origin,
+            "folds": [{"step": fold.step, "steps": fold.steps, "metrics": dict(fold.metrics)} for fold in done],
+        },
+        artifacts=artifacts,
+    )

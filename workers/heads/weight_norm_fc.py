@@ -1,0 +1,37 @@
+"""The head "WN" of SEC's author response: a weight-normalized linear layer, to be compared with SEC."""
+
+from typing import Literal
+
+from torch import Tensor, nn
+from torch.nn.utils.parametrizations import weight_norm
+
+from workers.heads import linear
+
+
+class WeightNormFc(nn.Module):
+    """One linear layer, each row of whose weight is a length times a direction (Salimans and Kingma).
+
+    `first_bn` puts SEC's usual batch norm before it.
+    """
+
+    label = "WN-FC"
+    paper = "SEC author response, table 5"
+    version = 1
+    output = "raw"
+
+    def __init__(
+        self,
+        features: int,
+        dim: int,
+        *,
+        init: Literal["default", "kaiming", "orthogonal"] = "default",
+        first_bn: bool = False,
+    ) -> None:
+        super().__init__()
+        self.first = nn.BatchNorm1d(features) if first_bn else nn.Identity()
+        self.linear = weight_norm(linear(features, dim, init))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Features [b, features] to raw embeddings [b, dim]."""
+        embeddings: Tensor = self.linear(self.first(features))
+        return embeddings

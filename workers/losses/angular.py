@@ -1,0 +1,51 @@
+"""Angular loss."""
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from workers.geometry import unit
+from workers.pairs import firsts, masks
+
+
+class Angular(nn.Module):
+    """Mean over pairs (a, p) of log(1 + sum_n exp(4 t (f^_a + f^_p) f^_n - 2 (1 + t) f^_a f^_p)), t = tan^2(alpha).
+
+    `pairs: code` is the form of the tables: a class's first image is its anchor and the second its positive, the
+    negatives are the other classes' positives. `all` takes every ordered positive pair and all negatives. `alpha` is in
+    degrees. The authors' code adds an L2 term, which is constant here, since f^ has norm 1, and is left out.
+    """
+
+    label = "Angular"
+    paper = "Wang et al. 2017 (SVMax tables 1 and 2)"
+    version = 1
+    order = "positional"
+    layout = ("class_blocks",)
+
+    def __init__(self, *, alpha: float = 45.0, pairs: Literal["code", "all"] = "code") -> None:
+        if not 0 < alpha < 90:
+            raise ValueError(f"angular: alpha must be above 0 and below 90 degrees, found {alpha!r}")
+        super().__init__()
+        self.slope = math.tan(math.radians(alpha)) ** 2
+        self.pairs = pairs
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss of raw embeddings [b, d] with labels [b]."""
+        directions = unit(embeddings)
+        cosine = directions @ directions.T
+        positive, negative = masks(labels)
+        if self.pairs == "code":
+            anchors, positives = firsts(labels)
+            candidates = torch.zeros_like(labels, dtype=torch.bool)
+            candidates[positives] = True
+            negative = negative & candidates
+        else:
+            anchors, positives = positive.nonzero().unbind(dim=1)
+        if not len(anchors):
+            return cosine.sum() * 0
+        own = cosine[anchors, positives][:, None]
+        forces = 4 * self.slope * (cosine[anchors] + cosine[positives]) - 2 * (1 + self.slope) * own
+        crowd = forces.masked_fill(~negative[anchors], -math.inf).logsumexp(dim=1)
+        return torch.logaddexp(crowd, torch.zeros_like(crowd)).mean()

@@ -1,0 +1,35 @@
+"""Batch-hard triplet loss."""
+
+from pytorch_metric_learning.losses import TripletMarginLoss
+from pytorch_metric_learning.miners import BatchHardMiner
+from pytorch_metric_learning.reducers import MeanReducer
+from torch import Tensor, nn
+
+from workers.geometry import unit
+from workers.losses._ranges import at_least_zero
+
+
+class BatchHard(nn.Module):
+    """Mean over anchors of max(0, margin + max_p ||f^_a - f^_p|| - min_n ||f^_a - f^_n||), the distances not squared.
+
+    An image without another of its class, or without one of another class, is no anchor; zero where there is none.
+    SVMax's setting is margin 0.2 on 24 classes of 6.
+    """
+
+    label = "Batch-hard triplet"
+    paper = "Hermans et al. 2017 (SVMax tables 1 and 2)"
+    version = 1
+    order = "free"
+
+    def __init__(self, *, margin: float = 0.2) -> None:
+        at_least_zero("batch_hard", margin=margin)
+        super().__init__()
+        # The library's own default is the mean over violating triplets only.
+        self.loss = TripletMarginLoss(margin=margin, reducer=MeanReducer())
+        self.miner = BatchHardMiner()
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss of raw embeddings [b, d] with labels [b]."""
+        directions = unit(embeddings)
+        loss: Tensor = self.loss(directions, labels, self.miner(directions, labels))
+        return loss

@@ -1,0 +1,36 @@
+"""Lifted structure loss."""
+
+from pytorch_metric_learning.distances import LpDistance
+from pytorch_metric_learning.losses import LiftedStructureLoss
+from torch import Tensor, nn
+
+from workers import geometry
+from workers.losses._ranges import at_least_zero
+
+
+class LiftedStructure(nn.Module):
+    """(1 / 2|P|) sum over P of max(0, log(sum_k e^{margin - D_ik} + sum_l e^{margin - D_jl}) + D_ij)^2.
+
+    P are the positive pairs (i, j), k and l the negatives of i and of j, D the Euclidean distance of f^, or with `unit:
+    false` of raw f, as in the original.
+    """
+
+    label = "Lifted structure"
+    paper = "Song et al. 2016"
+    version = 1
+    order = "free"
+
+    def __init__(self, *, margin: float = 1.0, unit: bool = True) -> None:
+        at_least_zero("lifted_structure", margin=margin)
+        super().__init__()
+        self.unit = unit
+        # The library normalizes by default, which would undo `unit: false`.
+        self.loss = LiftedStructureLoss(
+            neg_margin=margin, pos_margin=0, distance=LpDistance(normalize_embeddings=False)
+        )
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss of raw embeddings [b, d] with labels [b]."""
+        rows = geometry.unit(embeddings) if self.unit else geometry.precise(embeddings)
+        loss: Tensor = self.loss(rows, labels)
+        return loss

@@ -1,0 +1,26 @@
+"""NormFace, the normalized softmax."""
+
+from pytorch_metric_learning.losses import NormalizedSoftmaxLoss
+from torch import Tensor, nn
+
+from workers.geometry import unit
+from workers.losses._ranges import above_zero
+
+
+class NormFace(nn.Module):
+    """Mean cross-entropy of scale * <w^_c, f^>: a linear classifier without bias between unit vectors."""
+
+    label = "NormFace"
+    paper = "Wang et al. 2017 (ISA fig. 2, 8)"
+    version = 1
+    order = "free"
+
+    def __init__(self, dim: int, classes: int, *, scale: float = 64.0) -> None:
+        above_zero("normface", scale=scale)
+        super().__init__()
+        self.loss = NormalizedSoftmaxLoss(classes, dim, temperature=1 / scale)
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss of raw embeddings [b, d] with labels [b] from 0 to classes - 1."""
+        loss: Tensor = self.loss(unit(embeddings), labels)
+        return loss

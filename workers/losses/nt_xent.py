@@ -1,0 +1,31 @@
+"""NT-Xent loss of SimCLR: the views of an image against the views of all others."""
+
+from torch import Tensor, nn
+
+from workers.geometry import unit
+from workers.losses._ranges import above_zero
+from workers.pairs import over_negatives
+
+
+class NTXent(nn.Module):
+    """Mean over ordered positive pairs of -log(e^{S_ap / T} / (e^{S_ap / T} + sum_n e^{S_an / T})), S the cosine.
+
+    The two views of an image share a label, so that with N images there are 2N pairs and 2N - 2 negatives. With more
+    than two images of a label each positive stands alone against the negatives.
+    """
+
+    label = "NT-Xent"
+    paper = "SimCLR (SEC table 5)"
+    version = 1
+    order = "free"
+
+    def __init__(self, *, temperature: float = 0.5) -> None:
+        above_zero("nt_xent", temperature=temperature)
+        super().__init__()
+        self.temperature = temperature
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss of raw embeddings [b, d] with labels [b]."""
+        directions = unit(embeddings)
+        logits = directions @ directions.T / self.temperature
+        return over_negatives(logits, logits, labels)

@@ -1,0 +1,35 @@
+"""Proxy-Anchor loss."""
+
+import math
+
+from pytorch_metric_learning.losses import ProxyAnchorLoss
+from torch import Tensor, nn
+
+from workers.geometry import unit
+from workers.losses._ranges import above_zero
+
+
+class ProxyAnchor(nn.Module):
+    """Mean over the batch's classes of log(1 + sum_p e^{alpha(delta - S)}), plus mean over ALL of log(1 + sum_n ...).
+
+    S is the cosine of an image and a class's proxy; the second sum is over the images n of other classes, of
+    e^{alpha(delta + S)}. The authors train the proxies with 100 times the learning rate.
+    """
+
+    label = "Proxy-Anchor"
+    paper = "Kim et al. 2020 (ISA eq. 4)"
+    version = 1
+    order = "free"
+    lr_scale = 100.0
+
+    def __init__(self, dim: int, classes: int, *, alpha: float = 32.0, delta: float = 0.1) -> None:
+        above_zero("proxy_anchor", alpha=alpha)
+        if not math.isfinite(delta):
+            raise ValueError(f"proxy_anchor: delta must be a finite number, found {delta!r}")
+        super().__init__()
+        self.loss = ProxyAnchorLoss(classes, dim, margin=delta, alpha=alpha)
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss of raw embeddings [b, d] with labels [b] from 0 to classes - 1."""
+        loss: Tensor = self.loss(unit(embeddings), labels)
+        return loss

@@ -1,0 +1,24 @@
+"""Softmax loss: cross-entropy of a linear classifier."""
+
+import torch
+from torch import Tensor, nn
+
+from workers.geometry import precise
+
+
+class Softmax(nn.Module):
+    """Mean cross-entropy of W f + b, on the RAW embedding: this loss alone does not normalize it."""
+
+    label = "Softmax"
+    paper = "SEC table 4"
+    version = 1
+    order = "free"
+
+    def __init__(self, dim: int, classes: int) -> None:
+        super().__init__()
+        self.classifier = nn.Linear(dim, classes)
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss of raw embeddings [b, d] with labels [b] from 0 to classes - 1."""
+        loss: Tensor = torch.nn.functional.cross_entropy(self.classifier(precise(embeddings)), labels)
+        return loss

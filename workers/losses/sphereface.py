@@ -1,0 +1,32 @@
+"""SphereFace with SEC's fixed norm of the features."""
+
+from pytorch_metric_learning.losses import SphereFaceLoss
+from torch import Tensor, nn
+
+from workers.geometry import unit
+from workers.losses._ranges import above_zero, at_least
+
+
+class SphereFace(nn.Module):
+    """Mean cross-entropy of scale * cos(theta_c), but scale * psi(theta_y) for an image's own class y.
+
+    psi(theta) = (-1)^k cos(margin * theta) - 2k on [k pi / margin, (k + 1) pi / margin]. SEC fixes the norm of the
+    features to `scale`; the original multiplies by ||f||, and anneals the margin in, which is not done here. With
+    margin 4 SEC's training did not converge.
+    """
+
+    label = "SphereFace"
+    paper = "Liu et al. 2017 (SEC table 4)"
+    version = 1
+    order = "free"
+
+    def __init__(self, dim: int, classes: int, *, margin: int = 3, scale: float = 64.0) -> None:
+        at_least("sphereface", 1, margin=margin)
+        above_zero("sphereface", scale=scale)
+        super().__init__()
+        self.loss = SphereFaceLoss(classes, dim, margin=margin, scale=scale)
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss of raw embeddings [b, d] with labels [b] from 0 to classes - 1."""
+        loss: Tensor = self.loss(unit(embeddings), labels)
+        return loss

@@ -1,0 +1,31 @@
+"""Tuplet loss: each positive pair against all negatives of its anchor."""
+
+from torch import Tensor, nn
+
+from workers.geometry import unit
+from workers.losses._ranges import above_zero
+from workers.pairs import over_negatives
+
+
+class Tuplet(nn.Module):
+    """Mean over ordered positive pairs of log(1 + sum_n exp(scale * (<f^_a, f^_n> - <f^_a, f^_p>))), n all negatives.
+
+    SEC's equation to the letter. SEC's code takes one pair per class and the other classes' positives only: that is
+    `normalized_npair`, which belongs to the tables.
+    """
+
+    label = "Tuplet"
+    paper = "SEC eq. 3"
+    version = 1
+    order = "free"
+
+    def __init__(self, *, scale: float = 25.0) -> None:
+        above_zero("tuplet", scale=scale)
+        super().__init__()
+        self.scale = scale
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss of raw embeddings [b, d] with labels [b]."""
+        directions = unit(embeddings)
+        logits = self.scale * directions @ directions.T
+        return over_negatives(logits, logits, labels)

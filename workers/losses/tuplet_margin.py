@@ -1,0 +1,53 @@
+"""Tuplet margin loss with its intra-pair variance."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from workers.geometry import unit
+from workers.losses._ranges import above_zero, at_least_zero
+from workers.pairs import Masks, masks, over_negatives
+
+_NEAR = 1 - 1e-7  # a cosine is cut here: the angle's slope is infinite at 1, where identical images lie
+
+
+class TupletMargin(nn.Module):
+    """Mean over ordered positive pairs of log(1 + sum_n e^{scale (cos th_an - cos(th_ap - margin))}) + intra * L_intra.
+
+    L_intra = E[(1 - eps) E cos_ap - cos_ap]_+^2 + E[cos_an - (1 + eps) E cos_an]_+^2 over all positive and all negative
+    pairs. `margin` is in radians. The scale stands in the loss's own paper, not in SEC's author response.
+    """
+
+    label = "Tuplet margin"
+    paper = "Yu and Tao 2019 (SEC author response, table 4)"
+    version = 1
+    order = "free"
+
+    def __init__(self, *, scale: float = 64.0, margin: float = 0.1, intra: float = 0.5, epsilon: float = 0.01) -> None:
+        above_zero("tuplet_margin", scale=scale)
+        at_least_zero("tuplet_margin", intra=intra, epsilon=epsilon)
+        if not 0 <= margin < math.pi / 2:
+            raise ValueError(f"tuplet_margin: margin must be from 0 to below pi / 2 radians, found {margin!r}")
+        super().__init__()
+        self.scale, self.margin, self.intra, self.epsilon = scale, margin, intra, epsilon
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss of raw embeddings [b, d] with labels [b]."""
+        directions = unit(embeddings)
+        cosine = directions @ directions.T
+        near = cosine.clamp(-_NEAR, _NEAR)
+        eased = near * math.cos(self.margin) + (1 - near.square()).sqrt() * math.sin(self.margin)  # cos(th - margin)
+        loss = over_negatives(self.scale * cosine, self.scale * eased, labels)
+        return loss + self.intra * self.variance(cosine, masks(labels))
+
+    def variance(self, cosine: Tensor, pairs: Masks) -> Tensor:
+        """L_intra, unweighted, of cosines [b, b]."""
+        low = (1 - self.epsilon) * _mean(cosine, pairs.positive) - cosine
+        high = cosine - (1 + self.epsilon) * _mean(cosine, pairs.negative)
+        return _mean(low.relu().square(), pairs.positive) + _mean(high.relu().square(), pairs.negative)
+
+
+def _mean(values: Tensor, mask: Tensor) -> Tensor:
+    """The mean of the values [b, b] that the mask selects; zero where it selects none."""
+    return torch.where(mask, values, 0 * values).sum() / mask.sum().clamp(min=1)

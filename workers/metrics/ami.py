@@ -1,0 +1,24 @@
+"""Adjusted mutual information of classes and clusters."""
+
+import math
+
+from sklearn.metrics import adjusted_mutual_info_score
+
+from workers.evaluate import Evaluation
+
+
+class AdjustedMutualInformation:
+    """NMI (arithmetic) less what chance would give: 0 for random clusters, however many there are."""
+
+    label = "AMI"
+    paper = "Vinh et al. 2010"
+    version = 1
+    better = "higher"
+    needs = "clusters"
+
+    def __call__(self, evaluation: Evaluation) -> float:
+        """The AMI, at most 1."""
+        if not evaluation.finite:
+            return math.nan
+        classes, clusters = evaluation.classes.cpu().numpy(), evaluation.clusters.numpy()
+        return float(adjusted_mutual_info_score(classes, clusters, average_method="arithmetic"))

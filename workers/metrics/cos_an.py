@@ -1,0 +1,25 @@
+"""The cosines of negative pairs."""
+
+from typing import Literal
+
+from workers.evaluate import Evaluation
+
+
+class NegativeCosine:
+    """The mean of cos_an over all pairs of images of two classes, or its standard deviation as `cos_an@std`."""
+
+    label = "cos_an"
+    paper = "SEC figure 5"
+    version = 1
+    better = "none"
+    needs = "embeddings"
+
+    def __init__(self, *, k: Literal["mean", "std"] = "mean") -> None:
+        if k not in {"mean", "std"}:
+            raise ValueError(f"cos_an: k must be 'mean' or 'std', found {k!r}")
+        self.k = k
+
+    def __call__(self, evaluation: Evaluation) -> float:
+        """The mean or the population's standard deviation, -1 to 1."""
+        cosines = evaluation.cosines.negative
+        return cosines.mean if self.k == "mean" else cosines.std

@@ -1,0 +1,25 @@
+"""The cosines of positive pairs."""
+
+from typing import Literal
+
+from workers.evaluate import Evaluation
+
+
+class PositiveCosine:
+    """The mean of cos_ap over all pairs of images of one class, or its standard deviation as `cos_ap@std`."""
+
+    label = "cos_ap"
+    paper = "SEC figure 5"
+    version = 1
+    better = "none"
+    needs = "embeddings"
+
+    def __init__(self, *, k: Literal["mean", "std"] = "mean") -> None:
+        if k not in {"mean", "std"}:
+            raise ValueError(f"cos_ap: k must be 'mean' or 'std', found {k!r}")
+        self.k = k
+
+    def __call__(self, evaluation: Evaluation) -> float:
+        """The mean or the population's standard deviation, -1 to 1."""
+        cosines = evaluation.cosines.positive
+        return cosines.mean if self.k == "mean" else cosines.std

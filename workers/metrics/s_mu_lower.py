@@ -1,0 +1,18 @@
+"""The least mean singular value that embeddings could have."""
+
+from workers.evaluate import Evaluation
+from workers.geometry import singular_bounds
+
+
+class LowerBound:
+    """L, the least s_mu of n unit embeddings of width d: what `s_mu` is to be seen against."""
+
+    label = "s_mu lower bound"
+    paper = "SVMax eq. 4 and figure 15"
+    version = 1
+    better = "none"
+    needs = "embeddings"
+
+    def __call__(self, evaluation: Evaluation) -> float:
+        """The bound; it depends on n and d alone."""
+        return singular_bounds(*evaluation.embeddings.shape)[0]

@@ -1,0 +1,63 @@
+"""Spread-out regularizer: the moments of random directions for pairs of different classes (GOR)."""
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from workers import geometry
+from workers.draws import Draws
+from workers.pairs import masks
+
+
+class SpreadOut(nn.Module):
+    """M1^2 + max(0, M2 - beta / d), M1 and M2 the means of <f^_a, f^_n> and of its square over pairs of two classes.
+
+    Every image a has one partner n: `pairs: random` draws it anew in each batch, `negatives` takes the nearest one, the
+    anchor's own negative in a batch-hard triplet. `eta` is the paper's alpha. `unit: false` multiplies raw f, as in
+    SVMax's table 4, where it degenerates.
+    """
+
+    label = "Spread-out"
+    paper = "Zhang et al. 2017 (SVMax tables 1 and 2)"
+    version = 1
+    labelled = True
+    random = True
+
+    def __init__(
+        self,
+        *,
+        eta: float = 1.0,
+        beta: float = 1.0,
+        pairs: Literal["random", "negatives"] = "random",
+        unit: bool = True,
+    ) -> None:
+        for name, value in {"eta": eta, "beta": beta}.items():
+            if not 0 <= value < math.inf:
+                raise ValueError(f"spread_out: {name} must be a finite number of at least 0, found {value!r}")
+        super().__init__()
+        self.eta, self.beta, self.pairs, self.unit = eta, beta, pairs, unit
+        self.draws = Draws()
+
+    def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> Tensor:
+        """The unweighted value for raw embeddings [b, d] with labels [b]; without labels, each image is a class."""
+        rows = geometry.unit(embeddings) if self.unit else geometry.precise(embeddings)
+        labels = torch.arange(len(rows), device=rows.device) if labels is None else labels
+        negative = masks(labels).negative
+        products = (rows * rows[self.partners(rows.detach(), negative)]).sum(dim=1)
+        return self.penalty(products[negative.any(dim=1)], rows.shape[1])
+
+    def partners(self, rows: Tensor, negative: Tensor) -> Tensor:
+        """The index of each image's partner, [b], among those of its row in `negative` [b, b]; 0 where it has none."""
+        if self.pairs == "random":
+            preference = self.draws.uniform(len(rows), len(rows), like=rows)
+        else:
+            preference = -geometry.squared_distances(rows)
+        return preference.masked_fill(~negative, -math.inf).argmax(dim=1)
+
+    def penalty(self, products: Tensor, width: int) -> Tensor:
+        """The unweighted value for the inner products [n] of pairs, in `width` dimensions; zero for no pairs."""
+        if not len(products):
+            return products.sum()
+        return products.mean().square() + (products.square().mean() - self.beta / width).relu()

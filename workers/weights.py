@@ -1,0 +1,129 @@
+"""Pretrained weights: finds a file under the data root, checks its hash, reads it and fills a network with it."""
+
+import hashlib
+import pickle
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+T = TypeVar("T")
+
+_NAMED: Final = re.compile(r"-([0-9a-f]{8,64})\.[a-z]+$")  # torch.hub's convention: resnet50-0676ba61.pth
+_WRAPPERS: Final = ("state_dict", "model")  # under what training scripts save the weights
+_PARALLEL: Final = "module."  # what DataParallel puts before every name
+_SHOWN: Final = 5  # names told of those that are missing; a foreign file may lack hundreds
+
+
+class WeightsError(RuntimeError):
+    """Weights are missing, damaged or of another network; the message names the file and says what to do."""
+
+
+class Weights(NamedTuple):
+    """A file of weights."""
+
+    state: dict[str, Tensor]
+    meta: Mapping[str, Any]
+    """What the file says of itself; empty where it says nothing."""
+    origin: str
+    """`sha256:` and the hash of the file's bytes."""
+
+
+def find(root: Path, path: str) -> Path:
+    """The file `path` under the data root; raises WeightsError."""
+    place = (root / path).resolve()
+    if Path(path).is_absolute() or not place.is_relative_to(root.resolve()):
+        raise WeightsError(f"weights {path!r}: give a path relative to the data folder, and within it")
+    if not place.is_file():
+        raise WeightsError(
+            f"weights {path!r} are missing: {place} does not exist; "
+            "put the file there, or set METRICSWEEP_DATA (or --data) to the folder that holds it"
+        )
+    return place
+
+
+def read(root: Path, path: str, known: Mapping[str, str] | None = None) -> Weights:
+    """The weights in the file `path` under the data root, on the CPU; no code in it is run. Raises WeightsError.
+
+    The SHA-256 is compared with that of `known` (by file name, whole or its beginning), else with the one that the
+    name ends with, as in torch.hub: `resnet50-0676ba61.pth`.
+    """
+    place = find(root, path)
+    found = _sha256(place)
+    named = _NAMED.search(place.name)
+    expected = (known or {}).get(place.name) or (named.group(1) if named else "")
+    if not found.startswith(expected):
+        raise WeightsError(f"weights {place} have SHA-256 {found}, expected {expected}; fetch the file again")
+    try:
+        content = torch.load(place, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise WeightsError(f"weights {place} hold more than tensors, or are damaged ({_first(error)})") from error
+    except (OSError, EOFError, RuntimeError, ValueError, KeyError, AttributeError, IndexError) as error:
+        raise WeightsError(f"weights {place} cannot be read; fetch the file again ({_first(error)})") from error
+    meta = content.get("meta", {}) if isinstance(content, Mapping) else {}
+    return Weights(_state(content, place), meta if isinstance(meta, Mapping) else {}, f"sha256:{found}")
+
+
+def fill(net: nn.Module, state: Mapping[str, Tensor], source: str, unused: Iterable[str] = ()) -> None:
+    """Copy `state` into `net` by name, but for names that begin with one of `unused`.
+
+    Raises WeightsError with every name that is missing, unknown or of another shape. Batch norms of before PyTorch 0.4
+    (no count of batches, vectors as [1, c]) are understood.
+    """
+    wanted = net.state_dict()
+    given = {name: value for name, value in state.items() if not name.startswith(tuple(unused))}
+    for name, value in given.items():
+        if name in wanted and value.shape == (1, *wanted[name].shape):
+            given[name] = value[0]
+    missing = [name for name in wanted if name not in given and not name.endswith(".num_batches_tracked")]
+    strange = [name for name in given if name not in wanted]
+    shapes = [
+        f"{name} {list(value.shape)}, expected {list(wanted[name].shape)}"
+        for name, value in given.items()
+        if name in wanted and value.shape != wanted[name].shape
+    ]
+    faults = [
+        f"{len(names)} {what}: {', '.join(names[:_SHOWN])}{', ...' if len(names) > _SHOWN else ''}"
+        for what, names in (("missing", missing), ("unknown", strange), ("of another shape", shapes))
+        if names
+    ]
+    if faults:
+        raise WeightsError(f"weights {source} do not fit {type(net).__name__.lstrip('_')}: {'; '.join(faults)}")
+    net.load_state_dict(given, strict=False)
+
+
+def from_hub(what: str, fetch: Callable[[], T]) -> T:
+    """What `fetch` gets from the library's hub or its cache on this machine; raises WeightsError where it cannot."""
+    try:
+        return fetch()
+    except Exception as error:  # each hub fails in ways of its own
+        raise WeightsError(
+            f"pretrained: {what} could not be fetched, and are not in this machine's cache "
+            f"({type(error).__name__}: {_first(error)}). "
+            "Without a network, put a file of weights under the data folder and write `weights: <its path>` instead"
+        ) from error
+
+
+def _state(content: Any, place: Path) -> dict[str, Tensor]:
+    for wrapper in _WRAPPERS:
+        if isinstance(content, Mapping) and isinstance(content.get(wrapper), Mapping):
+            content = content[wrapper]
+    if not isinstance(content, Mapping) or not content:
+        raise WeightsError(f"weights {place} hold no named tensors")
+    if wrong := [str(name) for name, value in content.items() if not isinstance(value, Tensor)]:
+        raise WeightsError(f"weights {place}: {wrong[0]!r} is no tensor; expected a state_dict")
+    parallel = all(str(name).startswith(_PARALLEL) for name in content)
+    return {str(name).removeprefix(_PARALLEL) if parallel else str(name): value for name, value in content.items()}
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _first(error: BaseException) -> str:
+    """The first line of what an error says."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
