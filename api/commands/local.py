@@ -54,13 +54,16 @@ def run(
 ) -> None:
     """Run one sweep here from spec to tables: starts what it needs, shows progress, leaves no server behind."""
     # Here and not above: the client's commands do not wait for what only a server needs.
+    from api.home import is_free
     from api.serve import Stack
     from orchestrator.service import preview_offline
 
     body = afresh(read_spec(file)) if fresh else read_spec(file)
     later = settings(home=home)
     preview_offline(body, later)  # a wrong spec ends here, before anything is started
-    config = later.model_copy(update={"host": "127.0.0.1", "port": 0})
+    # MLflow's runs link to these pages: on the port of `serve`, if it is free, the links stay good.
+    port = later.port if is_free("127.0.0.1", later.port) else 0
+    config = later.model_copy(update={"host": "127.0.0.1", "port": port})
     try:
         with Stack(config, tell=_teller()) as stack:
             err.print(f"starting over {config.resolved_home}")
