@@ -208,7 +208,6 @@ def test_a_long_log_shows_its_end() -> None:
     assert "The last 1 line" in longest.text
 
 
-
 # All of them
 
 
