@@ -12,7 +12,7 @@ def test_the_demo_has_the_size_that_it_says(catalog: Catalog) -> None:
     plan = expand(spec, catalog)
     assert (len(plan.cells), len(plan.candidates), plan.trial_count) == (16, 40, 120)
     assert len({trial.fingerprint for trial in plan.trials()}) == 120
-    assert {cell.labels["dataset"] for cell in plan.cells} == {"digits"}
+    assert {tuple(cell.labels) for cell in plan.cells} == {("loss", "regularizer")}
     etas = [[one.labels["regularizer.eta"] for one in plan.candidates if one.cell == cell] for cell in (1, 2, 3)]
     assert etas == [["0.01", "0.001", "0.0001"], ["0.25", "0.5", "1.0"], ["0.1", "0.5", "1.0"]]
 
