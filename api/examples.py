@@ -142,6 +142,6 @@ TRIAL: Final = TRIAL_SUMMARY | {
 
 CURVES: Final = [{"key": "train/loss", "points": [[30, 0.41], [60, 0.22], [90, None]]}]
 
-LOG: Final = {"trial": 40, "text": "step 30/300  loss 0.41\n", "next_offset": 23, "complete": False}
+LOG: Final = {"trial": 40, "text": "step 30/300  loss 0.41\n", "offset": 0, "next_offset": 23, "complete": False}
 
 READINESS: Final = {"ok": True, "checks": [{"name": "database", "ok": True, "detail": "answers"}]}

@@ -1,7 +1,7 @@
 """The pages for people: they show what the API shows, and their forms ask what it can be asked."""
 
 import hashlib
-from typing import Annotated
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Form, Query, Request
@@ -13,6 +13,9 @@ from api.limits import Cursor, Id, Limit, Name
 from api.provided import Asked, InForce
 from dashboards import pages
 from orchestrator.lifecycle import SweepState
+
+LOG_CHARACTERS: Final = 65_536
+"""How much of the end of a log the page of a trial reads."""
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
@@ -41,7 +44,7 @@ def sweep(id: Id, service: Asked) -> HTMLResponse:  # noqa: A002 - the name in t
 def trial(id: Id, service: Asked) -> HTMLResponse:  # noqa: A002
     """One trial with its curves, recipe, error and log."""
     found = service.trial(id)
-    return HTMLResponse(pages.trial_page(found, service.curves_figure(id), service.log(id, 0)))
+    return HTMLResponse(pages.trial_page(found, service.curves_figure(id), service.log(id, -LOG_CHARACTERS)))
 
 
 @router.post("/sweeps/{id}/cancel")

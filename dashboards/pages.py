@@ -50,7 +50,7 @@ def trial_page(trial: TrialView, figure: Mapping[str, Any] | None, log: LogView,
     last = training.last_values(figure)
     return _render(
         "trial.html", now, trial=trial, log=log, tail=training.tail(log), last=last,
-        long_log=len(log.text) >= training.LOG_PAGE, kind="diverged" if trial.diverged else trial.state.value,
+        kind="diverged" if trial.diverged else trial.state.value,
         figure=_embedded(figure) if figure and last else None, grammar=_grammar(figure),
         metrics=training.metric_table(trial.metrics), recipe=list(training.field_rows(trial.recipe)),
         provenance=list(training.field_rows(trial.provenance)),

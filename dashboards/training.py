@@ -13,8 +13,6 @@ MOST_LINES: Final = 200
 MOST_CHARACTERS: Final = 30_000
 BOOKKEEPING: Final = frozenset({"version", "pins"})
 """Fields of a recipe that nobody chose; its JSON has them."""
-LOG_PAGE: Final = 262_144
-"""Characters that the store gives of a log at once: with that many, there may be more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,4 +120,4 @@ def tail(log: LogView) -> Tail:
     text = log.text.rstrip("\n")
     lines = text.split("\n") if text else []
     shown = "\n".join(lines[-MOST_LINES:])[-MOST_CHARACTERS:]
-    return Tail(shown, shown.count("\n") + 1 if shown else 0, len(shown) < len(text))
+    return Tail(shown, shown.count("\n") + 1 if shown else 0, len(shown) < len(text) or log.offset > 0)

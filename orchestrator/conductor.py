@@ -57,6 +57,8 @@ class Conductor:
         self._lease = lease
         self._recorder = Recorder(self._store, self._tracker, self._fence, self._tables, self._settings.url)
         self._orphans = self._store.orphans()
+        if self._orphans:
+            log.info("%d attempts were left running; going on with them", len(self._orphans))
         lease.start()
         mirror.start()
         try:

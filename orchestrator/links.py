@@ -13,5 +13,5 @@ class Links:
         """The page of an experiment, or of a run in it."""
         if not self.server or experiment is None:
             return None
-        page = f"{self.server.rstrip('/')}/#/experiments/{experiment}"
-        return f"{page}/runs/{run}" if run else page
+        page = f"{self.server.rstrip('/')}/#/experiments/{experiment}/runs"
+        return f"{page}/{run}" if run else page

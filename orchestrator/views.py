@@ -172,6 +172,8 @@ class LogView(BaseModel):
 
     trial: int
     text: str
+    offset: int = 0
+    """Where `text` begins, in characters."""
     next_offset: int
     complete: bool
 

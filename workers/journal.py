@@ -61,9 +61,9 @@ class Journal:
         """Note an evaluation and report it."""
         if step % self._evaluations == 0 or step == self._total:
             self._add(step, values)
-        losses = self._curves.get("train/loss")
-        latest = {"loss": losses[-1][1]} if losses else {}
-        self.tell(step, values, self._line(step, latest | dict(values)))
+        latest = {key: points[-1][1] for key, points in self._curves.items() if key.startswith("train/")}
+        loss = {key: value for key, value in latest.items() if key == "train/loss"}
+        self.tell(step, latest | dict(values), self._line(step, loss | dict(values)))
 
     def tell(self, step: int, values: Mapping[str, float], line: str = "", checkpoint: str | None = None) -> None:
         """Report now."""

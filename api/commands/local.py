@@ -15,10 +15,12 @@ from api.commands.sweeps import show_preview
 from api.commands.tables import print_table, write_tables
 from api.commands.terminal import err, out
 from api.commands.watch import follow, verdict
+from orchestrator.errors import MetricsweepError
 from orchestrator.lifecycle import SweepState
 from orchestrator.settings import Settings
 
 INTERRUPTED: Final = 130
+MOST_CRASHES: Final = 4
 
 
 def serve(
@@ -54,15 +56,19 @@ def run(
 ) -> None:
     """Run one sweep here from spec to tables: starts what it needs, shows progress, leaves no server behind."""
     # Here and not above: the client's commands do not wait for what only a server needs.
+    from api.home import is_free
     from api.serve import Stack
     from orchestrator.service import preview_offline
 
     body = afresh(read_spec(file)) if fresh else read_spec(file)
     later = settings(home=home)
     preview_offline(body, later)  # a wrong spec ends here, before anything is started
-    config = later.model_copy(update={"host": "127.0.0.1", "port": 0})
+    # MLflow's runs link to these pages: on the port of `serve`, if it is free, the links stay good.
+    port = later.port if is_free("127.0.0.1", later.port) else 0
+    config = later.model_copy(update={"host": "127.0.0.1", "port": port})
     try:
-        with Stack(config, tell=_teller()) as stack:
+        crashes = _Crashes(_teller(), config.resolved_home / "logs" / "conductor.log")
+        with Stack(config, tell=crashes.tell) as stack:
             err.print(f"starting over {config.resolved_home}")
             stack.start()
             mlflow = stack.addresses["mlflow"]
@@ -70,7 +76,7 @@ def run(
             with Client(stack.addresses["api"], token) as client:
                 _print_addresses(stack.addresses, "")
                 sweep = _begun(client, body)
-                code = _followed(client, sweep, folder)
+                code = _followed(client, sweep, folder, crashes.check)
             err.print("ending")
     except KeyboardInterrupt:
         err.print("interrupted; the same command goes on where it was")
@@ -90,9 +96,9 @@ def _begun(client: Client, body: bytes) -> int:
     return sweep
 
 
-def _followed(client: Client, sweep: int, folder: Path) -> int:
+def _followed(client: Client, sweep: int, folder: Path, check: Callable[[], None]) -> int:
     """Watch the sweep to its end, then print and write its tables; gives the exit code."""
-    ended = follow(client, sweep, out)
+    ended = follow(client, sweep, out, check=check)
     code = verdict(ended, out)
     for name in ended.tables:
         out.print()
@@ -126,6 +132,24 @@ def _print_addresses(addresses: Mapping[str, str], indent: str) -> None:
     names = {"api": "pages and API", "mlflow": "MLflow", "ray": "Ray (with a token)"}
     for name, address in addresses.items():
         out.print(f"{indent}{names.get(name, name):18}  {address}")
+
+
+class _Crashes:
+    """Counts how often the conductor ended by itself: one that cannot work would be started again for ever."""
+
+    def __init__(self, tell: Callable[[str, str], None], log: Path) -> None:
+        self._tell, self._log = tell, log
+        self._count = 0
+
+    def tell(self, name: str, state: str) -> None:
+        """Pass on what the stack says."""
+        self._count += name == "conductor" and state.startswith("ended")
+        self._tell(name, state)
+
+    def check(self) -> None:
+        """Raise MetricsweepError once it is hopeless."""
+        if self._count >= MOST_CRASHES:
+            raise MetricsweepError(f"the conductor ended {self._count} times; its log says why: {self._log}")
 
 
 def _teller() -> Callable[[str, str], None]:

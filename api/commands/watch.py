@@ -34,14 +34,21 @@ def watch(
         raise typer.Exit(verdict(follow(client, id, out, every), out))
 
 
-def follow(client: Client, sweep: int, console: Console, every: float = POLL_SECONDS) -> SweepView:
-    """Show a sweep's progress until it has ended."""
+def follow(
+    client: Client,
+    sweep: int,
+    console: Console,
+    every: float = POLL_SECONDS,
+    check: Callable[[], None] = lambda: None,
+) -> SweepView:
+    """Show a sweep's progress until it has ended, or until `check`, called at every look, raises."""
     with (_bar if console.is_terminal else _lines)(console) as show:
         seen = time.monotonic()
         found = client.sweep(sweep)
         show(found)
         while found.state not in SWEEP_ENDED:
             time.sleep(every)
+            check()
             try:
                 found = client.sweep(sweep)
             except (Unreachable, ApiError) as error:

@@ -35,7 +35,7 @@ async function draw() {
   if (!source) return;
   const width = here.clientWidth;
   const wanted = [width, matchMedia("(prefers-color-scheme: dark)").matches, source.textContent].join();
-  if (wanted === shown) return;
+  if (wanted === shown && here.querySelector("svg")) return;
   shown = wanted;
   try {
     if (!window.vegaEmbed) await import(here.dataset.script);

@@ -14,6 +14,9 @@ def encode(last: int) -> str:
 def decode(cursor: str) -> int:
     """The row that a cursor stands after; raises NotFoundError for what is not a cursor of ours."""
     try:
-        return int(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii"))
+        last = int(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii"))
+        if not 0 <= last < 2**63:
+            raise ValueError("no row has this number")
+        return last
     except (binascii.Error, ValueError) as error:
         raise NotFoundError(f"no page at cursor {cursor!r}: pass `next_cursor` of the page before") from error

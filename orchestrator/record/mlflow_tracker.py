@@ -38,6 +38,7 @@ CLIENT_ENVIRONMENT: Mapping[str, str] = {
 
 SWEEP_TAG = "metricsweep.sweep"
 KEY_TAG = "metricsweep.key"
+KIND_TAG = "mlflow.experimentKind"  # else MLflow 3 opens an experiment as if it held traces of language models
 NOT_FINITE_TAG = "metricsweep.not_finite"
 PARAMS_DIFFER_TAG = "metricsweep.params_differ"
 
@@ -79,7 +80,8 @@ class MlflowTracker(Tracker):
             found = self._client.search_experiments(filter_string=f"tags.`{SWEEP_TAG}` = {_quoted(uid)}", max_results=1)
             if found:
                 return str(found[0].experiment_id)
-            every = {**{_key(key): value[:_MAX_TAG] for key, value in tags.items()}, SWEEP_TAG: uid}
+            every = {_key(key): value[:_MAX_TAG] for key, value in tags.items()}
+            every |= {SWEEP_TAG: uid, KIND_TAG: "custom_model_development"}
             for candidate in _names(name, uid):
                 try:
                     return str(self._client.create_experiment(candidate, self._artifact_location(uid), every))
@@ -106,8 +108,8 @@ class MlflowTracker(Tracker):
         """The page of an experiment or a run, as MLflow 3's interface routes it; None without a server."""
         if not self._public_url:
             return None
-        page = f"{self._public_url}/#/experiments/{experiment}"
-        return f"{page}/runs/{run}" if run else page
+        page = f"{self._public_url}/#/experiments/{experiment}/runs"
+        return f"{page}/{run}" if run else page
 
     def _artifact_location(self, uid: str) -> str | None:
         """A server chooses; a bare store would take `./mlruns` of the current folder."""

@@ -77,17 +77,25 @@ class TrialViews(Access):
         return [Curve(key=key, points=points) for key, points in sorted(merged.items())]
 
     def log(self, trial: int, offset: int = 0) -> LogView:
-        """At most 256 Ki characters of a training's log from a character on; raises NotFoundError."""
-        offset = max(0, offset)
+        """At most 256 Ki characters of a training's log from a character on, counted from its end when negative.
+
+        Raises NotFoundError.
+        """
         with self._database.reading() as connection:
             training_id = _training_of(connection, trial)
             state, length = connection.execute(
                 sa.select(training.c.state, training.c.log_length).where(training.c.id == training_id)
             ).one()
+            if offset < 0:
+                offset = max(0, length + offset)
             text = _log_text(connection, training_id, offset)
         following = offset + len(text)
         return LogView(
-            trial=trial, text=text, next_offset=following, complete=state in TRIAL_ENDED and following >= length
+            trial=trial,
+            text=text,
+            offset=offset,
+            next_offset=following,
+            complete=state in TRIAL_ENDED and following >= length,
         )
 
 

@@ -22,6 +22,8 @@ from orchestrator.run.slots import SlotPool
 
 TRIALS_PER_TUNER: Final = 1_000
 """Tune keeps every trial in memory; a Tuner is replaced after this many, and its slots train on meanwhile."""
+LINGER_SECONDS: Final = 60.0
+"""How long an idle Tuner waits for more: ending one takes Tune several seconds."""
 MOST_RELAYS: Final = 256
 RELAY_BUNDLE: Final = {"memory": 2**20}
 """Tune refuses a bundle of nothing, and slots hold all CPUs; every node has a megabyte of Ray's `memory`."""
@@ -49,13 +51,21 @@ class Unkept:
 class DeskSearcher(Unkept, Searcher):  # type: ignore[misc]
     """What Tune calls its search algorithm: the desk's orders, in the desk's order."""
 
-    def __init__(self, dispatch: Dispatch, desk: Desk) -> None:
+    def __init__(self, dispatch: Dispatch, desk: Desk, linger: float) -> None:
         super().__init__()
-        self._dispatch, self._desk = dispatch, desk
+        self._dispatch, self._desk, self._linger = dispatch, desk, linger
+        self._busy_at = time.monotonic()
         self.suggested = 0
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
-        """A relay's assignment; FINISHED once nothing trains, since Tune would sleep through an idle None."""
+        """A relay's assignment; None: nothing now; FINISHED ends this Tuner.
+
+        While nothing trains Tune only asks here, once a second: that is then the conductor's turn.
+        """
+        if self._dispatch.busy():
+            self._busy_at = time.monotonic()
+        else:
+            self._desk.tick()
         if self._desk.closing():
             return Searcher.FINISHED  # type: ignore[no-any-return]
         if self.suggested < TRIALS_PER_TUNER:
@@ -63,7 +73,8 @@ class DeskSearcher(Unkept, Searcher):  # type: ignore[misc]
             if assignment is not None:
                 self.suggested += 1
                 return assignment
-        return None if self._dispatch.busy() else Searcher.FINISHED
+        idle = not self._dispatch.busy() and time.monotonic() - self._busy_at >= self._linger
+        return Searcher.FINISHED if idle else None
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
         """News of a relay that goes on."""
@@ -108,9 +119,16 @@ class Turn(Unkept, tune.Stopper):  # type: ignore[misc]
 class RayTune:
     """Runs orders on a Ray cluster. Use it from the main thread of its process: one Tuner lives in one process."""
 
-    def __init__(self, workplace: Workplace, address: str | None, scratch: Path, limit: int | None = None) -> None:
+    def __init__(
+        self,
+        workplace: Workplace,
+        address: str | None,
+        scratch: Path,
+        limit: int | None = None,
+        linger: float = LINGER_SECONDS,
+    ) -> None:
         self._workplace, self._address, self._limit = workplace, address, limit
-        self._scratch = scratch
+        self._scratch, self._linger = scratch, linger
         self._pool: SlotPool | None = None
         os.environ.update(ENVIRONMENT)
         logging.getLogger("ray.tune").setLevel(logging.ERROR)  # it would lament the files that we never let it write
@@ -135,7 +153,7 @@ class RayTune:
             ray.shutdown()
 
     def _fit(self, dispatch: Dispatch, desk: Desk) -> None:
-        searcher = DeskSearcher(dispatch, desk)
+        searcher = DeskSearcher(dispatch, desk, self._linger)
         name = f"relays-{uuid.uuid4().hex[:12]}"
         tuner = tune.Tuner(
             tune.with_resources(Relay, tune.PlacementGroupFactory([RELAY_BUNDLE])),

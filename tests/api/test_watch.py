@@ -19,7 +19,10 @@ NAMED = SPEC.replace("four-trials", "'four [red]trials[/red]'")
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_progress_says_what_ends_how(url: str, conductor: Conductor, terminal: bool) -> None:
+def test_progress_says_what_ends_how(
+    url: str, conductor: Conductor, terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")  # a dumb terminal is 80 columns wide whatever is asked for
     text = io.StringIO()
     console = Console(file=text, force_terminal=terminal, width=160, markup=False, highlight=False)
     with Client(url) as client:

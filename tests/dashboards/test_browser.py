@@ -108,9 +108,11 @@ def test_a_running_trial_draws_its_new_points(context: BrowserContext, stage: St
 
 def test_a_person_cancels_and_retries(context: BrowserContext, busy: int, stage: Stage) -> None:
     page = context.new_page()
+    page.set_viewport_size({"width": 420, "height": 800})
     page.goto(f"/sweeps/{busy}")
     expect(page.get_by_role("button", name="Cancel the sweep")).to_be_hidden()
     page.get_by_text("Cancel…").click()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.get_by_role("button", name="Cancel the sweep").click()
     expect(page.get_by_role("status")).to_contain_text("cancellation is asked for")
     stage.obey()

@@ -299,7 +299,7 @@ def test_links_lead_to_the_server(server: str) -> None:
     tracker = MlflowTracker(server)
     experiment = tracker.experiment("links", str(uuid4()), {})
     run_id = tracker.mirror(experiment, a_trial())
-    assert tracker.link(experiment, None) == f"{server}/#/experiments/{experiment}"
+    assert tracker.link(experiment, None) == f"{server}/#/experiments/{experiment}/runs"
     link = tracker.link(experiment, run_id)
     assert link == f"{server}/#/experiments/{experiment}/runs/{run_id}"
     with urllib.request.urlopen(link, timeout=10) as page:

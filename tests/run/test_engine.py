@@ -23,7 +23,7 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
         yield Inline(workplace)
     else:
         request.getfixturevalue("local_ray")
-        yield RayTune(workplace, None, tmp_path / "tune")
+        yield RayTune(workplace, None, tmp_path / "tune", linger=0)
 
 
 def desk_of(*orders: Order) -> MemoryDesk:
@@ -119,7 +119,9 @@ def holder_of(engine: Engine, each: Order) -> str:
 
 @pytest.mark.ray
 def test_a_slot_that_dies_is_replaced_and_training_resumes(local_ray: None, tmp_path: Path) -> None:
-    engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path), None, tmp_path / "tune")
+    engine = RayTune(
+        Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path), None, tmp_path / "tune", linger=0
+    )
     each, poison = order("dies", iterations=6), order("poison")
     desk = desk_of(each, poison)
     engine.run(desk)
@@ -132,7 +134,9 @@ def test_a_slot_that_dies_is_replaced_and_training_resumes(local_ray: None, tmp_
 
 @pytest.mark.ray
 def test_short_trainings_use_both_slots(local_ray: None, tmp_path: Path) -> None:
-    engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path), None, tmp_path / "tune")
+    engine = RayTune(
+        Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path), None, tmp_path / "tune", linger=0
+    )
     engine.run(desk_of(order(), order()))
     began = time.monotonic()
     engine.run(desk_of(*[order(iterations=10, delay=0.05) for _ in range(20)]))
