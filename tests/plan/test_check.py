@@ -161,7 +161,7 @@ def test_every_part_that_lacks_a_hyper_parameter_is_named(small: Small, told: To
 
 def test_the_base_recipe_is_blamed_for_its_own(small: Small, told: Told) -> None:
     assert told(small(**{"recipe.loss": {"name": "triplet", "alpha": 1}})) == [
-        ("recipe.loss.alpha", "loss 'triplet' has no hyper-parameter 'alpha'; expected one of 'margin'")
+        ("recipe.loss.alpha", "loss 'triplet' has no hyper-parameter 'alpha'; expected one of 'margin', 'over'")
     ]
     assert told(small(**{"recipe.regularizer.eta": 1})) == [
         ("recipe.regularizer.eta", "regularizer 'none' has no hyper-parameter 'eta'; it has none")

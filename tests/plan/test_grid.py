@@ -110,7 +110,7 @@ def test_axes_of_one_rank_may_stand_in_any_order(small: Small, catalog: Catalog)
     one = small(compare={"loss.margin": [0.5], "loss": ["triplet"]})
     other = small(compare={"loss": ["triplet"], "loss.margin": [0.5]})
     assert trials(one, catalog)[0].fingerprint == trials(other, catalog)[0].fingerprint
-    assert trials(one, catalog)[0].recipe.loss.options == {"margin": 0.5}
+    assert trials(one, catalog)[0].recipe.loss.options == {"margin": 0.5, "over": "all"}
 
 
 def test_rules_apply_where_all_their_labels_do(small: Small, catalog: Catalog) -> None:

@@ -13,6 +13,8 @@ from tests.workers import golden_pairs
 from tests.workers.golden_proxies import GOLDEN_PROXIES
 from tests.workers.inputs import block_labels, golden_embeddings
 from workers import geometry
+from workers.eta_schedules.linear import Linear
+from workers.eta_schedules.min_ramp import MinRamp
 from workers.evaluate import evaluate
 from workers.losses.multi_similarity import MultiSimilarity
 from workers.losses.normalized_npair import NormalizedNPair
@@ -65,6 +67,8 @@ COMPUTED: dict[str, Callable[[], Tensor]] = {
     "svmax_U_b8_d12": lambda: torch.tensor(geometry.singular_bounds(8, 12)[1]),
     "svmax_bounded_b8_d12": lambda: SVMax()(WIDE),
     "svmax_unbounded_b8_d12": lambda: SVMaxUnbounded()(geometry.unit(WIDE)),
+    "eta_eq29_t250_T1000_eta1": lambda: torch.tensor(Linear(1.0, 1000)(250)),
+    "eta_eq32_t5_T30000_eta1": lambda: torch.tensor(MinRamp(1.0, 30_000)(5)),
     **golden_pairs.COMPUTED,
     **GOLDEN_PROXIES,
 }
