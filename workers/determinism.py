@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils import deterministic
 
 # cuBLAS reads it when the first CUDA context is made; without it its sums depend on the stream.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -33,15 +34,18 @@ def applied(on: torch.device, threads: int) -> Iterator[None]:
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),
     )
-    tuned = torch.backends.cudnn.benchmark
+    tuned, filled = torch.backends.cudnn.benchmark, deterministic.fill_uninitialized_memory
     torch.set_num_threads(max(1, threads))
     # On a GPU some operations have no deterministic form; there the result may differ in the last bits.
     torch.use_deterministic_algorithms(True, warn_only=on.type != "cpu")
+    # Filling new memory with NaN only shows a read of what was never written, at the price of a pass over all of it.
+    deterministic.fill_uninitialized_memory = False
     torch.backends.cudnn.benchmark = False
     try:
         yield
     finally:
         torch.backends.cudnn.benchmark = tuned
+        deterministic.fill_uninitialized_memory = filled
         torch.use_deterministic_algorithms(enforced, warn_only=warned)
         torch.set_num_threads(counted)
         restore_random_state(before, on)

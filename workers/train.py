@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from workers import checkpoint, determinism, figures, provenance
+from workers import checkpoint, determinism, figures, memory, provenance
 from workers.contract import CrossValidation, Place, Progress, Recipe, Result
 from workers.course import LAST, finish, iterate
 from workers.folds import cross_validate
@@ -21,6 +21,7 @@ def train(recipe: Recipe, place: Place, report: Callable[[Progress], None], resu
     where the recipe selects the last checkpoint. Raises Stopped after a checkpoint when asked to stop; CheckpointError,
     DataMissingError, DataDamagedError; UnknownPart, TypeError or ValueError for a recipe that cannot be trained here.
     """
+    memory.keep_freed()
     device = determinism.device(place.device)
     with determinism.applied(device, place.threads):
         several = isinstance(recipe.validation, CrossValidation)
