@@ -34,18 +34,18 @@ def applied(on: torch.device, threads: int) -> Iterator[None]:
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),
     )
-    tuned, filled = torch.backends.cudnn.benchmark, deterministic.fill_uninitialized_memory
+    tuned, filled = torch.backends.cudnn.benchmark, deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
     torch.set_num_threads(max(1, threads))
     # On a GPU some operations have no deterministic form; there the result may differ in the last bits.
     torch.use_deterministic_algorithms(True, warn_only=on.type != "cpu")
     # Filling new memory with NaN only shows a read of what was never written, at the price of a pass over all of it.
-    deterministic.fill_uninitialized_memory = False
+    deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.backends.cudnn.benchmark = False
     try:
         yield
     finally:
         torch.backends.cudnn.benchmark = tuned
-        deterministic.fill_uninitialized_memory = filled
+        deterministic.fill_uninitialized_memory = filled  # type: ignore[attr-defined]
         torch.use_deterministic_algorithms(enforced, warn_only=warned)
         torch.set_num_threads(counted)
         restore_random_state(before, on)
