@@ -12,7 +12,7 @@ from orchestrator.run.engine import Desk
 from orchestrator.run.news import hand_on, settle_from_spool
 from orchestrator.run.slots import HeldSlot, SlotPool
 from orchestrator.run.spool import Message
-from orchestrator.trial import Order
+from orchestrator.trial import Failure, Order
 
 STOP_SECONDS: Final = 30.0
 """An attempt that has not stopped this long after it was asked loses its slot actor."""
@@ -59,6 +59,8 @@ class Dispatch:
         execution = self._running.get(self._relays.get(relay, ""))
         if execution is None or execution.relay != relay:
             return
+        if result.get("host"):
+            self._desk.started(execution.order, execution.slot.name, str(result["host"]))
         for raw in json.loads(result.get("messages") or "[]"):
             message = Message(**raw)
             if message.seq <= execution.seen:
@@ -93,20 +95,27 @@ class Dispatch:
                 self._lose(execution, "it did not stop when asked")
 
     def _dispatch(self) -> None:
-        """Start the next order if a slot is free."""
-        if self._held is None and not self._pool.full():
-            self._held = self._desk.next_order()
-        if self._held is None:
-            return
-        order = self._held
+        """Take orders until one trains, none waits, or the first has to wait for its slot."""
+        while not self._unattended:
+            if self._held is None and not self._pool.full():
+                self._held = self._desk.next_order()
+            if self._held is None or not self._settled(self._held):
+                return
+            self._held = None
+
+    def _settled(self, order: Order) -> bool:
+        """Whether the order trains now or has ended; False while its slot is not free."""
         if order.holder is not None:
-            self._held = None
             self._adopt(order)
+        elif reason := self._pool.impossible(order.slot):
+            self._desk.failed(order, Failure("recipe", reason))
         elif (slot := self._pool.take(order)) is not None:
-            self._held = None
             slot.actor.start.remote(order, self._workplace)
             self._begin(order, slot)
             self._desk.started(order, slot.name, "")
+        else:
+            return False
+        return True
 
     def _adopt(self, order: Order) -> None:
         slot = self._pool.holding(order.holder, order.attempt)

@@ -84,6 +84,19 @@ class SlotPool:
             slot.attempt = order.attempt
         return slot
 
+    def impossible(self, slot: Slot) -> str | None:
+        """Why no node of the cluster could ever hold such a slot; none when one can."""
+        cpus, gpus, memory = shape_of(slot, self._total.get("GPU", 0.0))
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        wanted = {"CPU": cpus, "GPU": gpus, "memory": memory}
+        if any(all(node.get(kind, 0.0) >= amount for kind, amount in wanted.items()) for node in nodes):
+            return None
+        most = {kind: max((node.get(kind, 0.0) for node in nodes), default=0.0) for kind in wanted}
+        return (
+            f"no node of the cluster can hold a slot of {cpus:g} CPUs, {gpus:g} GPUs and {memory / 2**30:g} GB; "
+            f"the most that one has is {most['CPU']:g} CPUs, {most['GPU']:g} GPUs and {most['memory'] / 2**30:.1f} GB"
+        )
+
     def full(self) -> bool:
         """True when no order can be taken: every slot is in use and there is no room for another."""
         if any(slot.attempt is None for slot in self._slots.values()):

@@ -1,6 +1,7 @@
 from copy import deepcopy
 from typing import Any
 
+import jsonschema
 import pytest
 
 from orchestrator.plan.document import parse
@@ -8,8 +9,6 @@ from orchestrator.plan.schema import json_schema
 from tests.plan.conftest import DESIGN, DIGITS
 from workers.catalog import Catalog
 from workers.contract import PART_FIELDS
-
-jsonschema = pytest.importorskip("jsonschema", reason="comes with schemathesis")
 
 
 @pytest.fixture(scope="module")

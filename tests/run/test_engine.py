@@ -12,7 +12,7 @@ from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Engine
 from orchestrator.run.inline import Inline
 from orchestrator.run.ray_tune import RayTune
-from orchestrator.trial import Order
+from orchestrator.trial import Order, Slot
 from tests.run.desk import MemoryDesk, order
 
 
@@ -141,3 +141,15 @@ def test_short_trainings_use_both_slots(local_ray: None, tmp_path: Path) -> None
     began = time.monotonic()
     engine.run(desk_of(*[order(iterations=10, delay=0.05) for _ in range(20)]))
     print(f"20 half-second trainings took {time.monotonic() - began:.1f} s on 2 slots")
+
+
+@pytest.mark.ray
+def test_a_slot_that_no_node_can_hold_is_told(local_ray: None, tmp_path: Path) -> None:
+    engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path), None, tmp_path, linger=0)
+    huge, good = replace(order(), slot=Slot(cpus=512, gpus=0)), order()
+    desk = desk_of(huge, good)
+    engine.run(desk)
+    (failure,) = desk.failures
+    assert failure.message.startswith("no node of the cluster can hold a slot of 512 CPUs")
+    assert set(desk.results) == {good.training}
+    assert desk.starts.count(good.training) == 2, "told again once the slot's host is known"

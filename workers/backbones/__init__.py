@@ -1,5 +1,6 @@
 """Backbones: from images to features; one file a backbone. Here is what the pretrained ones share."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +14,7 @@ from workers.weights import fill, read
 Pool = Literal["avg", "max", "avg+max"]
 
 
-class ConvNet(nn.Module):
+class ConvNet(nn.Module, ABC):
     """A network of three channels that ends in maps, which `pool` makes features: one value of each map."""
 
     features: int
@@ -31,9 +32,9 @@ class ConvNet(nn.Module):
         self._pool: Pool = pool
         self._frozen: list[_BatchNorm] = []
 
+    @abstractmethod
     def maps(self, images: Tensor) -> Tensor:
         """Images [b, 3, h, w] to maps [b, features, h', w']."""
-        raise NotImplementedError
 
     def forward(self, images: Tensor) -> Tensor:
         """Preprocessed images [b, 3, h, w] to features [b, features]."""
