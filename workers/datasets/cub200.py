@@ -24,8 +24,8 @@ class Cub200:
     channels = 3
     side = 256
     metrics = (
-        "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var",
-        "s_mu",
+        "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "nmi@geometric", "f1",
+        "norm_mean", "norm_var", "s_mu",
     )  # fmt: skip
     manifest = None
 

@@ -4,7 +4,8 @@
 class Polynomial:
     """1 for the first `hold` of training (a fraction), then down to `floor` by (1 - progress)^power.
 
-    SVMax holds for half the iterations and then decays to 1e-7, with a power it does not state: `hold` 0.5, power 1.
+    SVMax holds for half the iterations and then decays with a power it does not state (`hold` 0.5, power 1) to a
+    learning rate of 1e-7: `floor`, a factor, is 1e-7 / lr.
     """
 
     label = "Polynomial"

@@ -1,0 +1,25 @@
+"""The settings that the papers print, as recipes in full size, by a name; numbers come from ../shared/published.
+
+Left out is what this task is not: face recognition (SEC T4), self-supervised learning (SEC T5, SVMax T5) and SVMax's
+toys; CASIA-WebFace is no data set of ours, and a training without labels is another task.
+"""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from tests.workers.published.proxies import isa, svmax_proxies
+from tests.workers.published.sec import sec, sec_ablations, sec_response, tuplet_margin
+from tests.workers.published.svmax import svmax, svmax_ablations, svmax_raw
+
+
+def every(folder: Path) -> dict[str, dict[str, Any]]:
+    """All recipes by name; `folder` is ../shared/published."""
+    with (folder / "configs.toml").open("rb") as file:
+        printed = tomllib.load(file)
+    found: dict[str, dict[str, Any]] = {}
+    groups = (sec, sec_ablations, sec_response, tuplet_margin, svmax, svmax_ablations, svmax_raw, svmax_proxies, isa)
+    for name, recipe in (one for group in groups for one in group(printed, folder)):
+        assert name not in found, name
+        found[name] = recipe
+    return found

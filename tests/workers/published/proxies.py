@@ -1,0 +1,69 @@
+"""Proxy-Anchor, SVMax with it (table 3), and Proxy-ISA."""
+
+import re
+from collections.abc import Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from tests.workers.published.printed import BY_TEST, Recipes, ours, weighted
+
+
+def proxies(dataset: str, loss: Any, batch: int, epochs: int, decay: tuple[float, int], **changes: Any) -> Any:
+    """One training of Proxy-Anchor's code, as Proxy-ISA's is too; `decay` is a factor and after how many epochs."""
+    large = dataset in {"sop", "inshop"}
+    return {
+        "dataset": ours(dataset), "augment": "proxy_anchor", "crop": 224, "embedding": 512, "loss": loss,
+        "backbone": {"name": "bn_inception", "pretrained": True, "freeze_bn": not large, "pool": "avg+max"},
+        "head": {"name": "fc", "init": "kaiming"}, "sampler": {"name": "shuffle", "batch": batch},
+        "optimizer": {"name": "adamw", "lr": 6e-4 if large else 1e-4, "weight_decay": 1e-4}, "loss_rate": 100,
+        "undecayed": "none", "schedule": {"name": "step", "every": decay[1], "gamma": decay[0]}, "warmup": 1,
+        "clip_value": 10, "epochs": epochs, "evaluate_every": 1, **BY_TEST, **changes,
+    }  # fmt: skip
+
+
+def svmax_proxies(printed: Mapping[str, Any], folder: Path) -> Recipes:
+    """SVMax's table 3 and figure 3, and Proxy-Anchor by its README."""
+    weights, table = printed["svmax"]["lambda"], printed["svmax"]["table3"]
+    decays = {"cub": (0.5, 10), "cars": (0.5, 20), "sop": (0.25, 20), "inshop": (0.25, 20)}
+    for dataset, decay in decays.items():
+        yield f"proxy_anchor-{dataset}", proxies(dataset, "proxy_anchor", 180, 60, decay)
+    for dataset, (name, batch) in product(("cub", "cars", "sop"), table["b"].items()):
+        for eta in sorted({0, *weights["proxy_anchor"], *weights["proxy_anchor_fig3"]}):
+            backbone = {"name": name, "pretrained": True, "freeze_bn": dataset != "sop", "pool": "avg+max"}
+            changes = {"backbone": backbone, "regularizer": weighted("svmax", eta), "embedding": table["d"]}
+            recipe = proxies(dataset, "proxy_anchor", batch, 60, decays[dataset], **changes)
+            yield f"svmax-t3-{dataset}-{name}-{eta:g}", recipe
+
+
+def isa(printed: Mapping[str, Any], folder: Path) -> Recipes:
+    """Proxy-ISA's fair setting, its exceptional one (table 4), its penalties (table 3), its other base (figure 11b)."""
+    paper, code = printed["proxy_isa"]["paper_defaults"], printed["proxy_isa"]["code_defaults"]
+    options = {
+        "alpha": paper["alpha"], "delta": paper["delta"], "lam": paper["lambda"], "v": paper["V"], "h": paper["h"],
+        "tau": paper["tau"], "memory": code["T"], "memory_epoch": code["memory_start_epoch_index"],
+        "filter_epoch": code["filter_start_epoch_index"],
+    }  # fmt: skip
+    backbone = {"name": paper["backbone"], "pretrained": True, "freeze_bn": True}
+
+    def recipe(dataset: str, k: float, loss: Mapping[str, Any], *, fair: bool, pool: str = "avg") -> Any:
+        gamma, span = map(float, re.findall(r"[\d.]+", printed["proxy_isa"]["code_lr_decay"][dataset]))
+        lr = paper["lr"] if dataset in {"cub", "cars"} else paper["lr_sop_inshop"]
+        optimizer = {"name": "adam" if fair else "adamw", "lr": lr, "weight_decay": code["weight_decay"]}
+        changes = {
+            "backbone": {**backbone, "pool": pool}, "embedding": paper["d"], "crop": paper["crop"],
+            "optimizer": optimizer, "warmup": 0 if fair else 1, "seed": code["seed"],
+            "loss_rate": code["proxy_lr_multiplier"], "clip_value": code["clip_grad_value"],
+        }  # fmt: skip
+        part = {"name": "proxy_isa", **options, "k": k, **loss}
+        return proxies(dataset, part, paper["batch"], code["epochs"], (gamma, int(span)), **changes)
+
+    for dataset, theirs in printed["proxy_isa"]["code_k"].items():
+        fair = dataset in {"cub", "cars"}
+        for k in sorted({paper["k"], theirs}):
+            yield f"isa-{dataset}-{k:g}", recipe(dataset, k, {}, fair=fair)
+        yield f"isa-t4-{dataset}", recipe(dataset, theirs, {}, fair=False, pool="avg+max")
+        for positive, negative in product(("none", "inverse", "nu", "sigma"), ("none", "inverse")):
+            penalties = {"positive_penalty": positive, "negative_penalty": negative}
+            yield f"isa-t3-{dataset}-{positive}-{negative}", recipe(dataset, theirs, penalties, fair=fair)
+        yield f"isa-f11b-{dataset}", recipe(dataset, theirs, {"base": "proxy_nca"}, fair=fair)

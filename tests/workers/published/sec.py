@@ -1,0 +1,108 @@
+"""Spherical embedding constraint: deep metric learning, appendix and author response."""
+
+import re
+from collections.abc import Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from tests.workers.published.printed import BY_TEST, Recipes, ours, settings, weighted
+
+SEC_BATCH = {
+    "triplet": (40, 3), "semihard": (40, 3), "normalized_npair": (60, 2), "multi_similarity": (24, 5),
+    "tuplet_margin": (32, 4),
+}  # fmt: skip
+"""Classes and images of each (SEC app. B; author response, table 4)."""
+SEC_MEAN = [104, 117, 123]  # SEC's code; the other papers' third is 128
+EVALUATED = {"cub": 100, "cars": 100, "inshop": 200, "sop": 500}  # SEC's code, in iterations
+DECAY = {"cub": 2.5e-3, "cars": 2.5e-3, "sop": 1e-5, "inshop": 1e-5}  # C6
+
+
+def sec_recipe(dataset: str, kind: str, rates: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
+    """One training of SEC; `rates` is a row of table 6, whose first rate is the head's (C1)."""
+    classes, per_class = SEC_BATCH[ours(kind)]
+    regularized = changes.get("regularizer", "none") != "none"
+    optimizer = {"name": "adam", "lr": rates["lr_head"], "weight_decay": DECAY[dataset]}
+    return {
+        "dataset": ours(dataset), "augment": "crop_flip", "crop": 227, "embedding": 512, "loss": ours(kind),
+        "backbone": {"name": "bn_inception", "pretrained": True, "freeze_bn": True, "mean": SEC_MEAN},
+        # Only multi-similarity without a regularizer has no batch norm before the linear layer.
+        "head": "fc" if kind == "multi_similarity" and not regularized else "bn_fc",
+        "sampler": {"name": "balanced", "classes": classes, "per_class": per_class},
+        "optimizer": optimizer, "backbone_rate": rates["lr_backbone"] / rates["lr_head"],
+        "schedule": {"name": "step", "at": rates["at"], "gamma": rates["decay"]},
+        "iterations": rates["iters"], "evaluate_every": EVALUATED[dataset], **BY_TEST, **changes,
+    }  # fmt: skip
+
+
+def rates_of(text: str, iters: int) -> dict[str, Any]:
+    """Rates printed as `1e-5/5e-6/0.5@4k, 6k`."""
+    head, backbone, decay, at = re.split("[/@]", text)
+    steps = [1000 * int(step) for step in re.findall(r"(\d+)k", at)]
+    return {"lr_head": float(head), "lr_backbone": float(backbone), "decay": float(decay), "at": steps, "iters": iters}
+
+
+def sec(printed: Mapping[str, Any], folder: Path) -> Recipes:
+    """Tables 6, 7 and 10, with the grids of eta from which table 7 was chosen."""
+    grids = {"sec": printed["eta_grids"]["dml_sec"], "l2": printed["eta_grids"]["dml_l2reg"]}
+    for row in printed["sec_table6"]:
+        for loss in row["losses"]:
+            start = f"sec-t6-{row['dataset']}-{loss}"
+            yield start, sec_recipe(row["dataset"], loss, row)
+            for name, eta in ((name, eta) for name, grid in grids.items() for eta in grid):
+                yield f"{start}-{name}-{eta:g}", sec_recipe(row["dataset"], loss, row, regularizer=weighted(name, eta))
+            chosen = dict(zip(grids, printed["sec_table7_eta"][row["dataset"]][loss], strict=True))
+            for name, eta in chosen.items():
+                assert eta in grids[name], (row, name)  # each eta of table 7 is in its grid, and so is here
+            ema = weighted("sec_ema", chosen["sec"], rho=0.01)
+            yield f"sec-t10-{row['dataset']}-{loss}-sec_ema", sec_recipe(row["dataset"], loss, row, regularizer=ema)
+
+
+def sec_ablations(printed: Mapping[str, Any], folder: Path) -> Recipes:
+    """Tables 2, 8 and 9, all of triplets on Cars196; the footnote of table 6 (C3); and the README's baselines (C4)."""
+    row = next(row for row in printed["sec_table6"] if row["dataset"] == "cars" and "triplet" in row["losses"])
+    grids = printed["eta_grids"]
+    found = [("t2", weighted("sec", eta)) for eta in grids["table2_eta"]]
+    found += [("t8", weighted("l2", eta)) for eta in grids["table8_eta"]]
+    found += [("t9", weighted("sec_ema", 0.5, rho=rho)) for rho in grids["table9_rho"]]
+    for table, regularizer in found:
+        value = regularizer.get("rho", regularizer["eta"])
+        name = f"sec-{table}-{regularizer['name']}-{value:g}"
+        yield name, sec_recipe("cars", "triplet", row, regularizer=regularizer)
+    yield "sec-t6-footnote", sec_recipe("cars", "normalized_npair", rates_of("2e-5/2e-5/0.5@4k, 6k", 8000))
+    for dataset, text in {"cub": "1e-5/.5e-5/.1@3k, 6k", "cars": "2e-5/2e-5/.1@2k"}.items():
+        yield f"sec-readme-{dataset}", sec_recipe(dataset, "multi_similarity", rates_of(text, 8000))
+
+
+def sec_response(printed: Mapping[str, Any], folder: Path) -> Recipes:
+    """The author response: tables 3 (rates), 2 (weights of L2 on Cars) and 5 (normalizing heads on Cars)."""
+    for row in printed["rebuttal_table3"]:
+        for dataset, loss in product(row["dataset"].split("+"), list(SEC_BATCH)[:4]):
+            text = next(row[name] for name in row if ours(name) == loss)
+            yield f"response-t3-{dataset}-{loss}", sec_recipe(dataset, loss, rates_of(text, row["iters"]))
+    rates = rates_of("1e-5/1e-5/0.5@4k, 6k", 8000)
+    for values in settings(folder / "rebuttal_t2_norm_regularizers.csv"):
+        name, eta = ours(values["regularizer"]), float(values["eta"])
+        regularizer = "none" if name == "none" else weighted(name, eta)
+        yield f"response-t2-{name}-{eta:g}", sec_recipe("cars", "semihard", rates, regularizer=regularizer)
+    heads = {
+        "plain": "bn_fc", "bn": {"name": "fc_bn", "first_bn": True}, "wn": {"name": "weight_norm_fc", "first_bn": True},
+    }  # fmt: skip
+    for values in settings(folder / "rebuttal_t5_bn_wn.csv"):
+        name, head = values["regularizer"], values["head"]
+        regularizer = "none" if name == "none" else weighted(name, 0.5)
+        changes = {"regularizer": regularizer, "head": heads[head]}
+        yield f"response-t5-{head}-{name}", sec_recipe("cars", "semihard", rates, **changes)
+
+
+def tuplet_margin(printed: Mapping[str, Any], folder: Path) -> Recipes:
+    """Table 4 of the author response, which prints no eta: those of SEC's grid."""
+    for values in settings(folder / "rebuttal_t4_tml.csv"):
+        dataset, name = values["dataset"], values["regularizer"]
+        assert int(values["bs"]) == 32 * int(values["instances"])
+        rates = rates_of(values["lr"], 8000 if dataset in {"cub", "cars"} else 12000)
+        options = {"margin": "beta", "intra": "lambda", "epsilon": "epsilon"}
+        loss = {"name": "tuplet_margin", **{key: float(values[theirs]) for key, theirs in options.items()}}
+        for eta in printed["eta_grids"]["dml_sec"] if name == "sec" else [0]:
+            changes = {"loss": loss, "regularizer": weighted("sec", eta) if eta else "none"}
+            yield f"response-t4-{dataset}-{name}-{eta:g}", sec_recipe(dataset, "tuplet_margin", rates, **changes)

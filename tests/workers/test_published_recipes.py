@@ -1,0 +1,170 @@
+"""Every printed setting of the papers is a sound recipe in full size, and trains in small on its data set's layout."""
+
+import math
+import os
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from tests.workers import published, trees
+from workers import catalog
+from workers.contract import Place, Progress, Recipe
+from workers.descent import Descent
+from workers.heads.bn_fc import BnFc
+from workers.length import length
+from workers.train import train
+
+SHARED = Path(os.environ.get("METRICSWEEP_SHARED", Path(__file__).parents[2].parent / "shared"))
+FOLDER = SHARED / "published"
+# Read when tests are collected, for each recipe is a test; without the folder pytest skips them all.
+RECIPES = published.every(FOLDER) if (FOLDER / "configs.toml").is_file() else {}
+SIDE = 16
+
+
+def traits(recipe: dict[str, Any]) -> set[str]:
+    """What of a recipe may clash with something else of it."""
+    found = set()
+    for kind in ("dataset", "loss", "regularizer", "head", "sampler", "optimizer", "schedule"):
+        part = recipe.get(kind, "none")
+        part = {"name": part} if isinstance(part, str) else part
+        variant = [str(value) for value in part.values() if isinstance(value, str | bool)]
+        found.add(f"{kind}: {' '.join(variant)}")
+    return found | {f"augment: {recipe['augment']}", f"frozen: {recipe.get('warmup', 0) > 0}"}
+
+
+def covering() -> list[str]:
+    """Recipes in which each two traits that occur together anywhere occur together too."""
+    seen: set[frozenset[str]] = set()
+    found = []
+    for name, recipe in RECIPES.items():
+        pairs = {frozenset(pair) for pair in combinations(sorted(traits(recipe)), 2)}
+        if not pairs <= seen:
+            found.append(name)
+            seen |= pairs
+    return found
+
+
+def backbones() -> dict[str, str]:
+    """One recipe for each backbone in each of its variants."""
+    return {str(recipe["backbone"]): name for name, recipe in reversed(RECIPES.items())}
+
+
+def small(recipe: dict[str, Any], side: int = SIDE, **changes: Any) -> dict[str, Any]:
+    """The same in all but sizes: of images, batches, network and memory, and the length with what is counted in it."""
+    sampler, schedule = dict(recipe["sampler"]), dict(recipe["schedule"])
+    sampler |= {"classes": 2} if sampler["name"] == "balanced" else {"batch": 3}
+    schedule |= {"at": [1, 2][: len(schedule["at"])]} if "at" in schedule else {}
+    schedule |= {"every": 1} if "every" in schedule else {}
+    loss = {"name": recipe["loss"]} if isinstance(recipe["loss"], str) else dict(recipe["loss"])
+    loss |= {"memory": 8, "memory_epoch": 0, "filter_epoch": 1} if "memory" in loss else {}
+    length = {"epochs": 3, "evaluate_every": 1} if "epochs" in recipe else {"iterations": 3, "evaluate_every": 2}
+    return {
+        **recipe, **length, "dataset": {"name": recipe["dataset"], "official": False, "side": side}, "crop": side,
+        "backbone": {"name": "small_cnn", "width": 4}, "embedding": 8, "loss": loss, "sampler": sampler,
+        "schedule": schedule, **changes,
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data root with all four data sets, small."""
+    folder = tmp_path_factory.mktemp("trees")
+    trees.cub(folder)
+    trees.cars(folder, "devkit")
+    trees.sop(folder)
+    trees.inshop(folder / "In-shop Clothes Retrieval Benchmark")
+    return folder
+
+
+def check_trains(recipe: dict[str, Any], root: Path, storage: Path) -> None:
+    known = catalog.load(None)
+    assert catalog.problems(recipe, known) == []
+    complete = catalog.complete(Recipe.model_validate(recipe), known)
+    reports: list[Progress] = []
+    result = train(complete, Place(root, root / "scratch", storage, checkpoint_seconds=1e9), reports.append)
+    assert result.outcome == "ok"
+    assert result.steps >= 3
+    wanted = {f"best/test/{metric}" for metric in known.metrics(complete.dataset.name)}
+    assert wanted <= result.metrics.keys()
+    assert all(math.isfinite(result.metrics[name]) for name in wanted)
+    assert all(math.isfinite(value) for _, value in result.curves["train/loss"])
+    assert result.metrics[complete.select.key] == max(value for _, value in result.curves["test/recall@1"])
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_printed_setting_is_a_sound_recipe(name: str) -> None:
+    known = catalog.load(None)
+    assert catalog.problems(RECIPES[name], known) == []
+    complete = catalog.complete(Recipe.model_validate(RECIPES[name]), known)
+    assert catalog.complete(complete, known) == complete
+
+
+@pytest.mark.parametrize("name", covering())
+def test_it_trains_in_small(name: str, root: Path, tmp_path: Path) -> None:
+    check_trains(small(RECIPES[name]), root, tmp_path)
+
+
+@pytest.mark.parametrize("name", sorted(backbones().values()))
+def test_its_backbone_trains(name: str, root: Path, tmp_path: Path) -> None:
+    backbone = {**RECIPES[name]["backbone"], "pretrained": False}
+    check_trains(small(RECIPES[name], side=32, backbone=backbone), root, tmp_path)
+
+
+@pytest.mark.skipif(not RECIPES, reason="the folder ../shared/published is not here")
+def test_different_settings_are_different_recipes() -> None:
+    """But for those that two tables print alike: their trainings are shared."""
+    known = catalog.load(None)
+    prints: dict[str, list[str]] = {}
+    for name, recipe in RECIPES.items():
+        complete = catalog.complete(Recipe.model_validate(recipe), known)
+        prints.setdefault(complete.fingerprint, []).append(name)
+    for alike in prints.values():
+        assert len({name.partition("-")[2].partition("-")[0] for name in alike}) == len(alike), alike
+
+
+def groups(name: str, value: str, step: int = 0) -> dict[str, float]:
+    """The `lr` or `weight_decay` of each parameter group of a full-size recipe at an iteration, with CUB's epochs."""
+    recipe = catalog.complete(Recipe.model_validate(RECIPES[name]), catalog.load(None))
+    modules = {"backbone": nn.Linear(2, 2), "head": BnFc(2, 2), "loss": nn.Linear(2, 2)}
+    descent = Descent(recipe, length(recipe, 5864, 128), modules, torch.device("cpu"), None)
+    descent.prepare(step)
+    return {group["name"]: group[value] for group in descent.optimizer.param_groups}
+
+
+def rates(name: str, step: int) -> dict[str, float]:
+    """The learning rates at an iteration."""
+    return groups(name, "lr", step)
+
+
+def decays(name: str) -> dict[str, float]:
+    """The weight decays."""
+    return groups(name, "weight_decay")
+
+
+@pytest.mark.skipif(not RECIPES, reason="the folder ../shared/published is not here")
+def test_rates_are_those_that_the_papers_print() -> None:
+    for step, factor in {0: 1, 2999: 1, 3000: 0.1, 5999: 0.1, 6000: 0.01}.items():
+        found = rates("sec-t6-cub-multi_similarity-sec-0.5", step)
+        assert found["head"] == found["head/norm"] == pytest.approx(5e-5 * factor)
+        assert found["backbone"] == pytest.approx(2.5e-5 * factor)
+    assert rates("response-t3-cub-multi_similarity", 3000)["head"] == pytest.approx(5e-5)  # C2
+    found = rates("response-t4-inshop-sec-0.5", 0)
+    assert (found["head"], found["backbone"]) == pytest.approx((1e-3, 2e-4))
+    for lr in ("0.01", "0.0001"):
+        name = f"svmax-t1-cub-npair-{lr}-svmax-1"
+        assert [rates(name, step)["head"] for step in (0, 2500, 5000)] == pytest.approx([float(lr), float(lr), 1e-7])
+    epoch = 5864 // 128
+    found = rates("isa-cub-0.9", 10 * epoch - 1)
+    assert (found["backbone"], found["head"], found["loss"]) == pytest.approx((1e-4, 1e-4, 1e-2))
+    assert rates("isa-cub-0.9", 10 * epoch)["loss"] == pytest.approx(5e-3)
+
+
+@pytest.mark.skipif(not RECIPES, reason="the folder ../shared/published is not here")
+def test_weight_decay_is_that_of_the_code() -> None:
+    assert decays("sec-t6-cub-triplet") == {"backbone": 2.5e-3, "head": 2.5e-3, "head/norm": 0, "loss": 2.5e-3}
+    assert decays("sec-t6-sop-triplet")["head"] == 1e-5
+    assert set(decays("isa-cub-0.9").values()) == {1e-4}
