@@ -1,5 +1,7 @@
 """One database, SQLite or Postgres: how it is opened, and its reading and writing transactions."""
 
+import sqlite3
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -26,14 +28,23 @@ def _sqlite_connected(connection: Any, record: Any) -> None:
     # The driver must not begin transactions by itself: it begins late, and going from reading to writing deadlocks.
     connection.isolation_level = None
     cursor = connection.cursor()
-    for pragma in (
-        f"busy_timeout={_BUSY_MILLISECONDS}",
-        "journal_mode=WAL",
-        "synchronous=NORMAL",
-        "foreign_keys=ON",
-    ):
+    for pragma in (f"busy_timeout={_BUSY_MILLISECONDS}", "synchronous=NORMAL", "foreign_keys=ON"):
         cursor.execute(f"PRAGMA {pragma}")
+    _write_ahead(cursor)
     cursor.close()
+
+
+def _write_ahead(cursor: sqlite3.Cursor) -> None:
+    """Have the file keep a write-ahead log. While two processes switch a new file at once, SQLite does not wait."""
+    deadline = time.monotonic() + _BUSY_MILLISECONDS / 1000
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 def _sqlite_begin(connection: sa.Connection) -> None:
