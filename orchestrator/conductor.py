@@ -56,9 +56,6 @@ class Conductor:
         mirror = Heartbeat("mirror", self._forward, MIRROR_SECONDS)
         self._lease = lease
         self._recorder = Recorder(self._store, self._tracker, self._fence, self._tables, self._settings.url)
-        self._orphans = self._store.orphans()
-        if self._orphans:
-            log.info("%d attempts were left running; going on with them", len(self._orphans))
         lease.start()
         mirror.start()
         try:
@@ -140,7 +137,11 @@ class Conductor:
             try:
                 self._ticked = 0.0
                 self.tick()
-                self._engine.run(self)
+                self._orphans = self._store.orphans()
+                if self._orphans:
+                    log.info("%d attempts were left running; going on with them", len(self._orphans))
+                if self._orphans or self._store.active():
+                    self._engine.run(self)
                 if until_idle and not self._store.active():
                     break
             except (UnavailableError, ConnectionError) as error:

@@ -97,8 +97,10 @@ class Dispatch:
     def _dispatch(self) -> None:
         """Take orders until one trains, none waits, or the first has to wait for its slot."""
         while not self._unattended:
-            if self._held is None and not self._pool.full():
+            if self._held is None and (self._pool.unclaimed() or not self._pool.full()):
                 self._held = self._desk.next_order()
+                if self._held is None or self._held.holder is None:  # what an earlier conductor left has all come
+                    self._pool.reap()
             if self._held is None or not self._settled(self._held):
                 return
             self._held = None

@@ -129,7 +129,6 @@ class RayTune:
     ) -> None:
         self._workplace, self._address, self._limit = workplace, address, limit
         self._scratch, self._linger = scratch, linger
-        self._pool: SlotPool | None = None
         os.environ.update(ENVIRONMENT)
         logging.getLogger("ray.tune").setLevel(logging.ERROR)  # it would lament the files that we never let it write
 
@@ -139,9 +138,7 @@ class RayTune:
         slots.connect(self._address)
         if handler is not None:
             signal.signal(signal.SIGTERM, handler)  # ray.init puts its own in place
-        if self._pool is None:
-            self._pool = SlotPool(self._limit)
-        dispatch = Dispatch(desk, self._pool, self._workplace)
+        dispatch = Dispatch(desk, SlotPool(self._limit), self._workplace)
         while not desk.closing():
             self._fit(dispatch, desk)
             if not dispatch.busy():

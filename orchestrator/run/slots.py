@@ -27,6 +27,7 @@ class HeldSlot:
     shape: tuple[float, float, float]  # CPUs, GPUs, memory in bytes
     actor: ActorHandle
     attempt: str | None = None
+    claimed: bool = True  # False: it was found training, and no order stands for that yet
 
 
 def shape_of(slot: Slot, cluster_gpus: float) -> tuple[float, float, float]:
@@ -52,12 +53,17 @@ class SlotPool:
             name = entry["name"]
             try:
                 actor = ray.get_actor(name, namespace=NAMESPACE)
+            except ValueError:
+                continue  # it ended meanwhile
+            try:
                 state = ray.get(actor.describe.remote(), timeout=ANSWER_SECONDS)
-            except (ValueError, RayActorError, GetTimeoutError):
+            except (RayActorError, GetTimeoutError):
+                ray.kill(actor)  # else its training might go on beside the attempt that replaces it
                 continue
             _, cpus, gpus, memory, _ = name.split(":")
             shape = (float(cpus), float(gpus), float(memory))
-            self._slots[name] = HeldSlot(name, shape, actor, state["attempt"] if state["busy"] else None)
+            attempt = state["attempt"] if state["busy"] else None
+            self._slots[name] = HeldSlot(name, shape, actor, attempt, claimed=attempt is None)
 
     def holding(self, name: str | None, attempt: str) -> HeldSlot | None:
         """The slot of that name if it trains, or has just trained, this attempt."""
@@ -71,7 +77,7 @@ class SlotPool:
             return None
         if state["attempt"] != attempt:
             return None
-        slot.attempt = attempt
+        slot.attempt, slot.claimed = attempt, True
         return slot
 
     def take(self, order: Order) -> HeldSlot | None:
@@ -112,10 +118,14 @@ class SlotPool:
         self._slots.pop(slot.name, None)
         ray.kill(slot.actor)
 
-    def reap(self, wanted: set[str]) -> None:
-        """Stop attempts that no order stands for: they were cancelled or superseded while no conductor lived."""
+    def unclaimed(self) -> bool:
+        """Whether a slot trains what no order stands for yet."""
+        return any(not slot.claimed for slot in self._slots.values())
+
+    def reap(self) -> None:
+        """End what no order stands for: it was cancelled or superseded while no conductor lived."""
         for slot in list(self._slots.values()):
-            if slot.attempt is not None and slot.attempt not in wanted:
+            if not slot.claimed:
                 self.drop(slot)
 
     def _make(self, shape: tuple[float, float, float]) -> HeldSlot | None:

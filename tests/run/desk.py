@@ -37,6 +37,7 @@ class MemoryDesk:
     close: bool = False
     at_tick: Callable[["MemoryDesk"], None] = lambda desk: None
     last: dict[str, Progress] = field(default_factory=dict)
+    holders: dict[str, str] = field(default_factory=dict)
     lock: object = field(default_factory=threading.Lock)
     """Stands for what a real desk holds and nobody can pickle, such as its database."""
 
@@ -50,6 +51,7 @@ class MemoryDesk:
 
     def started(self, order: Order, holder: str, host: str) -> None:
         self.starts.append(order.training)
+        self.holders[order.attempt] = holder
 
     def progressed(self, order: Order, seq: int, progress: Progress) -> None:
         self.messages.setdefault(order.attempt, []).append(seq)

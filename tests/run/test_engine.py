@@ -1,7 +1,6 @@
 """The conformance suite: what every engine does with orders."""
 
-import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -102,19 +101,11 @@ def test_a_closing_desk_ends_the_run_and_the_next_run_goes_on(engine: Engine, tm
     engine.run(desk)
     assert desk.ended == []
     desk.close, desk.at_tick = False, lambda desk: None
-    desk.waiting.append(replace(each, holder=holder_of(engine, each), seen=len(desk.messages[each.attempt])))
+    desk.waiting.append(replace(each, holder=desk.holders[each.attempt], seen=len(desk.messages[each.attempt])))
     engine.run(desk)
     assert each.training in desk.results
     steps = [int(line) for line in (tmp_path / "storage" / each.training / "steps.txt").read_text().split()]
     assert steps == list(range(1, 61)), "no step was trained twice"
-
-
-def holder_of(engine: Engine, each: Order) -> str:
-    """The slot actor's name, as a conductor reads it from its database."""
-    pool = getattr(engine, "_pool", None)
-    if pool is None:
-        return "inline"
-    return next(name for name, slot in pool._slots.items() if slot.attempt == each.attempt)
 
 
 @pytest.mark.ray
@@ -134,13 +125,13 @@ def test_a_slot_that_dies_is_replaced_and_training_resumes(local_ray: None, tmp_
 
 @pytest.mark.ray
 def test_short_trainings_use_both_slots(local_ray: None, tmp_path: Path) -> None:
-    engine = RayTune(
-        Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path), None, tmp_path / "tune", linger=0
-    )
-    engine.run(desk_of(order(), order()))
-    began = time.monotonic()
-    engine.run(desk_of(*[order(iterations=10, delay=0.05) for _ in range(20)]))
-    print(f"20 half-second trainings took {time.monotonic() - began:.1f} s on 2 slots")
+    workplace = Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path)
+    desk = desk_of(*[order(iterations=10, delay=0.02) for _ in range(12)])
+    RayTune(workplace, None, tmp_path / "tune", linger=0).run(desk)
+    shares = Counter(desk.holders.values())
+    assert len(desk.results) == 12
+    assert len(shares) == 2
+    assert min(shares.values()) >= 3, "neither slot waits for the other"
 
 
 @pytest.mark.ray
@@ -153,3 +144,25 @@ def test_a_slot_that_no_node_can_hold_is_told(local_ray: None, tmp_path: Path) -
     assert failure.message.startswith("no node of the cluster can hold a slot of 512 CPUs")
     assert set(desk.results) == {good.training}
     assert desk.starts.count(good.training) == 2, "told again once the slot's host is known"
+
+
+@pytest.mark.ray
+def test_a_new_conductor_takes_over_full_slots_and_ends_what_nobody_knows(local_ray: None, tmp_path: Path) -> None:
+    workplace = Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path)
+    known, forgotten = order(iterations=150, delay=0.02), order(iterations=100_000, delay=0.02)
+    holders: dict[str, str] = {}
+
+    def close(desk: MemoryDesk) -> None:
+        desk.close = {known.training, forgotten.training} <= set(desk.last)
+
+    first = desk_of(known, forgotten)
+    first.at_tick, first.holders = close, holders
+    RayTune(workplace, None, tmp_path / "tune", linger=0).run(first)
+    assert first.ended == []
+    later = order()
+    second = desk_of(replace(known, holder=holders[known.attempt], seen=len(first.messages[known.attempt])), later)
+    RayTune(workplace, None, tmp_path / "tune", linger=0).run(second)
+    assert set(second.results) == {known.training, later.training}
+    assert second.failures == []
+    steps = [int(line) for line in (tmp_path / "storage" / known.training / "steps.txt").read_text().split()]
+    assert steps == list(range(1, 151)), "no step was trained twice"
