@@ -1,5 +1,6 @@
 """SIGKILL of the conductor in the middle of a sweep, with the real processes: nothing lost, nothing trained twice."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 import yaml
 
 from api.client import Client
+from orchestrator.lifecycle import TrialState
 from tests.ports import free_port
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
@@ -27,11 +29,11 @@ SPEC = {
         "embedding": 16,
         "loss": "triplet",
         "sampler": {"name": "balanced", "classes": 4, "per_class": 8},
-        "iterations": 250,
+        "iterations": 4000,
         "validation": {"name": "class_holdout", "folds": 3, "fold": 0},
     },
     "compare": {"regularizer": ["none", "sec"]},
-    "repeat": {"seed": [0, 1, 2, 3]},
+    "repeat": {"seed": [0, 1, 2]},
     "slot": {"cpus": 1, "gpus": 0},
 }
 PATIENCE = 180.0
@@ -61,30 +63,37 @@ def until(true: Callable[[], bool], what: str, process: subprocess.Popen[bytes] 
         time.sleep(0.05)
 
 
-def conductor_of(serve: psutil.Process) -> psutil.Process:
+def conductor_of(serve: psutil.Process, besides: int = 0) -> psutil.Process | None:
     for child in serve.children(recursive=True):
-        if "orchestrator" in child.cmdline() and "conduct" in child.cmdline():
-            return child
-    raise AssertionError("no conductor runs")
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+            line = child.cmdline()
+            if "orchestrator" in line and "conduct" in line and child.pid != besides:
+                return child
+    return None
 
 
 def test_the_sweep_goes_on_where_it_was(served: tuple[Client, psutil.Process, Path]) -> None:
     client, serve, home = served
     sweep = client.submit(yaml.safe_dump(SPEC).encode()).id
+
+    def both_train() -> bool:
+        return sum(trial.step > 0 for trial in client.trials(sweep, TrialState.RUNNING)) == 2
+
     killed = []
-    for finished in (1, 4):
+    for finished in (0, 2):
         until(lambda least=finished: client.sweep(sweep).counts.finished >= least, f"{finished} trials finished")
+        until(both_train, "both slots train")
         victim = conductor_of(serve)
+        assert victim is not None
         victim.send_signal(signal.SIGKILL)
         killed.append(victim.pid)
+        until(lambda gone=victim.pid: conductor_of(serve, besides=gone) is not None, "another conductor runs")
     until(lambda: client.sweep(sweep).ended is not None, "the sweep ended")
-    ended = client.sweep(sweep)
-    assert (ended.state, ended.counts.finished) == ("finished", 8), (home / "logs" / "conductor.log").read_text()[
-        -3000:
-    ]
-    assert conductor_of(serve).pid not in killed
+    ended, log = client.sweep(sweep), (home / "logs" / "conductor.log").read_text()
+    assert (ended.state, ended.counts.finished) == ("finished", 6), log[-3000:]
+    assert log.count("2 attempts were left running; going on with them") == len(killed)
     trials = [client.trial(trial.id) for trial in client.trials(sweep)]
     attempts = Counter(len(trial.attempts) for trial in trials)
-    assert attempts == {1: 8}, "the slots outlived the conductor: no attempt was lost, no trial trained twice"
+    assert attempts == {1: 6}, "the slots outlived the conductor: no attempt was lost, no trial trained twice"
     spools = sorted(path.parent.name for path in (home / "storage").glob("*/*/spool.jsonl"))
-    assert spools == ["1"] * 8
+    assert spools == ["1"] * 6
