@@ -37,7 +37,6 @@ PREVIEW: Final = {
     "trials": 120,
     "trainings": 120,
     "cached": 36,
-    "warnings": [],
 }
 
 COUNTS: Final = {
@@ -75,7 +74,6 @@ SWEEP: Final = SUMMARY | {
         }
     ],
     "mlflow_url": "http://127.0.0.1:5000/#/experiments/3",
-    "warnings": [],
 }
 
 GRID: Final = [

@@ -122,7 +122,7 @@ def _tracker(settings: Settings) -> Tracker | None:
     if not settings.mlflow_url:
         return None
     module = importlib.import_module("orchestrator.record.mlflow_tracker")
-    tracker: Tracker = module.MlflowTracker(settings.mlflow_url, settings.mlflow_public_url or settings.mlflow_url)
+    tracker: Tracker = module.MlflowTracker(settings.mlflow_url)
     return tracker
 
 

@@ -104,7 +104,6 @@ class SweepView(SweepSummary):
     text: str  # as it was posted
     problems: list[TrialProblem] = Field(default_factory=list)
     mlflow_url: str | None = None
-    warnings: list[str] = Field(default_factory=list)
 
 
 class TrialSummary(BaseModel):
@@ -189,7 +188,6 @@ class Preview(BaseModel):
     """Different recipes among the trials."""
     cached: int
     """Trials whose training has finished already."""
-    warnings: list[str] = Field(default_factory=list)
 
 
 class Submitted(BaseModel):

@@ -103,8 +103,6 @@ def show_preview(preview: Preview, as_json: bool) -> None:
         return
     out.print(f"{preview.name}: {preview.cells} cells, {preview.candidates} candidates, {preview.trials} trials")
     out.print(f"{preview.trainings} different trainings; {preview.cached} trials are trained already")
-    for warning in preview.warnings:
-        err.print(f"warning: {warning}")
 
 
 def _row(sweep: SweepSummary) -> dict[str, str]:
@@ -130,8 +128,6 @@ def _show_sweep(sweep: SweepView, client: Client) -> None:
         "mlflow": sweep.mlflow_url,
     }
     _print_facts(facts)
-    for warning in sweep.warnings:
-        out.print(f"warning   {warning}")
     for problem in sweep.problems:
         labels = ", ".join(f"{axis}={label}" for axis, label in problem.labels.items())
         out.print(f"problem   trial {problem.trial} ({labels}) {problem.state}: {problem.message}")

@@ -60,14 +60,13 @@ class _MissingRunError(Exception):
 class MlflowTracker(Tracker):
     """Mirrors runs into MLflow. Methods raise UnavailableError when it does not answer within about 5 s.
 
-    `url` is an `http(s)://` address or `sqlite:///<absolute path>`; `public_url` is where browsers reach the server.
+    `url` is an `http(s)://` address or `sqlite:///<absolute path>`.
     """
 
-    def __init__(self, url: str, public_url: str = "") -> None:
+    def __init__(self, url: str) -> None:
         for name, value in CLIENT_ENVIRONMENT.items():
             os.environ.setdefault(name, value)
         self._url = url.rstrip("/")
-        self._public_url = (public_url or (self._url if self._url.startswith("http") else "")).rstrip("/")
         self._client = MlflowClient(tracking_uri=self._url, registry_uri=self._url)
         self._running: set[str] = set()  # runs that this process has shown as RUNNING
 
@@ -103,13 +102,6 @@ class MlflowTracker(Tracker):
             run_id = found or self._create(experiment, run)
             self._update(run_id, run, made=found is None)
             return run_id
-
-    def link(self, experiment: str, run: str | None) -> str | None:
-        """The page of an experiment or a run, as MLflow 3's interface routes it; None without a server."""
-        if not self._public_url:
-            return None
-        page = f"{self._public_url}/#/experiments/{experiment}/runs"
-        return f"{page}/{run}" if run else page
 
     def _artifact_location(self, uid: str) -> str | None:
         """A server chooses; a bare store would take `./mlruns` of the current folder."""

@@ -45,6 +45,3 @@ class Tracker(Protocol):
 
     def mirror(self, experiment: str, run: RunMirror) -> str:
         """Bring one run up to date and return its id."""
-
-    def link(self, experiment: str, run: str | None) -> str | None:
-        """The address of an experiment, or of a run in it, for a person's browser."""

@@ -215,7 +215,7 @@ def hostile_pages() -> dict[str, str]:
     named = {"loss": HOSTILE, HOSTILE: "x"}
     hard = {"name": HOSTILE, "actor": HOSTILE, "error": HOSTILE}
     problems = [specimens.problem(1, HOSTILE).model_copy(update={"labels": named})]
-    sweep = specimens.sweep(text=HOSTILE, warnings=[HOSTILE], problems=problems, **hard)
+    sweep = specimens.sweep(text=HOSTILE, problems=problems, **hard)
     trial = specimens.trial(
         TrialState.FAILED, sweep_name=HOSTILE, labels=named, error=HOSTILE, trace=HOSTILE, metrics={HOSTILE: 1.0},
         recipe={HOSTILE: {"name": HOSTILE, HOSTILE: [HOSTILE]}}, provenance={HOSTILE: HOSTILE}, fingerprint=HOSTILE,

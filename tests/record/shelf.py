@@ -54,7 +54,3 @@ class Shelf:
         self.runs[run.key] = run
         self.sent.append(run.key)
         return self.ids[run.key]
-
-    def link(self, experiment: str, run: str | None) -> str | None:
-        """A shelf has no pages."""
-        return None

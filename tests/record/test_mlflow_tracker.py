@@ -19,6 +19,7 @@ from mlflow.entities import Run, ViewType
 from mlflow.tracking import MlflowClient
 
 from orchestrator.errors import UnavailableError
+from orchestrator.links import Links
 from orchestrator.record.mlflow_tracker import (
     CLIENT_ENVIRONMENT,
     KEY_TAG,
@@ -299,17 +300,13 @@ def test_links_lead_to_the_server(server: str) -> None:
     tracker = MlflowTracker(server)
     experiment = tracker.experiment("links", str(uuid4()), {})
     run_id = tracker.mirror(experiment, a_trial())
-    assert tracker.link(experiment, None) == f"{server}/#/experiments/{experiment}/runs"
-    link = tracker.link(experiment, run_id)
+    links = Links(f"{server}/")
+    assert links.to(experiment) == f"{server}/#/experiments/{experiment}/runs"
+    link = links.to(experiment, run_id)
     assert link == f"{server}/#/experiments/{experiment}/runs/{run_id}"
     with urllib.request.urlopen(link, timeout=10) as page:
         assert b'id="root"' in page.read()
-    public = MlflowTracker(server, "https://mlflow.example.org/")
-    assert public.link("3", "abc") == "https://mlflow.example.org/#/experiments/3/runs/abc"
-
-
-def test_a_bare_store_has_no_pages(tmp_path: Path) -> None:
-    assert MlflowTracker(f"sqlite:///{tmp_path / 'x.db'}").link("1", "abc") is None
+    assert Links("").to(experiment, run_id) is None, "no server, no page"
 
 
 def test_a_server_that_is_down_is_unavailable() -> None:
