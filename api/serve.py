@@ -117,7 +117,9 @@ class Stack:
         """End every process: API, conductor, Ray, MLflow. A second signal meanwhile kills what is left."""
         self._stopping.set()
         if self._thread is not None and self._thread.ident is not None:
-            self._done.wait()
+            # In steps: a signal that the kernel gives to another thread is handled when this one wakes.
+            while not self._done.wait(_TICK):
+                pass
             self._thread.join()
         if self._home is not None:
             self._home.close()
