@@ -7,6 +7,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from workers.contract import ClassHoldout, CrossValidation, NoValidation, Recipe, Select
+from workers.figure_options import Followed
 from workers.inventory import Catalog, metric_entry, metric_problem
 from workers.signature import Entry
 from workers.wording import Problem, counted, listed, meant
@@ -45,8 +46,10 @@ class Draft:
 
 def disagreements(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
     """What does not fit together; each rule is silent where something that it needs is absent."""
+    yield from _options(draft)
     yield from _classes(draft)
     yield from _layout(draft, catalog)
+    yield from _per_class(draft)
     yield from _norms(draft, catalog)
     yield from _selection_split(draft)
     yield from _selection_metric(draft, catalog)
@@ -54,6 +57,17 @@ def disagreements(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
     yield from _warmup(draft)
     yield from _crop(draft)
     yield from _figures(draft)
+
+
+def _options(draft: Draft) -> Iterator[Problem]:
+    """A hyper-parameter is given only where another has the value that the part's fact `only_where` asks for."""
+    for kind, part in draft.parts.items():
+        rules = part.fact("only_where")
+        for name, rule in rules.items() if isinstance(rules, dict) else ():
+            for other, wanted in rule.items() if isinstance(rule, dict) else ():
+                if part.options.get(name) is not None and part.options.get(other) != wanted:
+                    found = f"`{other}: {wanted}`, but {other} is {part.options.get(other)!r}"
+                    yield Problem(path=f"{kind}.{name}", message=f"is only for {found}; leave one of them out")
 
 
 def _classes(draft: Draft) -> Iterator[Problem]:
@@ -108,6 +122,18 @@ def _layout(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
     yield Problem(path="sampler", message=f"{wants}; samplers that fit: {listed(fitting)}")
 
 
+def _per_class(draft: Draft) -> Iterator[Problem]:
+    """The loss finds a partner for every image of a class that the sampler draws."""
+    loss, sampler = draft.parts.get("loss"), draft.parts.get("sampler")
+    multiple = loss.fact("per_class_multiple") if loss else None
+    given = sampler.options.get("per_class") if sampler else None
+    if isinstance(multiple, int) and isinstance(given, int) and given % multiple:
+        below = given - given % multiple
+        right = f"take {below} or {below + multiple}" if below else f"take {multiple}"
+        found = f"{loss} pairs the images of a class {multiple} by {multiple}, but the sampler draws {given}"
+        yield Problem(path="sampler.per_class", message=f"{found}; {right}")
+
+
 def _norms(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
     """A regularizer of norms has norms to act on."""
     regularizer, head = draft.parts.get("regularizer"), draft.parts.get("head")
@@ -158,18 +184,28 @@ def _warmup(draft: Draft) -> Iterator[Problem]:
 def _crop(draft: Draft) -> Iterator[Problem]:
     """The images are as large as the crop."""
     dataset, crop = draft.parts.get("dataset"), draft.rest.crop
-    side = dataset.fact("side") if dataset else None
+    # The hyper-parameter where there is one: it says how large the images are made, the fact how large they are.
+    side = dataset.options.get("side", dataset.fact("side")) if dataset else None
     if dataset and crop is not None and isinstance(side, int) and crop > side:
         yield Problem(path="crop", message=f"the images of {dataset} have {side} pixels a side; found {crop}")
 
 
 def _figures(draft: Draft) -> Iterator[Problem]:
-    """Figures are those of one model, and each is drawn once."""
-    names = draft.rest.figures
-    if names and isinstance(draft.validation, CrossValidation):
-        yield Problem(path="figures", message="show one model, but cross-validation trains several; leave them out")
-    elif len(set(names)) < len(names):
-        yield Problem(path="figures", message=f"expected each figure once, found {listed(names)}")
-    elif "unit_circle" in names and draft.rest.embedding != 2:
-        found = f"`embedding` is {draft.rest.embedding}"
-        yield Problem(path="figures", message=f"'unit_circle' shows embeddings in 2 dimensions, but {found}")
+    """Each figure of a split is drawn once, and has what it shows."""
+    figures = draft.rest.figures
+    files = [one.file for one in figures]
+    if len(set(files)) < len(files):
+        yield Problem(path="figures", message=f"expected each figure once, found {listed(files)}")
+    for place, figure in enumerate(figures):
+        path = f"figures.{place}"
+        if figure.name == "unit_circle" and draft.rest.embedding != 2:
+            found = f"`embedding` is {draft.rest.embedding}"
+            yield Problem(path=path, message=f"'unit_circle' shows embeddings in 2 dimensions, but {found}")
+        if isinstance(figure, Followed):
+            # How many iterations epochs are only the trainer knows.
+            trouble = figure.trouble(draft.length) if draft.length and draft.rest.epochs is None else ""
+            if trouble:
+                yield Problem(path=path, message=f"{figure.name!r} {trouble}")
+        elif figure.split == "validation" and isinstance(draft.validation, NoValidation):
+            message = "no classes are held out; take split 'test' or 'train', or add `validation`"
+            yield Problem(path=f"{path}.split", message=message)

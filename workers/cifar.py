@@ -4,6 +4,7 @@ import codecs
 import io
 import pickle
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -20,13 +21,15 @@ HALVES: Final = ("train", "test")
 """The official halves."""
 
 _PIXELS: Final = 3 * 32 * 32
+_TEN: Final = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 _Reader = Callable[[bytes], tuple[npt.NDArray[Any], npt.NDArray[Any]]]
 
 
 def ten(root: Path, half: str) -> Images:
     """A half of CIFAR-10; raises DataMissingError, DataDamagedError."""
-    names = [f"data_batch_{number}" for number in range(1, 6)] if half == "train" else ["test_batch"]
-    return _half(root, "cifar-10-batches-py", names, "cifar-10-batches-bin", label=b"labels", before=1)
+    files = [f"data_batch_{number}" for number in range(1, 6)] if half == "train" else ["test_batch"]
+    read = _half(root, "cifar-10-batches-py", files, "cifar-10-batches-bin", label=b"labels", before=1)
+    return replace(read, names=_TEN) if read.classes == len(_TEN) else read
 
 
 def hundred(root: Path, half: str) -> Images:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from workers.contract import PART_FIELDS, Part, Recipe
-from workers.inventory import Catalog
+from workers.inventory import Catalog, parse_metric
 from workers.signature import Entry
 
 
@@ -23,7 +23,7 @@ def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
         entry = catalog.get(kind, part.name)
         if entry is None:
             raise LookupError(f"no {kind} named {part.name!r}; check a recipe for problems before completing it")
-        parts[kind] = Part.model_validate({"name": part.name, **entry.filled(part.options)})
+        parts[kind] = Part.model_validate({"name": part.name, **_filled(entry, part.options)})
         versions[kind] = entry.version
         if kind == "dataset":
             stated = entry.facts.get("manifest")
@@ -33,6 +33,7 @@ def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
         if kind == "loss" and loss_rate is None:
             stated = entry.facts.get("lr_scale")
             loss_rate = float(stated) if isinstance(stated, int | float) else 1.0
+    versions |= _metric_versions(recipe, catalog)
     return recipe.model_copy(
         update={
             **parts,
@@ -41,6 +42,27 @@ def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
             "pins": recipe.pins.model_copy(update={"versions": versions, "manifest": manifest, "weights": weights}),
         }
     )
+
+
+def _filled(entry: Entry, options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """The hyper-parameters with their defaults, but a data set's `content` only where it is given.
+
+    So a data set that learns to compare its content leaves the fingerprints of recipes that do not ask for it alone.
+    """
+    filled = entry.filled(options)
+    if entry.kind == "dataset" and filled.get("content") is None:
+        filled.pop("content", None)
+    return filled
+
+
+def _metric_versions(recipe: Recipe, catalog: Catalog) -> dict[str, int]:
+    """The versions above 1 of the metrics that the training computes, as `metric.map`.
+
+    A metric in its first version adds nothing, so that a new metric of a data set leaves known fingerprints alone.
+    """
+    names = {parse_metric(name)[0] for name in [*catalog.metrics(recipe.dataset), recipe.select.metric]}
+    entries = [entry for entry in catalog.of("metric") if entry.name in names and entry.version > 1]
+    return {f"metric.{entry.name}": entry.version for entry in entries}
 
 
 def _known_weights(entry: Entry, options: Mapping[str, JsonValue]) -> str | None:

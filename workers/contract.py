@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator, model_validator
+
+from workers.figure_options import Figure
 
 KINDS: Final = (
     "task", "loss", "regularizer", "dataset", "backbone", "head", "sampler", "optimizer", "schedule", "eta_schedule",
@@ -84,6 +86,9 @@ class CrossValidation(Frozen):
         return [ClassHoldout(folds=self.folds, fold=fold) for fold in range(self.folds)]
 
 
+BEST_TEST: Final = "best_test"
+"""What stands before the keys of test metrics at the point that is best on the test split, beside `best`."""
+
 Validation = Annotated[NoValidation | ClassHoldout | CrossValidation, Field(discriminator="name")]
 
 
@@ -93,6 +98,16 @@ class Select(Frozen):
     metric: str = "map@r"
     split: Literal["validation", "test", "last"] = "validation"
     """`validation`, `test`: the best checkpoint on that split. `last`: the last one, candidates by its test metric."""
+    beside: Literal["test"] | None = Field(default=None, exclude_if=lambda value: value is None)  # no new fingerprints
+    """Also keep the test metrics at the point that is best on this split, as `best_test/test/map@r`; none: do not."""
+
+    @field_validator("beside")
+    @classmethod
+    def _beside_an_honest_choice(cls, value: str | None, info: ValidationInfo) -> str | None:
+        split = info.data.get("split")
+        if value is not None and split in {"test", "last"}:
+            raise ValueError(f"is only for `split: validation`, but split is {split!r}; leave it out")
+        return value
 
     @property
     def checkpoint(self) -> Literal["best", "last"]:
@@ -104,11 +119,17 @@ class Select(Frozen):
         """The result key that ranks candidates, such as `best/validation/map@r`."""
         return f"{self.checkpoint}/{'test' if self.split == 'last' else self.split}/{self.metric}"
 
+    @property
+    def beside_key(self) -> str:
+        """The result key that ranks candidates by the test split beside that, such as `best_test/test/map@r`."""
+        return f"{BEST_TEST}/test/{self.metric}"
+
 
 class Pins(Frozen):
     """What the catalog adds to a recipe so that its fingerprint changes when the numbers may."""
 
-    versions: dict[str, int] = Field(default_factory=dict)  # kind -> version of the part
+    versions: dict[str, int] = Field(default_factory=dict)
+    """By kind the version of the part, and as `metric.map` that of each metric computed, where it is above 1."""
     manifest: str | None = None  # hash of the data set's content
     weights: str | None = None  # hash of the pretrained weights
 
@@ -159,8 +180,8 @@ class Recipe(Frozen):
     channels_last: bool = False
     compile: bool = False
     """Whether torch.compile compiles backbone and head."""
-    figures: list[Literal["norms", "cosines", "panels", "tsne", "unit_circle", "spectrum"]] = []
-    """Figures of the papers (workers/figures.py) whose data is kept as files, of the test images and kept weights."""
+    figures: list[Figure] = []
+    """Figures of the papers (workers/figure_options.py) whose data is kept as files."""
     validation: Validation = NoValidation()
     select: Select = Select()
     seed: int = Field(default=0, ge=0, lt=2**31)

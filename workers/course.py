@@ -2,11 +2,11 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from workers import checkpoint
-from workers.contract import Place, Stopped
+from workers.contract import BEST_TEST, Place, Stopped
 from workers.diagnostics import batch_statistics
 from workers.images import Images
 from workers.journal import Journal
@@ -37,14 +37,15 @@ def iterate(session: Session, place: Place, journal: Journal, state: State) -> N
             return
         _descend(session, journal)
         if session.step % session.length.every == 0 and session.step < session.total:
-            _judge(session, journal, _evaluate(session, [session.watched], session.among(CHEAP)))
+            _judge(session, journal, _evaluate(session, session.watched, session.among(CHEAP)))
         if time.monotonic() - saved >= place.checkpoint_seconds:
             _save(session, place, journal, state)
             saved = time.monotonic()
 
 
 def finish(session: Session, journal: Journal) -> dict[str, float]:
-    """Every metric of the last weights and of the best ones, keyed `best/test/map@r`.
+    """Every metric of the last weights and of the best ones, keyed `best/test/map@r`; those of test images also of the
+    weights that are best on these, keyed `best_test/test/map@r`, where the recipe asks for it.
 
     Leaves the weights that are kept in the model: the best, or the last where the recipe selects these.
     """
@@ -57,25 +58,42 @@ def finish(session: Session, journal: Journal) -> dict[str, float]:
 
     found = everything()
     if session.step == session.total:  # else patience ended it at an evaluation, which is noted already
-        watched = [f"{session.watched}/{name}" for name in session.among(CHEAP)]
+        watched = [f"{split}/{name}" for split in session.watched for name in session.among(CHEAP)]
         _judge(session, journal, {key: found[key] for key in watched})
-    metrics = {f"last/{key}": value for key, value in found.items()}
+    metrics, known = {f"last/{key}": value for key, value in found.items()}, {session.step: found}
     if session.best is not None:
         if session.best.step != session.step:
             session.model.load_state_dict(session.best.model)
-            found = everything()
-        metrics |= {f"best/{key}": value for key, value in found.items()}
+            known[session.best.step] = everything()
+        metrics |= {f"best/{key}": value for key, value in known[session.best.step].items()}
+    metrics |= {f"{BEST_TEST}/{key}": value for key, value in _beside(session, names, known).items()}
     return {key: value for key, value in metrics.items() if math.isfinite(value)}
+
+
+def _beside(session: Session, names: list[str], known: Mapping[int, Mapping[str, float]]) -> dict[str, float]:
+    """The test metrics where the test split itself chooses; `known` are those of steps whose weights were looked at."""
+    if session.beside is None:
+        return {}
+    found = known.get(session.beside.step)
+    if found is None:
+        kept = session.weights()
+        session.model.load_state_dict(session.beside.model)
+        found = _evaluate(session, ["test"], names)
+        session.model.load_state_dict(kept)
+    return {key: value for key, value in found.items() if key.startswith("test/")}
 
 
 def _descend(session: Session, journal: Journal) -> None:
     """One iteration."""
+    if session.step == 0:
+        session.begin()
     rate, eta = session.descent.prepare(session.step), session.eta
     images, labels = session.batch()
     step = session.task.step(images, labels, eta)
     if not bool(step.total.isfinite()):
         raise Diverged("the loss is not finite")
     session.descend(step)
+    session.follow()
     if journal.due(session.step):
         values = {"loss": float(step.loss.detach()), "lr": rate}
         if step.regularizer is not None:
@@ -86,7 +104,7 @@ def _descend(session: Session, journal: Journal) -> None:
         journal.trained(session.step, {f"train/{name}": value for name, value in values.items()})
 
 
-def _evaluate(session: Session, splits: list[str], names: list[str]) -> dict[str, float]:
+def _evaluate(session: Session, splits: Sequence[str], names: list[str]) -> dict[str, float]:
     """The metrics `names` of the present weights, keyed `validation/map@r`."""
     found: dict[str, float] = {}
     for split in splits:
@@ -106,6 +124,10 @@ def _judge(session: Session, journal: Journal, values: Mapping[str, float]) -> N
     if math.isfinite(score) and (best is None or session.improves(score, best.score)):
         session.keep_best(score)
         session.unimproved = 0
+    if select.beside is not None:
+        score, best = values[f"{select.beside}/{select.metric}"], session.beside
+        if math.isfinite(score) and (best is None or session.improves(score, best.score)):
+            session.keep_beside(score)
 
 
 def _save(session: Session, place: Place, journal: Journal, state: State) -> None:

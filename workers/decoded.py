@@ -16,12 +16,12 @@ import numpy as np
 import PIL
 import torch
 from filelock import FileLock
-from PIL import Image
+from PIL import Image, ImageOps
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from workers.images import DataDamagedError, DataMissingError, Images
 
-Resize = Literal["shorter", "square", "keep"]
+Resize = Literal["shorter", "square", "box", "keep"]
 
 _FORMAT: Final = 1  # of the files below; another number builds anew
 _CHUNK: Final = 2**26  # bytes hashed at a time by a thread
@@ -51,21 +51,22 @@ class Picture:
 class Form:
     """How an image is decoded: `shorter` brings its shorter side to `side` pixels, `square` both; `keep` neither.
 
-    Resized by PIL's antialiased bilinear filter, sides rounded down, as torchvision's Resize.
+    Resized by PIL's antialiased bilinear filter, sides rounded down, as torchvision's Resize; with `box` both sides, by
+    the mean of the pixels that fall on each. The mode `ink` is grey with dark strokes made bright.
     """
 
     resize: Resize
     side: int = 0
-    mode: Literal["RGB", "L"] = "RGB"
+    mode: Literal["RGB", "L", "ink"] = "RGB"
 
     @property
     def channels(self) -> int:
         """3 of colour, 1 of grey."""
-        return len(self.mode)
+        return 3 if self.mode == "RGB" else 1
 
     def shape(self, picture: Picture) -> tuple[int, int]:
         """The height and width that the image gets; reads no more than its header."""
-        if self.resize == "square":
+        if self.resize in {"square", "box"}:
             return self.side, self.side
         with picture.open() as image:
             width, height = image.size
@@ -78,12 +79,15 @@ class Form:
     def decode(self, picture: Picture, into: np.ndarray) -> None:
         """Write the pixels to `into`, uint8 [channels, height, width]."""
         with picture.open() as image:
-            converted = image.convert(self.mode)
+            converted = image.convert("L" if self.mode == "ink" else self.mode)
+        if self.mode == "ink":
+            converted = ImageOps.invert(converted)
         size = (into.shape[2], into.shape[1])
         if converted.size != size:
-            converted = converted.resize(size, Image.Resampling.BILINEAR)
+            resampling = Image.Resampling
+            converted = converted.resize(size, resampling.BOX if self.resize == "box" else resampling.BILINEAR)
         pixels = np.asarray(converted)
-        into[...] = pixels[None] if self.mode == "L" else pixels.transpose(2, 0, 1)
+        into[...] = pixels.transpose(2, 0, 1) if self.channels == 3 else pixels[None]
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,13 @@ SOURCES: Final[Mapping[str, tuple[Archive, ...]]] = {
     "cifar100": (
         Archive("https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz", "eb9058c3a382ffc7106e4002c42a8d85"),
     ),
+    "omniglot": tuple(
+        Archive(f"https://raw.githubusercontent.com/brendenlake/omniglot/master/python/{name}.zip", md5, "omniglot-py")
+        for name, md5 in (
+            ("images_background", "68d2efa1b9178cc56df9314c21c6e718"),
+            ("images_evaluation", "6b91aef0f799c5bb55b94e3f2daec811"),
+        )
+    ),
     "mnist": _idx(
         "https://ossci-datasets.s3.amazonaws.com/mnist",
         "MNIST/raw",
@@ -78,7 +85,6 @@ _BY_HAND: Final = {
     "cars196": "its authors' site no longer offers it; put a copy of yours in the data root, in one of the layouts "
     "that its doc in the catalog names (car_ims.tgz has the MD5 d5c8f0aa497503f355e17dc7886c3f14)",
     "inshop": "its authors give it to those who accept their agreement (DeepFashion, In-shop Clothes Retrieval)",
-    "omniglot": "it is read from one file, omniglot28.npz, which is put together by hand",
     "digits": "it comes with scikit-learn",
     "packed": "it is a file of yours",
     "image_folder": "it is a folder of yours",

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from workers import checkpoint, determinism, geometry
-from workers.contract import CrossValidation, Place, Progress, Recipe, Result
+from workers import checkpoint, determinism, figure_files, geometry
+from workers.contract import BEST_TEST, CrossValidation, Place, Progress, Recipe, Result
 from workers.course import finish, iterate
 from workers.journal import Curves, Journal
 from workers.session import Session
@@ -28,6 +28,10 @@ class Fold:
     metrics: dict[str, float]
     curves: Curves
     model: dict[str, torch.Tensor]
+    files: dict[str, torch.Tensor]
+    """The bytes of its figures' files by their names, until all folds are done."""
+    beside: dict[str, torch.Tensor] = field(default_factory=dict)
+    """The weights that are best on the test split, where the recipe asks for these too."""
 
 
 def cross_validate(
@@ -47,12 +51,13 @@ def cross_validate(
         journal = _journal(session, done, len(recipes), report)
         try:
             iterate(session, place, journal, lambda: _state(recipe, done, session))  # noqa: B023 - used within the turn
-            done.append(_fold(session, finish(session, journal)))
+            metrics = finish(session, journal)
+            done.append(_fold(session, metrics, figure_files.drawn(session)))
             if len(done) == len(recipes):
                 return _result(recipe, done, session, place)
         except Diverged as diverged:
             journal.tell(session.step, {}, f"fold {len(done)} diverged after step {session.step}: {diverged}")
-            return _result_of([*done, _fold(session, {})], {}, session, [])
+            return _result_of([*done, _fold(session, {}, {})], {}, session, [])
 
 
 def fold_recipes(recipe: Recipe) -> list[Recipe]:
@@ -90,27 +95,54 @@ def _state(recipe: Recipe, done: Sequence[Fold], session: Session) -> Mapping[st
     }
 
 
-def _fold(session: Session, metrics: dict[str, float]) -> Fold:
-    step = session.best.step if session.best else session.step
-    return Fold(step, session.step, session.total, session.seconds, metrics, session.curves, session.weights())
+def _fold(session: Session, metrics: dict[str, float], files: Mapping[str, bytes]) -> Fold:
+    """The model that is kept, with what is known of it."""
+    return Fold(
+        step=session.best.step if session.best else session.step,
+        steps=session.step,
+        total=session.total,
+        seconds=session.seconds,
+        metrics=metrics,
+        curves=session.curves,
+        model=session.weights(),
+        files={name: torch.frombuffer(bytearray(content), dtype=torch.uint8) for name, content in files.items()},
+        beside=session.beside.model if session.beside else {},
+    )
+
+
+def _written(done: Sequence[Fold], folder: Path) -> list[str]:
+    """Write the figures of all folds, the fold's number in each name, such as `norms-fold0.npz`."""
+    every: dict[str, bytes] = {}
+    for number, fold in enumerate(done):
+        for name, content in fold.files.items():
+            stem, dot, suffix = name.rpartition(".")
+            every[f"{stem}-fold{number}{dot}{suffix}"] = content.numpy().tobytes()
+    return figure_files.write(folder, every)
 
 
 def _result(recipe: Recipe, done: Sequence[Fold], session: Session, place: Place) -> Result:
     """Means over the folds, the test metrics of their joined embeddings, and one file with the weights of all."""
-    embeddings = torch.cat([_unit(session, fold) for fold in done], dim=1) / math.sqrt(len(done))
-    test, checkpoint_ = session.splits.test, recipe.select.checkpoint
-    joined = session.task.judge(embeddings, test, session.among(session.metrics))
+    checkpoint_ = recipe.select.checkpoint
     metrics = {key.replace("/test/", "/test_separated/"): value for key, value in _means(done).items()}
-    metrics |= {f"{checkpoint_}/test/{name}": value for name, value in joined.items() if math.isfinite(value)}
+    metrics |= _joined(session, [fold.model for fold in done], checkpoint_)
+    if all(fold.beside for fold in done):
+        metrics |= _joined(session, [fold.beside for fold in done], BEST_TEST)
     kept = "best.pt" if checkpoint_ == "best" else "final.pt"
     weights = {"step": [fold.step for fold in done], "model": [fold.model for fold in done]}
     checkpoint.save(place.storage / kept, {"recipe": recipe.model_dump_json(), **weights})
-    return _result_of(done, metrics, session, [kept])
+    return _result_of(done, metrics, session, [kept, *_written(done, place.storage)])
 
 
-def _unit(session: Session, fold: Fold) -> torch.Tensor:
-    """The unit embeddings of the test split by the model of a fold."""
-    session.model.load_state_dict(fold.model)
+def _joined(session: Session, models: Sequence[Mapping[str, torch.Tensor]], prefix: str) -> dict[str, float]:
+    """The test metrics, keyed `<prefix>/test/map@r`, of the unit embeddings by all models side by side."""
+    embeddings = torch.cat([_unit(session, model) for model in models], dim=1) / math.sqrt(len(models))
+    found = session.task.judge(embeddings, session.splits.test, session.among(session.metrics))
+    return {f"{prefix}/test/{name}": value for name, value in found.items() if math.isfinite(value)}
+
+
+def _unit(session: Session, model: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """The unit embeddings of the test split by the weights of a fold."""
+    session.model.load_state_dict(model)
     return geometry.unit(session.task.embed(session.splits.test))
 
 

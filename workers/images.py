@@ -38,6 +38,8 @@ class Images:
     """Of images of unequal shapes: first byte, channels, height, width; int64 [n, 4] on the CPU."""
     query: torch.Tensor | None = None
     """Where queries are searched among other images: bool [n], whether an image is a query; else all are both."""
+    names: tuple[str, ...] | None = None
+    """The name of each class, for people; none where the data set has only numbers."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -85,17 +87,18 @@ class Images:
         renumbered = torch.cumsum(wanted, dim=0) - 1
         query = None if self.query is None else self.query[kept]
         labels = renumbered[self.labels[kept]]
+        names = None if self.names is None else tuple(self.names[place] for place in wanted.nonzero()[:, 0].tolist())
         if self.shapes is not None:
-            return Images(self.images, labels, self.shapes[kept.cpu()], query)
+            return Images(self.images, labels, self.shapes[kept.cpu()], query, names)
         places = kept.nonzero()[:, 0]
         first, past = (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
         together = past - first == len(places)
-        return Images(self.images[first:past] if together else self.images[kept], labels, None, query)
+        return Images(self.images[first:past] if together else self.images[kept], labels, None, query, names)
 
     def to(self, device: torch.device) -> "Images":
         """The same on another device."""
         query = None if self.query is None else self.query.to(device)
-        return Images(self.images.to(device), self.labels.to(device), self.shapes, query)
+        return Images(self.images.to(device), self.labels.to(device), self.shapes, query, self.names)
 
 
 class DataSet(Protocol):
@@ -114,6 +117,13 @@ class Splits:
     test: Images
     content: str | None = None
     """The hash of what was read, where the data set knows it: for the provenance."""
+
+    def named(self, name: str) -> Images:
+        """The split `train`, `validation` or `test`; raises ValueError where nothing is held out for validation."""
+        found = {"train": self.train, "validation": self.validation, "test": self.test}[name]
+        if found is None:
+            raise ValueError(f"the recipe holds no classes out, so there is no split {name!r}")
+        return found
 
 
 def splits(recipe: Recipe, root: Path, scratch: Path, parts: Path | None = None) -> Splits:
@@ -151,14 +161,14 @@ def _load(part: str, root: Path, scratch: Path, parts: Path | None) -> DataSet:
 def faults(dataset: DataSet) -> list[str]:
     """Where the content differs from the facts `classes`, `images` and `manifest`, of those that are declared.
 
-    A data set whose hyper-parameter `official` is false declares none: it may be a part of the official one.
+    A data set whose hyper-parameter `official` is false declares none: it may be a part of the official one. What a
+    recipe says of the content, which such a data set keeps as `expected`, holds in any case.
     """
-    if not getattr(dataset, "official", True):
-        return []
-    wrong = miscounts(dataset, {name: getattr(dataset, name).counts for name in ("train", "test")})
-    manifest = getattr(dataset, "manifest", None)
-    if manifest is not None and not wrong and (found := content_hash(dataset)) != manifest:
-        wrong.append(f"the content is {found}, expected {manifest}")
+    official = getattr(dataset, "official", True)
+    wrong = miscounts(dataset, {name: getattr(dataset, name).counts for name in ("train", "test")}) if official else []
+    expected = getattr(dataset, "expected", None) or (getattr(dataset, "manifest", None) if official else None)
+    if expected is not None and not wrong and (found := content_hash(dataset)) != expected:
+        wrong.append(f"the content is {found}, expected {expected}")
     return wrong
 
 

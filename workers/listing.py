@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +18,8 @@ class Listed(NamedTuple):
     picture: Picture
     label: int | str
     query: bool | None = None
+    name: str | None = None
+    """What people call the class; none: as the data set does."""
 
 
 class Content(NamedTuple):
@@ -61,6 +63,7 @@ def load(source: Source, train: Sequence[Listed], test: Sequence[Listed]) -> Con
         content.update(f"{len(split)}".encode() + split.numpy().astype("<i8").tobytes())
     first = pixels.split(range(len(train)), labels[0])
     second = pixels.split(range(len(train), len(train) + len(test)), labels[1], _queries(ordered[1]))
+    first, second = (replace(half, names=_names(split)) for half, split in zip((first, second), ordered, strict=True))
     return Content(first, second, f"sha256:{content.hexdigest()}")
 
 
@@ -73,6 +76,11 @@ def _labels(split: Iterable[Listed]) -> torch.Tensor:
     """Contiguous labels from 0, int64 [n], of images in the order of their classes."""
     numbers: dict[int | str, int] = {}
     return torch.tensor([numbers.setdefault(one.label, len(numbers)) for one in split], dtype=torch.int64)
+
+
+def _names(split: Iterable[Listed]) -> tuple[str, ...]:
+    """The names of the classes of images in the order of the classes."""
+    return tuple({one.label: one.name or str(one.label) for one in split}.values())
 
 
 def _queries(split: Sequence[Listed]) -> torch.Tensor | None:

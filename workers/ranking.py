@@ -1,14 +1,19 @@
 """The neighbours of images, ranked by the cosine: exact, in chunks, and ordered only as deep as a metric asks for."""
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 CHUNK = 2**23  # similarities held at a time: 32 MiB of float32
 _ROUNDING = 8  # roundings by which all cosines of a query may differ and yet say nothing
+_NOWHERE = -1.5  # stands for the cosine of a query with itself: below every cosine, and small enough for `_keys`
+_BITS = {torch.float32: torch.int32, torch.float64: torch.int64}
 
 
 class Neighbours(NamedTuple):
@@ -81,66 +86,84 @@ def _neighbours_of(unit: Tensor, classes: Tensor, itself: Tensor | None, gallery
     """What the neighbours of some queries say; `itself` is the column of each in the gallery, if it is there."""
     similarity = unit @ gallery.unit.T
     lowest = similarity.amin(dim=1)
-    own = _take_own(similarity, classes, itself, gallery)
-    highest = similarity.amax(dim=1)
-    depth = own.shape[1]
-    best = own[:, -1]
-    closer, ahead = (_ahead_on_cpu if similarity.device.type == "cpu" else _ahead)(similarity, own)
-
-    rank = 1 + closer.double()
+    if itself is not None:
+        similarity.scatter_(1, itself[:, None], _NOWHERE)
+    spread = similarity.amax(dim=1) - lowest
+    own = _take_own(similarity, classes, gallery)
+    best = own.amax(dim=1)
+    # In int64, the default, the sum takes ten times as long.
+    rank = 1 + (similarity > best[:, None]).sum(dim=1, dtype=torch.int32).double()
     # By SEC's rule alone a network whose embeddings are all one point would have a recall of 1.
-    spread = torch.maximum(best, highest) - lowest
-    undecided = (spread <= _ROUNDING * torch.finfo(similarity.dtype).eps) & (highest > -math.inf)
-    rank[undecided] = math.inf
+    size = gallery.size(classes)
+    same = spread <= _ROUNDING * torch.finfo(similarity.dtype).eps
+    rank[same & (size < len(gallery.unit))] = math.inf
 
-    relevant = gallery.size(classes) - int(itself is not None)
-    order = torch.arange(depth, 0, -1, device=own.device)  # own images stand with the closest last
-    places = order + ahead
-    hits = places <= relevant[:, None]
-    precisions = (order / places.double()).mul_(hits)
-    return Neighbours(rank, precisions.sum(dim=1) / relevant, hits.sum(dim=1) / relevant.double())
+    relevant = size - int(itself is not None)
+    depth = int(relevant.max())
+    keys = torch.cat([_keys(own), _keys(_some(similarity, depth)) + 1], dim=1)
+    places = torch.arange(1, depth + 1, device=keys.device)
+    hits = (_nearest(keys, depth) & 1 == 0) & (places <= relevant[:, None])
+    precisions = (hits.cumsum(dim=1, dtype=torch.int32) / places.double()).mul_(hits)
+    found = hits.sum(dim=1, dtype=torch.int32).double()
+    return Neighbours(rank, precisions.sum(dim=1) / relevant, found / relevant)
 
 
-def _take_own(similarity: Tensor, classes: Tensor, itself: Tensor | None, gallery: Gallery) -> Tensor:
-    """Take the images of the queries' own classes out of `similarity` [b, n], where -inf is left.
+def _take_own(similarity: Tensor, classes: Tensor, gallery: Gallery) -> Tensor:
+    """Take the images of the queries' own classes out of `similarity` [b, n], where `_NOWHERE` is left.
 
-    Gives their similarities, ascending, [b, R of the largest class]; those that a smaller class lacks are -inf.
+    Gives their similarities, [b, largest class]; those that a smaller class lacks are `_NOWHERE`.
     """
-    size, start = gallery.size(classes)[:, None], gallery.starts[classes][:, None]
+    size = gallery.size(classes)[:, None]
     along = torch.arange(int(size.max()), device=similarity.device)
     absent = along >= size
-    columns = start + along.where(~absent, 0)
-    if itself is not None:
-        absent |= columns == itself[:, None]
-    own = similarity.gather(1, columns).masked_fill_(absent, -math.inf)
-    similarity.scatter_(1, columns, -math.inf)
-    return _sorted(own)[:, 1:] if itself is not None else _sorted(own)
+    columns = gallery.starts[classes][:, None] + along.where(~absent, 0)
+    own = similarity.gather(1, columns).masked_fill_(absent, _NOWHERE)
+    similarity.scatter_(1, columns, _NOWHERE)
+    return own
 
 
-def _sorted(values: Tensor) -> Tensor:
-    # numpy's sort is vectorized, and torch's carries the indices along: 30 times the time.
-    return torch.from_numpy(np.sort(values.numpy(), axis=1)) if values.device.type == "cpu" else values.sort(dim=1)[0]
+def _keys(similarity: Tensor) -> Tensor:
+    """Even whole numbers in the order of cosines, as wide as these; overwrites `similarity`.
 
-
-def _ahead(others: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
-    """How many of `others` [b, n] are closer than the last of `own` [b, R], which ascends, [b], and how many are no
-    farther than each of `own`, [b, R]: exact below R, and at least R (or n) otherwise. Overwrites `others`.
+    The bits of a float, read as a whole number, rise with its size. Those of a cosine are one short of the width (of
+    any number below 2): the one that is left can say whose image it is, so that a sort needs to carry no indices.
     """
-    closer = (others > own[:, -1:]).sum(dim=1)
-    count = min(own.shape[1], others.shape[1])
-    nearest = others.topk(count, dim=1).values.flip(1)
-    return closer, count - torch.searchsorted(nearest, own.contiguous())
+    bits = similarity.view(_BITS[similarity.dtype])
+    sign = bits >> torch.iinfo(bits.dtype).bits - 1  # 0 or -1
+    bits &= torch.iinfo(bits.dtype).max
+    # Negated where the sign says so, which makes the two zeros equal.
+    return bits.bitwise_xor_(sign).sub_(sign).mul_(2)
 
 
-def _ahead_on_cpu(others: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
-    """The same by numpy, whose partition and count are vectorized and whose search gains from sorted values."""
-    array, values = others.numpy(), own.numpy()
-    closer = np.count_nonzero(array > values[:, -1:], axis=1)
-    rows, width = array.shape
-    count = min(values.shape[1], width)
-    array.partition(width - count, axis=1)
-    nearest = np.sort(array[:, width - count :], axis=1)
-    found = np.empty(values.shape, dtype=np.int64)
-    for row in range(rows):
-        found[row] = np.searchsorted(nearest[row], values[row])
-    return torch.from_numpy(closer), torch.from_numpy(count - found)
+def _some(values: Tensor, count: int) -> Tensor:
+    """The `count` largest of each row of `values` [b, n], in any order; or all of them, where that is cheaper."""
+    first = values.shape[1] - count
+    # As many equal values as are cut off, like those taken out of two halves, are numpy's worst case by far.
+    if first * 5 < count * 8:
+        return values
+    if values.device.type != "cpu":
+        return values.topk(count, dim=1, sorted=False).values
+    # numpy's partition and sort are vectorized; torch's carry indices along and take 10 to 30 times as long.
+    _by_rows(values, lambda rows: rows.partition(first, axis=1))
+    return values[:, first:].contiguous()
+
+
+def _nearest(keys: Tensor, count: int) -> Tensor:
+    """The `count` largest of each row, the largest first; may change the order of `keys`."""
+    if keys.device.type != "cpu":
+        return keys.topk(count, dim=1).values
+    first = keys.shape[1] - count
+
+    def order(rows: npt.NDArray[Any]) -> None:
+        rows.partition(first, axis=1)
+        rows[:, first:].sort(axis=1)
+
+    _by_rows(keys, order)
+    return keys[:, first:].flip(1)
+
+
+def _by_rows(values: Tensor, work: Callable[[npt.NDArray[Any]], None]) -> None:
+    """Do `work` in place on all rows, in as many threads as torch has: numpy sorts without Python's lock."""
+    threads = torch.get_num_threads()
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, np.array_split(values.numpy(), threads)))

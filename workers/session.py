@@ -10,17 +10,17 @@ from typing import Any, Final
 import torch
 from torch import nn
 
-from workers import checkpoint, determinism, registry
+from workers import checkpoint, determinism, geometry, pins, registry, traces
 from workers.augment import Augment
 from workers.catalog import parse_metric
-from workers.contract import PART_FIELDS, Place, Recipe
+from workers.contract import Place, Recipe
 from workers.descent import Descent
 from workers.embedder import Embedder, embedder
 from workers.evaluate import evaluate
 from workers.images import Images, Splits, splits
 from workers.length import Length, length
 from workers.samplers import Sampler
-from workers.tasks import Step, Task
+from workers.tasks import Diverged, Step, Task
 
 _PIXELS: Final = 2**24  # bytes of images embedded at a time in an evaluation
 _BATCH: Final = 1024  # images at most
@@ -29,7 +29,7 @@ _SHARE: Final = 16  # the part of the free memory of a device that images may ta
 
 @dataclass(frozen=True)
 class Best:
-    """The best checkpoint so far."""
+    """The best point so far on one split."""
 
     step: int
     score: float
@@ -41,7 +41,7 @@ class Session:
 
     def __init__(self, recipe: Recipe, place: Place, device: torch.device) -> None:
         self.recipe, self.device = recipe, device
-        check_pins(recipe, place.parts)
+        pins.check(recipe, place.parts)
         self.splits = _on(device, splits(recipe, place.data_root, place.scratch, place.parts))
         self.metrics = tuple(getattr(registry.find("dataset", recipe.dataset.name, place.parts), "metrics", ()))
         self.manifest = self.splits.content
@@ -60,21 +60,24 @@ class Session:
             found = f"this machine has {self.weights_origin}"
             raise ValueError(f"pins: the recipe is for weights {recipe.pins.weights} of the backbone; {found}")
         self._build_rest(place.parts)
+        self.traces = traces.asked(recipe.figures, len(self.splits.train), self.total)
         self.step = self.unimproved = 0
         self.best: Best | None = None
+        self.beside: Best | None = None  # on the test split, where the recipe asks for it
         self.curves: dict[str, list[tuple[int, float]]] = {}
         self._since = time.monotonic()
         determinism.seed_everything(determinism.derived(recipe.seed, "steps"))
 
-    def _selection(self, parts: Path | None) -> tuple[str, int]:
-        """The split that is evaluated on the way, and +1 or -1 where a higher or a lower selection metric is better."""
+    def _selection(self, parts: Path | None) -> tuple[tuple[str, ...], int]:
+        """The splits that are evaluated on the way, and +1 or -1 where a higher or a lower metric is better."""
         select = self.recipe.select
         if select.split == "validation" and self.splits.validation is None:
             raise ValueError("select.split is 'validation', but the recipe holds no classes out for it")
         better = registry.find("metric", parse_metric(select.metric)[0], parts).better
         if better == "none":
             raise ValueError(f"select.metric {select.metric!r} cannot choose: neither higher nor lower is better")
-        return "validation" if select.split == "validation" else "test", 1 if better == "higher" else -1
+        watched = (select.split, *([select.beside] if select.beside else [])) if select.split != "last" else ("test",)
+        return watched, 1 if better == "higher" else -1
 
     def _modules(self, place: Place) -> tuple[Embedder, nn.Module, nn.Module]:
         """The parts with weights or buffers; each is initialized from a seed of its own, whatever the others are."""
@@ -120,12 +123,44 @@ class Session:
         labels = self.splits.train.labels[indices.to(self.splits.train.labels.device)]
         return self.augment.train(images.to(self.device), self._drawn, sizes), labels.to(self.device)
 
-    def read(self, images: Images) -> Iterator[torch.Tensor]:
-        """All images of a split in order and as an evaluation sees them, some at a time."""
-        size = max(1, min(_BATCH, _PIXELS // (images.channels * self.augment.side**2)))
-        for indices in torch.split(torch.arange(len(images)), size):
+    def read(self, images: Images, chosen: torch.Tensor | None = None) -> Iterator[torch.Tensor]:
+        """All images of a split in order, or those `chosen`, as an evaluation sees them and some at a time."""
+        # A backbone may enlarge images, and colour grey ones; that of a researcher's own says so by any callable.
+        asked = getattr(self.model.backbone, "preprocess", None)
+        side = max(self.augment.side, getattr(asked, "side", None) or 0)
+        channels = max(images.channels, len(getattr(asked, "mean", ())))
+        size = max(1, min(_BATCH, _PIXELS // (channels * side**2)))
+        for indices in torch.split(torch.arange(len(images)) if chosen is None else chosen, size):
             batch, sizes = images.take(indices)
             yield self.augment.test(batch.to(self.device), sizes)
+
+    @torch.no_grad()
+    def look(self, chosen: torch.Tensor | None = None) -> torch.Tensor:
+        """The raw embeddings [n, d] of all training images or those `chosen`, as an evaluation sees them.
+
+        Changes nothing of the training. Raises Diverged where they are not finite.
+        """
+        self.model.eval()
+        try:
+            embeddings = torch.cat([self.model(batch) for batch in self.read(self.splits.train, chosen)])
+        finally:
+            self.model.train()
+        if not bool(embeddings.isfinite().all()):
+            raise Diverged("embeddings")
+        return embeddings
+
+    def begin(self) -> None:
+        """What is done once, before the first iteration."""
+        begin = getattr(self.regularizer, "begin", None)
+        if begin is not None:
+            begin(lambda: float(geometry.norms(self.look()).double().mean()))
+        self.follow()
+
+    def follow(self) -> None:
+        """Show the figures that follow training images how these lie now, where it is time."""
+        for trace in self.traces.values():
+            if self.step % trace.every == 0:
+                trace.note(self.step, self.look(trace.index))
 
     @property
     def eta(self) -> float | None:
@@ -156,6 +191,11 @@ class Session:
         """Take the present weights as the best, which have the selection metric `score`."""
         self.best = Best(self.step, score, self.weights())
 
+    def keep_beside(self, score: float) -> None:
+        """Take them as the best on the test split; weights that are the best anyway are held once."""
+        shared = self.best is not None and self.best.step == self.step
+        self.beside = Best(self.step, score, self.best.model if self.best and shared else self.weights())
+
     def weights(self) -> dict[str, torch.Tensor]:
         """A copy of the present weights."""
         return {name: value.detach().cpu().clone() for name, value in self.model.state_dict().items()}
@@ -169,6 +209,7 @@ class Session:
         """Everything that decides how the training goes on, and what it has found so far."""
         return {
             "fingerprint": self.recipe.fingerprint,
+            "content": self.manifest,
             "step": self.step,
             "unimproved": self.unimproved,
             "seconds": self.seconds,
@@ -177,10 +218,14 @@ class Session:
             "random": determinism.random_state(self.device),
             "curves": self.curves,
             "best": vars(self.best) if self.best else None,
+            "beside": vars(self.beside) if self.beside else None,
+            "traces": {name: trace.state_dict() for name, trace in self.traces.items()},
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where `state_dict` was taken."""
+        """Go on where `state_dict` was taken; raises ValueError where that was with other images."""
+        if state.get("content", self.manifest) != self.manifest:
+            raise ValueError(f"it was trained on {state['content']}, and the data set is {self.manifest} now")
         self.step, self.unimproved = state["step"], state["unimproved"]
         self._since = time.monotonic() - state["seconds"]
         for name in _STATEFUL:
@@ -189,7 +234,9 @@ class Session:
             generator.set_state(held)
         determinism.restore_random_state(state["random"], self.device)
         self.curves = state["curves"]
-        self.best = Best(**state["best"]) if state["best"] else None
+        self.best, self.beside = (Best(**found) if found else None for found in (state["best"], state.get("beside")))
+        for name, trace in self.traces.items():
+            trace.load_state_dict(state["traces"][name])
 
     def resume(self, path: Path) -> None:
         """Go on from a checkpoint file; raises CheckpointError where it is damaged or of another recipe."""
@@ -198,21 +245,6 @@ class Session:
 
 
 _STATEFUL: Final = ("model", "loss", "regularizer", "descent", "sampler")
-
-
-def check_pins(recipe: Recipe, parts: Path | None) -> None:
-    """Raise ValueError where this machine's parts or data are not the ones that the recipe's fingerprint stands for."""
-    for kind in PART_FIELDS:
-        name, pinned = recipe.part(kind).name, recipe.pins.versions.get(kind)
-        here = getattr(registry.find(kind, name, parts), "version", 1)
-        if pinned is not None and pinned != here:
-            raise ValueError(f"pins: the recipe is for version {pinned} of {kind} {name!r}; this machine has {here}")
-    manifest = getattr(registry.find("dataset", recipe.dataset.name, parts), "manifest", None)
-    if recipe.pins.manifest is not None and recipe.pins.manifest != manifest:
-        raise ValueError(
-            f"pins: the recipe is for content {recipe.pins.manifest} of dataset {recipe.dataset.name!r}; "
-            f"this machine has {manifest}"
-        )
 
 
 def _on(device: torch.device, found: Splits) -> Splits:

@@ -8,6 +8,7 @@ from pydantic_core import ErrorDetails
 
 from workers.agreement import Chosen, Draft, disagreements
 from workers.contract import PART_FIELDS, ClassHoldout, CrossValidation, NoValidation, Part, Pins, Recipe, Select
+from workers.figure_options import MODELS
 from workers.inventory import Catalog
 from workers.wording import Problem, listed, meant, shown, unknown
 
@@ -50,11 +51,15 @@ def _judged(name: str, value: Any) -> Any:
     return _ANY if name in PART_FIELDS else value
 
 
-def _whole(value: Any) -> Any:
-    """The value with 3.0 as 3, since all numbers of the contract's own fields are whole."""
+def _whole(value: Any, depth: int = 4) -> Any:
+    """The value with 3.0 as 3, since all numbers of the contract's own fields are whole; no field of it is deeper."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    return {str(name): _whole(inner) for name, inner in value.items()} if isinstance(value, Mapping) else value
+    if isinstance(value, list) and depth:  # YAML can write a list that holds itself
+        return [_whole(inner, depth - 1) for inner in value]
+    if isinstance(value, Mapping) and depth:
+        return {str(name): _whole(inner, depth - 1) for name, inner in value.items()}
+    return value
 
 
 def _field_problems(given: Mapping[str, Any], catalog: Catalog) -> Iterator[Problem]:
@@ -77,6 +82,8 @@ def _path(error: ErrorDetails) -> str:
         del location[1:2]  # pydantic names the member of the union here, which no reader wrote
         if error["type"] == "value_error":
             location.append("fold")  # the one field that is judged beside another
+    if location[0] == "figures":
+        del location[2:3]  # likewise, of a figure in the list
     return ".".join(location)
 
 
@@ -100,6 +107,8 @@ _SAID: Final = {
     "less_than_equal": "expected at most {le:,}, found {found}",
     "less_than": "expected less than {lt:,}, found {found}",
     "value_error": "{error}",
+    "figures.model_attributes_type": "expected a figure such as norms or {{name: panels, depth: 5}}, found {found}",
+    "figures.union_tag_not_found": "expected a figure such as {{name: panels, depth: 5}}, found {found}",
 }
 """The errors of pydantic in the words of this project."""
 
@@ -111,8 +120,10 @@ def _message(error: ErrorDetails, catalog: Catalog) -> str:
         return f"is missing; expected one of {known}"
     if error["type"] == "extra_forbidden":
         owner = "a recipe" if len(error["loc"]) == 1 else f"`{error['loc'][0]}`"
+        owner = f"figure {error['loc'][2]!r}" if error["loc"][0] == "figures" else owner
         return f"{owner} has no field {shown(name)}; {meant(name, _siblings(error))}"
-    said = _SAID.get(error["type"], f"{error['msg']}, found {{found}}")
+    general = _SAID.get(error["type"], f"{error['msg']}, found {{found}}")
+    said = _SAID.get(f"{error['loc'][0]}.{error['type']}", general)
     # A bound on a fractional number reads as the whole number that it is.
     limits = {key: _whole(limit) for key, limit in error.get("ctx", {}).items()}
     return said.format(found=shown(error["input"]), **limits)
@@ -128,7 +139,9 @@ def _siblings(error: ErrorDetails) -> list[str]:
         ("validation", "class_holdout"): ClassHoldout,
         ("validation", "cross_validation"): CrossValidation,
     }
-    return list(owners[error["loc"][:-1]].model_fields)
+    place = error["loc"][:-1]
+    owner = MODELS[str(place[2])] if place[:1] == ("figures",) else owners[place]
+    return list(owner.model_fields)
 
 
 # The parts

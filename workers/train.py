@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from workers import checkpoint, determinism, figures, memory, provenance
+from workers import checkpoint, determinism, figure_files, memory, provenance
 from workers.contract import CrossValidation, Place, Progress, Recipe, Result
 from workers.course import LAST, finish, iterate
 from workers.folds import cross_validate
@@ -23,7 +23,10 @@ def train(recipe: Recipe, place: Place, report: Callable[[Progress], None], resu
     """
     memory.keep_freed()
     device = determinism.device(place.device)
-    with determinism.applied(device, place.threads):
+    # Only the network computes in a lower precision, by an autocast of its own (embedder.py): no loss, no metric does.
+    # Its cache of weights would outlive the optimizer's step, since it is emptied by the outermost autocast only.
+    precise = torch.autocast(device.type, enabled=False, cache_enabled=False)
+    with determinism.applied(device, place.threads), precise:
         several = isinstance(recipe.validation, CrossValidation)
         result = (cross_validate if several else _one)(recipe, place, device, report, resume)
         (place.storage / LAST).unlink(missing_ok=True)
@@ -45,7 +48,8 @@ def _one(
     try:
         iterate(session, place, journal, session.state_dict)
         metrics = finish(session, journal)
-        artifacts = [_keep(session, place, journal), *_drawn(session, place)]
+        files = figure_files.drawn(session)
+        artifacts = [_keep(session, place, journal), *figure_files.write(place.storage, files)]
     except Diverged as diverged:
         journal.tell(session.step, {}, f"diverged after step {session.step}: {diverged}")
         if session.best is not None:
@@ -60,16 +64,6 @@ def _one(
         provenance={"manifest": session.manifest, "weights": session.weights_origin},
         artifacts=artifacts,
     )
-
-
-def _drawn(session: Session, place: Place) -> list[str]:
-    """The files of the figures that the recipe asks for, of the weights that are kept."""
-    if not session.recipe.figures:
-        return []
-    test = session.splits.test
-    embeddings = session.task.embed(test)
-    found = {name: figures.FIGURES[name](embeddings, test.labels) for name in session.recipe.figures}
-    return [figures.write(place.storage, name, arrays) for name, arrays in found.items()]
 
 
 def _keep(session: Session, place: Place, journal: Journal) -> str:

@@ -129,6 +129,27 @@ def test_a_new_version_and_new_content_change_the_fingerprint() -> None:
     assert len(prints) == 4
 
 
+def test_a_new_version_of_a_metric_that_is_computed_changes_the_fingerprint() -> None:
+    def changed(**versions: int) -> Catalog:
+        entries = [
+            one.model_copy(update={"version": versions[one.name]})
+            if one.kind == "metric" and one.name in versions
+            else one
+            for one in CATALOG.entries
+        ]
+        return Catalog(entries=entries)
+
+    # A first version is not written down, so that what was trained before metrics were pinned stays known.
+    assert not any(name.startswith("metric.") for name in completed().pins.versions)
+    assert completed(changed(nmi=2)).fingerprint == completed().fingerprint  # digits here compute no nmi
+    recipe = completed(changed(map=2, nmi=2))
+    assert recipe.pins.versions["metric.map"] == 2
+    assert recipe.fingerprint != completed().fingerprint
+    assert completed(changed(map=3)).fingerprint not in {recipe.fingerprint, completed().fingerprint}
+    assert complete(recipe, changed(map=2)) == recipe
+    assert complete(recipe, CATALOG) == completed()
+
+
 def test_a_part_that_does_not_exist_cannot_be_completed() -> None:
     with pytest.raises(LookupError, match="no loss named 'zzz'"):
         completed(loss="zzz")

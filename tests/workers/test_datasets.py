@@ -52,8 +52,8 @@ def test_mnist(data: Path) -> None:
     assert torch.bincount(mnist.test.labels).tolist() == [892, 958, 1028, 974, 1009]
 
 
-def test_omniglot(data: Path) -> None:
-    omniglot = Omniglot(data)
+def test_omniglot(data: Path, tmp_path: Path) -> None:
+    omniglot = Omniglot(data, tmp_path)
     assert images.faults(omniglot) == []
     well_formed(omniglot.train, 28)
     well_formed(omniglot.test, 28)
@@ -111,7 +111,7 @@ def test_a_truncated_pack(tmp_path: Path) -> None:
     for kept in (0, 10, len(path.read_bytes()) - 30):
         path.write_bytes(path.read_bytes()[:kept])
         with pytest.raises(DataDamagedError, match=f"{path} cannot be read"):
-            Omniglot(tmp_path)
+            Omniglot(tmp_path, tmp_path)
 
 
 def test_a_flipped_byte_in_a_pack(tmp_path: Path) -> None:
@@ -121,19 +121,19 @@ def test_a_flipped_byte_in_a_pack(tmp_path: Path) -> None:
     content[1000] ^= 1
     path.write_bytes(content)
     with pytest.raises(DataDamagedError, match="cannot be read"):
-        Omniglot(tmp_path)
+        Omniglot(tmp_path, tmp_path)
 
 
 def test_a_pack_of_another_kind(tmp_path: Path) -> None:
     small_omniglot(tmp_path, split=None)
     with pytest.raises(DataDamagedError, match="no array 'split'; it holds image, label"):
-        Omniglot(tmp_path)
+        Omniglot(tmp_path, tmp_path)
     small_omniglot(tmp_path, image=np.zeros((4, 14, 14), np.uint8))
     with pytest.raises(DataDamagedError, match="expected 4 images of 28x28 bytes"):
-        Omniglot(tmp_path)
+        Omniglot(tmp_path, tmp_path)
     small_omniglot(tmp_path, label=np.array([{}] * 4, dtype=object))
     with pytest.raises(DataDamagedError, match="cannot be read"):  # and nothing was unpickled
-        Omniglot(tmp_path)
+        Omniglot(tmp_path, tmp_path)
 
 
 def test_other_content_than_declared(tmp_path: Path) -> None:

@@ -169,6 +169,34 @@ def test_half_precision_gives_embeddings_in_float32(tmp_path: Path) -> None:
     assert labels.dtype == torch.int64
 
 
+PRECISE = (
+    "import torch\n\n\n"
+    "class Precise(torch.nn.Module):\n"
+    '    """Refuses what is not in float32."""\n\n'
+    '    order = "free"\n    labelled = True\n\n'
+    "    def __init__(self{ask}):\n        super().__init__()\n{keep}\n"
+    "    def forward(self, embeddings, labels):\n"
+    "        similarity = embeddings @ embeddings.T\n"
+    "        assert embeddings.dtype == similarity.dtype == torch.float32, similarity.dtype\n"
+    "        return similarity.square().mean()\n"
+)
+"""A loss, or with an eta a regularizer, that multiplies embeddings with one another."""
+
+
+@pytest.mark.parametrize("precision", ["none", "bf16", "fp16"])
+@pytest.mark.parametrize("outer", [False, True])
+def test_losses_and_regularizers_compute_in_float32(precision: str, outer: bool, tmp_path: Path) -> None:
+    (tmp_path / "regularizers").mkdir()
+    regularizer = PRECISE.format(ask=", *, eta: float = 0.5", keep="        self.eta = eta\n")
+    (tmp_path / "regularizers/precise.py").write_text(regularizer)
+    loss = PRECISE.format(ask="", keep="")
+    what = own_part(tmp_path, "losses", "precise", loss, loss="precise", regularizer="precise", precision=precision)
+    with torch.autocast("cpu", torch.bfloat16, enabled=outer):
+        result, _ = run(what, tmp_path / "out", parts=tmp_path)
+    assert result.outcome == "ok"
+    assert [step for step, _ in result.curves["train/regularizer"]] == list(range(1, 13))
+
+
 def test_channels_last_changes_the_layout_and_not_the_meaning(tmp_path: Path) -> None:
     plain, other = session(tmp_path), session(tmp_path, channels_last=True)
     assert same(plain.model.state_dict(), other.model.state_dict())

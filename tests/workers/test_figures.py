@@ -1,5 +1,7 @@
 """The data of figures equals brute force, is the same every time, and is read back without pickle."""
 
+import inspect
+import io
 import math
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import torch
 
 from tests.workers.inputs import random_batch
 from workers import figures
+from workers.figure_options import MODELS, Followed
 from workers.figures import FIGURES
 
 
@@ -109,18 +112,97 @@ def test_some_points_are_drawn_by_the_seed() -> None:
     assert len(set(first)) == 9
 
 
+def test_the_heat_map_goes_class_by_class() -> None:
+    embeddings, labels = random_batch(classes=6, per_class=5)
+    found = figures.heat_map(embeddings, labels, classes=4, per_class=3, seed=2)
+    index, unit = found["index"], torch.nn.functional.normalize(embeddings)[found["index"]]
+    assert found["label"].tolist() == labels[index].tolist() == np.repeat(found["class"], 3).tolist()
+    assert len(set(index.tolist())) == 12
+    np.testing.assert_allclose(found["cosine"], (unit @ unit.T).numpy(), atol=1e-12)
+    for row, first in enumerate(found["class"]):
+        for column, second in enumerate(found["class"]):
+            pairs = [
+                float(unit[a] @ unit[b])
+                for a in range(12)
+                for b in range(12)
+                if a != b and labels[index[a]] == first and labels[index[b]] == second
+            ]
+            assert found["class_cosine"][row, column] == pytest.approx(sum(pairs) / len(pairs))
+    assert np.isnan(np.diag(figures.heat_map(embeddings, labels, per_class=1)["class_cosine"])).all()
+
+
+@pytest.fixture
+def searched() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Embeddings, labels, and which images are queries: two of each class."""
+    embeddings, labels = random_batch(classes=5, per_class=6)
+    return embeddings, labels, torch.arange(30) % 3 == 0
+
+
+def test_norms_and_spectra_of_queries_and_gallery(searched: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> None:
+    embeddings, labels, query = searched
+    norms, spectrum = figures.norms(embeddings, labels, query, bins=6), figures.spectrum(embeddings, labels, query)
+    lengths, unit = embeddings.norm(dim=1).numpy(), torch.nn.functional.normalize(embeddings)
+    np.testing.assert_allclose(norms["edges"], np.histogram_bin_edges(lengths, 6))
+    for prefix, side in (("", query), ("gallery_", ~query)):
+        own = lengths[side.numpy()]
+        np.testing.assert_array_equal(norms[f"{prefix}counts"], np.histogram(own, norms["edges"])[0])
+        assert float(norms[f"{prefix}mean"]) == pytest.approx(own.mean())
+        assert float(norms[f"{prefix}variance"]) == pytest.approx(own.var())
+        np.testing.assert_allclose(spectrum[f"{prefix}singular"], torch.linalg.svdvals(unit[side]).numpy())
+        assert spectrum[f"{prefix}lower"] < spectrum[f"{prefix}s_mu"] < spectrum[f"{prefix}upper"]
+
+
+def test_queries_meet_the_gallery_only(searched: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> None:
+    embeddings, labels, query = searched
+    unit = torch.nn.functional.normalize(embeddings)
+    asks, gallery = query.nonzero()[:, 0].tolist(), (~query).nonzero()[:, 0].tolist()
+    found = figures.cosines(embeddings, labels, query, bins=9)
+    edges = np.linspace(-1, 1, 10)
+    for name, same in (("cos_ap", True), ("cos_an", False)):
+        pairs = [float(unit[a] @ unit[b]) for a in asks for b in gallery if bool(labels[a] == labels[b]) is same]
+        np.testing.assert_array_equal(found[name], np.histogram(pairs, edges)[0])
+    assert found["difference"].sum() == 10 * 4 * 16
+    panels = figures.panels(embeddings, labels, query, queries=4, depth=25)
+    assert panels["nearest"].shape == (4, 20)  # the whole gallery
+    assert set(panels["query"].tolist()) <= set(asks)
+    for one, nearest, correct in zip(panels["query"], panels["nearest"], panels["correct"], strict=True):
+        assert nearest.tolist() == sorted(gallery, key=lambda i: -float(unit[one] @ unit[i]))
+        assert correct.tolist() == (labels[nearest] == labels[one]).tolist()
+
+
+def test_points_say_which_are_queries(searched: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> None:
+    embeddings, labels, query = searched
+    for found in (
+        figures.tsne(embeddings, labels, query, points=20),
+        figures.unit_circle(embeddings[:, :2], labels, query, points=20),
+        figures.heat_map(embeddings, labels, query, classes=4, per_class=5),
+    ):
+        assert len(found["index"]) == 20
+        assert found["query"].tolist() == query[found["index"]].tolist()
+
+
 @pytest.mark.parametrize("name", FIGURES)
-def test_every_figure_is_written_whole_and_read_without_pickle(name: str, tmp_path: Path) -> None:
+def test_every_figure_is_read_without_pickle(name: str) -> None:
     embeddings, labels = random_batch(width=2)
-    arrays = FIGURES[name](embeddings.float().requires_grad_(), labels, seed=0)
-    assert figures.write(tmp_path, name, arrays) == f"{name}.npz"
-    assert [path.name for path in tmp_path.iterdir()] == [f"{name}.npz"]
-    with np.load(tmp_path / f"{name}.npz", allow_pickle=False) as read:
+    before = embeddings.clone()
+    arrays = FIGURES[name](embeddings.requires_grad_(), labels)
+    assert torch.equal(embeddings, before)
+    with np.load(io.BytesIO(figures.packed(arrays)), allow_pickle=False) as read:
         assert set(read.files) == set(arrays)
         for key in read.files:
             np.testing.assert_array_equal(read[key], arrays[key])
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_a_recipe_may_ask_for_every_figure_by_its_options(name: str) -> None:
+    asked = MODELS[name].model_validate({"name": name})
+    if isinstance(asked, Followed):
+        assert name not in FIGURES
+        return
+    taken = list(inspect.signature(FIGURES[name]).parameters.values())[3:]
+    assert asked.options == {option.name: option.default for option in taken}  # type: ignore[attr-defined]
+
+
 def test_every_figure_is_documented() -> None:
     document = (Path(__file__).parents[2] / "docs" / "figure-data.md").read_text()
-    assert [line.split("`")[1] for line in document.splitlines() if line.startswith("| `")] == list(FIGURES)
+    assert [line.split("`")[1] for line in document.splitlines() if line.startswith("| `")] == list(MODELS)

@@ -2,6 +2,7 @@
 
 import gzip
 import pickle
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -202,6 +203,79 @@ def test_cars_without_the_labels_of_the_test_half(tmp_path: Path) -> None:
     path.rename(path.with_name("cars_test_annos.mat"))
     with pytest.raises(DataMissingError, match=r"cars_test_annos_withlabels\.mat is missing"):
         load("cars196", tmp_path)
+
+
+# Omniglot
+
+
+def omniglot(root: Path) -> Any:
+    return registry.build("dataset", Part(name="omniglot"), root=root, scratch=root / "scratch")
+
+
+def box(strokes: np.ndarray) -> np.ndarray:
+    """28x28 bytes of 105x105 strokes: means over windows of 4, 4, 3 and 4 pixels, rounded along rows, then columns."""
+    ends = np.cumsum([4, 4, 3, 4] * 7)
+
+    def means(rows: np.ndarray) -> np.ndarray:
+        windows = np.split(rows, ends[:-1], axis=1)
+        return np.stack([np.floor(window.mean(axis=1) + 0.5) for window in windows], axis=1)
+
+    found: np.ndarray = means(means(strokes * 255.0).T).T
+    return found
+
+
+def test_omniglot_from_the_official_drawings(tmp_path: Path) -> None:
+    drawn = trees.omniglot(tmp_path)
+    folder = tmp_path / "omniglot-py/images_background/Greek"
+    (folder / "character01/._0709_01.png").write_bytes(b"what a Mac leaves")
+    (folder / "character01/notes.txt").write_text("no drawing")
+    (folder / ".DS_Store").write_bytes(b"another")
+    found = omniglot(tmp_path)
+    for half, split in (("background", found.train), ("evaluation", found.test)):
+        assert split.images.shape == (12, 1, 28, 28)
+        assert split.labels.tolist() == [label for label in range(4) for _ in range(3)]
+        expected = np.stack([box(drawn[key]) for key in sorted(drawn) if key.startswith(half)])
+        assert np.abs(split.images[:, 0].numpy() - expected).max() == 0
+    assert found.train.names == (
+        "Anglo-Saxon_Futhorc character01", "Anglo-Saxon_Futhorc character02", "Greek character01", "Greek character02",
+    )  # fmt: skip
+    with pytest.raises(DataDamagedError, match=r"4 classes, expected 964; .*train has 12 images, expected 19"):
+        images.load(Part(name="omniglot"), tmp_path, tmp_path / "scratch")
+    (tmp_path / "omniglot-py/images_background").rename(tmp_path / "images_background")
+    (tmp_path / "omniglot-py/images_evaluation").rename(tmp_path / "images_evaluation")
+    assert images.content_hash(omniglot(tmp_path)) == images.content_hash(found)  # the data root may be the folder
+
+
+def test_the_omniglot_pack_was_made_of_drawings_in_this_way(shared: Path, tmp_path: Path) -> None:
+    """Each pixel of the pack has a value that the mean over its window can have, and all of these occur."""
+    path = shared / "data/omniglot28.npz"
+    if not path.is_file():
+        pytest.skip("the folder ../shared/data is not here")
+    with np.load(path) as held:
+        pack = held["image"]
+    possible = np.stack([box(np.random.default_rng(seed).random((105, 105)) < seed / 300) for seed in range(300)])
+    small = np.array([False, False, True, False] * 7)  # windows of three pixels
+    for rows, columns in ((rows, columns) for rows in (small, ~small) for columns in (small, ~small)):
+        window = (slice(None), *np.ix_(rows, columns))
+        assert set(np.unique(pack[window])) == set(np.unique(possible[window]))
+
+
+def test_omniglot_that_is_damaged_or_half_there(tmp_path: Path) -> None:
+    trees.omniglot(tmp_path)
+    second = sorted(tmp_path.rglob("*.png"))[1]
+    second.write_bytes(second.read_bytes()[:-50])
+    with pytest.raises(DataDamagedError, match=f"{second} cannot be read"):
+        omniglot(tmp_path)
+    second.unlink()
+    with pytest.raises(DataDamagedError, match="train has 11 images, expected 19,280"):
+        images.load(Part(name="omniglot"), tmp_path, tmp_path / "scratch")
+    half = tmp_path / "omniglot-py/images_evaluation"
+    shutil.rmtree(half)
+    with pytest.raises(DataMissingError, match=f"{half} is missing"):
+        omniglot(tmp_path)
+    half.mkdir()
+    with pytest.raises(DataDamagedError, match="expected folders ALPHABET/CHARACTER of drawings; found none"):
+        omniglot(tmp_path)
 
 
 # Any folder

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 import torch
+from pytorch_metric_learning.losses import MultiSimilarityLoss
+from pytorch_metric_learning.miners import MultiSimilarityMiner
 from torch import Tensor
 
 from tests.workers import naive_pairs
@@ -20,6 +22,7 @@ from tests.workers.inputs import (
     random_batch,
 )
 from tests.workers.naive_proxies import NAIVE_PROXIES
+from workers import geometry
 from workers.losses.normalized_npair import NormalizedNPair
 from workers.losses.semihard import Semihard
 from workers.losses.triplet import Triplet
@@ -80,7 +83,10 @@ def _naive_multi_similarity(embeddings: Tensor, labels: Tensor) -> float:
     total = 0.0
     for i in range(len(f)):
         positives = [_cosine(f[i], f[j]) for j in range(len(f)) if j != i and y[j] == y[i]]
+        positives = [s for s in positives if s < 1 - 1e-5]
         negatives = [_cosine(f[i], f[j]) for j in range(len(f)) if y[j] != y[i]]
+        if not positives:
+            continue
         hard_negatives = [s for s in negatives if s + epsilon > min(positives)]
         hard_positives = [s for s in positives if s - epsilon < max(negatives)]
         total += math.log(1 + sum(math.exp(-alpha * (s - base)) for s in hard_positives)) / alpha
@@ -255,6 +261,23 @@ def test_semihard_takes_unequal_classes() -> None:
     embeddings = golden_embeddings(9, 6)
     labels = torch.tensor([2, 0, 2, 2, 1, 0, 5, 2, 1])
     assert Semihard()(embeddings, labels).item() == pytest.approx(_naive_semihard(embeddings, labels), rel=1e-12)
+
+
+@pytest.mark.parametrize("repeated", [{1: 0}, {1: 0, 2: 0}, {1: 0, 4: 3, 5: 3, 8: 7}])
+def test_multi_similarity_leaves_out_copies(repeated: dict[int, int]) -> None:
+    embeddings, labels = random_batch(width=2)  # close quarters, in which copies are mined too
+    for copy, image in repeated.items():
+        embeddings[copy] = 2.5 * embeddings[image]  # the direction is what counts
+    expected = _naive_multi_similarity(embeddings, labels)
+    assert part("loss", "multi_similarity")(embeddings, labels).item() == pytest.approx(expected, rel=1e-9)
+    library = MultiSimilarityLoss(alpha=2, beta=40, base=0.5)
+    mined = library(geometry.unit(embeddings), labels, MultiSimilarityMiner(epsilon=0.1)(embeddings, labels))
+    kept = part("loss", "multi_similarity", copies=True)
+    torch.testing.assert_close(kept(embeddings, labels), mined)
+    assert kept(embeddings, labels).item() != pytest.approx(expected, rel=1e-3)
+    unmined = part("loss", "multi_similarity", mined=False, copies=True)(embeddings, labels)
+    torch.testing.assert_close(unmined, library(geometry.unit(embeddings), labels))
+    assert part("loss", "multi_similarity", mined=False)(embeddings, labels) < unmined
 
 
 def test_npair_takes_the_first_two_of_each_class() -> None:

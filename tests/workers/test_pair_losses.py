@@ -33,6 +33,8 @@ from workers.pairs import firsts, over_negatives
 FORMS: list[tuple[str, dict[str, Any]]] = [
     ("triplet", {"over": "violating"}),
     ("multi_similarity", {"mined": False}),
+    ("multi_similarity", {"copies": True}),
+    ("multi_similarity", {"mined": False, "copies": True}),
     ("angular", {"pairs": "all"}),
     ("npair", {"unit": False}),
     ("contrastive", {"squared": False}),

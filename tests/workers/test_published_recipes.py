@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from tests.workers import published, trees
+from tests.workers.published.printed import settings
 from workers import catalog
 from workers.contract import Place, Progress, Recipe
 from workers.descent import Descent
@@ -33,7 +34,8 @@ def traits(recipe: dict[str, Any]) -> set[str]:
         part = {"name": part} if isinstance(part, str) else part
         variant = [str(value) for value in part.values() if isinstance(value, str | bool)]
         found.add(f"{kind}: {' '.join(variant)}")
-    return found | {f"augment: {recipe['augment']}", f"frozen: {recipe.get('warmup', 0) > 0}"}
+    folds = isinstance(recipe["validation"], dict)
+    return found | {f"augment: {recipe['augment']}", f"frozen: {recipe.get('warmup', 0) > 0}", f"folds: {folds}"}
 
 
 def covering() -> list[str]:
@@ -62,10 +64,11 @@ def small(recipe: dict[str, Any], side: int = SIDE, **changes: Any) -> dict[str,
     loss = {"name": recipe["loss"]} if isinstance(recipe["loss"], str) else dict(recipe["loss"])
     loss |= {"memory": 8, "memory_epoch": 0, "filter_epoch": 1} if "memory" in loss else {}
     length = {"epochs": 3, "evaluate_every": 1} if "epochs" in recipe else {"iterations": 3, "evaluate_every": 2}
+    folds = {**recipe["validation"], "folds": 2} if isinstance(recipe["validation"], dict) else recipe["validation"]
     return {
         **recipe, **length, "dataset": {"name": recipe["dataset"], "official": False, "side": side}, "crop": side,
         "backbone": {"name": "small_cnn", "width": 4}, "embedding": 8, "loss": loss, "sampler": sampler,
-        "schedule": schedule, **changes,
+        "schedule": schedule, "validation": folds, **changes,
     }  # fmt: skip
 
 
@@ -73,8 +76,9 @@ def small(recipe: dict[str, Any], side: int = SIDE, **changes: Any) -> dict[str,
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data root with all four data sets, small."""
     folder = tmp_path_factory.mktemp("trees")
-    trees.cub(folder)
-    trees.cars(folder, "devkit")
+    # Four classes train: enough for two folds.
+    trees.cub(folder, {**trees.CUB, "003.Albatross": 2})
+    trees.cars(folder, "devkit", {**trees.CARS, 3: 2})
     trees.sop(folder)
     trees.inshop(folder / "In-shop Clothes Retrieval Benchmark")
     return folder
@@ -92,7 +96,8 @@ def check_trains(recipe: dict[str, Any], root: Path, storage: Path) -> None:
     assert wanted <= result.metrics.keys()
     assert all(math.isfinite(result.metrics[name]) for name in wanted)
     assert all(math.isfinite(value) for _, value in result.curves["train/loss"])
-    assert result.metrics[complete.select.key] == max(value for _, value in result.curves["test/recall@1"])
+    if complete.select.split == "test":
+        assert result.metrics[complete.select.key] == max(value for _, value in result.curves["test/recall@1"])
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -161,6 +166,29 @@ def test_rates_are_those_that_the_papers_print() -> None:
     found = rates("isa-cub-0.9", 10 * epoch - 1)
     assert (found["backbone"], found["head"], found["loss"]) == pytest.approx((1e-4, 1e-4, 1e-2))
     assert rates("isa-cub-0.9", 10 * epoch)["loss"] == pytest.approx(5e-3)
+
+
+@pytest.mark.skipif(not RECIPES, reason="the folder ../shared/published is not here")
+def test_rates_of_the_losses_that_proxy_isa_compares_with() -> None:
+    epoch = 5864 // 128
+    assert rates("isa-t1-cub-soft_triple", 0)["loss"] == pytest.approx(1e-2)
+    assert rates("isa-t1-cub-soft_triple", 40 * epoch)["loss"] == pytest.approx(1e-4)
+    assert rates("isa-t1-cub-proxy_gml", 0)["loss"] == pytest.approx(0.03)
+    assert rates("isa-t1-sop-proxy_gml", 0)["loss"] == pytest.approx(0.3)
+    assert rates("isa-t1-sop-proxy_gml", 20 * epoch)["loss"] == pytest.approx(0.03)
+    found = rates("isa-t1-inshop-proxy_anchor", epoch)
+    assert (found["head"], found["loss"]) == pytest.approx((6e-4, 6e-2))
+    found = rates("isa-t2-cub-arcface", 1000)
+    assert (found["backbone"], found["head"], found["loss"]) == pytest.approx((1e-6, 1e-6, 1e-3))
+    assert decays("isa-t2-cub-cosface")["loss"] == 1e-4
+
+
+@pytest.mark.skipif(not RECIPES, reason="the folder ../shared/published is not here")
+def test_each_number_of_two_tables_of_proxy_isa_has_its_recipe() -> None:
+    for table, wanted in (("t1", "isa_t1_sota.csv"), ("t2", "isa_t2_mlrc.csv")):
+        for row in settings(FOLDER / wanted):
+            own = row["loss"] == "proxy_isa"
+            assert (f"isa-{row['dataset']}-0.9" if own else f"isa-{table}-{row['dataset']}-{row['loss']}") in RECIPES
 
 
 @pytest.mark.skipif(not RECIPES, reason="the folder ../shared/published is not here")

@@ -1,5 +1,6 @@
 """Neighbours equal brute force with a gallery and without, for few classes and many, on every path, and with ties."""
 
+import itertools
 import math
 
 import pytest
@@ -8,7 +9,7 @@ from torch import Tensor
 
 from tests.workers.inputs import random_batch
 from workers.evaluate import Evaluation, evaluate
-from workers.ranking import Neighbours, _ahead, _ahead_on_cpu, _sorted
+from workers.ranking import Neighbours, _keys, _nearest, _some
 
 
 def _brute_force(evaluation: Evaluation, gallery: tuple[Tensor, Tensor] | None) -> Neighbours:
@@ -98,21 +99,54 @@ def test_of_equally_close_images_those_of_other_classes_come_first() -> None:
     assert collapsed.average_precision.max() == collapsed.precision.max() == 0
 
 
-@pytest.mark.parametrize(("rows", "width", "depth"), [(7, 50, 3), (5, 20, 20), (4, 6, 30), (1, 1, 1)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_both_ways_to_count_agree(rows: int, width: int, depth: int, dtype: torch.dtype) -> None:
-    generator = torch.Generator().manual_seed(width)
-    others = torch.randn(rows, width, generator=generator, dtype=dtype)
-    others[:, : width // 3] = -math.inf
-    own = _sorted(torch.randn(rows, depth, generator=generator, dtype=dtype))
-    own[:, -1] = others.amax(dim=1).clamp(min=0)  # ties too
-    closer, ahead = _ahead(others.clone(), own)
-    assert torch.equal(closer, (others > own[:, -1:]).sum(dim=1))
-    exact = (others[:, None, :] >= own[:, :, None]).sum(dim=2)
-    assert torch.equal(ahead, exact.clamp(max=min(depth, width)))
-    on_cpu = _ahead_on_cpu(others.clone(), own)
-    assert torch.equal(on_cpu[0], closer)
-    assert torch.equal(on_cpu[1], ahead)
+def test_keys_are_in_the_order_of_cosines(dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(0)
+    cosines = 2 * torch.rand(500, generator=generator, dtype=dtype) - 1
+    tiny = torch.tensor([0.0, -0.0, 1e-40, -1e-40, 1.0, -1.0, 1.0000002, -1.5], dtype=dtype)
+    near = cosines[:100].nextafter(torch.tensor(2.0, dtype=dtype))  # one apart: nothing of a cosine is lost
+    values = torch.cat([cosines, tiny, near, cosines[:50]])
+    keys = _keys(values.clone())
+    assert not (keys & 1).any()
+    assert torch.equal(keys[:, None] < keys[None, :], values[:, None] < values[None, :])
+    # An equally close image of another class comes first, and before nothing that is closer.
+    assert torch.equal(keys[:, None] + 1 > keys[None, :], values[:, None] >= values[None, :])
+
+
+@pytest.mark.parametrize(("rows", "width", "count"), [(7, 50, 3), (5, 20, 20), (4, 30, 6), (1, 1, 1), (3, 40, 20)])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_largest_of_each_row(rows: int, width: int, count: int, threads: int) -> None:
+    values = torch.randn(rows, width, generator=torch.Generator().manual_seed(width))
+    values[:, : width // 2] = -1.5
+    expected = values.topk(count, dim=1).values
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        assert torch.equal(_some(values.clone(), count).topk(count, dim=1).values, expected)
+        assert torch.equal(_nearest(values.clone(), count), expected)
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("sizes", [(300, 300), (400, 150, 50), (10,) * 60])
+def test_many_images_with_many_ties(sizes: tuple[int, ...]) -> None:
+    """Of vectors whose cosines are multiples of 1/4, and so exact, in both ways to find the nearest."""
+    corners = torch.tensor(list(itertools.product((-0.5, 0.5), repeat=4)))
+    vectors = torch.cat([torch.eye(4), -torch.eye(4), corners])
+    labels = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+    generator = torch.Generator().manual_seed(0)
+    labels = labels[torch.randperm(len(labels), generator=generator)]
+    rows = vectors[torch.randint(len(vectors), (len(labels),), generator=generator)]
+    same = labels[:, None] == labels
+    closeness = (8 * rows @ rows.T - 1.0 * same).fill_diagonal_(-math.inf)
+    hits = same.gather(1, closeness.argsort(dim=1, descending=True)).double()
+    relevant = same.sum(dim=1, keepdim=True) - 1
+    places = torch.arange(1, len(labels) + 1)
+    hits *= places <= relevant
+    found = Evaluation(rows, labels, chunk=2**15).neighbours
+    assert torch.equal(found.precision, hits.sum(dim=1) / relevant[:, 0])
+    precisions = (hits * hits.cumsum(dim=1) / places).sum(dim=1)
+    torch.testing.assert_close(found.average_precision, precisions / relevant[:, 0])
 
 
 @pytest.mark.gpu

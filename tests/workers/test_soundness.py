@@ -158,14 +158,41 @@ def test_the_empty_recipe_says_what_it_lacks() -> None:
         ({"figures": "norms"}, "figures", "expected a list, found 'norms'"),
         ({"figures": ["norms", "norms"]}, "figures", "expected each figure once, found 'norms', 'norms'"),
         (
-            {"figures": ["unit_circle"]},
-            "figures",
+            {"figures": ["norms", "unit_circle"]},
+            "figures.1",
             "'unit_circle' shows embeddings in 2 dimensions, but `embedding` is 64",
         ),
+        ({"figures": [{"name": "panels", "depth": 0}]}, "figures.0.depth", "expected at least 1, found 0"),
         (
-            {"figures": ["norms"], "validation": {"name": "cross_validation", "folds": 3}},
-            "figures",
-            "show one model, but cross-validation trains several; leave them out",
+            {"figures": [{"name": "panels", "depht": 5}]},
+            "figures.0.depht",
+            "figure 'panels' has no field 'depht'; did you mean 'depth'?",
+        ),
+        (
+            {"figures": [{"depth": 5}]},
+            "figures.0",
+            'expected a figure such as {name: panels, depth: 5}, found {"depth": 5}',
+        ),
+        ({"figures": [5]}, "figures.0", "expected a figure such as norms or {name: panels, depth: 5}, found 5"),
+        (
+            {"figures": ["direction_variation"]},
+            "figures.0",
+            "'direction_variation' looks every 1,000 iterations, but the training has 300; set `every`",
+        ),
+        (
+            {"figures": [{"name": "norm_traces", "every": 1, "images": 10000}]},
+            "figures.0",
+            "'norm_traces' 300 looks at 10,000 images are more than 1,000,000 values; "
+            "look more seldom, or at fewer images",
+        ),
+        (
+            {
+                "figures": [{"name": "norms", "split": "validation"}],
+                "validation": "none",
+                "select": {"split": "test"},
+            },
+            "figures.0.split",
+            "no classes are held out; take split 'test' or 'train', or add `validation`",
         ),
         ({"crop": 9}, "crop", "the images of dataset 'digits' have 8 pixels a side; found 9"),
         (
@@ -322,3 +349,45 @@ def test_the_recipe_of_the_readme_is_sound() -> None:
         "validation": {"name": "class_holdout", "folds": 3, "fold": 0},
     }
     assert problems(recipe, load()) == []
+
+
+def real(**changes: Any) -> dict[str, str]:
+    """The problems of a sound recipe of built-in parts with these fields changed."""
+    recipe = {
+        "dataset": "digits", "backbone": "small_cnn", "loss": "triplet", "iterations": 3, "crop": 8,
+        "sampler": {"name": "balanced", "classes": 4, "per_class": 8}, "select": {"split": "last"}, **changes,
+    }  # fmt: skip
+    return {problem.path: problem.message for problem in problems(recipe, load())}
+
+
+@pytest.mark.parametrize(
+    ("per_class", "right"), [(4, None), (8, None), (3, "take 4"), (6, "take 4 or 8"), (9, "take 8 or 12")]
+)
+def test_contrastive_pairs_images_four_by_four(per_class: int, right: str | None) -> None:
+    sampler = {"name": "balanced", "classes": 4, "per_class": per_class}
+    assert real(sampler=sampler) == {}
+    said = f"loss 'contrastive' pairs the images of a class 4 by 4, but the sampler draws {per_class}; {right}"
+    assert real(sampler=sampler, loss="contrastive") == ({"sampler.per_class": said} if right else {})
+    assert set(real(sampler="shuffle", loss="contrastive")) == {"sampler"}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "side"),
+    [
+        ("digits", 8),
+        ("cub200", 256),
+        ({"name": "cub200", "side": 128}, 128),
+        ({"name": "cub200", "side": 300}, 300),
+        ({"name": "image_folder", "folder": "mine"}, 256),
+        ({"name": "packed", "file": "mine.npz", "side": 64}, 64),
+    ],
+)
+def test_a_crop_fits_in_the_images_as_they_are_made(dataset: Any, side: int) -> None:
+    assert real(dataset=dataset, crop=side) == {}
+    found = real(dataset=dataset, crop=side + 1)
+    assert list(found) == ["crop"]
+    assert found["crop"].endswith(f"have {side} pixels a side; found {side + 1}")
+
+
+def test_the_side_of_a_pack_is_its_own() -> None:
+    assert real(dataset={"name": "packed", "file": "mine.npz"}, crop=9999) == {}

@@ -8,7 +8,8 @@ import torch
 
 from tests.workers import naive_pairs
 from tests.workers.inputs import block_labels, part, random_batch
-from workers import geometry
+from tests.workers.recipes import DIGITS
+from workers import catalog, geometry
 from workers.pairs import masks
 from workers.regularizers.sec import Sec
 from workers.regularizers.sec_fixed import SecFixed
@@ -75,9 +76,9 @@ def test_spread_out_goes_on_drawing_where_its_checkpoint_was_taken() -> None:
     assert len({first.eval()(f, y).item() for _ in range(3)}) == 1
 
 
-@pytest.mark.parametrize("options", [{"mu": 0.0}, {"mu": math.inf}])
-def test_sec_fixed_refuses_a_norm_out_of_range(options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="sec_fixed: mu must be"):
+@pytest.mark.parametrize("options", [{"mu": 0.0}, {"mu": math.inf}, {"mu": 2.0, "source": "training_set"}])
+def test_sec_fixed_refuses_a_norm_out_of_range_or_of_two_sources(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"sec_fixed: mu (must be|is only for)"):
         SecFixed(**options)
 
 
@@ -92,13 +93,37 @@ def test_sec_fixed_is_zero_at_its_norm() -> None:
     assert part("regularizer", "sec_fixed", mu=2.0)(2 * geometry.unit(f)) < 1e-25
 
 
-def test_sec_fixed_without_a_number_keeps_the_norm_of_the_first_batch() -> None:
-    regularizer, (first, _), (second, _) = part("regularizer", "sec_fixed", mu=None), random_batch(0), random_batch(1)
+def test_sec_fixed_measures_the_training_set_once() -> None:
+    f, _ = random_batch()
+    regularizer = part("regularizer", "sec_fixed", source="training_set")
+    assert regularizer(f).isnan()
+    regularizer.begin(lambda: 3.0)
+    expected = (f.norm(dim=1) - 3).square().mean().item()
+    assert regularizer(f).item() == pytest.approx(expected)
+    other = part("regularizer", "sec_fixed", source="training_set")
+    other.load_state_dict(regularizer.state_dict())
+    assert other.eval()(f).item() == pytest.approx(expected)
+    part("regularizer", "sec_fixed").begin(lambda: 1 / 0)  # a number needs no look
+
+
+def test_the_plan_refuses_a_number_beside_another_source() -> None:
+    known = catalog.load()
+    raw = {**DIGITS, "regularizer": {"name": "sec_fixed", "mu": 5.0, "source": "training_set"}}
+    assert [str(problem) for problem in catalog.problems(raw, known)] == [
+        "regularizer.mu  is only for `source: constant`, but source is 'training_set'; leave one of them out"
+    ]
+    for fine in ({"mu": 5.0}, {"source": "training_set"}, {"source": "first_batch", "mu": None}):
+        assert catalog.problems({**DIGITS, "regularizer": {"name": "sec_fixed", **fine}}, known) == []
+
+
+def test_sec_fixed_keeps_the_norm_of_the_first_batch() -> None:
+    regularizer = part("regularizer", "sec_fixed", source="first_batch")
+    (first, _), (second, _) = random_batch(0), random_batch(1)
     assert regularizer(first).item() == pytest.approx(Sec()(first).item())
     mean = first.norm(dim=1).mean()
     expected = (second.norm(dim=1) * 5 - mean).square().mean()
     assert regularizer(5 * second).item() == pytest.approx(expected.item())
-    other = part("regularizer", "sec_fixed", mu=None)
+    other = part("regularizer", "sec_fixed", source="first_batch")
     other.load_state_dict(regularizer.state_dict())
     assert other(5 * second).item() == pytest.approx(expected.item())
 

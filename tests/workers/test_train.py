@@ -7,16 +7,17 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from tests.workers.recipes import numbers, own_part, place, recipe, run, same, weights
-from workers.contract import Progress, Recipe, Result, Stopped
+from workers import pins
+from workers.contract import Pins, Progress, Result, Stopped
 from workers.descent import parameter_groups
 from workers.evaluate import evaluate
-from workers.figures import FIGURES
 from workers.images import Images
 from workers.journal import Journal
 from workers.session import Session
@@ -43,7 +44,7 @@ def test_all_declared_metrics_at_both_checkpoints_and_splits(tmp_path: Path) -> 
     result, _ = run(recipe(), tmp_path)
     declared = (
         "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var",
-        "s_mu",
+        "s_mu", "s_mu_upper",
     )  # fmt: skip
     expected = {
         f"{which}/{split}/{name}" for which in ("best", "last") for split in ("test", "validation") for name in declared
@@ -118,6 +119,16 @@ def test_an_evaluation_changes_nothing_and_judges_every_image_by_itself(tmp_path
     assert sum(means) / 2 == pytest.approx(whole, rel=1e-5)  # batch norm would see another batch
     assert same(session.model.state_dict(), before)
     assert session.model.training
+
+
+@pytest.mark.parametrize(
+    ("backbone", "most"), [("small_cnn", 1024), ({"name": "mobilenet_v1", "width": 0.25, "resize": 224}, 111)]
+)
+def test_an_evaluation_sees_few_images_at_a_time_where_they_are_enlarged(
+    tmp_path: Path, backbone: Any, most: int
+) -> None:
+    session = Session(recipe(backbone=backbone), place(tmp_path), torch.device("cpu"))
+    assert max(len(batch) for batch in session.read(session.splits.train)) == min(most, len(session.splits.train))
 
 
 def test_queries_are_searched_in_the_gallery(tmp_path: Path) -> None:
@@ -248,6 +259,24 @@ def test_pins_that_this_machine_cannot_honour_are_refused(tmp_path: Path) -> Non
         run(other, tmp_path)
 
 
+def test_another_version_of_a_metric_is_refused(tmp_path: Path) -> None:
+    source = 'class Spread:\n    """The mean norm."""\n\n    version = {}\n    better = "lower"\n\n'
+    source += "    def __call__(self, evaluation):\n        return float(evaluation.norms.mean())\n"
+    known = {}
+    for version in (1, 2, 3):
+        parts = tmp_path / str(version)
+        parts.mkdir()
+        what = own_part(parts, "metrics", "spread", source.format(version), select={"metric": "spread"})
+        assert what.pins.versions.get("metric.spread") == (version if version > 1 else None)
+        known[version] = what
+    assert run(known[2], tmp_path / "out", parts=tmp_path / "2")[0].outcome == "ok"
+    for version, here in ((1, 2), (2, 1), (2, 3)):
+        with pytest.raises(ValueError, match=f"version {version} of metric 'spread'; this machine has {here}"):
+            run(known[version], tmp_path / "out", parts=tmp_path / str(here))
+    never_completed = known[1].model_copy(update={"pins": Pins()})
+    pins.check(never_completed, tmp_path / "3")
+
+
 def test_a_recipe_without_validation_cannot_select_by_it(tmp_path: Path) -> None:
     what = recipe().model_validate({**recipe().model_dump(), "validation": {"name": "none"}})
     with pytest.raises(ValueError, match=r"select\.split"):
@@ -260,8 +289,6 @@ def test_the_figures_that_are_asked_for_are_kept(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == set(result.artifacts)
     held = np.load(tmp_path / "norms.npz")
     assert held["mean"] == pytest.approx(result.metrics["best/test/norm_mean"], rel=1e-5)
-    items = Recipe.model_json_schema()["properties"]["figures"]["items"]
-    assert set(items["enum"]) == set(FIGURES)
 
 
 def test_provenance(tmp_path: Path) -> None:

@@ -37,18 +37,24 @@ def embedded(part: Part, images: torch.Tensor, root: Path) -> torch.Tensor:
 
 
 def recall(features: torch.Tensor, labels: torch.Tensor) -> float:
-    return evaluate(features, labels, ["recall@1"])["recall@1"]
+    """R@1 by the metric, which a plain argmax over the cosines confirms."""
+    unit = torch.nn.functional.normalize(features, dim=1)
+    nearest = (unit @ unit.T).fill_diagonal_(-2).argmax(dim=1)
+    found = evaluate(features, labels, ["recall@1"])["recall@1"]
+    partnered = labels.bincount()[labels] > 1
+    assert found == pytest.approx((labels[nearest] == labels)[partnered].double().mean().item(), abs=1e-9)
+    return found
 
 
 def test_mobilenet_v1(birds: tuple[torch.Tensor, torch.Tensor], shared: Path) -> None:
     images, labels = birds
-    # ../shared/data/README.md states .577; .571 is what we measure on the pack.
+    # ../shared/data/README.md states .577; docs/results/untrained.md has what was tried to get there.
     assert recall(embedded(V1, images, shared / "data"), labels) == pytest.approx(0.571, abs=0.002)
 
 
 def test_mobilenet_v2_on_a_few(birds: tuple[torch.Tensor, torch.Tensor], shared: Path) -> None:
-    """Of all 2,474 images we measure .730 where ../shared/data/README.md states .766."""
+    """Of all 2,474 images we measure .730 where ../shared/data/README.md states .766: docs/results/untrained.md."""
     images, labels = birds[0][:600:15], birds[1][:600:15]
     features = embedded(V2, images, shared / "data")
     assert features[0, :6].tolist() == pytest.approx([0.3579, 1.0537, 0.9223, 0.0, 0.0220, 0.4286], abs=0.01)
-    assert recall(features, labels) == pytest.approx(0.425, abs=0.03)  # two images a class; at random it is .025
+    assert recall(features, labels) == pytest.approx(0.447, abs=0.03)  # two images a class; at random it is .025

@@ -120,6 +120,7 @@ def test_every_problem_of_a_recipe_in_one_line(tmp_path: Path, capsys: pytest.Ca
         ("a: [1\n", "is not YAML"),
         ("a: !!python/object/apply:os.getcwd []\n", "is not YAML"),
         ("a: &x [*x]\n", "a recipe has no field 'a'"),
+        ("a: &x {b: *x}\n", "a recipe has no field 'a'"),
         ("? [a]\n: 1\n", "is not YAML"),
     ],
 )

@@ -106,6 +106,22 @@ def inshop(folder: Path, eval_folder: str = "Eval", image_folder: str = "Img") -
     return path
 
 
+def omniglot(root: Path, side: int = 105) -> dict[str, np.ndarray]:
+    """`omniglot-py/` with two alphabets in each half and three drawings of a character, by path: True is a stroke."""
+    drawn: dict[str, np.ndarray] = {}
+    generator = np.random.default_rng(0)
+    alphabets = {"background": ("Greek", "Anglo-Saxon_Futhorc"), "evaluation": ("ULOG", "Angelic")}
+    for half, names in alphabets.items():
+        for place in (f"{name}/character0{character}" for name in names for character in (2, 1)):
+            for number in range(1, 4):
+                strokes = generator.random((side, side)) < 0.3
+                path = root / "omniglot-py" / f"images_{half}" / place / f"0709_{number:02}.png"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                Image.fromarray(~strokes).save(path)  # one bit a pixel, and paper is 1
+                drawn[f"{half}/{place}/{number}"] = strokes
+    return drawn
+
+
 def class_folders(folder: Path, classes: Mapping[str, int]) -> None:
     """A folder of class folders."""
     for shade, (name, count) in enumerate(classes.items(), 1):

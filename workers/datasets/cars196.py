@@ -1,7 +1,7 @@
 """Cars196: car models, the first 98 train, the others test; in any of the three layouts that circulate."""
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -44,8 +44,9 @@ class Cars196:
         side: int = 256,
         resize: Literal["shorter", "square"] = "shorter",
         official: bool = True,
+        content: str | None = None,
     ) -> None:
-        self.official = official
+        self.official, self.expected = official, content
         every = _every(root)
         source = Source("cars196", Form(resize, side), scratch, type(self), official)
         self.train, self.test, self.content = listing.load(
@@ -71,7 +72,8 @@ def _every(root: Path) -> list[Listed]:
 def _original(folder: Path) -> list[Listed]:
     path = folder / "cars_annos.mat"
     pairs = zip(_field(path, "relative_im_path"), _field(path, "class"), strict=True)
-    return [Listed(Picture(folder / str(name)), _class(path, label)) for name, label in pairs]
+    models = _models(path)
+    return [_listed(folder / str(name), _class(path, label), models) for name, label in pairs]
 
 
 def _devkit(folder: Path) -> list[Listed]:
@@ -81,7 +83,8 @@ def _devkit(folder: Path) -> list[Listed]:
         path = next((place for place in places if place.is_file()), places[0])
         pairs = zip(_field(path, "fname"), _field(path, "class"), strict=True)
         images = _images(folder / f"cars_{half}", f"cars_{half}")
-        found += [Listed(Picture(images / str(name)), _class(path, label)) for name, label in pairs]
+        models = _models(folder / "devkit" / "cars_meta.mat")
+        found += [_listed(images / str(name), _class(path, label), models) for name, label in pairs]
     return found
 
 
@@ -97,8 +100,21 @@ def _folders(folder: Path) -> list[Listed]:
         images = _images(folder / "car_data", "car_data") / half
         places = {image.name: image for image in images.glob("*/*.jpg")}
         # A file that no folder holds is named as one of the half's, for the message that says it is missing.
-        found += [Listed(Picture(places.get(name, images / name)), label) for name, label in _csv(path)]
+        every = ((places.get(name, images / name), label) for name, label in _csv(path))
+        found += [Listed(Picture(place), label, name=place.parent.name) for place, label in every]
     return found
+
+
+def _listed(image: Path, label: int, models: Sequence[str]) -> Listed:
+    return Listed(Picture(image), label, name=models[label - 1] if label <= len(models) else None)
+
+
+def _models(path: Path) -> list[str]:
+    """The names of the car models in the order of their numbers, where a MATLAB file has them: only people need it."""
+    try:
+        return [str(name) for name in np.atleast_1d(scipy.io.loadmat(path, squeeze_me=True)["class_names"])]
+    except (OSError, KeyError, ValueError, TypeError):
+        return []
 
 
 def _csv(path: Path) -> list[tuple[str, int]]:

@@ -29,9 +29,15 @@ class Cifar10:
     manifest = None
 
     def __init__(
-        self, root: Path, scratch: Path, *, source: Literal["original", "jpeg"] = "original", official: bool = True
+        self,
+        root: Path,
+        scratch: Path,
+        *,
+        source: Literal["original", "jpeg"] = "original",
+        official: bool = True,
+        content: str | None = None,
     ) -> None:
-        self.official = official
+        self.official, self.expected = official, content
         if source == "jpeg":
             self.train, self.test = (cifar.jpegs(root, f"cifar10_{half}_jpeg.npz", scratch) for half in cifar.HALVES)
         else:

@@ -27,7 +27,7 @@ class Cifar100:
     )  # fmt: skip
     manifest = None
 
-    def __init__(self, root: Path, *, official: bool = True) -> None:
-        self.official = official
+    def __init__(self, root: Path, *, official: bool = True, content: str | None = None) -> None:
+        self.official, self.expected = official, content
         self.train, self.test = (cifar.hundred(root, half) for half in cifar.HALVES)
         self.content = content_hash(self)

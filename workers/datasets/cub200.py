@@ -25,7 +25,7 @@ class Cub200:
     side = 256
     metrics = (
         "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "nmi@geometric", "f1",
-        "norm_mean", "norm_var", "s_mu",
+        "norm_mean", "norm_var", "s_mu", "s_mu_upper",
     )  # fmt: skip
     manifest = None
 
@@ -37,16 +37,23 @@ class Cub200:
         side: int = 256,
         resize: Literal["shorter", "square"] = "shorter",
         official: bool = True,
+        content: str | None = None,
     ) -> None:
-        self.official = official
+        self.official, self.expected = official, content
         folder = listing.folder(root, ["CUB_200_2011"], "images.txt")
         path = folder / "image_class_labels.txt"
         names = dict(listing.rows(folder / "images.txt", 2))
         labels = dict(listing.rows(path, 2))
         every = [
-            Listed(Picture(folder / "images" / name), label) for name, label in listing.joined(path, labels, names)
+            Listed(Picture(folder / "images" / name), label, name=_species(name))
+            for name, label in listing.joined(path, labels, names)
         ]
         source = Source("cub200", Form(resize, side), scratch, type(self), official)
         self.train, self.test, self.content = listing.load(
             source, [one for one in every if int(one.label) <= 100], [one for one in every if int(one.label) > 100]
         )
+
+
+def _species(path: str) -> str:
+    """`Crested Auklet` of `006.Crested_Auklet/Crested_Auklet_0001.jpg`."""
+    return path.partition("/")[0].partition(".")[2].replace("_", " ")

@@ -22,7 +22,7 @@ class Digits:
     side = 8
     metrics = (
         "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var",
-        "s_mu",
+        "s_mu", "s_mu_upper",
     )  # fmt: skip
     manifest = "sha256:02c53f7b261dcebf7f692ed8ace4c8ce421e998fc0bee137c917c77d840bb9cc"
 
@@ -30,7 +30,7 @@ class Digits:
         bunch = load_digits()
         # Grey values are 0..16; rounding them to bytes loses nothing.
         pixels = torch.from_numpy(np.rint(bunch.images * (255 / 16)).astype(np.uint8)).unsqueeze(1)
-        every = Images(pixels, torch.from_numpy(bunch.target.astype(np.int64)))
+        every = Images(pixels, torch.from_numpy(bunch.target.astype(np.int64)), names=tuple("0123456789"))
         trains = torch.arange(10) <= 5
         self.train = every.of_classes(trains)
         self.test = every.of_classes(~trains)

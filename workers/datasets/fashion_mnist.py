@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 import torch
 
 from workers.images import Images, content_hash
 from workers.packs import find, read_idx_pair
+
+_NAMES: Final = (
+    "T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
+)  # fmt: skip
 
 
 class FashionMnist:
@@ -30,8 +34,8 @@ class FashionMnist:
     )  # fmt: skip
     manifest = None
 
-    def __init__(self, root: Path, *, official: bool = True) -> None:
-        self.official = official
+    def __init__(self, root: Path, *, official: bool = True, content: str | None = None) -> None:
+        self.official, self.expected = official, content
         trains = torch.arange(10) <= 4
         self.train = _half(root, "train").of_classes(trains)
         self.test = _half(root, "t10k").of_classes(~trains)
@@ -42,4 +46,5 @@ def _half(root: Path, prefix: str) -> Images:
     """All ten classes of an official half."""
     file = f"{prefix}-images-idx3-ubyte"
     image, label = read_idx_pair(find(root, [f"FashionMNIST/raw/{file}{gz}" for gz in ("", ".gz")]))
-    return Images(torch.from_numpy(image.copy()).unsqueeze(1), torch.from_numpy(label.astype(np.int64)))
+    pixels = torch.from_numpy(image.copy()).unsqueeze(1)
+    return Images(pixels, torch.from_numpy(label.astype(np.int64)), names=_NAMES)

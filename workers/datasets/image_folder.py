@@ -16,7 +16,8 @@ class ImageFolder:
     """A folder under the data root whose folders are the classes, with images at any depth in them.
 
     In the order of their names the first `train_classes` classes train and the others test; none: the first half.
-    Hidden files and files with another suffix than that of an image are no images.
+    Hidden files and files with another suffix than that of an image are no images. With `content` other images than
+    those with this hash are refused.
     """
 
     label = "Image folder"
@@ -37,7 +38,9 @@ class ImageFolder:
         train_classes: int | None = None,
         side: int = 256,
         resize: Literal["shorter", "square"] = "shorter",
+        content: str | None = None,
     ) -> None:
+        self.expected = content
         place = root / inside(folder)
         classes = _classes(place)
         first = len(classes) // 2 if train_classes is None else train_classes

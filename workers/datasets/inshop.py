@@ -46,8 +46,9 @@ class InShop:
         resize: Literal["shorter", "square"] = "shorter",
         highres: bool = False,
         official: bool = True,
+        content: str | None = None,
     ) -> None:
-        self.official = official
+        self.official, self.expected = official, content
         train, test = _halves(root, "img_highres" if highres else "img")
         source = Source("inshop", Form(resize, side), scratch, type(self), official)
         self.train, self.test, self.content = listing.load(source, train, test)

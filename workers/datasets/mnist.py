@@ -45,4 +45,5 @@ def _half(root: Path, half: str, prefix: str) -> Images:
         image, label = checked(path, read_npz(path, ("image", "label")))
     else:
         image, label = read_idx_pair(path)
-    return Images(torch.from_numpy(image.copy()).unsqueeze(1), torch.from_numpy(label.astype(np.int64)))
+    pixels = torch.from_numpy(image.copy()).unsqueeze(1)
+    return Images(pixels, torch.from_numpy(label.astype(np.int64)), names=tuple("0123456789"))

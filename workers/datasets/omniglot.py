@@ -2,19 +2,28 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 import torch
 
-from workers.images import DataDamagedError, Images
-from workers.packs import find, read_npz
+from workers import listing
+from workers.decoded import Form, Picture
+from workers.images import DataDamagedError, DataMissingError, Images
+from workers.listing import Listed, Source
+from workers.packs import read_npz
+
+_PACK: Final = "omniglot28.npz"
+_HALVES: Final = ("images_background", "images_evaluation")
 
 
 class Omniglot:
     """1,623 handwritten characters, 28x28, 20 drawings each: the background set trains, the evaluation set tests.
 
-    Read from `omniglot28.npz` with the arrays `image` (uint8 [32460, 28, 28]), `label` and `split` (0: background).
+    Read from `omniglot28.npz` with the arrays `image` (uint8 [32460, 28, 28]), `label` and `split` (0: background), or
+    from the official drawings, `images_background/ALPHABET/CHARACTER/*.png` and `images_evaluation/`, in `omniglot-py/`
+    or the data root. Both give the same: of drawings of 105x105 each pixel is the mean of those that fall on it, and
+    strokes are bright.
     """
 
     label = "Omniglot"
@@ -30,14 +39,48 @@ class Omniglot:
     )  # fmt: skip
     manifest = "sha256:c50f2237111b05736fa7396766846bcabfc4400d13c5d99947509df94a88b9c5"
 
-    def __init__(self, root: Path) -> None:
-        path = find(root, ["omniglot28.npz"])
-        image, label, split = read_npz(path, ("image", "label", "split"))
-        count = len(label)
-        if image.dtype != np.uint8 or image.shape != (count, 28, 28) or split.shape != (count,):
-            raise DataDamagedError(f"{path}: expected {count:,} images of 28x28 bytes, each with a label and a split")
-        self.train = _half(image, label, split == 0)
-        self.test = _half(image, label, split == 1)
+    def __init__(self, root: Path, scratch: Path) -> None:
+        if (root / _PACK).is_file():
+            self.train, self.test = _packed(root / _PACK)
+            return
+        folder = _folder(root)
+        source = Source("omniglot", Form("box", 28, "ink"), scratch)
+        # Its hash is that of `manifest`: over the pixels as the pack has them, which is compared where it is loaded.
+        self.train, self.test, _ = listing.load(source, *(_drawings(folder / half) for half in _HALVES))
+
+
+def _folder(root: Path) -> Path:
+    """The folder that holds both official halves; raises DataMissingError."""
+    for folder in (root / "omniglot-py", root):
+        if any((folder / half).is_dir() for half in _HALVES):
+            return folder
+    raise DataMissingError(
+        f"{_PACK} is missing: looked in {root.absolute()} for {_PACK} or omniglot-py/{_HALVES[0]}; fetch the data set, "
+        "or set METRICSWEEP_DATA (or --data) to the folder that holds it"
+    )
+
+
+def _drawings(folder: Path) -> list[Listed]:
+    """The drawings of one half in the order of their names; the class is the alphabet with the character."""
+    if not folder.is_dir():
+        raise DataMissingError(f"{folder} is missing; fetch the data set again")
+    found = []
+    for path in sorted(folder.glob("*/*/*.png")):
+        alphabet, character, file = path.relative_to(folder).parts
+        if not file.startswith("."):  # such as those that a Mac leaves
+            found.append(Listed(Picture(path), f"{alphabet}/{character}", name=f"{alphabet} {character}"))
+    if not found:
+        raise DataDamagedError(f"{folder}: expected folders ALPHABET/CHARACTER of drawings; found none")
+    return found
+
+
+def _packed(path: Path) -> tuple[Images, Images]:
+    """Both halves of the pack; raises DataDamagedError."""
+    image, label, split = read_npz(path, ("image", "label", "split"))
+    count = len(label)
+    if image.dtype != np.uint8 or image.shape != (count, 28, 28) or split.shape != (count,):
+        raise DataDamagedError(f"{path}: expected {count:,} images of 28x28 bytes, each with a label and a split")
+    return _half(image, label, split == 0), _half(image, label, split == 1)
 
 
 def _half(image: np.ndarray, label: np.ndarray, chosen: np.ndarray) -> Images:

@@ -19,7 +19,7 @@ class Packed:
 
     These are `jpeg` (all files one after another) with `offset` [n + 1], or `image`, uint8 [n, h, w] or [n, h, w, 3].
     Without `split` the first half of the classes train. `side` brings the shorter side of JPEG images to that many
-    pixels; none keeps them as they are.
+    pixels; none keeps them as they are. With `content` other images than those with this hash are refused.
     """
 
     label = "Packed"
@@ -30,7 +30,10 @@ class Packed:
     )  # fmt: skip
     manifest = None
 
-    def __init__(self, root: Path, scratch: Path, *, file: str, side: int | None = None) -> None:
+    def __init__(
+        self, root: Path, scratch: Path, *, file: str, side: int | None = None, content: str | None = None
+    ) -> None:
+        self.expected = content
         path = find(root, [inside(file)])
         held = names(path)
         labels, tests = _divided(path, held)

@@ -37,8 +37,9 @@ class Sop:
         side: int = 256,
         resize: Literal["shorter", "square"] = "shorter",
         official: bool = True,
+        content: str | None = None,
     ) -> None:
-        self.official = official
+        self.official, self.expected = official, content
         folder = listing.folder(root, ["Stanford_Online_Products"], "Ebay_train.txt")
         source = Source("sop", Form(resize, side), scratch, type(self), official)
         halves = [_listed(folder, folder / f"Ebay_{half}.txt") for half in ("train", "test")]
@@ -48,4 +49,7 @@ class Sop:
 def _listed(folder: Path, path: Path) -> list[Listed]:
     """The images of one list: after a header `image_id class_id super_class_id path`."""
     lines = listing.rows(path, 4, skip=1)
-    return [Listed(Picture(folder / name), listing.number(path, label)) for _, label, _, name in lines]
+    return [
+        Listed(Picture(folder / name), listing.number(path, label), name=f"{name.partition('_final/')[0]} {label}")
+        for _, label, _, name in lines
+    ]

@@ -26,7 +26,7 @@ class Contrastive(nn.Module):
     images, one positive pair of each class and two negative pairs, disjoint (36 and 36 of a batch of 144). `paper` has
     as many as its text says (72 and 72): two positive pairs of each class, each image in one negative pair. `squared:
     false` is SVMax's equation. More images of a class are taken four by four; where some are missing, or the second
-    class is, so are their pairs. `per_class` of the sampler is to be a multiple of 4.
+    class is, so are their pairs; a recipe whose `per_class` of the sampler is no multiple of 4 is refused.
     """
 
     label = "Contrastive"
@@ -34,6 +34,7 @@ class Contrastive(nn.Module):
     version = 1
     order = "paired"
     layout = ("class_blocks",)
+    per_class_multiple = 4
 
     def __init__(self, *, margin: float = 1.0, squared: bool = True, pairs: Literal["code", "paper"] = "code") -> None:
         above_zero("contrastive", margin=margin)

@@ -1,12 +1,18 @@
 """Multi-similarity loss with its pair mining."""
 
 import math
+from typing import Final
 
+import torch
 from pytorch_metric_learning.losses import MultiSimilarityLoss
 from pytorch_metric_learning.miners import MultiSimilarityMiner
+from pytorch_metric_learning.utils.loss_and_miner_utils import get_all_pairs_indices
 from torch import Tensor, nn
 
 from workers.geometry import unit
+
+_COPY: Final = 1 - 1e-5
+"""The cosine from which on the authors' code takes an image for a copy of another."""
 
 
 class MultiSimilarity(nn.Module):
@@ -14,14 +20,15 @@ class MultiSimilarity(nn.Module):
 
     S is the cosine. Of an anchor's negatives those with S + epsilon above its least similar positive count, of its
     positives those with S - epsilon below its most similar negative. The defaults are those of the authors' code
-    (beta 40, base 0.5), which SEC uses too; the paper prints beta 50 and base 1. The authors' code leaves out positives
-    with S above 1 - 1e-5 (copies of an image), which here take part. `mined: false` counts all pairs: the loss without
-    its miner, which MLRC and Proxy-ISA's table 2 tell apart.
+    (beta 40, base 0.5), which SEC uses too; the paper prints beta 50 and base 1. As in that code positives with S of at
+    least 1 - 1e-5 are left out, such as copies of an image that a small class is drawn with, and with its miner an
+    anchor that has no others; `copies: true` keeps them, as pytorch-metric-learning does. `mined: false` counts all
+    pairs: the loss without its miner, which MLRC and Proxy-ISA's table 2 tell apart.
     """
 
     label = "Multi-similarity"
     paper = "Wang et al. 2019 (SEC table 3)"
-    version = 1
+    version = 2
     order = "free"
 
     def __init__(
@@ -32,6 +39,7 @@ class MultiSimilarity(nn.Module):
         base: float = 0.5,
         epsilon: float = 0.1,
         mined: bool = True,
+        copies: bool = False,
     ) -> None:
         for name, value in {"alpha": alpha, "beta": beta}.items():
             if not 0 < value < math.inf:
@@ -43,9 +51,27 @@ class MultiSimilarity(nn.Module):
         super().__init__()
         self.loss = MultiSimilarityLoss(alpha=alpha, beta=beta, base=base)
         self.miner = MultiSimilarityMiner(epsilon=epsilon) if mined else None
+        self.copies = copies
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """The loss of raw embeddings [b, d] with labels [b]."""
         directions = unit(embeddings)
-        loss: Tensor = self.loss(directions, labels, self.miner(directions, labels) if self.miner else None)
+        pairs = self.miner(directions, labels) if self.miner else get_all_pairs_indices(labels)
+        loss: Tensor = self.loss(directions, labels, pairs if self.copies else self._without_copies(directions, pairs))
         return loss
+
+    @torch.no_grad()
+    def _without_copies(self, directions: Tensor, pairs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """The positive pairs that are no copies, and the negative pairs of their anchors, or all where none are mined.
+
+        To leave copies out after mining is to leave them out before: they are an anchor's most similar positives, and
+        what is mined depends on its least similar one.
+        """
+        anchor, positive, other, negative = pairs
+        kept = (directions[anchor] * directions[positive]).sum(dim=1) < _COPY
+        anchor, positive = anchor[kept], positive[kept]
+        if self.miner is not None:
+            has_positive = torch.zeros(len(directions), dtype=torch.bool, device=directions.device)
+            has_positive[anchor] = True
+            other, negative = other[has_positive[other]], negative[has_positive[other]]
+        return anchor, positive, other, negative

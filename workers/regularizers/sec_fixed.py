@@ -1,44 +1,68 @@
 """Spherical embedding constraint with a constant norm."""
 
 import math
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
 from workers import geometry
 
+_PRINTED = 8.7
+
 
 class SecFixed(nn.Module):
     """Mean of (||f|| - mu)^2 with mu constant.
 
-    SEC's figure 6 takes mu 8.70, the mean norm of Cars' training set before the first iteration. Without a number
-    (`mu: null`) it is the mean norm of the first batch, kept in the checkpoint: rho 0 in the authors' code of SEC-EMA.
+    `source` says which: `constant` takes the number `mu`, or without one 8.70, which SEC's figure 6 prints for Cars;
+    `training_set` the mean norm of all images that train, before the first iteration and as evaluations see them, which
+    is how the paper defines that number; `first_batch` that of the first batch, rho 0 in the authors' code of SEC-EMA.
+    What is measured is kept in the checkpoint.
     """
 
     label = "SEC (fixed norm)"
     paper = "SEC figure 6"
     version = 1
     norms = True
-    first: Tensor
+    only_where: ClassVar[Mapping[str, Mapping[str, str]]] = {"mu": {"source": "constant"}}
+    measured: Tensor
 
-    def __init__(self, *, eta: float = 1.0, mu: float | None = 8.7) -> None:
+    def __init__(
+        self,
+        *,
+        eta: float = 1.0,
+        mu: float | None = None,
+        source: Literal["constant", "first_batch", "training_set"] = "constant",
+    ) -> None:
         if not 0 <= eta < math.inf:
             raise ValueError(f"sec_fixed: eta must be a finite number of at least 0, found {eta!r}")
         if mu is not None and not 0 < mu < math.inf:
             raise ValueError(f"sec_fixed: mu must be a finite number above 0, or null, found {mu!r}")
+        if mu is not None and source != "constant":
+            raise ValueError(f"sec_fixed: mu is only for `source: constant`, found mu {mu!r} and source {source!r}")
         super().__init__()
         self.eta = eta
-        self.mu = mu
-        self.register_buffer("first", torch.tensor(math.nan))
+        self.source = source
+        self.mu = _PRINTED if mu is None else mu
+        self.register_buffer("measured", torch.tensor(math.nan))
+
+    def begin(self, mean_norm: Callable[[], float]) -> None:
+        """Before the first iteration: `mean_norm` gives the mean norm of the images that train."""
+        if self.source == "training_set":
+            self.measured.fill_(mean_norm())
 
     def forward(self, embeddings: Tensor) -> Tensor:
-        """The unweighted value for raw embeddings [b, d]."""
+        """The unweighted value for raw embeddings [b, d]; NaN where `begin` should have measured mu and did not."""
         lengths = geometry.norms(embeddings)
-        return (lengths - (self._first(lengths.detach().mean()) if self.mu is None else self.mu)).square().mean()
+        return (lengths - self._mu(lengths.detach())).square().mean()
 
-    def _first(self, mean: Tensor) -> Tensor:
-        """The mean norm of the first batch, where `mean` is that of the present one."""
-        first = torch.where(self.first.isnan(), mean, self.first.to(mean.dtype))  # no branch: it would wait
-        if self.training:
-            self.first.copy_(first)
-        return first
+    def _mu(self, lengths: Tensor) -> Tensor | float:
+        if self.source == "constant":
+            return self.mu
+        mu = self.measured.to(lengths.dtype)
+        if self.source == "first_batch":
+            mu = torch.where(mu.isnan(), lengths.mean(), mu)  # no branch: it would wait for the device
+            if self.training:
+                self.measured.copy_(mu)
+        return mu

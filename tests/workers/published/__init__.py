@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.workers.published.proxies import isa, svmax_proxies
+from tests.workers.published.rivals import rivals
 from tests.workers.published.sec import sec, sec_ablations, sec_response, tuplet_margin
 from tests.workers.published.svmax import svmax, svmax_ablations, svmax_raw
 
@@ -18,7 +19,9 @@ def every(folder: Path) -> dict[str, dict[str, Any]]:
     with (folder / "configs.toml").open("rb") as file:
         printed = tomllib.load(file)
     found: dict[str, dict[str, Any]] = {}
-    groups = (sec, sec_ablations, sec_response, tuplet_margin, svmax, svmax_ablations, svmax_raw, svmax_proxies, isa)
+    groups = (
+        sec, sec_ablations, sec_response, tuplet_margin, svmax, svmax_ablations, svmax_raw, svmax_proxies, isa, rivals,
+    )  # fmt: skip
     for name, recipe in (one for group in groups for one in group(printed, folder)):
         assert name not in found, name
         found[name] = recipe

@@ -36,6 +36,21 @@ def svmax_proxies(printed: Mapping[str, Any], folder: Path) -> Recipes:
             yield f"svmax-t3-{dataset}-{name}-{eta:g}", recipe
 
 
+def isa_recipe(printed: Mapping[str, Any], dataset: str, loss: Any, *, fair: bool, pool: str = "avg") -> dict[str, Any]:
+    """One training of Proxy-ISA's code with whatever loss; `fair` is the setting without Proxy-Anchor's extras."""
+    paper, code = printed["proxy_isa"]["paper_defaults"], printed["proxy_isa"]["code_defaults"]
+    gamma, span = map(float, re.findall(r"[\d.]+", printed["proxy_isa"]["code_lr_decay"][dataset]))
+    lr = paper["lr"] if dataset in {"cub", "cars"} else paper["lr_sop_inshop"]
+    optimizer = {"name": "adam" if fair else "adamw", "lr": lr, "weight_decay": code["weight_decay"]}
+    changes = {
+        "backbone": {"name": paper["backbone"], "pretrained": True, "freeze_bn": True, "pool": pool},
+        "embedding": paper["d"], "crop": paper["crop"], "optimizer": optimizer, "warmup": 0 if fair else 1,
+        "seed": code["seed"], "loss_rate": code["proxy_lr_multiplier"], "clip_value": code["clip_grad_value"],
+    }  # fmt: skip
+    found: dict[str, Any] = proxies(dataset, loss, paper["batch"], code["epochs"], (gamma, int(span)), **changes)
+    return found
+
+
 def isa(printed: Mapping[str, Any], folder: Path) -> Recipes:
     """Proxy-ISA's fair setting, its exceptional one (table 4), its penalties (table 3), its other base (figure 11b)."""
     paper, code = printed["proxy_isa"]["paper_defaults"], printed["proxy_isa"]["code_defaults"]
@@ -44,19 +59,9 @@ def isa(printed: Mapping[str, Any], folder: Path) -> Recipes:
         "tau": paper["tau"], "memory": code["T"], "memory_epoch": code["memory_start_epoch_index"],
         "filter_epoch": code["filter_start_epoch_index"],
     }  # fmt: skip
-    backbone = {"name": paper["backbone"], "pretrained": True, "freeze_bn": True}
 
-    def recipe(dataset: str, k: float, loss: Mapping[str, Any], *, fair: bool, pool: str = "avg") -> Any:
-        gamma, span = map(float, re.findall(r"[\d.]+", printed["proxy_isa"]["code_lr_decay"][dataset]))
-        lr = paper["lr"] if dataset in {"cub", "cars"} else paper["lr_sop_inshop"]
-        optimizer = {"name": "adam" if fair else "adamw", "lr": lr, "weight_decay": code["weight_decay"]}
-        changes = {
-            "backbone": {**backbone, "pool": pool}, "embedding": paper["d"], "crop": paper["crop"],
-            "optimizer": optimizer, "warmup": 0 if fair else 1, "seed": code["seed"],
-            "loss_rate": code["proxy_lr_multiplier"], "clip_value": code["clip_grad_value"],
-        }  # fmt: skip
-        part = {"name": "proxy_isa", **options, "k": k, **loss}
-        return proxies(dataset, part, paper["batch"], code["epochs"], (gamma, int(span)), **changes)
+    def recipe(dataset: str, k: float, loss: Mapping[str, Any], **changes: Any) -> Any:
+        return isa_recipe(printed, dataset, {"name": "proxy_isa", **options, "k": k, **loss}, **changes)
 
     for dataset, theirs in printed["proxy_isa"]["code_k"].items():
         fair = dataset in {"cub", "cars"}

@@ -28,7 +28,7 @@ def svmax_recipe(printed: Mapping[str, Any], values: Mapping[str, Any], **change
         "sampler": {"name": "balanced", "classes": classes, "per_class": per_class},
         "optimizer": {"name": "sgd", "lr": lr, "momentum": 0.9, "weight_decay": 0},
         # The printed 1e-7 is a learning rate, our floor a factor on one (C17: the paper's decay, not its code's).
-        "schedule": {"name": "polynomial", "hold": 0.5, "floor": 1e-7 / lr},
+        "schedule": {"name": "polynomial", "hold": 0.5, "floor": round(1e-7 / lr, 12)},
         "iterations": printed["svmax"]["iterations"][dataset], **BY_TEST, **changes,
     }  # fmt: skip
 

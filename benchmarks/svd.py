@@ -1,0 +1,163 @@
+"""What SVMax costs (its figure 4): the mean singular value of a batch, and a training step with and without it.
+
+    python -m benchmarks.svd [--sizes 32 64 128 256 512] [--backbone small_cnn] [--side 32] [--device cuda]
+                             [--threads N] [--repeats 9] [--out svd.csv]
+
+For each size b = d: `svd` is the regularizer as it trains, forward and backward, from the singular values of the
+embeddings; `gram` the same from the eigenvalues of their Gram matrix, whose error in float32 is printed beside it. A
+step is forward, N-pair loss, backward and SGD: `step` without a regularizer, and with each of the two. Milliseconds,
+the median of the repeats, in which all five take turns. On a GPU: `--backbone googlenet --side 224 --device cuda`.
+"""
+
+import argparse
+import csv
+import os
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from workers import provenance, registry
+from workers.contract import Part
+from workers.embedder import Embedder
+from workers.geometry import mean_singular_value, singular_bounds, unit
+
+COLUMNS = ("svd", "gram", "step", "step + svd", "step + gram")
+ERROR = "gram error"
+_LEAST = 1e-12  # of an eigenvalue: the root of a rounded zero has no gradient
+
+Mean = Callable[[Tensor], Tensor]
+
+
+def by_gram(embeddings: Tensor) -> Tensor:
+    """The mean singular value of embeddings [b, d] from the eigenvalues of the smaller Gram matrix."""
+    rows = embeddings if embeddings.shape[0] >= embeddings.shape[1] else embeddings.T
+    mean: Tensor = torch.linalg.eigvalsh(rows.T @ rows).clamp(min=_LEAST).sqrt().mean()
+    return mean
+
+
+def regularizer(embeddings: Tensor, mean: Mean) -> Tensor:
+    """SVMax's bounded form (eq. 4) of embeddings [b, d]."""
+    lower, upper = singular_bounds(*embeddings.shape)
+    return ((upper - mean(unit(embeddings))) / (upper - lower)).exp()
+
+
+class Training:
+    """One network with batches of `size` random images, embedded in as many dimensions."""
+
+    def __init__(self, size: int, options: argparse.Namespace) -> None:
+        torch.manual_seed(0)
+        offers = {"channels": 3, "side": options.side, "dim": size, "root": Path(), "batch": size}
+        backbone = registry.build("backbone", Part(name=options.backbone), None, **offers)
+        head = registry.build("head", Part(name="unit_fc"), None, **offers, features=backbone.features)
+        self.model = Embedder(backbone, head).to(options.device)
+        self.loss: nn.Module = registry.build("loss", Part(name="npair"), None).to(options.device)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.001, momentum=0.9)
+        shape = (size, 3, options.side, options.side)
+        self.images = torch.randint(256, shape, dtype=torch.uint8).to(options.device)
+        self.labels = (torch.arange(size) // 2).to(options.device)
+        self.embeddings = torch.randn(size, size).to(options.device).requires_grad_()
+
+    def alone(self, mean: Mean) -> None:
+        """The regularizer's value and gradient."""
+        self.embeddings.grad = None
+        regularizer(self.embeddings, mean).backward()  # type: ignore[no-untyped-call]
+
+    def step(self, mean: Mean | None) -> None:
+        """One step of a training, with a regularizer where there is a `mean`."""
+        embeddings = self.model(self.images)
+        total = self.loss(embeddings, self.labels)
+        if mean is not None:
+            total = total + regularizer(embeddings, mean)
+        self.optimizer.zero_grad()
+        total.backward()
+        self.optimizer.step()
+
+    def error(self) -> float:
+        """By how much, relatively, the Gram matrix in float32 misses the mean singular value."""
+        rows = unit(self.embeddings.detach())
+        right = float(mean_singular_value(rows.double()))
+        return abs(float(by_gram(rows)) - right) / right
+
+
+def measured(size: int, options: argparse.Namespace) -> dict[str, float]:
+    """Milliseconds of each column, and the error."""
+    training = Training(size, options)
+    tasks: dict[str, Callable[[], None]] = {
+        "svd": lambda: training.alone(mean_singular_value),
+        "gram": lambda: training.alone(by_gram),
+        "step": lambda: training.step(None),
+        "step + svd": lambda: training.step(mean_singular_value),
+        "step + gram": lambda: training.step(by_gram),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in tasks}
+    for turn in range(options.repeats + 1):
+        for name, task in tasks.items():
+            _wait(options.device)
+            began = time.perf_counter()
+            task()
+            _wait(options.device)
+            if turn:  # the first loads and tunes
+                seconds[name].append(time.perf_counter() - began)
+    found = {name: 1000 * statistics.median(times) for name, times in seconds.items()}
+    return {**found, ERROR: training.error()}
+
+
+def _wait(device: str) -> None:
+    """Until the device has done what it was given."""
+    if device.startswith("cuda"):
+        torch.cuda.synchronize(device)
+
+
+def facts(options: argparse.Namespace) -> dict[str, str | int]:
+    """Where the figures are from."""
+    name = provenance.facts(torch.device(options.device), options.threads)["device_name"]
+    return {
+        "device": options.device, "device_name": str(name), "cores": os.cpu_count() or 1, "threads": options.threads,
+        "backbone": options.backbone, "side": options.side, "repeats": options.repeats, "torch": torch.__version__,
+    }  # fmt: skip
+
+
+def show(rows: Sequence[tuple[int, dict[str, float]]], about: dict[str, str | int]) -> None:
+    """Print the table."""
+    print(", ".join(f"{name} {value}" for name, value in about.items()))
+    print("b = d  " + "  ".join(f"{name:>11}" for name in (*COLUMNS, ERROR)))
+    for size, values in rows:
+        times = "  ".join(f"{values[name]:11.2f}" for name in COLUMNS)
+        print(f"{size:5}  {times}  {values[ERROR]:11.1e}")
+
+
+def write(path: Path, rows: Sequence[tuple[int, dict[str, float]]], about: dict[str, str | int]) -> None:
+    """Write one line a size, with the facts in each."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["size", *(f"{name} ms" for name in COLUMNS), ERROR, *about])
+        for size, values in rows:
+            times = [round(values[name], 4) for name in COLUMNS]
+            writer.writerow([size, *times, f"{values[ERROR]:.3e}", *about.values()])
+
+
+def main() -> None:
+    """Print the table, and write it where asked to."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[32, 64, 128, 256, 512])
+    parser.add_argument("--backbone", default="small_cnn")
+    parser.add_argument("--side", type=int, default=32)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    rows = [(size, measured(size, options)) for size in options.sizes]
+    about = facts(options)
+    show(rows, about)
+    if options.out:
+        write(options.out, rows, about)
+
+
+if __name__ == "__main__":
+    main()

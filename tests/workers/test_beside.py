@@ -1,0 +1,132 @@
+"""Selection on the test split kept beside the honest one: the same training, its other choice, cut anywhere."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+from tests.workers.recipes import DIGITS, numbers, place, recipe, run, same, weights
+from tests.workers.test_checkpoint import cut_and_resumed, stopping_after
+from workers import catalog, geometry
+from workers.contract import Recipe, Result, Select, Stopped
+from workers.evaluate import evaluate
+from workers.folds import fold_recipes
+from workers.session import Session
+
+PLAIN: dict[str, Any] = {"iterations": 40, "evaluate_every": 2, "optimizer": {"name": "adam", "lr": 0.01}}
+BESIDE: dict[str, Any] = {**PLAIN, "select": {"metric": "map@r", "beside": "test"}}
+FOLDS: dict[str, Any] = {**BESIDE, "iterations": 12, "validation": {"name": "cross_validation", "folds": 3}}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
+    folder = tmp_path_factory.mktemp("whole")
+    return run(recipe(**BESIDE), folder)[0], folder
+
+
+@pytest.fixture(scope="module")
+def folds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
+    folder = tmp_path_factory.mktemp("folds")
+    return run(recipe(**FOLDS), folder)[0], folder
+
+
+def test_recipes_that_do_not_ask_for_it_keep_their_fingerprints() -> None:
+    """The first is that of this recipe before `beside` existed."""
+    known = "8b28840de2d025e63876a9bd932c6c1086385f498495ece6e5f8b424fd36edd8"
+    raw = {
+        "dataset": "digits", "backbone": {"name": "small_cnn", "width": 16}, "embedding": 64, "iterations": 150,
+        "sampler": {"name": "balanced", "classes": 4, "per_class": 8}, "optimizer": {"name": "adam", "lr": 1e-3},
+        "loss": "triplet", "validation": {"name": "class_holdout", "folds": 3, "fold": 0},
+    }  # fmt: skip
+    parts = catalog.load()
+
+    def printed(**select: Any) -> str:
+        return catalog.complete(Recipe.model_validate({**raw, "select": select}), parts).fingerprint
+
+    assert printed() == known
+    assert printed(beside=None) == known
+    assert printed(beside="test") != known
+    assert recipe(**BESIDE).fingerprint == Recipe.model_validate_json(recipe(**BESIDE).model_dump_json()).fingerprint
+
+
+@pytest.mark.parametrize("split", ["test", "last"])
+def test_it_stands_beside_an_honest_selection_only(split: str) -> None:
+    with pytest.raises(ValidationError, match="only for `split: validation`"):
+        Select.model_validate({"split": split, "beside": "test"})
+    raw = {**DIGITS, "select": {"split": split, "beside": "test"}}
+    found = catalog.problems(raw, catalog.load())
+    said = f"is only for `split: validation`, but split is '{split}'; leave it out"
+    assert [(one.path, one.message) for one in found] == [("select.beside", said)]
+
+
+def test_the_training_and_its_honest_choice_stay_as_they_are(whole: tuple[Result, Path], tmp_path: Path) -> None:
+    result, folder = whole
+    plain, _ = run(recipe(**PLAIN), tmp_path)
+    assert {key: value for key, value in result.metrics.items() if not key.startswith("best_test/")} == plain.metrics
+    assert {key: points for key, points in result.curves.items() if not key.startswith("test/")} == plain.curves
+    assert (result.best_step, result.artifacts) == (plain.best_step, plain.artifacts)
+    assert same(weights(folder / "best.pt"), weights(tmp_path / "best.pt"))
+
+
+def test_the_other_choice_is_what_selection_on_the_test_split_would_keep(
+    whole: tuple[Result, Path], tmp_path: Path
+) -> None:
+    result, _ = whole
+    greedy, _ = run(recipe(**{**PLAIN, "select": {"metric": "map@r", "split": "test"}}), tmp_path)
+    assert greedy.best_step != result.best_step  # else this would show nothing
+    kept = {key: value for key, value in result.metrics.items() if key.startswith("best_test/")}
+    expected = {key: value for key, value in greedy.metrics.items() if key.startswith("best/test/")}
+    assert kept == {key.replace("best/", "best_test/"): value for key, value in expected.items()}
+    assert result.metrics["best_test/test/map@r"] == max(value for _, value in result.curves["test/map@r"])
+    assert result.metrics["best_test/test/map@r"] > result.metrics["best/test/map@r"]
+
+
+def test_cut_at_any_step(whole: tuple[Result, Path], tmp_path: Path) -> None:
+    expected, folder = whole
+    for index, cuts in enumerate([[0], [4], [7, 9], [expected.best_step or 1], [39], [40], [3, 20, 16]]):
+        assert numbers(cut_and_resumed(recipe(**BESIDE), tmp_path / str(index), cuts)) == numbers(expected), cuts
+        assert same(weights(tmp_path / str(index) / "end/best.pt"), weights(folder / "best.pt")), cuts
+
+
+def test_patience_waits_for_the_honest_choice(tmp_path: Path) -> None:
+    changes = {"patience": 2, "optimizer": {"name": "adam", "lr": 0.02}}
+    plain, _ = run(recipe(**{**PLAIN, **changes}), tmp_path / "plain")
+    result, _ = run(recipe(**{**BESIDE, **changes}), tmp_path / "beside")
+    assert result.steps == plain.steps < 40
+    assert result.metrics["best_test/test/map@r"] == max(value for _, value in result.curves["test/map@r"])
+
+
+def test_folds_apart_and_together(folds: tuple[Result, Path], tmp_path: Path) -> None:
+    result, _ = folds
+    models = []
+    apart = []
+    for number, one in enumerate(fold_recipes(recipe(**FOLDS))):
+        apart.append(run(one, tmp_path / str(number))[0])
+        greedy = one.model_copy(update={"select": Select(metric="map@r", split="test")})
+        run(greedy, tmp_path / f"{number}-test")
+        models.append(weights(tmp_path / f"{number}-test/best.pt"))
+    for name in ("map@r", "recall@1", "nmi"):
+        mean = math.fsum(one.metrics[f"best_test/test/{name}"] for one in apart) / 3
+        assert result.metrics[f"best_test/test_separated/{name}"] == mean
+    session = Session(fold_recipes(recipe(**FOLDS))[0], place(tmp_path), torch.device("cpu"))
+    parts = []
+    for model in models:
+        session.model.load_state_dict(model)
+        parts.append(geometry.unit(session.task.embed(session.splits.test)))
+    joined = evaluate(torch.cat(parts, dim=1), session.splits.test.labels, ["map@r"])["map@r"]
+    assert result.metrics["best_test/test/map@r"] == pytest.approx(joined, abs=1e-6)
+
+
+@pytest.mark.parametrize("cuts", [[0], [5], [12], [17, 3], [30, 6]])
+def test_cut_in_any_fold(folds: tuple[Result, Path], cuts: list[int], tmp_path: Path) -> None:
+    resume = None
+    for attempt, steps in enumerate(cuts):
+        with pytest.raises(Stopped):
+            run(recipe(**FOLDS), tmp_path / str(attempt), resume, stop=stopping_after(steps))
+        resume = tmp_path / str(attempt) / "last.pt"
+    result, _ = run(recipe(**FOLDS), tmp_path / "end", resume)
+    assert numbers(result) == numbers(folds[0])
+    assert result.provenance["folds"] == folds[0].provenance["folds"]

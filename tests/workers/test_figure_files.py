@@ -1,0 +1,229 @@
+"""The figures of real trainings: of which images and weights they are, per fold, and bit for bit when resumed."""
+
+import io
+import itertools
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from tests.workers.recipes import numbers, own_part, place, recipe, run
+from tests.workers.test_checkpoint import stopping_after
+from workers import figures, geometry
+from workers.contract import Recipe, Stopped
+from workers.course import iterate
+from workers.diagnostics import direction_variation
+from workers.figure_files import sheet
+from workers.folds import fold_recipes
+from workers.journal import Journal
+from workers.session import Session
+
+VARIATION = {"name": "direction_variation", "every": 5, "images": 40}
+TRACES = {"name": "norm_traces", "every": 3, "images": 6}
+CPU = torch.device("cpu")
+
+
+def read(path: Path) -> dict[str, Any]:
+    with np.load(path, allow_pickle=False) as held:
+        return {name: held[name] for name in held.files}
+
+
+def same_files(first: Path, second: Path) -> None:
+    """Both folders hold the same figures, to the bit."""
+    names = sorted(path.name for path in first.glob("*.npz"))
+    assert names == sorted(path.name for path in second.glob("*.npz")) != []
+    for name in names:
+        one, other = read(first / name), read(second / name)
+        assert one.keys() == other.keys()
+        for key in one:
+            np.testing.assert_array_equal(one[key], other[key])
+
+
+def visited(what: Recipe, folder: Path, every: int) -> list[torch.Tensor]:
+    """The embeddings of all training images at every so many iterations, from 0, seen from outside the trainer."""
+    session = Session(what, place(folder), CPU)
+    seen = [session.look()]
+    descend = session.descend
+
+    def watched(step: Any) -> None:
+        descend(step)
+        if session.step % every == 0:
+            seen.append(session.look())
+
+    session.descend = watched  # type: ignore[method-assign]
+    iterate(session, place(folder), Journal(session.total, 5, session.curves, lambda _: None), session.state_dict)
+    return seen
+
+
+def test_figures_are_of_the_split_that_they_name(tmp_path: Path) -> None:
+    asked = ["norms", {"name": "norms", "split": "train"}, {"name": "norms", "split": "validation"}, "spectrum"]
+    result, _ = run(recipe(figures=asked), tmp_path)
+    assert result.artifacts == ["best.pt", "norms.npz", "norms-train.npz", "norms-validation.npz", "spectrum.npz"]
+    assert {path.name for path in tmp_path.iterdir()} == set(result.artifacts)
+    for file, key in (("norms", "test"), ("norms-train", "train"), ("norms-validation", "validation")):
+        held = read(tmp_path / f"{file}.npz")
+        assert float(held["mean"]) == pytest.approx(result.metrics[f"best/{key}/norm_mean"], rel=1e-5)
+        assert float(held["variance"]) == pytest.approx(result.metrics[f"best/{key}/norm_var"], rel=1e-4)
+    assert float(read(tmp_path / "spectrum.npz")["s_mu"]) == pytest.approx(result.metrics["best/test/s_mu"], rel=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["none", "bf16"])
+def test_direction_variation_is_the_angle_between_looks(precision: str, tmp_path: Path) -> None:
+    what = recipe(figures=[VARIATION, TRACES], precision=precision)
+    plain, _ = run(recipe(precision=precision), tmp_path / "plain")
+    result, _ = run(what, tmp_path)
+    assert (result.metrics, result.curves) == (plain.metrics, plain.curves)  # looking changes nothing
+    held, seen = read(tmp_path / "direction_variation.npz"), visited(what, tmp_path, 5)
+    index = torch.from_numpy(held["index"])
+    assert held["step"].tolist() == [5, 10]
+    assert len(set(index.tolist())) == 40
+    for window, (before, after) in enumerate(itertools.pairwise(seen)):
+        expected = direction_variation(before[index], after[index])
+        np.testing.assert_allclose(held["angle"][window], expected.angle.numpy(), rtol=1e-5)
+        np.testing.assert_allclose(held["one_minus_cos"][window], 1 - np.cos(held["angle"][window]), atol=1e-12)
+    assert held["angle"].min() > 0
+    angles = held["angle"].flatten()
+    assert float(held["direction_variation_angle_var"]) == pytest.approx(angles.var())
+    assert float(held["direction_variation_angle_mean"]) == pytest.approx(angles.mean())
+    np.testing.assert_allclose(held["window_var"], held["angle"].var(axis=1))
+    np.testing.assert_array_equal(held["counts"], np.histogram(angles, bins=50)[0])
+
+
+def test_norm_traces_follow_the_same_images(tmp_path: Path) -> None:
+    what = recipe(figures=[TRACES])
+    run(what, tmp_path)
+    held, seen = read(tmp_path / "norm_traces.npz"), visited(what, tmp_path, 3)
+    assert held["step"].tolist() == [0, 3, 6, 9, 12]
+    expected = torch.stack([geometry.norms(one[torch.from_numpy(held["index"])]) for one in seen])
+    np.testing.assert_array_equal(held["norm"], expected.numpy())
+    labels = Session(what, place(tmp_path), CPU).splits.train.labels
+    assert held["label"].tolist() == labels[torch.from_numpy(held["index"])].tolist()
+
+
+def test_followed_images_are_those_of_the_seed_whatever_the_loss(tmp_path: Path) -> None:
+    def drawn(**changes: Any) -> list[int]:
+        seed = changes.pop("draw", 0)
+        one = Session(recipe(figures=[{**VARIATION, "seed": seed}], **changes), place(tmp_path), CPU)
+        return one.traces["direction_variation"].index.tolist()
+
+    assert drawn() == drawn(loss="multi_similarity", seed=7) == sorted(set(drawn()))
+    assert drawn() != drawn(draw=1)
+    assert len(drawn()) == 40
+
+
+def test_a_training_without_a_whole_window_has_no_angles(tmp_path: Path) -> None:
+    what = recipe(figures=[{**VARIATION, "every": 12}], iterations=50, evaluate_every=1, patience=1,
+                  optimizer={"name": "sgd", "lr": 0.0}, backbone="mlp")  # fmt: skip
+    result, _ = run(what, tmp_path)
+    assert result.steps < 12
+    held = read(tmp_path / "direction_variation.npz")
+    assert held["angle"].shape == (0, 40)
+    assert held["counts"].sum() == 0
+
+
+def test_a_training_of_epochs_that_is_too_short_says_so(tmp_path: Path) -> None:
+    what = recipe(figures=["direction_variation"], iterations=None, epochs=1)
+    with pytest.raises(ValueError, match="'direction_variation' looks every 1,000 iterations, but the training has"):
+        run(what, tmp_path)
+
+
+@pytest.mark.parametrize("precision", ["none", "bf16"])
+def test_figures_of_a_resumed_training_are_the_same(precision: str, tmp_path: Path) -> None:
+    measured = {"name": "sec_fixed", "source": "training_set"}
+    what = recipe(figures=[VARIATION, TRACES, "norms"], precision=precision, regularizer=measured)
+    whole, _ = run(what, tmp_path / "whole")
+    for cuts in ([0], [5], [12], [3, 4], [7, 3, 1]):
+        resume, folder = None, tmp_path / "-".join(map(str, cuts))
+        for attempt, steps in enumerate(cuts):
+            with pytest.raises(Stopped):
+                run(what, folder / str(attempt), resume, stop=stopping_after(steps))
+            resume = folder / str(attempt) / "last.pt"
+        resumed, _ = run(what, folder / "end", resume)
+        assert numbers(resumed) == numbers(whole)
+        same_files(folder / "end", tmp_path / "whole")
+
+
+FOLDS: dict[str, Any] = {
+    "validation": {"name": "cross_validation", "folds": 3},
+    "figures": ["norms", {"name": "norms", "split": "validation"}, {"name": "panels", "depth": 2}, VARIATION],
+}
+
+
+def test_cross_validation_has_the_figures_of_every_fold(tmp_path: Path) -> None:
+    what = recipe(**FOLDS)
+    result, _ = run(what, tmp_path / "whole")
+    kinds = ["norms.npz", "norms-validation.npz", "panels.npz", "panels.png", "direction_variation.npz"]
+    expected = [f"{Path(kind).stem}-fold{fold}{Path(kind).suffix}" for fold in range(3) for kind in kinds]
+    assert result.artifacts == ["best.pt", *expected]
+    for fold, one in enumerate(fold_recipes(what)):
+        run(one, tmp_path / str(fold))
+        for kind in kinds:
+            ours = tmp_path / "whole" / f"{Path(kind).stem}-fold{fold}{Path(kind).suffix}"
+            assert ours.read_bytes() == (tmp_path / str(fold) / kind).read_bytes()
+    for cut in (7, 17, 30):
+        with pytest.raises(Stopped):
+            run(what, tmp_path / f"cut{cut}", stop=stopping_after(cut))
+        resumed, _ = run(what, tmp_path / f"end{cut}", tmp_path / f"cut{cut}/last.pt")
+        assert numbers(resumed) == numbers(result)
+        same_files(tmp_path / f"end{cut}", tmp_path / "whole")
+
+
+SHOP = (
+    "from dataclasses import replace\nimport torch\nfrom workers.datasets.digits import Digits\n\n\n"
+    "class Shop:\n"
+    '    """Digits where every third image is a query."""\n\n'
+    '    metrics = ("recall@1", "map@r", "norm_mean", "norm_var", "s_mu")\n'
+    '    classes = {"train": 6, "test": 4}\n\n'
+    "    def __init__(self):\n        one = Digits()\n"
+    "        self.train, self.test = one.train, replace(one.test, query=torch.arange(len(one.test)) % 3 == 0)\n"
+)
+
+
+def test_queries_and_gallery_in_a_real_training(tmp_path: Path) -> None:
+    asked = ["norms", "spectrum", "cosines", "tsne", {"name": "panels", "queries": 5, "depth": 4}]
+    what = own_part(tmp_path, "datasets", "shop", SHOP, dataset="shop", figures=asked)
+    result, _ = run(what, tmp_path / "out", parts=tmp_path)
+    found = {
+        name: read(tmp_path / "out" / f"{name}.npz") for name in ("norms", "spectrum", "cosines", "tsne", "panels")
+    }
+    assert float(found["norms"]["mean"]) == pytest.approx(result.metrics["best/test/norm_mean"], rel=1e-5)
+    assert float(found["spectrum"]["s_mu"]) == pytest.approx(result.metrics["best/test/s_mu"], rel=1e-5)
+    assert found["norms"]["counts"].sum() == 238
+    assert found["norms"]["gallery_counts"].sum() == 476
+    assert found["cosines"]["cos_ap"].sum() + found["cosines"]["cos_an"].sum() == 238 * 476
+    assert found["tsne"]["query"].sum() == 238
+    assert (found["panels"]["query"] % 3 == 0).all()
+    assert (found["panels"]["nearest"] % 3 != 0).all()
+
+
+def test_the_sheet_shows_images_with_the_names_of_their_classes(tmp_path: Path) -> None:
+    session = Session(recipe(), place(tmp_path), CPU)
+    test = session.splits.test
+    assert test.names == ("6", "7", "8", "9")
+    assert session.splits.train.names == ("2", "3", "4", "5")  # 0 and 1 are held out
+    arrays = figures.panels(session.task.embed(test), test.labels, queries=3, depth=2)
+    content = sheet(test, arrays, side=80)
+    image = Image.open(io.BytesIO(content))
+    assert image.size == (3 * (80 + 8 + 6) + 6, 3 * (80 + 8 + 28 + 6) + 6)
+    digit = np.asarray(image.convert("L"))[6 + 4 : 6 + 84, 6 + 4 : 6 + 84]
+    np.testing.assert_array_equal(digit[5::10, 5::10], test.images[arrays["query"][0], 0].numpy())
+
+
+def test_sec_fixed_takes_the_mean_norm_of_the_training_set(tmp_path: Path) -> None:
+    what = recipe(regularizer={"name": "sec_fixed", "source": "training_set"}, augment="crop_flip", crop=7)
+    session = Session(what, place(tmp_path), CPU)
+    expected = float(geometry.norms(session.look()).double().mean())
+    assert session.splits.train.images.shape[-1] == 8
+    assert math.isnan(float(session.regularizer.measured))  # type: ignore[arg-type]
+    with pytest.raises(Stopped):
+        run(what, tmp_path, stop=stopping_after(4))
+    kept = torch.load(tmp_path / "last.pt", weights_only=True)["regularizer"]
+    assert float(kept["measured"]) == pytest.approx(expected, rel=1e-6)
+    number = {"name": "sec_fixed", "mu": float(kept["measured"])}
+    first, _ = run(what, tmp_path / "a")
+    second, _ = run(recipe(regularizer=number, augment="crop_flip", crop=7), tmp_path / "b")
+    assert first.metrics == second.metrics

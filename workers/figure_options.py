@@ -1,0 +1,160 @@
+"""The figures of the papers that a recipe may ask for, with the options of each; what they hold is in figures.py."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, WithJsonSchema
+
+MOST_VALUES: Final = 1_000_000
+"""The most numbers that a figure notes of the images it follows: a checkpoint holds them all."""
+
+
+class _Asked(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    name: str
+
+    @property
+    def file(self) -> str:
+        """The name of its files without their suffix: its own, and the split where that is not the test split."""
+        split = getattr(self, "split", "test")
+        return self.name if split == "test" else f"{self.name}-{split}"
+
+
+class _Shown(_Asked):
+    """A figure of all embeddings of a split, by the weights that are kept."""
+
+    split: Literal["test", "validation", "train"] = "test"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the function of figures.py takes."""
+        return self.model_dump(exclude={"name", "split"})
+
+
+class _Drawn(_Shown):
+    """One that shows some of the images where there are more."""
+
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    """Draws them; the same in all trainings, so that these show the same images."""
+
+
+class Norms(_Shown):
+    """Histogram of ||f|| (SEC figures 1 and 5a)."""
+
+    name: Literal["norms"] = "norms"
+    bins: int = Field(default=50, ge=1, le=10_000)
+
+
+class Cosines(_Drawn):
+    """Histograms of cos_ap, cos_an and their difference (SEC figures 5b to d)."""
+
+    name: Literal["cosines"] = "cosines"
+    bins: int = Field(default=100, ge=1, le=10_000)
+    anchors: int = Field(default=1000, ge=1, le=1_000_000)
+
+
+class Panels(_Drawn):
+    """The `depth` nearest images of some queries, also as a sheet of pictures of `side` pixels (SEC figure 9)."""
+
+    name: Literal["panels"] = "panels"
+    queries: int = Field(default=10, ge=1, le=200)
+    depth: int = Field(default=3, ge=1, le=100)
+    side: int = Field(default=96, ge=16, le=512)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the function of figures.py takes, which knows of no pixels."""
+        return self.model_dump(exclude={"name", "split", "side"})
+
+
+class Tsne(_Drawn):
+    """t-SNE in the plane (ISA figures 2 and 6)."""
+
+    name: Literal["tsne"] = "tsne"
+    points: int = Field(default=2000, ge=3, le=20_000)
+    perplexity: float = Field(default=30.0, gt=0, le=1000)
+
+
+class UnitCircle(_Drawn):
+    """Where embeddings of two dimensions lie on the circle (SVMax figure 7)."""
+
+    name: Literal["unit_circle"] = "unit_circle"
+    points: int = Field(default=2000, ge=1, le=1_000_000)
+
+
+class Spectrum(_Shown):
+    """The singular values and their mean (SVMax figures 3 and 15)."""
+
+    name: Literal["spectrum"] = "spectrum"
+
+
+class HeatMap(_Drawn):
+    """The cosines between images of a few classes (ISA figure 8)."""
+
+    name: Literal["heat_map"] = "heat_map"
+    classes: int = Field(default=10, ge=1, le=50)
+    per_class: int = Field(default=10, ge=1, le=50)
+
+
+class Followed(_Asked):
+    """A figure of some training images, looked at again and again while the training runs."""
+
+    every: int | None = Field(default=None, ge=1, le=10_000_000)
+    """Iterations from one look to the next, also where a recipe counts in epochs."""
+    images: int
+    seed: int = Field(default=0, ge=0, lt=2**31)
+
+    def interval(self, total: int) -> int:
+        """The iterations from one look to the next, in a training of `total`."""
+        return self.every or max(1, total // 100)
+
+    def trouble(self, total: int) -> str:
+        """Why a training of `total` iterations cannot have the figure; empty where it can."""
+        every = self.interval(total)
+        if every > total:
+            return f"looks every {every:,} iterations, but the training has {total:,}; set `every`"
+        if total // every * self.images > MOST_VALUES:
+            noted = f"{total // every:,} looks at {self.images:,} images are more than {MOST_VALUES:,} values"
+            return f"{noted}; look more seldom, or at fewer images"
+        return ""
+
+
+class DirectionVariation(Followed):
+    """By what angle f^ of training images turns within `every` iterations (SEC figure 7)."""
+
+    name: Literal["direction_variation"] = "direction_variation"
+    every: int = Field(default=1000, ge=1, le=10_000_000)
+    images: int = Field(default=1000, ge=1, le=10_000)
+    bins: int = Field(default=50, ge=1, le=10_000)
+
+
+class NormTraces(Followed):
+    """||f|| of a few training images over the iterations (rebuttal figure 1); without `every` at a hundred of them."""
+
+    name: Literal["norm_traces"] = "norm_traces"
+    images: int = Field(default=10, ge=1, le=10_000)
+
+
+_Any = Annotated[
+    Norms | Cosines | Panels | Tsne | UnitCircle | Spectrum | HeatMap | DirectionVariation | NormTraces,
+    Field(discriminator="name"),
+]
+MODELS: Final[Mapping[str, type[_Asked]]] = {
+    TypeAdapter(model).validate_python({}).name: model for model in get_args(get_args(_Any)[0])
+}
+"""The options of each figure by name."""
+
+
+def _named(value: Any) -> Any:
+    return {"name": value} if isinstance(value, str) else value
+
+
+Figure = Annotated[
+    _Any,
+    BeforeValidator(_named),
+    WithJsonSchema(
+        {"anyOf": [{"enum": [*MODELS]}, *(one.model_json_schema() | {"required": ["name"]} for one in MODELS.values())]}
+    ),
+]
+"""A figure that a recipe asks for: its name, or a mapping with `name` and options."""

@@ -1,0 +1,26 @@
+"""Whether this machine has what a recipe's fingerprint stands for: its parts, its metrics, its data set's content."""
+
+from pathlib import Path
+
+from workers import registry
+from workers.contract import PART_FIELDS, Recipe
+from workers.inventory import parse_metric
+
+
+def check(recipe: Recipe, parts: Path | None) -> None:
+    """Raise ValueError where this machine's parts or data are not the ones that the recipe's fingerprint stands for."""
+    dataset, versions = registry.find("dataset", recipe.dataset.name, parts), recipe.pins.versions
+    wanted = [(kind, recipe.part(kind).name, versions.get(kind)) for kind in PART_FIELDS]
+    metrics = {parse_metric(name)[0] for name in (*getattr(dataset, "metrics", ()), recipe.select.metric)}
+    # A metric in its first version is not pinned; a recipe without any pins was never completed.
+    wanted += [("metric", name, versions.get(f"metric.{name}", 1 if versions else None)) for name in sorted(metrics)]
+    for kind, name, pinned in wanted:
+        here = getattr(registry.find(kind, name, parts), "version", 1)
+        if pinned is not None and pinned != here:
+            raise ValueError(f"pins: the recipe is for version {pinned} of {kind} {name!r}; this machine has {here}")
+    manifest = getattr(dataset, "manifest", None)
+    if recipe.pins.manifest is not None and recipe.pins.manifest != manifest:
+        raise ValueError(
+            f"pins: the recipe is for content {recipe.pins.manifest} of dataset {recipe.dataset.name!r}; "
+            f"this machine has {manifest}"
+        )
