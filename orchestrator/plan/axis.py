@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from orchestrator.errors import Problem
 from orchestrator.plan.patch import PARTS, path_problem, read_patch, read_value
-from orchestrator.plan.spec import Axis, Choice, Group
+from orchestrator.plan.span import read_span
+from orchestrator.plan.spec import Axis, Choice, Group, Span
 from orchestrator.plan.when import Known, exclusive, read_when
 from orchestrator.plan.wording import meant, shown, text
 from workers.contract import canonical_json
@@ -14,10 +15,12 @@ from workers.contract import canonical_json
 LONGEST_LABEL: Final = 100
 MOST_GROUPS: Final = 1000
 
-_NO_RANGES: Final = (
-    "search 'grid' needs values; a range (`low`, `high`) is for adaptive search, which this version does not offer"
+NO_RANGES: Final = (
+    "search 'grid' needs values; a range (`low`, `high`) is for adaptive search: `search: {name: tpe, trials: 50}`"
 )
+ONLY_TUNE: Final = "a range (`low`, `high`) is for `tune` only; list the values here"
 _GROUP_KEYS: Final = ("values", "when")
+_SPAN_KEYS: Final = ("low", "high", "log", "step")
 _LABELLED_KEYS: Final = ("label", "patch")
 
 Peers = Mapping[str, list[Mapping[str, Any]]]
@@ -27,12 +30,17 @@ Peers = Mapping[str, list[Mapping[str, Any]]]
 class AxisReader:
     """Reads one axis, noting what is wrong with it; what is readable is kept, so that it can be checked further."""
 
-    def __init__(self, axis: str, source: str, known: Known, problems: list[Problem]) -> None:
+    def __init__(
+        self, axis: str, source: str, known: Known, problems: list[Problem], no_ranges: str | None = NO_RANGES
+    ) -> None:
+        """`no_ranges` is why a range cannot stand here; none where it can."""
         self._axis = axis
         self._source = source
         self._known = known
         self._problems = problems
+        self._no_ranges = no_ranges
         self._peers: Peers = {}
+        self._spans: dict[str, Span] = {}
 
     def read(self, posted: Any) -> Axis:
         """The axis written out; without groups when nothing of it is readable."""
@@ -47,7 +55,7 @@ class AxisReader:
         for source, given, when in groups:
             choices = [choice for value, place in given if (choice := self._choice(value, place))]
             if unlike := list(self._without_repeats(choices)):
-                axis.append(Group(when=when, choices=unlike, source=source))
+                axis.append(Group(when=when, choices=unlike, span=self._spans.get(source), source=source))
         self._check_overlaps(axis)
         return axis
 
@@ -79,16 +87,30 @@ class AxisReader:
         return groups
 
     def _group(self, posted: Mapping[str, Any], source: str) -> list[tuple[str, list[tuple[Any, str]], Any]]:
-        if "low" in posted or "high" in posted:
-            self._note(source, _NO_RANGES)
+        span = "low" in posted or "high" in posted
+        if span and self._no_ranges:
+            self._note(source, self._no_ranges)
             return []
-        self._refuse_unknown(posted, _GROUP_KEYS, source)
+        self._refuse_unknown(posted, (*_SPAN_KEYS, "when") if span else _GROUP_KEYS, source)
         when = read_when(posted["when"], f"{source}.when", self._known, self._problems) if "when" in posted else {}
+        if span:
+            return [(source, ends, when)] if (ends := self._ends(posted, source)) else []
         values = posted.get("values")
         if not isinstance(values, list) or not values:
             self._note(f"{source}.values", f"expected a list of at least one alternative, found {shown(values)}")
             return []
         return [(source, [(value, f"{source}.values[{at}]") for at, value in enumerate(values)], when)]
+
+    def _ends(self, posted: Mapping[str, Any], source: str) -> list[tuple[Any, str]]:
+        """The two ends of a posted range, which is noted; nothing where it is none."""
+        if path_problem(self._axis):
+            self._note(source, "a range sets one path, so the axis must be named after it, such as 'optimizer.lr'")
+            return []
+        span = read_span(posted, source, self._problems)
+        if span is None:
+            return []
+        self._spans[source] = span
+        return [(posted["low"], f"{source}.low"), (posted["high"], f"{source}.high")]
 
     def _refuse_unknown(self, posted: Mapping[str, Any], known: tuple[str, ...], source: str) -> None:
         for key in posted:
@@ -126,7 +148,7 @@ class AxisReader:
         if _is_labelled(value):
             return self._labelled(value, source)
         if isinstance(value, Mapping) and "name" not in value and ("low" in value or "high" in value):
-            self._note(source, _NO_RANGES)
+            self._note(source, self._no_ranges or "a range stands in place of `values`, not among them")
             return None
         if isinstance(value, Mapping) and self._axis not in PARTS:
             self._note(source, f"expected a value, or an alternative with `label` and `patch`; found {shown(value)}")

@@ -50,7 +50,7 @@ def group_of(setter: Setter, spec: Spec) -> Group | None:
     """The group of the choice that is the setter."""
     if setter.axis is None or setter.setting is None:
         return None
-    source = re.sub(r"(\.values)?\[\d+\]$", "", setter.setting.source)
+    source = re.sub(r"(\.values)?\[\d+\]$|\.(low|high)$", "", setter.setting.source)
     groups = (spec.compare | spec.tune).get(setter.axis, [])
     return next((group for group in groups if group.source == source), None)
 

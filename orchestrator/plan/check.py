@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from orchestrator.errors import InvalidSpecError, Problem
+from orchestrator.plan import budget
+from orchestrator.plan.figure_layout import read_figures
 from orchestrator.plan.layout import read_tables
 from orchestrator.plan.points import MOST_TRIALS, count_trials
 from orchestrator.plan.reader import KEYS, Draft, read
@@ -27,10 +29,11 @@ def check(document: Any, catalog: Catalog) -> Spec:
     if isinstance(document.get("recipe"), Mapping):
         problems += soundness.problems()
     tables = read_tables(draft, list(soundness.datasets), catalog, problems)
-    problems += _too_many(draft)
+    figures = read_figures(document.get("figures"), draft, list(soundness.datasets), catalog, problems)
+    problems += _too_many(draft) or budget.problems(draft.spec, catalog, sound=not problems)
     if problems:
         raise InvalidSpecError(_in_order(problems))
-    spec = draft.spec.model_copy(update={"tables": tables})
+    spec = draft.spec.model_copy(update={"tables": tables, "figures": figures})
     return Spec.model_validate(spec.model_dump(mode="json"))  # without the places of the document
 
 

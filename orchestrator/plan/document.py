@@ -53,6 +53,12 @@ def parse(text: bytes) -> Any:
     return value
 
 
+def nodes(text: bytes) -> tuple[str, Node]:
+    """`text` as characters, and the tree of its nodes with their places in it; raises as `parse` does."""
+    decoded = _decode(text)
+    return decoded, _compose(decoded)
+
+
 def _refuse(mark: _Mark | None, message: str) -> NoReturn:
     raise InvalidSpecError([_problem(mark, message)]) from None
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from orchestrator.plan.budget import candidates_of
 from orchestrator.plan.patch import apply
-from orchestrator.plan.points import Point, points, recipe_of
+from orchestrator.plan.points import Point, count_candidates, points, recipe_of
 from orchestrator.plan.spec import Patch, Spec
 from orchestrator.trial import Candidate, Cell, Labels, PlannedTrial
 from workers.catalog import Catalog, complete
@@ -22,13 +23,29 @@ class Plan:
     _catalog: Catalog = field(repr=False)
 
     def trials(self) -> Iterator[PlannedTrial]:
-        """All trials by cell, candidate and repeat, each with its completed recipe."""
+        """All trials by cell, candidate and repeat, each with its completed recipe; none where a search is adaptive."""
+        if self.spec.search.adaptive:
+            return
         for cell, at_cell in enumerate(points(self.spec.compare, {})):
             repeats = list(points(self.spec.repeat, at_cell.labels))
-            for candidate, at_candidate in enumerate(points(self.spec.tune, at_cell.labels)):
+            for candidate, at_candidate in enumerate(candidates_of(self.spec, at_cell, self._catalog)):
                 raw = recipe_of(self.spec, at_cell, at_candidate)
                 for repeat, (labels, recipe) in enumerate(self._repeated(raw, repeats)):
                     yield PlannedTrial(cell, candidate, repeat, labels, recipe, recipe.fingerprint)
+
+    @property
+    def candidate_count(self) -> int:
+        """How many candidates there are; of an adaptive search, how many it may try."""
+        if self.spec.search.adaptive:
+            return sum(count_candidates(self.spec, cell.labels) for cell in self.cells)
+        return len(self.candidates)
+
+    def outlines(self) -> Iterator[tuple[int, Recipe]]:
+        """Of each cell of an adaptive search the most trials that it can have, and the recipe of a first one."""
+        for cell in points(self.spec.compare, {}):
+            repeats = list(points(self.spec.repeat, cell.labels))
+            raw = recipe_of(self.spec, cell, next(points(self.spec.tune, cell.labels)))
+            yield _most_trials(self.spec, cell, len(repeats)), next(self._repeated(raw, repeats))[1]
 
     def _repeated(self, raw: Patch, repeats: list[Point]) -> Iterator[tuple[Labels, Recipe]]:
         """The completed recipes of one candidate; seeds are set in the completed one, which is much quicker."""
@@ -50,10 +67,17 @@ def expand(spec: Spec, catalog: Catalog) -> Plan:
     total = 0
     for index, cell in enumerate(points(spec.compare, {})):
         cells.append(Cell(index, cell.labels))
-        found = [Candidate(index, at, one.labels) for at, one in enumerate(points(spec.tune, cell.labels))]
+        if spec.search.adaptive:
+            total += _most_trials(spec, cell, sum(1 for _ in points(spec.repeat, cell.labels)))
+            continue
+        found = [Candidate(index, at, one.labels) for at, one in enumerate(candidates_of(spec, cell, catalog))]
         candidates += found
         total += len(found) * sum(1 for _ in points(spec.repeat, cell.labels))
     return Plan(spec, cells, candidates, total, catalog)
+
+
+def _most_trials(spec: Spec, cell: Point, repeats: int) -> int:
+    return count_candidates(spec, cell.labels) * repeats + spec.search.reproduce
 
 
 def _seed_only(patches: list[Patch]) -> int | None:

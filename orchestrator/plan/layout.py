@@ -7,11 +7,13 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from orchestrator.errors import Problem
+from orchestrator.plan.columns import ColumnReader, default_metrics, held
+from orchestrator.plan.naming import Naming, published_problem
 from orchestrator.plan.patch import PARTS
 from orchestrator.plan.reader import Draft
 from orchestrator.plan.spec import MetricColumn, Patch, TableSpec
 from orchestrator.plan.wording import listed, meant, sentences, shown
-from workers.catalog import Catalog, metric_entry, metric_problem
+from workers.catalog import Catalog
 
 DEFAULT: Final = "main"
 """The table of a spec that asks for none."""
@@ -33,7 +35,7 @@ def read_tables(
     if not posted:
         columns = ["dataset"] if "dataset" in spec.compare else []
         rows = [axis for axis in spec.compare if axis not in columns]
-        return {DEFAULT: TableSpec(rows=rows, columns=columns, metrics=[*_metrics(datasets, catalog)])}
+        return {DEFAULT: TableSpec(rows=rows, columns=columns, metrics=[*default_metrics(datasets, catalog)])}
     tables: dict[str, TableSpec] = {}
     for name, given in posted.items():
         source = f"tables.{name}"
@@ -45,16 +47,6 @@ def read_tables(
     return tables
 
 
-def _metrics(datasets: Sequence[str], catalog: Catalog) -> list[str]:
-    """The retrieval metrics that all these data sets declare: those of which one value is better than another."""
-    declared = [catalog.metrics(dataset) for dataset in datasets]
-    if not declared:
-        return []
-    shared = [metric for metric in declared[0] if all(metric in other for other in declared[1:])]
-    entries = {metric: metric_entry(metric, catalog) for metric in shared}
-    return [metric for metric, entry in entries.items() if entry and entry.facts.get("better") != "none"]
-
-
 class _Table:
     """Reads one table, noting what is wrong with it."""
 
@@ -64,8 +56,7 @@ class _Table:
         self._source = source
         self._spec = draft.spec
         self._unreadable = draft.unreadable
-        self._datasets = datasets
-        self._catalog = catalog
+        self._columns = ColumnReader(source, draft.spec, datasets, catalog, problems)
         self._problems = problems
 
     def _note(self, field: str, message: str) -> None:
@@ -75,56 +66,24 @@ class _Table:
         if not isinstance(posted, Mapping):
             self._note("", f"expected a mapping with `rows`, `columns` and `metrics`, found {shown(posted)}")
             return None
-        metrics = self._read_metrics(posted.get("metrics"))
+        naming = Naming(self._source, self._spec, self._problems)
+        given = {**posted, "metrics": self._columns.read(posted.get("metrics"), posted.get("columns", []))}
+        if "labels" in posted:
+            given["labels"] = naming.labels(posted["labels"])
         try:
-            table = TableSpec.model_validate({**posted, "metrics": metrics}, strict=True)
+            table = TableSpec.model_validate(given, strict=True)
         except ValidationError as error:
             self._problems.extend(sentences(error, self._source, TableSpec))
             return None
         self._check_axes(table)
         self._check_bold(table)
+        self._check_selections(table)
+        naming.check(table, self._unreadable)
         for at, panel in enumerate(table.panels or ()):
             self._check_panel(panel, f"panels[{at}]", table)
+        if table.published is not None and (wrong := published_problem(table.published)):
+            self._note("published", wrong)
         return table
-
-    def _read_metrics(self, posted: Any) -> list[str | MetricColumn]:
-        if posted is None:
-            return [*_metrics(self._datasets, self._catalog)]
-        if not isinstance(posted, list) or not posted:
-            self._note("metrics", f"expected a list of at least one metric, found {shown(posted)}")
-            return []
-        found: dict[str, str | MetricColumn] = {}
-        for at, one in enumerate(posted):
-            column = self._read_metric(one, f"metrics[{at}]")
-            name = column.metric if isinstance(column, MetricColumn) else column
-            if name is None or column is None:
-                continue
-            if name in found:
-                self._note(f"metrics[{at}]", f"'{name}' stands twice")
-            found[name] = column
-            self._check_metric(name, f"metrics[{at}]")
-        return list(found.values())
-
-    def _read_metric(self, posted: Any, field: str) -> str | MetricColumn | None:
-        if isinstance(posted, str):
-            return posted
-        if not isinstance(posted, Mapping):
-            self._note(field, f"expected a metric, or a mapping with `metric`; found {shown(posted)}")
-            return None
-        try:
-            return MetricColumn.model_validate(dict(posted), strict=True)
-        except ValidationError as error:
-            self._problems.extend(sentences(error, f"{self._source}.{field}", MetricColumn))
-            return None
-
-    def _check_metric(self, metric: str, field: str) -> None:
-        if wrong := metric_problem(metric, self._catalog):
-            self._note(field, wrong)
-            return
-        for dataset in self._datasets:
-            declared = self._catalog.metrics(dataset)
-            if declared and metric not in declared:
-                self._note(field, f"dataset '{dataset}' does not compute '{metric}'; {meant(metric, declared)}")
 
     def _check_axes(self, table: TableSpec) -> None:
         seen: set[str] = set()
@@ -154,6 +113,17 @@ class _Table:
             if axis not in laid_out:
                 self._note(f"bold[{at}]", f"'{axis}' is neither in rows nor in columns; {meant(axis, laid_out)}")
 
+    def _check_selections(self, table: TableSpec) -> None:
+        if len(set(table.selections)) < len(table.selections):
+            self._note("selections", f"expected each split once, found {listed(table.selections)}")
+        if table.selections and self._spec.select.beside is None and "select" not in self._unreadable:
+            self._note("selections", "needs `select: {beside: test}`: trainings keep what the test split would choose")
+        if table.flattery and set(table.selections) != {"validation", "test"}:
+            self._note("flattery", "compares the two of `selections: [validation, test]`; add that")
+        for at, one in enumerate(table.metrics if table.selections else ()):
+            if isinstance(one, MetricColumn) and one.split != "test":
+                self._note(f"metrics[{at}].split", f"both `selections` have test metrics only, found '{one.split}'")
+
     def _check_panel(self, panel: Mapping[str, Sequence[str]], field: str, table: TableSpec) -> None:
         for axis, labels in panel.items():
             if axis not in table.columns or axis not in self._spec.compare:
@@ -168,8 +138,5 @@ class _Table:
 
 def _is_held(path: str, recipe: Patch) -> bool:
     """Whether the base recipe holds a value at a path, which is then the same in every cell."""
-    field, dot, option = path.partition(".")
-    value = recipe.get(field)
-    if not dot:
-        return value is not None
-    return field in PARTS and isinstance(value, dict) and option in value
+    field, dot, _ = path.partition(".")
+    return (not dot or field in PARTS) and held(path, recipe) is not None

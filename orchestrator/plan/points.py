@@ -7,7 +7,7 @@ from math import prod
 from typing import Any, Final
 
 from orchestrator.plan.patch import apply
-from orchestrator.plan.spec import Axis, Choice, Rule, Spec
+from orchestrator.plan.spec import Axis, Choice, Group, Rule, Spec
 from orchestrator.plan.when import applies
 from orchestrator.trial import Labels
 
@@ -62,13 +62,42 @@ def count(axes: Axes, given: Labels, most: int) -> int:
     return sum(1 for _ in islice(points(axes, given), most + 1))
 
 
+def count_candidates(spec: Spec, cell: Labels, most: int = MOST_TRIALS) -> int:
+    """How many candidates a cell gets: all points of its tune axes, its budget, or as many as its search may try."""
+    search, budget = spec.search, spec.select.budget
+    if not search.adaptive:
+        return count(spec.tune, cell, most) if budget is None else budget
+    # A group whose `when` names a tune axis too may apply or not: counted as if it did, since ranges have no count.
+    applying = [group for axis in spec.tune.values() for group in axis if _may_apply(group, cell)]
+    limit = search.trials if search.trials is not None else most + 1
+    if any(group.span for group in applying):
+        return limit
+    return min(limit, count(spec.tune, cell, most))
+
+
+def _may_apply(group: Group, cell: Labels) -> bool:
+    return all(axis not in cell or cell[axis] in wanted for axis, wanted in group.when.items())
+
+
 def count_trials(spec: Spec, most: int = MOST_TRIALS) -> tuple[int, bool]:
     """How many trials a spec asks for, and whether the number is exact; above `most` it may be only a lower bound."""
+    if spec.search.adaptive:
+        return _count_searched(spec, most)
     if not any(conditional(spec.axes(role)) for role in ("compare", "tune", "repeat")):
-        return prod(count(spec.axes(role), {}, most) for role in ("compare", "tune", "repeat")), True
+        return count(spec.compare, {}, most) * count_candidates(spec, {}, most) * count(spec.repeat, {}, most), True
     total = 0
     for cell in points(spec.compare, {}):
-        total += count(spec.tune, cell.labels, most) * count(spec.repeat, cell.labels, most)
+        total += count_candidates(spec, cell.labels, most) * count(spec.repeat, cell.labels, most)
+        if total > most:
+            return total, False
+    return total, True
+
+
+def _count_searched(spec: Spec, most: int) -> tuple[int, bool]:
+    total = 0
+    for cell in points(spec.compare, {}):
+        total += count_candidates(spec, cell.labels, most) * count(spec.repeat, cell.labels, most)
+        total += spec.search.reproduce
         if total > most:
             return total, False
     return total, True
@@ -84,4 +113,4 @@ def recipe_of(spec: Spec, cell: Point, candidate: Point) -> dict[str, Any]:
     recipe = spec.recipe
     for rank in (cell.choices, rules_of(spec, cell), candidate.choices):
         recipe = apply(recipe, (setting.patch for setting in rank))
-    return {**recipe, "select": spec.select.model_dump(mode="json")}
+    return {**recipe, "select": spec.select.of_recipes}

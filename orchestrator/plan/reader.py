@@ -2,22 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
 from orchestrator.errors import Problem
-from orchestrator.plan.axis import LONGEST_LABEL, AxisReader
+from orchestrator.plan.axis import LONGEST_LABEL, NO_RANGES, ONLY_TUNE, AxisReader
 from orchestrator.plan.patch import FIELDS, Sources, apply, base_recipe, read_patch
-from orchestrator.plan.spec import ROLES, Axis, Role, Rule, Search, Spec
+from orchestrator.plan.spec import ROLES, Axis, Role, Rule, Search, SearchName, Selection, Spec
 from orchestrator.plan.when import read_when
 from orchestrator.plan.wording import meant, near, sentences, shown
 from orchestrator.trial import Slot
-from workers.contract import Select
 
 KEYS: Final = tuple(Spec.model_fields)
 """The keys of a spec, in the order in which it reads best."""
 
+SEARCHES: Final[tuple[str, ...]] = get_args(SearchName)
 MOST_AXES: Final = 40
 LONGEST_NAME: Final = 100
 LONGEST_DESCRIPTION: Final = 10_000
@@ -44,7 +44,8 @@ def read(document: Mapping[str, Any], problems: list[Problem]) -> Draft:
             problems.append(Problem(key, f"there is no key '{key}' in a spec; {meant(key, KEYS)}"))
     reader.version()
     recipe, sources = reader.recipe()
-    axes = {role: reader.axes(role) for role in ROLES}
+    search = reader.search()
+    axes = {role: reader.axes(role, _no_ranges(role, search)) for role in ROLES}
     spec = Spec(
         name=reader.line("name", LONGEST_NAME),
         description=reader.description(),
@@ -53,9 +54,9 @@ def read(document: Mapping[str, Any], problems: list[Problem]) -> Draft:
         tune=axes["tune"],
         repeat=axes["repeat"],
         rules=reader.rules(),
-        select=reader.block("select", Select()),
+        select=reader.block("select", Selection()),
         slot=reader.slot(),
-        search=reader.search(),
+        search=search,
         fresh=reader.fresh(),
     )
     return Draft(spec, sources, document.get("tables"), reader.unreadable)
@@ -121,7 +122,7 @@ class _Reader:
             self._set_aside(problem.path.partition(".")[2].partition(".")[0])
         return apply(base_recipe(), [patch]), sources
 
-    def axes(self, role: Role) -> dict[str, Axis]:
+    def axes(self, role: Role, no_ranges: str | None) -> dict[str, Axis]:
         posted = self._mapping(role)
         if len(posted) > MOST_AXES:
             self._note(role, f"there are {len(posted):,} axes; at most {MOST_AXES} are allowed")
@@ -135,7 +136,7 @@ class _Reader:
             if other := next((other for other in ROLES if other != role and name in self._labels[other]), None):
                 self._note(source, f"'{name}' is an axis of `{other}` already; an axis has one role")
                 continue
-            axis = AxisReader(name, source, self._before(role), self._problems).read(values)
+            axis = AxisReader(name, source, self._before(role), self._problems, no_ranges).read(values)
             self._labels[role][name] = dict.fromkeys(one.label for group in axis for one in group.choices) or None
             if axis:
                 found[name] = axis
@@ -196,14 +197,36 @@ class _Reader:
 
     def search(self) -> Search:
         posted = self._document.get("search")
-        name = posted if isinstance(posted, str) else self._mapping("search").get("name", "grid")
-        if name != "grid":
-            self._note(
-                "search", f"there is no search {shown(name)}; this version offers 'grid', which runs every trial"
-            )
-        elif isinstance(posted, Mapping):
-            return self.block("search", Search())
-        return Search()
+        if isinstance(posted, str):
+            posted = {"name": posted}
+        elif posted is not None and not isinstance(posted, Mapping):
+            self._note("search", f"expected a name or a mapping with `name`, found {shown(posted)}")
+        given = posted if isinstance(posted, Mapping) else {}
+        name = given.get("name", "grid")
+        if name not in SEARCHES:
+            self._note("search.name", f"there is no search {shown(name)}; {meant(str(name), SEARCHES)}")
+            return Search()
+        try:
+            search = Search.model_validate(dict(given), strict=True)
+        except ValidationError as error:
+            self._problems.extend(sentences(error, "search", Search))
+            return Search(name=name, trials=1)
+        self._check_search(search, given)
+        return search
+
+    def _check_search(self, search: Search, given: Mapping[str, Any]) -> None:
+        if not search.adaptive:
+            for key in given:
+                if key != "name":
+                    self._note(f"search.{key}", f"search 'grid' runs every candidate and takes no `{key}`")
+        elif search.trials is None and search.name != "brute_force":
+            self._note("search.trials", f"is missing; say how many candidates '{search.name}' may try in each cell")
+
+
+def _no_ranges(role: Role, search: Search) -> str | None:
+    if role != "tune":
+        return ONLY_TUNE
+    return None if search.adaptive else NO_RANGES
 
 
 def _is_share(gpus: float) -> bool:

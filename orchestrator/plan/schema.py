@@ -5,13 +5,14 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from orchestrator.plan.figure_spec import FigureSpec
 from orchestrator.plan.layout import NAME as TABLE_NAME
 from orchestrator.plan.patch import FIELDS
-from orchestrator.plan.reader import LONGEST_DESCRIPTION, LONGEST_NAME
-from orchestrator.plan.spec import TableSpec
+from orchestrator.plan.reader import LONGEST_DESCRIPTION, LONGEST_NAME, SEARCHES
+from orchestrator.plan.spec import Search, Selection, TableSpec
 from orchestrator.trial import Slot
 from workers.catalog import Catalog, Entry, Parameter, load
-from workers.contract import PART_FIELDS, ClassHoldout, Recipe, Select
+from workers.contract import PART_FIELDS, ClassHoldout, Recipe
 
 Schema = dict[str, Any]
 
@@ -24,7 +25,9 @@ _DESCRIPTIONS: Final[Mapping[str, str]] = {
     "rules": "What depends on several compare axes; applied after compare and before tune.",
     "select": "By what the best checkpoint and the best candidate are chosen.",
     "slot": "The resources of one trial.",
+    "search": "What proposes candidates: the whole grid, or a study of Optuna's in each cell.",
     "tables": "How cells are laid out; without it there is one table, main.",
+    "figures": "What is drawn of the cells, of curves and of the recipe's figure data.",
     "fresh": "Train everything anew, even what a finished training gave already.",
 }
 
@@ -40,6 +43,7 @@ def json_schema(catalog: Catalog | None = None) -> Schema:
         "patch": _object({path: _ref(f"value-{path}") for path in values}, minProperties=1),
         "labelled": _object({"label": {}, "patch": _ref("patch")}, required=["label", "patch"]),
         "labelled-axis": _axis(_ref("labelled")),
+        "span-axis": _span_axis(),
         "rule": _object({"when": _ref("when"), "patch": _ref("patch")}, required=["when", "patch"]),
     }
     axes = {
@@ -54,13 +58,18 @@ def json_schema(catalog: Catalog | None = None) -> Schema:
         "description": {"type": "string", "maxLength": LONGEST_DESCRIPTION},
         "recipe": _object({path: _ref(f"value-{path}") for path in values}),
         "compare": axes,
-        "tune": axes,
+        "tune": {
+            "type": "object",
+            "properties": {path: {"anyOf": [_ref(f"axis-{path}"), _ref("span-axis")]} for path in values},
+            "additionalProperties": _ref("labelled-axis"),
+        },
         "repeat": axes,
         "rules": {"type": "array", "items": _ref("rule")},
-        "select": _with_examples(_model(Select, definitions), "metric", metrics),
+        "select": _with_examples(_model(Selection, definitions), "metric", metrics),
         "slot": _model(Slot, definitions),
-        "search": {"anyOf": [{"const": "grid"}, _object({"name": {"const": "grid"}})]},
+        "search": {"anyOf": [{"enum": [*SEARCHES]}, _model(Search, definitions)]},
         "tables": _tables(definitions),
+        "figures": _figures(definitions),
         "fresh": {"type": "boolean"},
     }
     described = {key: {**schema, "description": _DESCRIPTIONS.get(key, key)} for key, schema in blocks.items()}
@@ -149,6 +158,15 @@ def _axis(value: Schema) -> Schema:
     return {"anyOf": [alternatives, {"type": "array", "minItems": 1, "items": group}, group]}
 
 
+def _span_axis() -> Schema:
+    """A range of numbers, or several that `when` tells apart, beside groups of values."""
+    number = {"type": "number"}
+    ends: Schema = {"low": number, "high": number, "log": {"type": "boolean"}, "step": number}
+    span = _object({**ends, "when": _ref("when")}, required=["low", "high"])
+    group = _object({"values": {"type": "array", "minItems": 1}, "when": _ref("when")}, required=["values"])
+    return {"anyOf": [span, {"type": "array", "minItems": 1, "items": {"anyOf": [span, group]}}]}
+
+
 def _when() -> Schema:
     label = {"type": ["string", "number", "boolean"]}
     labels = {"anyOf": [label, {"type": "array", "minItems": 1, "items": label}]}
@@ -158,7 +176,22 @@ def _when() -> Schema:
 def _tables(definitions: Schema) -> Schema:
     table = _model(TableSpec, definitions)
     table.pop("required", None)  # a table without metrics shows those that its data sets declare
+    label = {"type": ["string", "number", "boolean"]}
+    definitions["MetricColumn"]["properties"] |= {
+        "when": _when(),
+        "delta": {"type": "object", "minProperties": 1, "additionalProperties": label},
+    }
+    by_label = {"type": "object", "additionalProperties": label}
+    table["properties"]["labels"] = {"type": "object", "additionalProperties": by_label}
     return {"type": "object", "additionalProperties": False, "patternProperties": {f"^{TABLE_NAME.pattern}$": table}}
+
+
+def _figures(definitions: Schema) -> Schema:
+    figure = _model(FigureSpec, definitions)
+    label = {"type": ["string", "number", "boolean"]}
+    by_label = {"type": "object", "additionalProperties": label}
+    figure["properties"] |= {"when": _when(), "labels": {"type": "object", "additionalProperties": by_label}}
+    return {"type": "object", "additionalProperties": False, "patternProperties": {f"^{TABLE_NAME.pattern}$": figure}}
 
 
 def _model(model: type[BaseModel], definitions: Schema) -> Schema:

@@ -4,6 +4,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, JsonValue
 
+from orchestrator.plan.figure_spec import FigureSpec
 from orchestrator.trial import Slot
 from workers.contract import Frozen, Select
 
@@ -29,11 +30,24 @@ class Choice(Frozen):
     sources: _Sources = Field(default_factory=dict)  # the place of each path of the patch
 
 
+class Span(Frozen):
+    """A range of numbers that an adaptive search draws from, both ends included."""
+
+    low: float
+    high: float
+    log: bool = False
+    step: float | None = Field(default=None, gt=0)
+    whole: bool = False
+    """Whether only whole numbers are drawn: so where both ends were posted as such."""
+
+
 class Group(Frozen):
     """Alternatives of an axis, and the cells in which they apply."""
 
     when: When = Field(default_factory=dict)
     choices: list[Choice]
+    """Of a span its two ends, which is what the plan checks."""
+    span: Span | None = None
     source: _Source = ""
 
 
@@ -49,37 +63,96 @@ class Rule(Frozen):
     sources: _Sources = Field(default_factory=dict)
 
 
-class Search(Frozen):
-    """What proposes trials; `grid` proposes all of them."""
+SearchName = Literal["grid", "random", "tpe", "gp", "cmaes", "qmc", "brute_force"]
 
-    name: Literal["grid"] = "grid"
+
+class Search(Frozen):
+    """What proposes candidates; `grid` proposes all of them, the others ask a study of Optuna's, one per cell."""
+
+    name: SearchName = "grid"
+    trials: int | None = Field(default=None, ge=1, le=10_000)
+    """Candidates of each cell; needed by all but `grid` and `brute_force`."""
+    seed: int = Field(default=0, ge=0, le=2**31 - 1)
+    parallel: int = Field(default=1, ge=1, le=1_000)
+    """Candidates of one cell that may be open at the same time; 1 follows the study's order strictly."""
+    reproduce: int = Field(default=0, ge=0, le=1_000)
+    """Further seeds with which the best candidate of a cell is trained once its search has ended (MLRC: 10)."""
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether candidates are proposed one by one."""
+        return self.name != "grid"
 
 
 Unit = Literal["percent", "fraction", "number"]
+
+
+class Selection(Select):
+    """The selection of a spec; what concerns the whole sweep enters no recipe."""
+
+    budget: int | None = Field(default=None, ge=1, le=10_000, exclude_if=lambda value: value is None)
+    """Candidates of every cell, filled up by learning rates (plan/budget.py); none: as its axes give them."""
+
+    @property
+    def of_recipes(self) -> Patch:
+        """What each recipe says of it."""
+        return self.model_dump(mode="json", exclude={"budget"})
 
 
 class MetricColumn(Frozen):
     """A metric of a table, with its own heading or form of number."""
 
     metric: str
-    label: str | None = Field(default=None, min_length=1, max_length=100)
+    split: Literal["test", "validation", "train"] = "test"
+    label: str | None = Field(default=None, max_length=100)
     unit: Unit | None = None
     decimals: int | None = Field(default=None, ge=0, le=6)
+    when: When = Field(default_factory=dict)
+    """The labels of column axes under which this column stands; it stands everywhere when empty."""
+    delta: dict[str, str] | None = Field(default=None, min_length=1)
+    """The difference to another cell in place of the value: to the one that has these labels, and the others alike."""
+    signed: bool = False
+    """Whether a number above zero is printed with its plus."""
+
+
+class Deviation(Frozen):
+    """The form of the standard deviations of a table where it is not that of the means."""
+
+    unit: Unit | None = None
+    decimals: int | None = Field(default=None, ge=0, le=6)
+
+
+Text = Annotated[str, Field(max_length=200)]
 
 
 class TableSpec(Frozen):
     """How cells are laid out; rows and columns name axes or fields of the recipe."""
 
+    published: str | None = None
+    """The printed table that its cells are compared with."""
     rows: list[str] = Field(default_factory=list)
     columns: list[str] = Field(default_factory=list)
     metrics: list[str | MetricColumn]
     unit: Unit = "percent"
     decimals: int = Field(default=2, ge=0, le=6)
     bold: Literal["none"] | list[str] | None = None
-    """The axes that span a block, of which the best is bold; none: all row axes but the last, and the column axes."""
+    """The axes that span a block, of which the best is bold; none: the row axes before the last that has headings, and
+    the column axes."""
+    labels: dict[str, dict[str, Text]] = Field(default_factory=dict)
+    """What is printed for the labels of an axis; `{path}` stands for the label of the cell on another axis."""
+    titles: dict[str, Text | None] = Field(default_factory=dict)
+    """The headings of axes; null: the axis tells rows or columns apart without headings of its own."""
     show_tuned: bool = False
-    std: bool = True
+    std: bool | Deviation = True
+    missing: str = Field(default="–", max_length=40)
+    """What is printed where there is no number and never will be."""
+    diverged: str = Field(default="diverged", min_length=1, max_length=100)
+    """What is printed across the metrics of a cell whose every candidate diverged."""
     caption: str | None = Field(default=None, max_length=10_000)
+    selections: list[Literal["validation", "test"]] = Field(default_factory=list, max_length=2)
+    """On which splits its numbers are selected, beside one another; empty: on the one that `select` says."""
+    flattery: bool = False
+    """Whether it also shows by how much selection on test is above that on validation."""
     panels: list[dict[str, list[str]]] | None = None
     """The labels of column axes that stand in each panel, from top to bottom; none: one panel of all."""
 
@@ -96,10 +169,11 @@ class Spec(Frozen):
     tune: dict[str, Axis] = Field(default_factory=dict)
     repeat: dict[str, Axis] = Field(default_factory=dict)
     rules: list[Rule] = Field(default_factory=list)
-    select: Select = Select()
+    select: Selection = Selection()
     slot: Slot = Slot()
     search: Search = Search()
     tables: dict[str, TableSpec] = Field(default_factory=dict)
+    figures: dict[str, FigureSpec] = Field(default_factory=dict)
     fresh: bool = False
     """Whether every training runs anew, though one with its fingerprint may have finished."""
 

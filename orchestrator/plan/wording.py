@@ -80,6 +80,7 @@ _SAID: Final[Mapping[str, str]] = {
     "less_than_equal": "expected at most {le:,}, found {found}",
     "string_too_long": "expected at most {max_length:,} characters",
     "string_too_short": "expected at least one character",
+    "value_error": "{error}",
 }
 
 
@@ -98,5 +99,9 @@ _UNIONS: Final[Mapping[str, str]] = {
     "rows": "a list of axes",
     "columns": "a list of axes",
     "panels": "a list of mappings from a column axis to a list of its labels",
+    "labels": "a mapping from an axis to a mapping from its labels to texts",
+    "titles": "a mapping from an axis to a text, or to null for no headings",
+    "selections": "a list of 'validation' and 'test'",
+    "std": "true, false or a mapping with `decimals` and `unit`",
 }
 """What fields of several or of nested forms want, since pydantic speaks of each form by itself."""

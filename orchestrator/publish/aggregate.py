@@ -26,6 +26,9 @@ class CandidateOutcome:
     started: bool  # whether any of its repeats has run
     metrics: Mapping[str, Statistic]
     """Keyed checkpoint/split/metric; empty unless complete, and without the keys that not every repeat has."""
+    scores: Mapping[str, Statistic]
+    """The same over those repeats that every candidate of the cell has: what it is selected by. A reproduced
+    winner of a search has more, which must not unseat it."""
 
 
 def by_cell(outcomes: SweepOutcomes) -> dict[int, list[CandidateOutcome]]:
@@ -33,9 +36,13 @@ def by_cell(outcomes: SweepOutcomes) -> dict[int, list[CandidateOutcome]]:
     trials: dict[tuple[int, int], list[TrialOutcome]] = defaultdict(list)
     for trial in outcomes.trials:
         trials[trial.cell, trial.candidate].append(trial)
+    repeats: dict[int, int] = {}
+    for (cell, _), those in trials.items():
+        repeats[cell] = min(repeats.get(cell, len(those)), len(those))
     found: dict[int, list[CandidateOutcome]] = {cell.index: [] for cell in outcomes.cells}
     for candidate in outcomes.candidates:
-        found[candidate.cell].append(aggregate(candidate, trials[candidate.cell, candidate.index]))
+        shared = repeats.get(candidate.cell, 0)
+        found[candidate.cell].append(aggregate(candidate, trials[candidate.cell, candidate.index], shared))
     return found
 
 
@@ -44,18 +51,22 @@ def of_cell(outcomes: SweepOutcomes, cell: int) -> list[CandidateOutcome]:
     trials: dict[int, list[TrialOutcome]] = defaultdict(list)
     for trial in outcomes.trials_of(cell):
         trials[trial.candidate].append(trial)
-    return [aggregate(one, trials[one.index]) for one in outcomes.candidates if one.cell == cell]
+    shared = min((len(those) for those in trials.values()), default=0)
+    return [aggregate(one, trials[one.index], shared) for one in outcomes.candidates if one.cell == cell]
 
 
-def aggregate(candidate: Candidate, trials: Sequence[TrialOutcome]) -> CandidateOutcome:
-    """One candidate from its repeats."""
+def aggregate(candidate: Candidate, trials: Sequence[TrialOutcome], shared: int | None = None) -> CandidateOutcome:
+    """One candidate from its repeats, of which the first `shared` decide on its selection."""
     status = _status(trials)
+    metrics = _means(trials) if status == "complete" else {}
+    first = trials[:shared]
     return CandidateOutcome(
         index=candidate.index,
         labels=candidate.labels,
         status=status,
         started=any(trial.state in _STARTED for trial in trials),
-        metrics=_means(trials) if status == "complete" else {},
+        metrics=metrics,
+        scores=metrics if not metrics or len(first) == len(trials) else _means(first),
     )
 
 

@@ -5,16 +5,20 @@ from collections.abc import Callable, Mapping
 from orchestrator.trial import Labels
 
 
-def budget(cells: Mapping[int, Labels], counts: Mapping[int, int], printed: Callable[[str, str], str]) -> str:
+def budget(
+    cells: Mapping[int, Labels], counts: Mapping[int, int], printed: Callable[[str, str], str], *, filled: bool = False
+) -> str:
     """One sentence, by the axis that decides the budget where one does; "" when nothing was tuned.
 
-    `cells` are the labels by cell, `counts` the candidates by cell, `printed` turns an axis and a label into text.
+    `cells` are the labels by cell, `counts` the candidates by cell, `printed` turns an axis and a label into text;
+    `filled`: cells with fewer were filled up by learning rates.
     """
     sizes = sorted(set(counts.values()))
     if not sizes or sizes == [1]:
         return ""
     if len(sizes) == 1:
-        return f"Selection budget: {_candidates(sizes[0])} in every cell."
+        how = ", with other learning rates where a cell had fewer" if filled else ""
+        return f"Selection budget: {_candidates(sizes[0])} in every cell{how}."
     axes = dict.fromkeys(axis for labels in cells.values() for axis in labels)
     for axis in axes:
         by_label = _by_label(axis, cells, counts)

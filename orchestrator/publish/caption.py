@@ -6,9 +6,11 @@ from typing import get_args
 
 from orchestrator.publish.aggregate import by_cell
 from orchestrator.publish.budget import budget
-from orchestrator.publish.entries import MARK_TEXT, PARTIAL_SIGN, mark_meaning
-from orchestrator.publish.labels import Parts, axis_title, choice_label, metric_title
-from orchestrator.publish.layout import Placement, TableLayout, printed_point
+from orchestrator.publish.entries import PARTIAL_SIGN, Writer, mark_meaning
+from orchestrator.publish.labels import Names, metric_title
+from orchestrator.publish.layout import Placement, TableLayout
+from orchestrator.publish.published import PublishedTable
+from orchestrator.publish.selections import words
 from orchestrator.publish.sheet import SETTLED, LegendEntry, Mark, Panel, TableCell
 from orchestrator.trial import CellSummary, SweepOutcomes
 from workers.contract import Select
@@ -20,11 +22,12 @@ class Facts:
 
     outcomes: SweepOutcomes
     layout: TableLayout
-    parts: Parts
+    names: Names
     select: Select
     summaries: Mapping[int, CellSummary]
     panels: Sequence[Panel]
     block: frozenset[str] | None
+    published: PublishedTable | None = None  # whose numbers the table holds in place of the sweep's
 
     def entries(self) -> Iterable[TableCell]:
         """Every place of the body."""
@@ -33,14 +36,18 @@ class Facts:
 
 def caption(facts: Facts, placement: Placement) -> str:
     """The spec's caption, or one made from the axes, followed by the facts that a reader needs to trust the numbers."""
-    lead = (facts.layout.caption or "").strip() or _title(facts, placement)
+    printed = facts.published.title if facts.published else ""
+    lead = (facts.layout.caption or "").strip() or printed or _title(facts, placement)
     lead = lead if lead[-1] in ".!?" else lead + "."
-    words = (say(facts) for say in (_loud, _averaged, _units, _selected, _budget, _bold, _done))
+    own = (_loud, _averaged, _splits, _units, _selected, _selections, _budget, _bold, _done)
+    words = (say(facts) for say in ((_printed, _units, _bold) if facts.published else own))
     return " ".join((lead, *(one for one in words if one)))
 
 
 def notes(facts: Facts) -> tuple[str, ...]:
     """Exceptions to what the caption says."""
+    if facts.published:
+        return (facts.published.note,) if facts.published.note else ()
     found = []
     dropped = [
         cell for cell, candidates in by_cell(facts.outcomes).items()
@@ -54,21 +61,32 @@ def notes(facts: Facts) -> tuple[str, ...]:
 
 
 def legend(facts: Facts) -> tuple[LegendEntry, ...]:
-    """The marks that occur, with their meaning."""
+    """The marks that occur, with their meaning; a paper's own words are left to it."""
+    if facts.published:
+        return ()
     found = {cell.mark for cell in facts.entries()}
+    words = Writer.of(facts.layout, facts.outcomes.state).marks
     return tuple(
-        LegendEntry(MARK_TEXT.get(mark, PARTIAL_SIGN), mark_meaning(mark, facts.outcomes.state))
+        LegendEntry(words.get(mark, PARTIAL_SIGN), mark_meaning(mark, facts.outcomes.state))
         for mark in get_args(Mark)
         if mark in found
     )
 
 
 def _title(facts: Facts, placement: Placement) -> str:
-    rows = " × ".join(axis_title(axis) for axis in placement.row_axes)
+    rows = " × ".join(facts.names.said(axis) for axis in placement.row_axes if facts.names.heads(axis))
     axes = placement.column_axes
-    points = [" / ".join(printed_point(axes, one, facts.parts, named=True)) for one in placement.columns]
+    points = [" / ".join(facts.names.point(axes, one)) for one in placement.columns]
     where = f"on {_few(points)}" if any(points) else ""
     return ": ".join(one for one in (facts.outcomes.name, f"{rows} {where}".strip()) if one)
+
+
+def _printed(facts: Facts) -> str:
+    table = facts.published
+    if table is None:
+        return ""
+    where = f"{table.id} ({table.citation})" if table.citation else table.id
+    return f"The numbers are those printed in {where}; none is our own."
 
 
 def _loud(facts: Facts) -> str:
@@ -113,6 +131,17 @@ def _unequal(facts: Facts, sizes: Sequence[int]) -> str:
     return "; ".join((f"n = {most} in {len(cells[most])} cells", *others))
 
 
+def _splits(facts: Facts) -> str:
+    """Which columns are not of test images."""
+    columns = [c for panel in facts.panels for c in panel.columns if c.kind == "metric"]
+    others = {c.title: c.key.split("/")[1] for c in columns if "/test/" not in c.key}
+    found = {
+        split: [title for title, one in others.items() if one == split] for split in dict.fromkeys(others.values())
+    }
+    words = {"train": "training images", "validation": "validation images"}
+    return " ".join(f"{_and(titles)} of {words.get(split, split)}." for split, titles in found.items())
+
+
 def _units(facts: Facts) -> str:
     titles = {c.title: c.unit for panel in facts.panels for c in panel.columns if c.kind == "metric"}
     percent = [title.removesuffix(" ↓") for title, unit in titles.items() if unit == "percent"]
@@ -122,7 +151,9 @@ def _units(facts: Facts) -> str:
 
 
 def _selected(facts: Facts) -> str:
-    metric = metric_title(facts.select.metric, facts.parts)
+    if facts.layout.selections == ("test",):
+        return ""
+    metric = metric_title(facts.select.metric, facts.names.parts)
     chosen = any(one.candidates > 1 for one in facts.summaries.values())
     if facts.select.split == "last":
         by = f"; each cell's candidate chosen by mean {metric} on the test split" if chosen else ""
@@ -131,10 +162,15 @@ def _selected(facts: Facts) -> str:
     return f"{what} chosen by {metric} on the {facts.select.split} split."
 
 
+def _selections(facts: Facts) -> str:
+    return words(facts.layout, metric_title(facts.select.metric, facts.names.parts))
+
+
 def _budget(facts: Facts) -> str:
     cells = {cell.index: cell.labels for cell in facts.outcomes.cells}
     counts = {one.cell: one.candidates for one in facts.summaries.values()}
-    return budget(cells, counts, lambda axis, label: choice_label(axis, label, facts.parts))
+    filled = bool((facts.outcomes.spec.get("select") or {}).get("budget"))
+    return budget(cells, counts, facts.names.label, filled=filled)
 
 
 def _bold(facts: Facts) -> str:
@@ -142,7 +178,8 @@ def _bold(facts: Facts) -> str:
         return ""
     varied = {axis for cell in facts.outcomes.cells for axis in cell.labels}
     axes = [axis for axis in (*facts.layout.rows, *facts.layout.columns) if axis in facts.block and axis in varied]
-    return f"Bold: best mean per {_and([axis_title(axis).lower() for axis in axes])}." if axes else "Bold: best mean."
+    best = "best" if facts.published else "best mean"
+    return f"Bold: {best} per {_and([_lower(facts.names.said(axis)) for axis in axes])}." if axes else f"Bold: {best}."
 
 
 def _done(facts: Facts) -> str:
@@ -155,7 +192,12 @@ def _done(facts: Facts) -> str:
 
 def _cell_name(facts: Facts, cell: int) -> str:
     labels = next(one.labels for one in facts.outcomes.cells if one.index == cell)
-    return " / ".join(choice_label(axis, label, facts.parts) for axis, label in labels.items()) or "the only cell"
+    return " / ".join(facts.names.label(axis, label) for axis, label in labels.items()) or "the only cell"
+
+
+def _lower(title: str) -> str:
+    """A title within a sentence: `Loss` -> loss, but `SEC weight` and `η` stay."""
+    return title.lower() if title[:1].isupper() and title[1:].islower() else title
 
 
 def _few(names: Sequence[str], most: int = 4) -> str:

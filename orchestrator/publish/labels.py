@@ -1,8 +1,11 @@
 """What axes, choices and metrics are called in print: the catalog's labels, and Greek letters for hyper-parameters."""
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
 
+from workers.catalog import Parameter
 from workers.contract import KINDS
 
 
@@ -16,6 +19,9 @@ class PartEntry(Protocol):
     @property
     def facts(self) -> Mapping[str, Any]:
         """Literal facts of the part's kind; a metric's `better` and `unit`."""
+
+    def parameter(self, name: str) -> Parameter | None:
+        """The hyper-parameter of that name."""
 
 
 class Parts(Protocol):
@@ -72,3 +78,56 @@ def metric_unit(metric: str, parts: Parts) -> str | None:
     entry = metric_entry(metric, parts)
     unit = entry.facts.get("unit") if entry else None
     return str(unit) if unit is not None else ("number" if metric_better(metric, parts) == "none" else None)
+
+
+Fill = Callable[[str], str]
+"""From the path in a template, such as `regularizer.eta`, to the text that takes its place."""
+
+NO_LABEL: Final = "–"
+"""What is printed where an axis does not apply."""
+_PLACE: Final = re.compile(r"\{([^{}]*)\}")
+_ORDINAL: Final = "-+.0123456789"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What one table calls axes and their labels: as its layout says, else as the catalog does."""
+
+    parts: Parts
+    labels: Mapping[str, Mapping[str, str]]
+    titles: Mapping[str, str | None]
+
+    def heads(self, axis: str) -> bool:
+        """Whether an axis has headings of its own; one whose title is null only tells rows or columns apart."""
+        return self.titles.get(axis, "") is not None
+
+    def title(self, axis: str) -> str:
+        """The heading of an axis, which may be empty."""
+        given = self.titles.get(axis)
+        return axis_title(axis) if given is None else given
+
+    def said(self, axis: str) -> str:
+        """The name of an axis in running text, never empty."""
+        return self.titles.get(axis) or axis_title(axis)
+
+    def label(self, axis: str, label: str, fill: Fill | None = None) -> str:
+        """A label in print, with what `fill` gives in the places of its template; "" is where the axis does not apply.
+
+        Without `fill`, for running text, a template or an empty text is passed over for the catalog's label.
+        """
+        given = self.labels.get(axis, {}).get(label)
+        if fill is None and given is not None and (not given or _PLACE.search(given)):
+            given = None
+        if given is None:
+            return choice_label(axis, label, self.parts) if label else NO_LABEL
+        return given if fill is None else _PLACE.sub(lambda found: fill(found[1]), given)
+
+    def point(self, axes: Sequence[str], point: Sequence[str], fill: Fill | None = None) -> tuple[str, ...]:
+        """The labels of a point of axes as headings over columns: a bare value gets the name of its axis."""
+        printed = []
+        for axis, label in zip(axes, point, strict=True):
+            text = self.label(axis, label, fill)
+            bare = axis not in KINDS and label[:1] in _ORDINAL and label not in self.labels.get(axis, {})
+            title = self.title(axis) if fill else self.said(axis)
+            printed.append(f"{title} = {text}" if bare and label and title else text)
+        return tuple(printed)

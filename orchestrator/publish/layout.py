@@ -4,12 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from orchestrator.errors import NotFoundError
-from orchestrator.publish.labels import Parts, axis_title, choice_label
 from orchestrator.trial import Cell, Labels, SweepOutcomes
-from workers.contract import KINDS
 
 Unit = Literal["percent", "fraction", "number"]
 Point = tuple[str, ...]
@@ -25,9 +23,24 @@ class MetricColumn(_Tolerant):
     """A metric of a table; in the spec also just its name."""
 
     metric: str
+    split: str = "test"
     label: str | None = None
     unit: Unit | None = None
     decimals: int | None = None
+    when: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    """The labels of column axes under which this column stands; everywhere when empty."""
+    delta: Mapping[str, str] | None = None
+    """The labels that set apart the cell from which the difference is shown; none: the value itself."""
+    signed: bool = False
+
+    @property
+    def name(self) -> str:
+        """What stands in the column: the metric, or its difference to another cell."""
+        return self.metric if self.delta is None else f"delta:{self.metric}"
+
+    def key(self, checkpoint: str) -> str:
+        """The result key of the metric."""
+        return f"{checkpoint}/{self.split}/{self.metric}"
 
     @model_validator(mode="before")
     @classmethod
@@ -35,21 +48,46 @@ class MetricColumn(_Tolerant):
         return {"metric": value} if isinstance(value, str) else value
 
 
+class Deviation(_Tolerant):
+    """The form of standard deviations; none: that of the means."""
+
+    unit: Unit | None = None
+    decimals: int | None = None
+
+
 class TableLayout(_Tolerant):
     """One entry of a spec's `tables`."""
 
+    published: str | None = None
     rows: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     metrics: tuple[MetricColumn, ...]
     unit: Unit = "percent"
     decimals: int = Field(default=2, ge=0)
     bold: Literal["none"] | tuple[str, ...] | None = None
-    """The axes that span the block of which the best is bold; none: all but the last row axis."""
+    """The axes that span the block of which the best is bold; none: the row axes before the last that has headings."""
+    labels: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
+    titles: Mapping[str, str | None] = Field(default_factory=dict)
     show_tuned: bool = False
-    std: bool = True
+    std: Deviation | None = Deviation()
+    missing: str = "–"
+    diverged: str = "diverged"
     caption: str | None = None
+    selections: tuple[Literal["validation", "test"], ...] = ()
+    """On which splits its numbers are selected, each shown beside the others; empty: as the spec selects."""
+    flattery: bool = False
+    """Whether it shows by how much selection on test is above the honest one."""
     panels: tuple[Mapping[str, tuple[str, ...]], ...] | None = None
     """Which labels of the column axes stand in each panel, from top to bottom; none: one panel of all."""
+
+    @field_validator("std", mode="before")
+    @classmethod
+    def _yes_or_no(cls, value: Any) -> Any:
+        return {True: Deviation(), False: None}[value] if isinstance(value, bool) else value
+
+    def metrics_at(self, labels: Labels) -> list[MetricColumn]:
+        """The metrics under a point of the column axes."""
+        return [one for one in self.metrics if all(labels.get(axis) in wanted for axis, wanted in one.when.items())]
 
 
 def parse(spec: Mapping[str, Any], name: str) -> TableLayout:
@@ -115,29 +153,16 @@ def fixed_label(spec: Mapping[str, Any], axis: str) -> str:
     return "" if value is None else str(value)
 
 
-def printed_point(axes: Sequence[str], point: Point, parts: Parts, *, named: bool = False) -> Point:
-    """The labels of a point as they are printed; an en dash where an axis does not apply.
-
-    `named` writes the axis before a bare value, for places where no title says what 64 is.
-    """
-    printed = []
-    for axis, label in zip(axes, point, strict=True):
-        text = choice_label(axis, label, parts) if label else "–"
-        bare = named and axis not in KINDS and label[:1] in "-+.0123456789"
-        printed.append(f"{axis_title(axis)} = {text}" if bare and label else text)
-    return tuple(printed)
-
-
 def _matches(point: Point, axes: Sequence[str], wanted: Mapping[str, Sequence[str]]) -> bool:
     labels = dict(zip(axes, point, strict=True))
     return all(labels.get(axis) in choices for axis, choices in wanted.items())
 
 
 def _ordered(points: Iterable[Point]) -> tuple[Point, ...]:
-    """Each point once, sorted so that points sharing their first labels stand together, in the order of the cells."""
+    """Each point once, those that share their first labels together, in the order in which these labels occur."""
     seen = list(dict.fromkeys(points))
-    ranks: list[dict[str, int]] = []
-    for labels in zip(*seen, strict=True):
-        first = dict.fromkeys(labels)
-        ranks.append({label: rank for rank, label in enumerate(first)})
-    return tuple(sorted(seen, key=lambda point: tuple(rank[label] for rank, label in zip(ranks, point, strict=True))))
+    first: dict[Point, int] = {}
+    for at, point in enumerate(seen):
+        for level in range(len(point)):
+            first.setdefault(point[: level + 1], at)
+    return tuple(sorted(seen, key=lambda point: [first[point[: level + 1]] for level in range(len(point))]))

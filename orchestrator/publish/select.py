@@ -14,8 +14,9 @@ Status = Literal["complete", "partial", "failed", "diverged", "missing"]
 
 
 def selection(spec: Mapping[str, Any]) -> Select:
-    """The selection rule of a normalized spec."""
-    return Select.model_validate(spec.get("select") or {})
+    """The selection rule of a normalized spec, without what only the plan makes of it."""
+    given = spec.get("select") or {}
+    return Select.model_validate({name: value for name, value in given.items() if name in Select.model_fields})
 
 
 def direction(metric: str, parts: Parts) -> Better:
@@ -30,27 +31,28 @@ def direction(metric: str, parts: Parts) -> Better:
 
 def summarize(outcomes: SweepOutcomes, cell: int, better: Better) -> CellSummary:
     """One cell's selected candidate: the best mean selection score; a tie goes to the earlier candidate."""
-    return _summary(cell, of_cell(outcomes, cell), selection(outcomes.spec).key, better)
+    return summary_of(cell, of_cell(outcomes, cell), selection(outcomes.spec).key, better)
 
 
-def summaries(outcomes: SweepOutcomes, better: Better) -> list[CellSummary]:
-    """Every cell's summary, in the order of the cells, in one pass over the trials."""
-    key = selection(outcomes.spec).key
+def summaries(outcomes: SweepOutcomes, better: Better, by: str | None = None) -> list[CellSummary]:
+    """Every cell's summary, in the order of the cells, in one pass over the trials; `by`: not by the spec's key."""
+    key = by or selection(outcomes.spec).key
     found = by_cell(outcomes)
-    return [_summary(cell.index, found[cell.index], key, better) for cell in outcomes.cells]
+    return [summary_of(cell.index, found[cell.index], key, better) for cell in outcomes.cells]
 
 
-def _summary(cell: int, candidates: Sequence[CandidateOutcome], key: str, better: Better) -> CellSummary:
-    eligible = [one for one in candidates if one.status == "complete" and key in one.metrics]
+def summary_of(cell: int, candidates: Sequence[CandidateOutcome], key: str, better: Better) -> CellSummary:
+    """The best of some candidates of a cell by the mean of the metric `key`; the first of equals."""
+    eligible = [one for one in candidates if one.status == "complete" and key in one.scores]
     sign = 1 if better == "higher" else -1
-    chosen = max(eligible, key=lambda one: sign * one.metrics[key].mean, default=None)  # the first of equals
+    chosen = max(eligible, key=lambda one: sign * one.scores[key].mean, default=None)  # the first of equals
     return CellSummary(
         cell=cell,
         status=_status(candidates, found=chosen is not None),
         candidate=None if chosen is None else chosen.index,
         labels={} if chosen is None else chosen.labels,
         selection_key=key,
-        score=None if chosen is None else chosen.metrics[key],
+        score=None if chosen is None else chosen.scores[key],
         metrics={} if chosen is None else chosen.metrics,
         candidates=len(candidates),
     )

@@ -2,14 +2,25 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
 
 from orchestrator.publish.layout import Unit
+from orchestrator.publish.published import Number, PublishedTable
+from orchestrator.publish.verdict import Verdict
 from orchestrator.trial import CellSummary, Labels, Statistic
 
 Mark = Literal["pending", "partial", "failed", "diverged"]
 """Why a cell has no value, or (`partial`) why its value may still change."""
+
+Numbers = Literal["own", "published", "difference", "both", "verdict"]
+"""Which numbers a table shows: the sweep's, the paper's, own - published, both side by side, or own with a verdict."""
+
+Selected = Literal["validation", "test"]
+"""On which split a cell's candidate and a training's checkpoint are chosen."""
+
+PENDING: Final = "…"
+"""What stands for a number or a label that is still to come."""
 
 SETTLED: Final = frozenset({"complete", "failed", "diverged"})
 """The statuses of a cell that will not change unless it is retried."""
@@ -27,14 +38,30 @@ class Heading:
 class Column:
     """One column of numbers, or of the tuned values of one axis."""
 
-    kind: Literal["metric", "tuned"]
-    name: str  # the metric as the spec names it, or the tune axis
+    kind: Literal["metric", "tuned", "published", "difference", "verdict", "flattery"]
+    name: str  # the metric as the spec names it (`delta:` before it for a difference), or the tune axis
     title: str
     labels: Labels  # of the column axes, as the spec writes them
     key: str = ""  # the result key of a metric
     unit: Unit = "number"
     decimals: int = 2
     better: str = "none"  # higher, lower or none
+    signed: bool = False
+    delta: Labels | None = None  # the labels that set apart the cell from which the difference is shown
+    selection: Selected | None = None  # where the table shows two; none: the spec's
+
+    @property
+    def wordy(self) -> bool:
+        """Whether it holds words, or labels, rather than numbers."""
+        return self.kind in {"tuned", "verdict"}
+
+
+@dataclass(frozen=True, slots=True)
+class Quotation:
+    """What a paper printed at a place of the body, and how the own number compares."""
+
+    number: Number
+    verdict: Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +75,8 @@ class TableCell:
     note: str = ""  # one line on where the number comes from
     statistic: Statistic | None = None  # unrounded, as a fraction
     cell: int | None = None  # the sweep's cell; none where the sweep has none
+    span: int = 1  # over how many columns the text stands; 0: under that of a cell to the left
+    quotation: Quotation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +98,11 @@ class Panel:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
 
+    @property
+    def titled(self) -> bool:
+        """Whether its columns have titles of their own; without them the last level of headings says it all."""
+        return not self.groups or any(column.title for column in self.columns)
+
 
 @dataclass(frozen=True, slots=True)
 class LegendEntry:
@@ -76,6 +110,13 @@ class LegendEntry:
 
     symbol: str
     meaning: str
+
+
+class Origin(NamedTuple):
+    """A cell of a sweep."""
+
+    sweep: int
+    cell: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +134,19 @@ class Table:
     legend: tuple[LegendEntry, ...]
     summaries: Mapping[int, CellSummary]  # by cell
     std: bool
+    numbers: Numbers = "own"
+    published: PublishedTable | None = None  # the printed table that its numbers are compared with
+    tested: Mapping[int, CellSummary] = field(default_factory=dict)  # the same chosen on test, where it shows that
+    origins: Mapping[int, Origin] = field(default_factory=dict)  # by cell, where it is another sweep's or number
+    address: str | None = None  # of the server whose pages its cells lead to; "": the same; none: no links
+
+    def summary(self, column: Column, cell: int) -> CellSummary:
+        """A cell with the candidate that a column shows."""
+        return self.tested[cell] if column.selection == "test" else self.summaries[cell]
+
+    def origin(self, cell: int) -> Origin:
+        """The sweep and the cell of it that a cell of this table is."""
+        return self.origins.get(cell, Origin(self.sweep, cell))
 
     @property
     def complete(self) -> int:
@@ -102,5 +156,7 @@ class Table:
     @property
     def file_stem(self) -> str:
         """The name of a file that holds this table, without its suffix: ASCII letters, digits, dot and hyphens."""
-        stem = re.sub(r"[^A-Za-z0-9]+", "-", f"{self.sweep_name}-{self.sweep}-{self.name}").strip("-").lower()
+        whose = "" if self.numbers == "own" else f"-{self.numbers}"
+        name = f"{self.sweep_name}-{self.sweep}-{self.name}{whose}"
+        stem = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower()
         return stem[:100]

@@ -21,8 +21,8 @@ def statistic(values: Sequence[float]) -> Statistic:
 
 
 def standard_error(found: Statistic) -> float | None:
-    """The deviation of the mean itself, std / sqrt(n); none for n = 1."""
-    return None if found.std is None else found.std / math.sqrt(found.n)
+    """The deviation of the mean itself, std / sqrt(n); none for n = 1, or where n is not known (0)."""
+    return None if found.std is None or found.n < 2 else found.std / math.sqrt(found.n)
 
 
 def interval(found: Statistic, level: float = 0.95) -> tuple[float, float] | None:

@@ -234,11 +234,12 @@ def test_no_shares_of_a_gpu(gpus: Any, small: Small, told: Told) -> None:
     assert [path for path, _ in told(small(slot={"gpus": gpus}))] == ["slot.gpus"]
 
 
-def test_only_grid_search_is_offered(small: Small, told: Told, checked: Checked) -> None:
+def test_a_search_is_a_name_or_a_mapping(small: Small, told: Told, checked: Checked) -> None:
     assert checked(small(search="grid")) == checked(small(search={"name": "grid"})) == checked(small())
-    for search in ("tpe", {"name": "tpe", "trials": 50}):
-        ((path, message),) = told(small(search=search))
-        assert (path, message[:27]) == ("search", "there is no search 'tpe'; t")
+    assert checked(small(search={"name": "tpe", "trials": 50})).search.trials == 50
+    assert [path for path, _ in told(small(search="tpe"))] == ["search.trials"]
+    assert told(small(search="tpee"))[0] == ("search.name", "there is no search 'tpee'; did you mean 'tpe'?")
+    assert [path for path, _ in told(small(search=3))] == ["search"]
     assert [path for path, _ in told(small(search={"trials": 50}))] == ["search.trials"]
 
 

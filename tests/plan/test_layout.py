@@ -3,6 +3,9 @@ from typing import Any
 
 import pytest
 
+from orchestrator.plan.columns import OF_TRAINING_IMAGES
+from workers.course import NORMS
+
 Small = Callable[..., dict[str, Any]]
 Told = Callable[[Any], list[tuple[str, str]]]
 AXES = {"loss": ["triplet", "semihard"], "regularizer": ["none", "l2"], "dataset": ["digits"]}
@@ -25,7 +28,141 @@ def test_metrics_may_have_their_own_form(small: Small, checked: Any) -> None:
     column = {"metric": "recall@1", "label": "R@1", "unit": "fraction", "decimals": 3}
     table = checked(with_table(small, metrics=["nmi", column])).tables["main"]
     assert table.metrics[0] == "nmi"
-    assert table.metrics[1].model_dump() == column
+    assert table.metrics[1].model_dump() == column | {"split": "test", "when": {}, "delta": None, "signed": False}
+
+
+WIDE = {
+    "loss": ["triplet", "semihard"],
+    "dataset": ["digits", {"label": "big", "patch": {"dataset": "sop"}}],
+    "optimizer.lr": [0.01, 1e-5],
+}
+
+
+def with_wide(small: Small, **table: Any) -> dict[str, Any]:
+    columns = ["dataset", "optimizer.lr"]
+    return small(compare=WIDE, tables={"main": {"rows": ["loss"], "columns": columns, "metrics": ["nmi"]} | table})
+
+
+def test_a_metric_may_stand_under_some_columns_only(small: Small, checked: Any) -> None:
+    metrics = [
+        {"metric": "recall@1000", "when": {"dataset": "big"}},  # digits does not compute it
+        {"metric": "nmi", "when": {"optimizer.lr": [0.01]}, "decimals": 1},
+        {"metric": "nmi", "when": {"optimizer.lr": [1e-5]}, "decimals": 3},
+    ]
+    table = checked(with_wide(small, metrics=metrics)).tables["main"]
+    assert [one.when for one in table.metrics] == [
+        {"dataset": ["big"]},
+        {"optimizer.lr": ["0.01"]},
+        {"optimizer.lr": ["1e-05"]},
+    ]
+
+
+def test_a_column_axis_may_be_held_by_the_recipe(small: Small, checked: Any) -> None:
+    metrics = [{"metric": "nmi", "when": {"dataset": "digits"}}]
+    table = {"rows": [], "columns": ["dataset"], "metrics": metrics, "labels": {"dataset": {"digits": "Digits!"}}}
+    assert checked(small(tables={"main": table})).tables["main"].metrics[0].when == {"dataset": ["digits"]}
+
+
+def test_a_metric_may_stand_beside_its_difference(small: Small, checked: Any) -> None:
+    metrics = [
+        "nmi",
+        {"metric": "nmi", "delta": {"optimizer.lr": 1e-5}, "signed": True},
+        {"metric": "nmi", "label": "again"},
+    ]
+    table = checked(with_wide(small, metrics=metrics)).tables["main"]
+    assert table.metrics[1].delta == {"optimizer.lr": "1e-05"}
+
+
+def test_labels_are_spelt_as_the_axis_spells_them(small: Small, checked: Any) -> None:
+    labels = {
+        "optimizer.lr": {"1e-2": "fast", "0.00001": 1e-05, "": "none"},
+        "loss": {"triplet": "T (lr={optimizer.lr})"},
+        "regularizer.eta": {"1": "one"},
+    }
+    titles = {"loss": "Method", "optimizer.lr": None}
+    document = with_wide(small, labels=labels, titles=titles, std={"decimals": 3, "unit": "fraction"})
+    document["recipe"]["regularizer"] = "sec"
+    table = checked(document | {"tune": {"regularizer.eta": [0.5, 1.0]}}).tables["main"]
+    assert table.labels["optimizer.lr"] == {"0.01": "fast", "1e-05": "1e-05", "": "none"}
+    assert table.labels["regularizer.eta"] == {"1.0": "one"}
+    assert table.titles == titles
+    assert table.std.model_dump() == {"unit": "fraction", "decimals": 3}
+
+
+@pytest.mark.parametrize(
+    ("table", "path", "message"),
+    [
+        (
+            {"metrics": [{"metric": "nmi", "when": {"loss": "triplet"}}]},
+            "metrics[0].when.loss",
+            "'loss' is no axis of the columns",
+        ),
+        (
+            {"metrics": [{"metric": "nmi", "when": {"dataset": "bg"}}]},
+            "metrics[0].when.dataset",
+            "axis 'dataset' has no",
+        ),
+        ({"metrics": [{"metric": "nmi", "when": {}}]}, "metrics[0].when", "expected a mapping from an axis"),
+        ({"metrics": [{"metric": "nmi", "when": "big"}]}, "metrics[0].when", "expected a mapping from an axis"),
+        (
+            {"metrics": [{"metric": "nmi", "delta": {"los": "x"}}]},
+            "metrics[0].delta.los",
+            "there is no compare axis 'los'; did",
+        ),
+        (
+            {"metrics": [{"metric": "nmi", "delta": {"loss": "x"}}]},
+            "metrics[0].delta.loss",
+            "axis 'loss' has no alternative 'x'",
+        ),
+        (
+            {"metrics": [{"metric": "nmi", "delta": {"loss": ["triplet", "semihard"]}}]},
+            "metrics[0].delta.loss",
+            "expected one label, found 'triplet', 'semihard'",
+        ),
+        ({"metrics": [{"metric": "recall@1000"}]}, "metrics[0]", "dataset 'digits' does not compute 'recall@1000'"),
+        (
+            {"metrics": [{"metric": "recall@1000", "when": {"dataset": "digits"}}]},
+            "metrics[0]",
+            "dataset 'digits' does not compute 'recall@1000'",
+        ),
+        (
+            {"metrics": [{"metric": "nmi", "split": "train"}]},
+            "metrics[0].split",
+            "'nmi' is not computed of training images",
+        ),
+        (
+            {"metrics": ["nmi", {"metric": "nmi", "decimals": 1, "when": {"dataset": "big"}}]},
+            "metrics[1]",
+            "'nmi' stands twice",
+        ),
+        ({"labels": {"los": {"triplet": "T"}}}, "labels.los", "'los' is no axis of this table; did you mean 'loss'?"),
+        (
+            {"labels": {"loss": {"triplett": "T"}}},
+            "labels.loss",
+            "axis 'loss' has no alternative 'triplett'; did you mean",
+        ),
+        ({"labels": {"loss": {"triplet": ["T"]}}}, "labels.loss.triplet", 'expected a text, found ["T"]'),
+        ({"labels": {"loss": "T"}}, "labels", "expected a mapping from an axis to a mapping"),
+        (
+            {"labels": {"loss": {"triplet": "{optimizer.l}"}}},
+            "labels",
+            "no cell has a label for '{optimizer.l}'; did you mean",
+        ),
+        ({"titles": {"los": "T"}}, "titles.los", "'los' is no axis of this table; did you mean 'loss'?"),
+        ({"titles": {"loss": 3}}, "titles", "expected a mapping from an axis to a text"),
+        ({"std": "yes"}, "std", "expected true, false or a mapping"),
+        ({"diverged": ""}, "diverged", "expected at least one character"),
+        ({"published": "SEC-T33"}, "published", "there is no published table 'SEC-T33'; did you mean"),
+    ],
+)
+def test_says_what_is_wrong_with_what_is_printed(table: Any, path: str, message: str, small: Small, told: Told) -> None:
+    ((found, said),) = told(with_wide(small, **table))
+    assert found == f"tables.main.{path}"
+    assert said.startswith(message)
+
+
+def test_a_published_table_may_be_named(small: Small, checked: Any) -> None:
+    assert checked(with_wide(small, published="SEC-T3")).tables["main"].published == "SEC-T3"
 
 
 def test_fields_held_fixed_may_head_rows_and_columns(small: Small, checked: Any) -> None:
@@ -89,3 +226,7 @@ def test_names_of_tables_fit_addresses_and_files(small: Small, told: Told) -> No
     ((path, message),) = told(small(tables={"a/b": {"metrics": ["nmi"]}}))
     assert path == "tables.a/b"
     assert message.startswith("expected a name of 1 to 64 letters")
+
+
+def test_the_plan_knows_what_is_computed_of_training_images() -> None:
+    assert OF_TRAINING_IMAGES == NORMS

@@ -14,6 +14,9 @@ REGULARIZERS = ("none", "l2", "sec", "svmax")
 ETAS = {"none": (), "l2": ("0.01", "0.001", "0.0001"), "sec": ("0.25", "0.5", "1"), "svmax": ("0.25", "0.5", "1")}
 METRICS = ("nmi", "f1", "recall@1", "map@r", "norm_var")
 
+Keep = Callable[[Mapping[str, str]], bool]
+"""Whether a cell with these labels is in the sweep."""
+
 Fate = Callable[[Mapping[str, str], int, int], str]
 """What becomes of a trial, by its cell's labels, candidate and repeat: ok, diverged or a trial state."""
 
@@ -69,22 +72,29 @@ def ok(labels: Mapping[str, str], candidate: int, repeat: int) -> str:
     return "ok"
 
 
+def always(labels: Mapping[str, str]) -> bool:
+    """The whole grid."""
+    return True
+
+
 def grid(
     compare: Mapping[str, Sequence[str]],
     specification: Mapping[str, Any],
     *,
     fate: Fate = ok,
+    keep: Keep = always,
     seeds: int = 3,
     state: str = "finished",
     metrics: Sequence[str] = METRICS,
 ) -> SweepOutcomes:
-    """The outcomes of a full grid; eta is tuned where the cell's regularizer has one."""
+    """The outcomes of a grid; an axis does not apply where its label is empty, and eta is tuned where it can be."""
     random_ = random.Random(7)
     cells, candidates, trials = [], [], []
-    for index, point in enumerate(product(*compare.values())):
-        labels = dict(zip(compare, point, strict=True))
+    points = [dict(zip(compare, point, strict=True)) for point in product(*compare.values())]
+    for index, point in enumerate(filter(keep, points)):
+        labels = {axis: label for axis, label in point.items() if label}
         cells.append(Cell(index, labels))
-        etas = ETAS.get(labels.get("regularizer", "none"), ())
+        etas = () if "regularizer.eta" in compare else ETAS.get(labels.get("regularizer", "none"), ())
         tuned: list[dict[str, str]] = [{"regularizer.eta": eta} for eta in etas] or [{}]
         for number, chosen in enumerate(tuned):
             candidates.append(Candidate(index, number, chosen))
@@ -136,6 +146,49 @@ def rich() -> SweepOutcomes:
         "regularizer": ("none", "l2", "sec"),
     }
     return grid(compare, spec(tables={"main": table}), fate=fate, state="running")
+
+
+SVMAX_COMPARE = {
+    "loss": ("triplet", "semihard"),
+    "regularizer": ("none", "svmax"),
+    "regularizer.eta": ("", "1", "0.1"),
+    "optimizer.lr": ("0.01", "0.001"),
+}
+SVMAX_LAYOUT: dict[str, Any] = {
+    "rows": ["loss", "regularizer", "regularizer.eta"],
+    "columns": ["optimizer.lr"],
+    "metrics": [
+        {"metric": "nmi", "unit": "fraction", "decimals": 3},
+        "recall@1",
+        {"metric": "map@r", "when": {"optimizer.lr": ["0.01"]}},
+        {"metric": "recall@1", "delta": {"regularizer": "none"}, "signed": True},
+    ],
+    "labels": {
+        "loss": {"triplet": "Triplet†"},
+        "regularizer": {"none": "", "svmax": "SVMax (λ={regularizer.eta})"},
+        "optimizer.lr": {"0.01": "fast – 0.01"},
+    },
+    "titles": {"loss": "Method", "regularizer": "", "regularizer.eta": None, "optimizer.lr": "lr"},
+    "std": {"decimals": 3, "unit": "fraction"},
+    "missing": "-",
+    "diverged": "degenerate (loss → nan)",
+}
+
+
+def svmax(**layout: Any) -> SweepOutcomes:
+    """Weights and learning rates as axes of the table, as SVMax prints them; one cell diverged, one is not there."""
+
+    def keep(labels: Mapping[str, str]) -> bool:
+        absent = (labels["loss"], labels["regularizer.eta"], labels["optimizer.lr"]) == ("semihard", "0.1", "0.001")
+        return not absent and (labels["regularizer"] == "none") == (labels["regularizer.eta"] == "")
+
+    def fate(labels: Mapping[str, str], candidate: int, repeat: int) -> str:
+        lost = {"loss": "semihard", "regularizer": "svmax", "regularizer.eta": "1", "optimizer.lr": "0.01"}
+        return "diverged" if labels == lost else "ok"
+
+    compare = {axis: list(labels) for axis, labels in SVMAX_COMPARE.items()}
+    specification = spec(tables={"main": {**SVMAX_LAYOUT, **layout}}, compare=compare)
+    return grid(SVMAX_COMPARE, specification, fate=fate, keep=keep)
 
 
 def tiny() -> SweepOutcomes:

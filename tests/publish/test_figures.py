@@ -1,50 +1,234 @@
+"""Figures of sweeps: what is drawn of what, which words stand over it, and files in every format."""
+
+import csv
+import io
 import json
-import math
+from typing import Any
 
-import altair
+import numpy as np
 import pytest
-import vl_convert
 
-from orchestrator.publish import figures
-from orchestrator.views import Curve
+from orchestrator.errors import ConflictError, NotFoundError
+from orchestrator.publish.figures import drawing, palette, rendering
+from orchestrator.publish.figures.kinds import curves, distribution
+from orchestrator.publish.figures.sketch import Sources
 from tests.publish import sweeps
+from tests.publish.drawn import LRS, SOURCES, arrays, data, draw, outcomes, said
+
+LINE = {"kind": "line", "metric": "recall@1", "x": "optimizer.lr", "x_scale": "log", "colour": "regularizer"}
+ONE_LR = {"optimizer.lr": ["0.001"]}
+FIGURES: dict[str, dict[str, Any]] = {
+    "line": LINE | {"title": "R@1 over the learning rate", "caption": "As in SVMax"},
+    "curves": {"kind": "curves", "metric": ["recall@1", "train/norm_var"], "colour": "regularizer", "when": ONE_LR},
+    "distribution": {
+        "kind": "distribution", "data": "norms", "colour": "regularizer", "facet": "optimizer.lr", "moments": True,
+    },
+    "scatter": {"kind": "scatter", "data": "unit_circle", "facet": ["regularizer", "optimizer.lr"]},
+    "bars": {
+        "kind": "bars", "metric": "norm_var", "x": "optimizer.lr", "colour": "regularizer", "reference": "map@r",
+    },
+    "heatmap": {"kind": "heatmap", "metric": "map@r", "x": "optimizer.lr", "y": "regularizer"},
+}  # fmt: skip
 
 
-@pytest.fixture
-def found():
-    return [
-        Curve(key="validation/map@r", points=[(100, 0.4), (200, 0.5)]),
-        Curve(key="train/lr", points=[(0, 1e-3), (200, 1e-3)]),
-        Curve(key="train/loss", points=[(0, 2.0), (50, math.nan), (100, None), (200, 1.0)]),
-        Curve(key="validation/norm_var", points=[]),
-    ]
+@pytest.mark.parametrize("kind", FIGURES)
+def test_golden_specifications(kind: str, golden: Any) -> None:
+    plain = {key: value for key, value in draw(FIGURES[kind]).specification.items() if key != "$schema"}
+    golden(f"figure-{kind}.json", (json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode())
 
 
-def test_one_picture_a_curve_and_training_comes_first(found):
-    specification = figures.curves(found, "Trial 3", sweeps.catalog())
-    assert [one["title"] for one in specification["concat"]] == ["Loss", "Learning rate", "MAP@R (validation)"]
-    assert {tuple(one["encoding"]["x"]["scale"]["domain"]) for one in specification["concat"]} == {(0, 200)}
-    assert specification["title"] == "Trial 3"
-    assert all(one["encoding"]["tooltip"] for one in specification["concat"])
+@pytest.mark.parametrize(
+    "figure",
+    [
+        {"kind": "line", "data": "spectrum", "colour": "regularizer", "when": ONE_LR},
+        {"kind": "curves", "data": "norm_traces", "facet": "regularizer", "when": ONE_LR},
+        {"kind": "distribution", "data": "cosines", "colour": "regularizer", "when": ONE_LR},
+        {"kind": "scatter", "data": "tsne-train", "facet": "regularizer", "when": ONE_LR},
+        {"kind": "heatmap", "data": "heat_map", "facet": "regularizer", "when": ONE_LR},
+        FIGURES["line"],
+        FIGURES["distribution"],
+    ],
+)
+def test_vega_draws_it_without_a_word_of_complaint(figure: dict[str, Any], capfd: Any) -> None:
+    drawn = draw(figure)
+    assert data(drawn)
+    text = rendering.render(drawn, "svg").content.decode()
+    assert "<svg" in text
+    assert "NaN" not in text
+    assert "undefined" not in text
+    assert "WARN" not in capfd.readouterr().err
 
 
-def test_what_is_no_number_breaks_the_line(found):
-    specification = figures.curves(found, "Trial 3")
-    assert [one["value"] for one in specification["concat"][0]["data"]["values"]] == [2.0, None, None, 1.0]
-    json.dumps(specification, allow_nan=False)
+def test_a_file_in_every_format() -> None:
+    figure = draw(LINE)
+    signs = {"json": b'{"', "svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF", "csv": b"quantity,"}
+    assert set(signs) == set(rendering.FORMATS)
+    for name, sign in signs.items():
+        found = rendering.render(figure, name)
+        assert found.content.startswith(sign), name
+        assert found.filename == f"sec-on-digits-7-main.{name}"
+    with pytest.raises(NotFoundError, match="formats: json, svg, png, pdf, csv"):
+        rendering.render(figure, "gif")
 
 
-def test_without_points_there_is_an_empty_picture():
-    assert figures.curves([], "Trial 3")["title"] == "Trial 3"
+def test_the_data_behind_a_figure() -> None:
+    rows = list(csv.DictReader(io.StringIO(rendering.render(draw(LINE), "csv").content.decode())))
+    assert [(row["regularizer"], row["optimizer.lr"]) for row in rows] == [(r, x) for r in ("none", "sec") for x in LRS]
+    assert {row["n"] for row in rows} == {"3"}
+    assert all(float(row["low"]) < float(row["mean"]) < float(row["high"]) <= 110 for row in rows)  # percent
+    assert rows[0]["trials"] == "1 2 3"
+    assert rows[3]["candidate"].startswith("regularizer.eta=")
+    assert json.loads(rendering.render(draw(LINE), "json").content)["datasets"]["recall@1"][0]["x"] == 1e-4
 
 
-def test_vega_draws_it(found):
-    drawing = vl_convert.vegalite_to_svg(json.dumps(figures.curves(found, "Trial 3", sweeps.catalog())))
-    assert "MAP@R (validation)" in drawing
+def test_formulas_are_no_formulas_in_a_spreadsheet() -> None:
+    odd = {"regularizer": ("=1+1", "sec"), "optimizer.lr": LRS}
+    assert "'=1+1" in rendering.render(draw(LINE, compare=odd), "csv").content.decode()
 
 
-def test_the_scripts_are_those_of_altairs_vega_lite():
-    scripts = figures.vega_bundle()
-    assert "vegaEmbed" in scripts
-    assert altair.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0] in vl_convert.get_vegalite_versions()
-    assert figures.vega_bundle() is scripts
+# The words
+
+
+def test_what_was_averaged_and_selected_is_said() -> None:
+    text = said(draw(FIGURES["line"]))
+    assert text.startswith("As in SVMax. Test metrics, mean ± standard deviation over 3 seeds (0, 1, 2).")
+    assert "Best checkpoint of each training and best candidate of each point chosen by R@1 on the validation" in text
+    assert "Selection budget: 1 candidate for None; 3 for SEC." in text
+    assert "optimistic" not in text
+    assert "Selected on the TEST split, so the numbers are optimistic." in said(draw(LINE, split="test"))
+    assert "mean with its 95 % interval over" in said(draw(LINE | {"error": "interval"}))
+    assert "a single run (seed 0)" in said(draw(LINE, seeds=1))
+
+
+def test_a_partial_sweep_says_so_even_where_no_heading_stands() -> None:
+    def fate(labels: Any, candidate: int, repeat: int) -> str:
+        if labels["regularizer"] == "none" and labels["optimizer.lr"] == "0.01":
+            return "diverged"
+        return "running" if labels["optimizer.lr"] == "0.001" else "ok"
+
+    for heading in (True, False):
+        drawn = draw(LINE, state="running", fate=fate, heading=heading)
+        subtitle = " ".join(drawn.specification["title"]["subtitle"])
+        assert "Incomplete: 4 of 6 points are finished." in subtitle
+        assert "Diverged in every candidate, so not drawn: None / lr = 0.01." in subtitle
+        assert ("Best checkpoint" in subtitle) == heading
+        assert {row["x"] for row in data(drawn)} == {1e-4, 1e-2}
+    facts = drawn.specification["usermeta"]
+    assert (facts["complete"], facts["total"]) == (4, 6)
+    assert "title" not in draw(LINE, heading=False).specification
+
+
+def test_nothing_to_draw_is_a_picture_that_says_why() -> None:
+    empty = draw(LINE, state="queued", compare={"regularizer": (), "optimizer.lr": ()})
+    assert said(empty).endswith("Nothing to draw yet: the sweep is queued.")
+    assert b"nothing to draw" in rendering.render(empty, "svg").content
+    none = draw(FIGURES["curves"], sources=Sources(lambda trials, keys: {}, arrays))
+    assert "No trial reported validation/recall@1, train/norm_var." in said(none)
+
+
+def test_files_that_are_missing_are_told() -> None:
+    text = said(draw(FIGURES["distribution"]))
+    assert "A data file is not drawn: norms.npz of trial 5 is not in the storage any more." in text
+
+    def broken(trials: Any, file: str) -> Any:
+        return {trial: {"edges": np.array(["a", "b"]), "counts": np.array([1])} for trial in trials}, {}
+
+    drawn = draw(FIGURES["distribution"], sources=Sources(SOURCES.curves, broken))
+    assert "18 data files are not drawn: norms.npz of trial 1 is not as it should be" in said(drawn)
+    for wrong in ({}, {"edges": np.array([0.0, 1.0])}, {"edges": np.array([0.0, 0.0]), "counts": np.array([1])}):
+        sources = Sources(SOURCES.curves, lambda trials, file: (dict.fromkeys(trials, wrong), {}))  # noqa: B023
+        assert not draw(FIGURES["distribution"], sources=sources).rows
+
+
+def test_a_figure_that_is_not_there() -> None:
+    with pytest.raises(NotFoundError, match="no figure named 'other'; this sweep's figures: main"):
+        drawing.draw(outcomes(LINE), "other", sweeps.catalog(), SOURCES)
+    many = {"regularizer": [str(number) for number in range(700)], "optimizer.lr": LRS}
+    with pytest.raises(ConflictError, match="2,100 points; at most 2,000"):
+        draw(LINE, compare=many, seeds=1)
+
+
+# What is drawn
+
+
+def test_a_tune_axis_shows_every_candidate_and_its_baseline_as_a_level() -> None:
+    drawn = draw(
+        {"kind": "line", "metric": "recall@1", "x": "regularizer.eta", "colour": "regularizer", "when": ONE_LR}
+    )
+    assert [(row["colour"], row["x"], row["level"]) for row in data(drawn)] == [
+        ("None", None, 1), ("SEC", 0.25, 0), ("SEC", 0.5, 0), ("SEC", 1.0, 0),
+    ]  # fmt: skip
+    text = rendering.render(drawn, "svg").content.decode()
+    assert ">η<" in text
+
+
+def test_one_seed_has_no_error_bar_and_a_unit_can_be_asked_for() -> None:
+    (first, *_) = data(draw(LINE | {"unit": "fraction"}, seeds=1))
+    assert (first["low"], first["high"], first["n"]) == (None, None, 1)
+    assert first["mean"] < 1
+    (first, *_) = data(draw(LINE | {"error": "none"}))
+    assert (first["low"], first["n"]) == (None, 3)
+
+
+def test_labels_and_titles_of_the_spec_are_printed() -> None:
+    given = {"labels": {"regularizer": {"none": "vanilla"}}, "titles": {"optimizer.lr": "rate", "recall@1": "Recall"}}
+    text = rendering.render(draw(LINE | given), "svg").content.decode()
+    assert all(f">{word}<" in text for word in ("vanilla", "SEC", "rate", "Recall (%)"))
+    alike = draw(LINE | {"labels": {"regularizer": {"none": "same", "sec": "same"}}})
+    assert {row["colour"] for row in data(alike)} == {"none", "sec"}
+
+
+def test_a_panel_that_has_nothing_yet_keeps_its_place() -> None:
+    def fate(labels: Any, candidate: int, repeat: int) -> str:
+        return "waiting" if labels["optimizer.lr"] == "0.001" else "ok"
+
+    compare = {"regularizer": ("none", "sec"), "loss": ("triplet",), "optimizer.lr": LRS}
+    figure = {"kind": "heatmap", "metric": "map@r", "x": "regularizer", "y": "loss", "facet": "optimizer.lr"}
+    drawn = draw(figure, compare=compare, fate=fate)
+    panels = {row["column"] for row in drawn.specification["datasets"]["map@r"]}
+    assert panels == {f"lr = {lr}" for lr in LRS}
+    text = rendering.render(drawn, "svg").content.decode()
+    assert "null" not in text
+    assert "lr = 0.001" in text
+
+
+def test_a_mean_curve_has_the_steps_that_all_repeats_have() -> None:
+    found = curves.mean_curve([[(10, 1.0), (20, 2.0), (30, None)], [(10, 3.0), (20, float("nan")), (30, 4.0)]])
+    assert [(step, one.mean, one.n) for step, one in found] == [(10, 2.0, 2)]
+    assert curves.mean_curve([]) == []
+    long = curves.mean_curve([[(step, float(step)) for step in range(5_000)]])
+    thin = curves.thinned(long, 1_000)
+    assert (len(thin), thin[0][0], thin[-1][0]) == (1_000, 0, 4_999)
+
+
+def test_densities_have_an_area_of_one_and_repeats_count_alike() -> None:
+    def histogram(edges: list[float], counts: list[float]) -> distribution.Histogram:
+        return distribution.Histogram(np.array(edges), np.array(counts), 0.0, 0.0)
+
+    small, large = histogram([0, 1, 2], [1, 0]), histogram([0, 1, 2], [0, 1_000])
+    edges, density = distribution.pooled_density([small, large], None)
+    assert (edges.tolist(), density.tolist()) == ([0, 1, 2], [0.5, 0.5])
+    other = histogram([1, 2, 4], [3, 1])
+    edges, density = distribution.pooled_density([small, other], 8)
+    assert (edges[0], edges[-1], len(density)) == (0, 4, 8)
+    assert float(density @ np.diff(edges)) == pytest.approx(1.0)
+    # Spread evenly: half of the second's quarter lies in each of the last two units.
+    assert density[-1] == pytest.approx(0.25 / 2 / 2)
+
+
+def test_series_differ_in_colour_dash_and_shape() -> None:
+    series = range(40)
+    looks = list(zip(palette.colours(series), map(str, palette.dashes(series)), strict=True))
+    assert len(set(looks)) == 40
+    assert len(set(zip(palette.colours(series), palette.shapes(series), strict=True))) == 40
+    assert len(set(palette.colours(range(7)))) == 7
+
+
+def test_large_clouds_are_thinned() -> None:
+    rng = np.random.default_rng(0)
+    cloud = {"xy": rng.normal(size=(5_000, 2)), "label": rng.integers(0, 100, 5_000)}
+    sources = Sources(SOURCES.curves, lambda trials, file: (dict.fromkeys(trials, cloud), {}))
+    drawn = draw({"kind": "scatter", "data": "tsne", "facet": "regularizer", "when": ONE_LR}, sources=sources)
+    assert len(drawn.rows) == 2 * 1_667
+    assert "At most 2,000 of 5,000 images are drawn in a panel." in said(drawn)
+    assert ">Class<" not in rendering.render(drawn, "svg").content.decode()  # a hundred classes have no legend

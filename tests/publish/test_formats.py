@@ -12,7 +12,7 @@ from orchestrator.publish.formats import names, render
 from orchestrator.publish.table import build
 from tests.publish import sweeps
 
-EXAMPLES = {"rich": sweeps.rich, "tiny": sweeps.tiny}
+EXAMPLES = {"rich": sweeps.rich, "svmax": sweeps.svmax, "tiny": sweeps.tiny}
 TEXTUAL = ("csv", "html", "json", "latex", "markdown", "svg")
 
 
@@ -21,7 +21,7 @@ def table(example):
 
 
 def test_the_formats_are_the_files():
-    assert names() == ["csv", "html", "json", "latex", "markdown", "png", "svg"]
+    assert names() == ["csv", "html", "json", "latex", "latex_document", "markdown", "png", "svg"]
 
 
 def test_an_unknown_format_names_those_there_are():
@@ -120,7 +120,7 @@ class Grid(HTMLParser):
         assert self.open.pop() == tag
 
 
-@pytest.mark.parametrize(("example", "columns"), [("rich", 12), ("tiny", 1)])
+@pytest.mark.parametrize(("example", "columns"), [("rich", 12), ("svmax", 9), ("tiny", 1)])
 def test_html_closes_what_it_opens_and_its_rows_are_equally_wide(example, columns):
     grid = Grid()
     grid.feed(render(table(example), "html").content.decode("ascii"))

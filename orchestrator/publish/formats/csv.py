@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import cast
 
-from orchestrator.publish.sheet import Column, Row, Table, TableCell
+from orchestrator.publish.sheet import Column, Quotation, Row, Table, TableCell
 from orchestrator.trial import CellSummary
 
 media_type = "text/csv; charset=utf-8; header=present"
@@ -14,20 +14,27 @@ suffix = ".csv"
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _NUMBERS = ("metric", "key", "mean", "std", "n", "unit", "printed", "bold", "status", "candidates")
+_PAPER = ("published", "published_std", "difference", "tolerance", "verdict")
 
 
 def render(table: Table) -> bytes:
-    """Label columns, then the tuned values, then the numbers; means are fractions, `printed` is in `unit`."""
+    """Label columns, then the tuned values, then the numbers; means are fractions, `printed` is in `unit`.
+
+    A table that is compared with a published one has columns for that too, whichever of its numbers it shows.
+    """
     axes = list(dict.fromkeys(axis for row, column, _ in _entries(table) for axis in (*row.labels, *column.labels)))
-    tuned = list(dict.fromkeys(axis for summary in table.summaries.values() for axis in summary.labels))
+    every = (*table.summaries.values(), *table.tested.values())
+    tuned = list(dict.fromkeys(axis for summary in every for axis in summary.labels))
     written = io.StringIO(newline="")
     out = csv.writer(written)
-    out.writerow([guarded(title) for title in (*axes, *tuned, *_NUMBERS)])
+    paper = _PAPER if table.published is not None else ()
+    out.writerow([guarded(title) for title in (*axes, *tuned, *_NUMBERS, *paper)])
     for row, column, cell in _entries(table):
-        summary = table.summaries[cast(int, cell.cell)]
+        summary = table.summary(column, cast(int, cell.cell))
         labels = {**row.labels, **column.labels}
         texts = [*(labels.get(axis, "") for axis in axes), *(summary.labels.get(axis, "") for axis in tuned)]
-        out.writerow([*(guarded(text) for text in texts), *_numbers(column, cell, summary)])
+        quoted = _quoted(cell.quotation) if paper else []
+        out.writerow([*(guarded(text) for text in texts), *_numbers(column, cell, summary), *quoted])
     return written.getvalue().encode()
 
 
@@ -40,7 +47,7 @@ def _entries(table: Table) -> Iterator[tuple[Row, Column, TableCell]]:
     for panel in table.panels:
         for row in panel.rows:
             for column, cell in zip(panel.columns, row.cells, strict=True):
-                if column.kind == "metric" and cell.cell is not None:
+                if column.kind in {"metric", "difference", "flattery"} and cell.cell is not None:
                     yield row, column, cell
 
 
@@ -48,9 +55,20 @@ def _numbers(column: Column, cell: TableCell, summary: CellSummary) -> list[str 
     found = cell.statistic
     mean = "" if found is None else repr(found.mean)
     std = "" if found is None or found.std is None else repr(found.std)
-    n, printed = ("", "") if found is None else (found.n, cell.text)
-    what = (guarded(column.name), column.key)
+    n, printed = ("", "") if found is None else (found.n or "", cell.text)
+    name = f"flattery:{column.name}" if column.kind == "flattery" else column.name
+    what = (guarded(name), column.key)
     return [*what, mean, std, n, column.unit, printed, int(cell.bold), summary.status, summary.candidates]
+
+
+def _quoted(quotation: Quotation | None) -> list[str]:
+    """The published value (or word), its deviation, own - published, the tolerance and the verdict."""
+    if quotation is None:
+        return [""] * len(_PAPER)
+    number, verdict = quotation.number, quotation.verdict
+    value = guarded(number.printed) if number.value is None else repr(number.value)
+    rest = (number.std, verdict.difference, verdict.tolerance)
+    return [value, *("" if one is None else repr(one) for one in rest), verdict.word or ""]
 
 
 def _is_number(text: str) -> bool:

@@ -16,7 +16,7 @@ def render(table: Table) -> bytes:
     """The fragment in ASCII with character references, so that it reads the same wherever it is pasted."""
     lines = [f'<figure class="metricsweep-table" data-sweep="{table.sweep}" data-table="{_text(table.name)}">']
     for panel in table.panels:
-        lines += _panel(panel, table.stub)
+        lines += _panel(panel, table)
     lines += ["<figcaption>", f'<p class="caption">{_text(table.caption)}</p>']
     if table.legend:
         entries = (f"<dt>{_text(one.symbol)}</dt><dd>{_text(one.meaning)}</dd>" for one in table.legend)
@@ -30,20 +30,22 @@ def _text(text: str) -> str:
     return escape(one_line(text))
 
 
-def _panel(panel: Panel, stub: Sequence[str]) -> Iterator[str]:
+def _panel(panel: Panel, table: Table) -> Iterator[str]:
     yield "<table>"
     yield "<thead>"
-    deep = len(panel.groups) + 1
-    corner = (f'<th scope="col" rowspan="{deep}">{_text(title)}</th>' for title in stub)
+    deep = len(panel.groups) + panel.titled
+    corner = (f'<th scope="col" rowspan="{deep}">{_text(title)}</th>' for title in table.stub)
     levels = [[_over(heading) for heading in level] for level in panel.groups]
-    levels.append([_title(column) for column in panel.columns])
+    if panel.titled:
+        levels.append([_title(column) for column in panel.columns])
     for n, level in enumerate(levels):
         yield f"<tr>{''.join((*corner, *level) if n == 0 else level)}</tr>"
     yield "</thead>"
     for block in _blocks(panel.rows):
         yield "<tbody>"
         for row in block:
-            yield f"<tr>{''.join((*_beside(row.headings), *(_cell(cell) for cell in row.cells)))}</tr>"
+            cells = (_cell(cell, table) for cell in row.cells if cell.span)
+            yield f"<tr>{''.join((*_beside(row.headings), *cells))}</tr>"
         yield "</tbody>"
     yield "</table>"
 
@@ -77,14 +79,24 @@ def _beside(headings: Sequence[Heading | None]) -> Iterator[str]:
             yield f'<th scope="row">{_text(heading.text)}</th>'
 
 
-def _cell(cell: TableCell) -> str:
+def _cell(cell: TableCell, table: Table) -> str:
     names = [name for name, given in (("value", cell.statistic), ("best", cell.bold), (cell.mark, cell.mark)) if given]
     attributes = f' class="{" ".join(str(name) for name in names)}"' if names else ""
+    if cell.span > 1:
+        attributes += f' colspan="{cell.span}"'
     if cell.cell is not None:
         attributes += f' data-cell="{cell.cell}"'
     if cell.note:
         attributes += f' title="{_text(cell.note)}"'
-    return f"<td{attributes}>{_content(cell)}</td>"
+    return f"<td{attributes}>{_linked(_content(cell), cell, table)}</td>"
+
+
+def _linked(content: str, cell: TableCell, table: Table) -> str:
+    """The content as a link to what stands behind it, where the table knows of a server."""
+    if table.address is None or cell.cell is None or not content:
+        return content
+    sweep, number = table.origin(cell.cell)
+    return f'<a href="{escape(table.address)}/sweeps/{sweep}/cells/{number}">{content}</a>'
 
 
 def _content(cell: TableCell) -> str:

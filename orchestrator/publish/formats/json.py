@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.publish.sheet import Column, Panel, Row, Table, TableCell
+from orchestrator.publish.sheet import Column, Panel, Quotation, Row, Table, TableCell
 from orchestrator.publish.statistics import interval, standard_error
 from orchestrator.trial import CellSummary, Statistic
 
@@ -14,8 +14,9 @@ suffix = ".json"
 
 def render(table: Table) -> bytes:
     """The table as one object; means are fractions, `text` is what is printed in the column's unit."""
-    content = {
+    content: dict[str, Any] = {
         "table": table.name,
+        "numbers": table.numbers,
         "sweep": {"id": table.sweep, "name": table.sweep_name, "state": table.state},
         "caption": table.caption,
         "notes": list(table.notes),
@@ -26,6 +27,14 @@ def render(table: Table) -> bytes:
         "panels": [_panel(panel) for panel in table.panels],
         "cells": [_summary(one) for one in table.summaries.values()],
     }
+    if table.tested:
+        content["cells_by_test"] = [_summary(one) for one in table.tested.values()]
+    if table.published is not None:
+        paper = table.published
+        content["published"] = {
+            "id": paper.id, "paper": paper.citation, "title": paper.title, "note": paper.note,
+            "conflicts": dict(paper.conflicts),
+        }  # fmt: skip
     return (json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
@@ -40,8 +49,11 @@ def _panel(panel: Panel) -> dict[str, Any]:
 def _column(column: Column) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": column.kind, "name": column.name, "title": column.title}
     found["labels"] = dict(column.labels)
-    if column.kind == "metric":
+    if column.selection is not None:
+        found["selection"] = column.selection
+    if not column.wordy:
         found |= {"key": column.key, "unit": column.unit, "decimals": column.decimals, "better": column.better}
+        found["delta"] = None if column.delta is None else dict(column.delta)
     return found
 
 
@@ -50,14 +62,33 @@ def _row(row: Row) -> dict[str, Any]:
 
 
 def _cell(cell: TableCell) -> dict[str, Any]:
-    return {
+    found: dict[str, Any] = {
         "text": cell.text,
         "std_text": cell.std,
         "bold": cell.bold,
         "mark": cell.mark,
         "note": cell.note,
         "cell": cell.cell,
+        "span": cell.span,
         "value": _statistic(cell.statistic),
+    }
+    if cell.quotation is not None:
+        found["published"] = _quotation(cell.quotation)
+    return found
+
+
+def _quotation(quotation: Quotation) -> dict[str, Any]:
+    number, verdict = quotation.number, quotation.verdict
+    return {
+        "printed": number.printed,
+        "value": number.value,
+        "std": number.std,
+        "bold": number.bold,
+        "tuned": dict(number.tuned),
+        "source": number.source or None,
+        "difference": verdict.difference,
+        "tolerance": verdict.tolerance,
+        "verdict": verdict.word,
     }
 
 

@@ -15,7 +15,11 @@ suffix = ".md"
 def render(table: Table) -> bytes:
     """The table in UTF-8, its columns padded so that it reads well as plain text too."""
     blocks = [escape(table.caption)]
-    blocks += [_panel(panel, table.stub) for panel in table.panels]
+    for panel in table.panels:
+        named = " / ".join(level[0].text for level in panel.groups if len(level) == 1 and level[0].text)
+        # What spans all columns of the only panel is said by the caption.
+        blocks += [f"**{escape(named)}**"] if named and len(table.panels) > 1 else []
+        blocks.append(_panel(panel, table.stub))
     if table.legend:
         blocks.append(" ".join(f"{escape(one.symbol)}: {escape(one.meaning)}." for one in table.legend))
     blocks += [escape(note) for note in table.notes]
@@ -31,17 +35,20 @@ def escape(text: str) -> str:
 def _panel(panel: Panel, stub: Sequence[str]) -> str:
     groups = _group_titles(panel)
     titles = [escape(one) for one in stub]
-    titles += [escape(" ".join((*group, column.title))) for group, column in zip(groups, panel.columns, strict=True)]
+    titles += [
+        escape(" ".join(one for one in (*group, column.title) if one))
+        for group, column in zip(groups, panel.columns, strict=True)
+    ]
     lines = [titles]
     lines += [[*(escape(text) for text in row.texts), *(_cell(cell) for cell in row.cells)] for row in panel.rows]
     widths = [max(3, *(_columns_of(line[c]) for line in lines)) for c in range(len(titles))]
-    left = [True] * len(stub) + [column.kind == "tuned" for column in panel.columns]
+    left = [True] * len(stub) + [column.wordy for column in panel.columns]
     rule = ["-" * w if is_left else "-" * (w - 1) + ":" for w, is_left in zip(widths, left, strict=True)]
     return "\n".join(_line(line, widths, left) for line in (titles, rule, *lines[1:]))
 
 
 def _group_titles(panel: Panel) -> list[list[str]]:
-    """For each column the headings above it, without those that span all columns: the caption says them."""
+    """For each column the headings above it, without those that span all columns."""
     found: list[list[str]] = [[] for _ in panel.columns]
     for level in panel.groups:
         if len(level) > 1:
@@ -52,6 +59,8 @@ def _group_titles(panel: Panel) -> list[list[str]]:
 
 
 def _cell(cell: TableCell) -> str:
+    if not cell.span:
+        return ""  # Markdown spans no columns: the word stands in the first of them
     star = escape(PARTIAL_SIGN) if cell.mark == "partial" else ""
     text = escape(cell.text)
     if cell.statistic is None:

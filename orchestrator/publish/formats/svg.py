@@ -130,13 +130,13 @@ def _tracks(panel: Panel, stub: Sequence[str], spare: float = 0.0) -> list[_Trac
 def _size(column: Column, cells: Sequence[TableCell]) -> tuple[float, float]:
     """The width of a column, and how much of it lies right of the numbers' last digit when they are centred."""
     title = width(column.title, _SIZE)
-    if column.kind == "tuned":
+    if column.wordy:
         return max((title, *(width(cell.text, _SIZE) for cell in cells))), 0.0
     values = [cell for cell in cells if cell.statistic is not None]
     before = max((width(cell.text, _SIZE, bold=cell.bold) for cell in values), default=0.0)
     after = max((width(f"±{cell.std}", _SMALL) + 2 for cell in values if cell.std), default=0.0)
     after += _STAR if any(cell.mark == "partial" for cell in values) else 0.0
-    marks = (width(cell.text, _SIZE) for cell in cells if cell.statistic is None)
+    marks = (width(cell.text, _SIZE) / cell.span for cell in cells if cell.statistic is None and cell.span)
     whole = max((title, before + after, *marks))
     return whole, after + (whole - before - after) / 2
 
@@ -146,15 +146,17 @@ def _draw_panel(sheet: _Sheet, panel: Panel, stub: Sequence[str], tracks: Sequen
     sheet.y += 14
     sheet.rule(left, right, sheet.y, 1.8)
     body = tracks[len(stub) :]
-    for level in panel.groups:
+    for n, level in enumerate(panel.groups):
         sheet.y += _LINE
         first = 0
         for heading in level:
             start, end = body[first].start, body[first + heading.span - 1].end
             sheet.write(heading.text, (start + end) / 2, sheet.y - 6, anchor="middle")
-            sheet.rule(start - _GAP / 3, end + _GAP / 3, sheet.y, 0.8)
+            if heading.text and (panel.titled or n < len(panel.groups) - 1):
+                sheet.rule(start - _GAP / 3, end + _GAP / 3, sheet.y, 0.8)
             first += heading.span
-    sheet.y += _LINE
+    if panel.titled:
+        sheet.y += _LINE
     for title, track in zip(stub, tracks, strict=False):
         sheet.write(title, track.start, sheet.y - 6)
     for column, track in zip(panel.columns, body, strict=True):
@@ -175,14 +177,17 @@ def _draw_row(sheet: _Sheet, row: Row, tracks: Sequence[_Track], stub: int) -> N
     for heading, track in zip(row.headings, tracks, strict=False):
         if heading is not None:
             sheet.write(heading.text, track.start, sheet.y - 6)
-    for cell, track in zip(row.cells, tracks[stub:], strict=True):
-        _draw_cell(sheet, cell, track, sheet.y - 6)
+    body = tracks[stub:]
+    for c, (cell, track) in enumerate(zip(row.cells, body, strict=True)):
+        if cell.span > 1:
+            _draw_word(sheet, cell, (track.start + body[c + cell.span - 1].end) / 2, sheet.y - 6)
+        elif cell.span:
+            _draw_cell(sheet, cell, track, sheet.y - 6)
 
 
 def _draw_cell(sheet: _Sheet, cell: TableCell, track: _Track, y: float) -> None:
     if cell.statistic is None:
-        style = f' fill="{_GREY}" font-style="italic"' if cell.mark in {"failed", "diverged", "pending"} else ""
-        sheet.write(cell.text, track.middle, y, anchor="middle", style=style)
+        _draw_word(sheet, cell, track.middle, y)
         return
     weight = ' font-weight="bold"' if cell.bold else ""
     sheet.write(cell.text.replace("-", "−"), track.decimal, y, anchor="end", style=weight)
@@ -192,6 +197,12 @@ def _draw_cell(sheet: _Sheet, cell: TableCell, track: _Track, y: float) -> None:
         x += width(f"±{cell.std}", _SMALL)
     if cell.mark == "partial":
         sheet.write(PARTIAL_SIGN, x, y, style=f' fill="{_GREY}"')
+
+
+def _draw_word(sheet: _Sheet, cell: TableCell, x: float, y: float) -> None:
+    """What stands in place of a number, centred on x."""
+    style = f' fill="{_GREY}" font-style="italic"' if cell.mark in {"failed", "diverged", "pending"} else ""
+    sheet.write(cell.text, x, y, anchor="middle", style=style)
 
 
 def _broken(text: str, space: float) -> Iterator[str]:

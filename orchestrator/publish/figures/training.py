@@ -1,12 +1,10 @@
-"""Figures as Vega-Lite specifications, and the scripts that draw them without a network."""
+"""The curves of one training as small multiples: a Vega-Lite specification for its page."""
 
 import math
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, Final
 
 import altair as alt
-import vl_convert
 
 from orchestrator.publish.labels import Parts, metric_title
 from orchestrator.views import Curve
@@ -15,6 +13,8 @@ _FIRST: Final = ("train/loss", "train/regularizer", "train/lr", "train/norm_mean
 _TITLES: Final = {
     "train/loss": "Loss", "train/regularizer": "Regularizer (unweighted)", "train/lr": "Learning rate",
     "train/norm_mean": "Norm mean (training batch)", "train/norm_var": "Norm variance (training batch)",
+    "train/s_mu": "Mean singular value (training batch)", "train/eta": "Weight of the regularizer",
+    "train/cos_ap": "cos(a, p) (training batch)", "train/cos_an": "cos(a, n) (training batch)",
 }  # fmt: skip
 _WIDTH, _HEIGHT, _COLUMNS = 250, 140, 3
 
@@ -40,7 +40,7 @@ def _multiple(curve: Curve, axis: alt.X, parts: Parts | None) -> alt.Chart:
     # A value that is no number breaks the line there instead of hiding that the training diverged.
     values = [{"step": step, "value": value if _drawable(value) else None} for step, value in curve.points]
     return (
-        alt.Chart(alt.Data(values=values), title=_title(curve.key, parts), width=_WIDTH, height=_HEIGHT)
+        alt.Chart(alt.Data(values=values), title=curve_title(curve.key, parts), width=_WIDTH, height=_HEIGHT)
         .mark_line(point={"size": 12} if len(values) <= 60 else False, strokeWidth=1.5)
         .encode(
             x=axis,
@@ -58,16 +58,7 @@ def _rank(key: str) -> tuple[int, str]:
     return (_FIRST.index(key), "") if key in _FIRST else (len(_FIRST), key)
 
 
-def _title(key: str, parts: Parts | None) -> str:
+def curve_title(key: str, parts: Parts | None) -> str:
+    """A curve in print: `train/norm_var` -> Norm variance (training batch), `test/recall@1` -> R@1 (test)."""
     split, _, metric = key.partition("/")
     return _TITLES.get(key) or f"{metric_title(metric, parts) if parts else metric} ({split})"
-
-
-@cache
-def vega_bundle() -> str:
-    """The scripts of Vega, Vega-Lite and Vega-Embed as one (0.9 MB), putting `vegaEmbed` into the page's window."""
-    # The Vega-Lite that Altair writes for; it takes a second, hence the cache.
-    version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    known = vl_convert.get_vegalite_versions()
-    # Its stub asks for a snippet; the function itself does not.
-    return vl_convert.javascript_bundle(vl_version=version if version in known else None)  # type: ignore[call-arg]

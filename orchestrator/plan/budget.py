@@ -1,0 +1,107 @@
+"""An equal budget: a cell with fewer candidates gets further ones, which differ in the learning rate alone."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final
+
+from orchestrator.errors import Problem
+from orchestrator.plan.patch import apply
+from orchestrator.plan.points import MOST_TRIALS, Point, count, points, recipe_of
+from orchestrator.plan.spec import Choice, Spec
+from orchestrator.plan.wording import text
+from workers.catalog import Catalog
+from workers.contract import canonical_json
+
+RATE: Final = "optimizer.lr"
+"""The path, and so the axis, by which candidates are added."""
+
+FACTORS: Final = (1.0, *(2.0**power for step in range(1, 11) for power in (-step, step)))
+"""On a candidate's own learning rate, in the order in which they are tried: 1, 1/2, 2, 1/4, 4, ... 1/1024, 1024."""
+
+_PLACE: Final = "select.budget"
+
+
+def candidates_of(spec: Spec, cell: Point, catalog: Catalog) -> Iterator[Point]:
+    """The candidates of a cell: the points of its tune axes, then as many at other learning rates as are missing.
+
+    Each factor goes once through all points in their order. A rate that a cell has already is passed over. In a cell
+    that gets further candidates each one is labelled with its learning rate.
+    """
+    found, budget = points(spec.tune, cell.labels), spec.select.budget
+    if budget is None:
+        return found
+    given = list(found)
+    return iter(given) if len(given) >= budget else islice(_at_rates(spec, cell, given, catalog), budget)
+
+
+def problems(spec: Spec, catalog: Catalog, *, sound: bool) -> list[Problem]:
+    """What is wrong with the budget; what it adds is looked at where all else is `sound`."""
+    budget, search = spec.select.budget, spec.search
+    if budget is None:
+        return []
+    if search.adaptive:
+        message = f"search '{search.name}' gives every cell a budget already, by `search.trials`; leave one of them out"
+        return [Problem(_PLACE, message)]
+    cells = list(points(spec.compare, {}))
+    sizes = [count(spec.tune, cell.labels, MOST_TRIALS) for cell in cells]
+    if over := [at for at, size in enumerate(sizes) if size > budget]:
+        most = max(over, key=lambda at: sizes[at])  # the first of equals
+        others = f"; {len(over) - 1} other cells have more than {budget} too" if len(over) > 1 else ""
+        message = f"expected at least {sizes[most]}, found {budget}: {_named(cells[most], sizes[most])}{others}"
+        return [Problem(_PLACE, message)]
+    short = [(cell, size) for cell, size in zip(cells, sizes, strict=True) if size < budget]
+    if not short or not sound:
+        return []
+    if role := next((role for role in ("compare", "repeat") if RATE in getattr(spec, role)), None):
+        message = f"adds candidates by learning rate, but '{RATE}' is a {role} axis: {_named(*short[0])}"
+        return [Problem(_PLACE, f"{message}, and the budget is {budget}")]
+    found = (_shortage(spec, cell, size, catalog) for cell, size in short)
+    return list(islice((one for one in found if one), 1))
+
+
+def _shortage(spec: Spec, cell: Point, size: int, catalog: Catalog) -> Problem | None:
+    """Why a cell cannot get as many candidates as the budget asks for."""
+    reached = sum(1 for _ in candidates_of(spec, cell, catalog))
+    if reached == spec.select.budget:
+        return None
+    if reached <= size:
+        return Problem(_PLACE, f"{_named(cell, size)}, and its optimizer has no learning rate to add others by")
+    message = f"expected at most {reached}, found {spec.select.budget}: {_named(cell, size)}"
+    return Problem(_PLACE, f"{message}, which {len(FACTORS)} learning rates each make {reached}")
+
+
+def _at_rates(spec: Spec, cell: Point, given: list[Point], catalog: Catalog) -> Iterator[Point]:
+    recipes = [recipe_of(spec, cell, one) for one in given]
+    rates = [_rate(recipe, catalog) for recipe in recipes]
+    seen: set[str] = set()
+    for factor in FACTORS:
+        for point, recipe, rate in zip(given, recipes, rates, strict=True):
+            if rate is None and factor == 1:
+                yield point
+            if rate is None:
+                continue
+            moved = _moved(point, rate * factor)
+            key = canonical_json(apply(recipe, [moved.choices[-1].patch]))
+            if factor == 1 or key not in seen:
+                yield point if factor == 1 and RATE in point.labels else moved
+            seen.add(key)
+
+
+def _moved(point: Point, rate: float) -> Point:
+    choice = Choice(label=text(rate), patch={RATE: rate})
+    return Point({**point.labels, RATE: choice.label}, (*point.choices, choice))
+
+
+def _rate(recipe: dict[str, Any], catalog: Catalog) -> float | None:
+    """The learning rate of a recipe as it was written, or the default of its optimizer; none where it has none."""
+    optimizer = recipe["optimizer"]
+    entry = catalog.get("optimizer", optimizer["name"])
+    parameter = entry.parameter("lr") if entry else None
+    rate = optimizer.get("lr", parameter.default) if parameter else None
+    return float(rate) if isinstance(rate, int | float) else None
+
+
+def _named(cell: Point, size: int) -> str:
+    labels = ", ".join(f"{axis} {label}" for axis, label in cell.labels.items())
+    candidates = "1 candidate" if size == 1 else f"{size} candidates"
+    return f"the cell {labels} has {candidates}" if labels else f"the only cell has {candidates}"

@@ -1,0 +1,131 @@
+"""Makes the bundle of a sweep: its tables from the very trials that it holds."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from tempfile import TemporaryFile
+from typing import IO, Any, Final
+
+from orchestrator.errors import MetricsweepError, NotFoundError
+from orchestrator.evidence import Evidence
+from orchestrator.publish import beside, formats
+from orchestrator.publish.bundle import columns, contents
+from orchestrator.publish.bundle.archive import Writer
+from orchestrator.publish.bundle.contents import Facts, Head, Rendering
+from orchestrator.publish.figures import drawing, rendering
+from orchestrator.publish.figures.sketch import Sources
+from orchestrator.publish.layout import parse
+from orchestrator.publish.published import library
+from orchestrator.publish.sheet import Numbers
+from orchestrator.trial import SweepOutcomes, TrialOutcome
+from workers.catalog import Catalog
+
+_COMPARED: Final[tuple[Numbers, ...]] = ("own", "both", "verdict")
+"""Whose numbers are shown of a table that names a published one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a bundle is made from."""
+
+    head: Head
+    text: str  # the spec as it was posted
+    outcomes: SweepOutcomes  # its trials are not looked at: those of `evidence` are
+    evidence: Iterable[Evidence]
+    catalog: Catalog
+    sources: Sources  # of figures
+
+
+def make(material: Material, out: IO[bytes]) -> None:
+    """Write the archive: the same content gives the same bytes. What cannot be drawn is named in the manifest."""
+    writer = Writer(out)
+    facts = Facts()
+    trials = _data(material, facts, writer)
+    outcomes = replace(material.outcomes, trials=trials)
+    for name, content in _texts(material):
+        writer.add(name, content)
+    skipped: list[dict[str, str]] = []
+    tables = [one.model_dump() for one in _tables(outcomes, material.catalog, writer, skipped)]
+    figures = list(_figures(outcomes, material, writer, skipped))
+    for id_ in _papers(outcomes.spec):
+        writer.add(f"published/{id_.lower()}.csv", library.text(id_).encode())
+    said = {"sweep": material.head.model_dump(mode="json"), "made_with": contents.made_with(), **facts.said()}
+    writer.close({**said, "tables": tables, "figures": figures, "skipped": skipped})
+
+
+def _data(material: Material, facts: Facts, writer: Writer) -> tuple[TrialOutcome, ...]:
+    """The Parquet files; of the trials only what tables need stays in memory."""
+    kept: list[TrialOutcome] = []
+
+    def some() -> Iterator[list[Evidence]]:
+        passing = facts.passing(material.evidence)
+        while found := list(islice(passing, columns.AT_ONCE)):
+            kept.extend(one.outcome for one in found)
+            yield found
+
+    with TemporaryFile() as trials, TemporaryFile() as metrics:
+        columns.write_trials(some(), trials, metrics)
+        for name, file in ((contents.TRIALS, trials), (contents.METRICS, metrics)):
+            file.seek(0)
+            writer.stream(name, file)
+    writer.add(contents.CELLS, columns.cells(material.outcomes.cells))
+    writer.add(contents.CANDIDATES, columns.candidates(material.outcomes.candidates))
+    return tuple(kept)
+
+
+def _texts(material: Material) -> Iterator[tuple[str, bytes]]:
+    head = material.head
+    yield contents.README, contents.WORDS.format(name=head.name, id=head.id).encode()
+    yield contents.POSTED, material.text.encode()
+    yield contents.SPEC, _json(material.outcomes.spec)  # the order of its keys decides on a table's order
+    yield contents.SWEEP, _json(head.model_dump(mode="json"))
+    yield contents.CATALOG, _json(material.catalog.model_dump(mode="json"))
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _tables(
+    outcomes: SweepOutcomes, catalog: Catalog, writer: Writer, skipped: list[dict[str, str]]
+) -> Iterator[Rendering]:
+    for name in outcomes.spec.get("tables") or {}:
+        for numbers in _COMPARED if parse(outcomes.spec, name).published else _COMPARED[:1]:
+            try:
+                built = beside.build(outcomes, name, catalog, numbers=numbers)
+            except MetricsweepError as error:
+                skipped.append({"table": name, "numbers": numbers, "reason": str(error)})
+                continue
+            for format_name in formats.names():
+                made = formats.render(built, format_name)
+                suffix = made.filename.rpartition(".")[2]
+                file = f"tables/{name}/{numbers}/{format_name}.{suffix}"
+                writer.add(file, made.content)
+                yield Rendering(table=name, numbers=numbers, format=format_name, file=file)
+
+
+def _figures(
+    outcomes: SweepOutcomes, material: Material, writer: Writer, skipped: list[dict[str, str]]
+) -> Iterator[dict[str, str]]:
+    for name in outcomes.spec.get("figures") or {}:
+        for format_name in rendering.FORMATS:
+            try:
+                figure = drawing.draw(outcomes, name, material.catalog, material.sources)
+                made = rendering.render(figure, format_name)
+            except (MetricsweepError, ValueError, OSError) as error:
+                skipped.append({"figure": name, "format": format_name, "reason": str(error)})
+                continue
+            file = f"figures/{name}.{format_name}"
+            writer.add(file, made.content)
+            yield {"figure": name, "format": format_name, "file": file}
+
+
+def _papers(spec: Mapping[str, Any]) -> Iterator[str]:
+    """The published tables that the spec's tables name, as far as they are known."""
+    wanted = (parse(spec, name).published for name in spec.get("tables") or {})
+    for id_ in dict.fromkeys(one for one in wanted if one):
+        try:
+            yield library.load(id_).id
+        except NotFoundError:
+            continue

@@ -1,0 +1,1 @@
+"""Figures of sweeps and trainings: from outcomes, curves and data files to Vega-Lite, and to files for print."""

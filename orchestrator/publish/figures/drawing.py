@@ -1,0 +1,99 @@
+"""A sweep's outcomes to one of its figures: what is selected, what its kind draws of it, and the words over it."""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol, cast
+
+from orchestrator.errors import ConflictError
+from orchestrator.publish.figures import panels, wording
+from orchestrator.publish.figures.figure import Figure
+from orchestrator.publish.figures.layout import FigureLayout, parse
+from orchestrator.publish.figures.points import points
+from orchestrator.publish.figures.rendering import FORMATS
+from orchestrator.publish.figures.sketch import Drawing, Sketch, Sources, Value
+from orchestrator.publish.labels import Names, Parts
+from orchestrator.publish.select import direction, selection
+from orchestrator.trial import SweepOutcomes
+from orchestrator.views import FigureView
+
+MOST_POINTS: Final = 2_000
+"""Points that a figure can have: nobody tells more of them apart."""
+
+
+class Kind(Protocol):
+    """What a module of `kinds` offers."""
+
+    def draw(self, it: Sketch) -> Drawing:
+        """The plots of a figure."""
+
+
+def draw(outcomes: SweepOutcomes, name: str, catalog: Parts, sources: Sources, *, heading: bool = True) -> Figure:
+    """The figure `name` of the sweep's spec as far as the sweep has come; NotFoundError where there is none.
+
+    Without `heading` no words stand over it, but for those that say what is missing.
+    """
+    it = sketch(outcomes, name, catalog, sources)
+    chosen = cast(Kind, importlib.import_module(f"orchestrator.publish.figures.kinds.{it.layout.kind}"))
+    drawing = chosen.draw(it)
+    missing = wording.notes(it, drawing)
+    caption = wording.caption(it, drawing)
+    title, lines = (wording.title(it), [" ".join(caption), *missing]) if heading else ("", missing)
+    specification = {**panels.assembled(it, drawing, title, lines), "usermeta": _facts(it, caption, missing)}
+    columns, rows = _table(drawing)
+    return Figure(
+        name=name,
+        sweep=outcomes.sweep,
+        sweep_name=outcomes.name,
+        specification=specification,
+        columns=columns,
+        rows=rows,
+    )
+
+
+def sketch(outcomes: SweepOutcomes, name: str, catalog: Parts, sources: Sources) -> Sketch:
+    """What a figure is drawn from."""
+    layout = parse(outcomes.spec, name)
+    select = selection(outcomes.spec)
+    found = points(outcomes, layout, direction(select.metric, catalog))
+    if len(found) > MOST_POINTS:
+        raise ConflictError(
+            f"figure '{name}' would have {len(found):,} points; at most {MOST_POINTS:,} are drawn: narrow it by `when`"
+        )
+    names = Names(catalog, layout.labels, layout.titles)
+    return Sketch(name, outcomes, layout, catalog, names, select, found, sources)
+
+
+def listed(sweep: int, name: str, spec: Mapping[str, Any]) -> list[FigureView]:
+    """The figures of a normalized spec."""
+    found = []
+    for figure, given in (spec.get("figures") or {}).items():
+        layout = FigureLayout.model_validate(given)
+        address = f"/v1/sweeps/{sweep}/figures/{figure}"
+        title = (layout.title or "").strip() or name
+        found.append(FigureView(name=figure, kind=layout.kind, title=title, formats=list(FORMATS), url=address))
+    return found
+
+
+def _facts(it: Sketch, caption: Sequence[str], missing: Sequence[str]) -> dict[str, Any]:
+    """What a reader of the JSON is told beside the picture."""
+    return {
+        "figure": it.name,
+        "sweep": {"id": it.outcomes.sweep, "name": it.outcomes.name, "state": it.outcomes.state},
+        "title": wording.title(it),
+        "caption": " ".join(caption),
+        "notes": list(missing),
+        "complete": sum(point.settled for point in it.points),
+        "total": len(it.points),
+    }
+
+
+def _table(drawing: Drawing) -> tuple[list[str], list[list[Value]]]:
+    """The data of all plots as rows under columns: the quantity, the labels by axis, then the values."""
+    axes = list(dict.fromkeys(axis for plot in drawing.plots for datum in plot.data for axis in datum.labels))
+    fields = list(dict.fromkeys(field for plot in drawing.plots for datum in plot.data for field in datum.values))
+    rows = [
+        [plot.quantity, *(datum.labels.get(axis) for axis in axes), *(datum.values.get(field) for field in fields)]
+        for plot in drawing.plots
+        for datum in plot.data
+    ]
+    return ["quantity", *axes, *fields], rows

@@ -1,0 +1,109 @@
+"""What was reported while training, over the iterations: the mean of the repeats with a band, or norms of images."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import altair as alt
+import numpy as np
+from numpy.typing import NDArray
+
+from orchestrator.publish.figures import encoding, files, measures, wording
+from orchestrator.publish.figures.sketch import Arrays, CurvePoints, Datum, Drawing, Plot, Sketch
+from orchestrator.publish.statistics import statistic
+from orchestrator.trial import Statistic
+
+MOST_POINTS: Final = 1_000
+"""Points of a line; those between are left out where there are more."""
+MOST_ALTOGETHER: Final = 50_000
+"""Points of all lines of a plot."""
+
+
+def draw(it: Sketch) -> Drawing:
+    """One plot a curve's key; each line is the mean over the repeats of a point's selected candidate."""
+    if it.layout.data is not None:
+        return _norm_traces(it)
+    keys = [_key(it, metric) for metric in it.layout.metric]
+    trials = [trial.trial for point in it.drawn for trial in point.trials]
+    curves = it.sources.curves(trials, keys) if trials else {}
+    plots = [_plot(it, key, curves) for key in keys]
+    absent = [plot.quantity for plot in plots if trials and not plot.data]
+    reported = [f"No trial reported {', '.join(absent)}."] if absent else []
+    return Drawing(plots, said=f"Curves of the trainings, {wording.averaged(it)}.", notes=reported)
+
+
+def _key(it: Sketch, metric: str) -> str:
+    """The key of a curve: a metric without a split is of the one that was evaluated on the way."""
+    watched = "validation" if it.select.split == "validation" else "test"
+    return metric if "/" in metric else f"{watched}/{metric}"
+
+
+def _plot(it: Sketch, key: str, curves: Mapping[int, Mapping[str, CurvePoints]]) -> Plot:
+    scale = measures.factor(measures.unit_of(it, key))
+    most = max(2, min(MOST_POINTS, MOST_ALTOGETHER // max(1, len(it.drawn))))
+    data = []
+    for point in it.drawn:
+        repeats = [curves.get(trial.trial, {}).get(key) or () for trial in point.trials]
+        for step, found in thinned(mean_curve(repeats), most):
+            data.append(Datum(point.labels, {"step": step} | measures.values(found, it.layout.error, scale)))
+    title = measures.title_of(it, key)
+    base = alt.Chart().transform_filter("isValid(datum.mean)").encode(x=_steps(data), color=encoding.colour(it))
+    y = encoding.value_axis(title, log=it.layout.y_scale == "log")
+    tooltip = encoding.tips(it, {"step:Q": "iteration", "mean:Q": title, "low:Q": "from", "high:Q": "to", "n:Q": "n"})
+    layers = [
+        base.transform_filter("isValid(datum.low)").mark_area(opacity=0.2).encode(y="low:Q", y2="high:Q"),
+        base.mark_line().encode(y=y, strokeDash=encoding.dash(it), tooltip=tooltip),
+    ]
+    return Plot(key, alt.layer(*layers), data)
+
+
+def mean_curve(repeats: Sequence[CurvePoints]) -> list[tuple[int, Statistic]]:
+    """The statistic at each step at which every repeat has a number."""
+    known = [
+        {step: value for step, value in points if value is not None and math.isfinite(value)} for points in repeats
+    ]
+    if not known:
+        return []
+    shared = sorted(step for step in known[0] if all(step in other for other in known[1:]))
+    return [(step, statistic([values[step] for values in known])) for step in shared]
+
+
+def thinned(points: Sequence[tuple[int, Statistic]], most: int) -> Sequence[tuple[int, Statistic]]:
+    """At most `most` (2 or more) of the points, evenly spread, with the first and the last."""
+    if len(points) <= most:
+        return points
+    kept = np.linspace(0, len(points) - 1, most).round().astype(int)
+    return [points[at] for at in kept]
+
+
+def _steps(data: Sequence[Datum]) -> Any:
+    longest = max((int(datum.values["step"] or 0) for datum in data), default=0)
+    axis = alt.Axis(format="~s" if longest >= 10_000 else encoding.PLAIN, grid=False, tickCount=5)
+    return alt.X("step:Q", title="iteration", scale=alt.Scale(nice=False, zero=False), axis=axis)
+
+
+def _norm_traces(it: Sketch) -> Drawing:
+    """||f|| of a few training images, a line each, of one repeat."""
+    pooled = files.read(it, _traces, first=True)
+    data = [
+        Datum(point.labels, {"step": int(step), "mean": float(value), "image": image})
+        for point, ((steps, norms),) in pooled.found
+        for image, column in enumerate(norms.T)
+        for step, value in zip(steps, column, strict=True)
+    ]
+    base = alt.Chart().transform_filter("isValid(datum.mean)").mark_line(strokeWidth=0.8, opacity=0.7)
+    title = "norm"
+    y = encoding.value_axis(title, log=it.layout.y_scale == "log")
+    chart = base.encode(x=_steps(data), y=y, detail="image:N", color=encoding.colour(it), strokeDash=encoding.dash(it))
+    said = f"Norms of the embeddings of single training images, of {wording.first_repeat(it)}."
+    return Drawing([Plot("norm", alt.layer(chart), data)], said=said, notes=pooled.notes)
+
+
+def _traces(arrays: Arrays) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The iterations [w] and the norms [w, n], of at most `MOST_POINTS` windows and 20 images."""
+    steps = files.vector(arrays, "step")
+    norms = np.asarray(arrays["norm"], dtype=np.float64)
+    if norms.ndim != 2 or len(norms) != len(steps):
+        raise ValueError(f"norm has the shape {[*norms.shape]}")
+    kept = np.unique(np.linspace(0, max(0, len(steps) - 1), min(len(steps), MOST_POINTS)).round().astype(int))
+    return steps[kept], norms[kept][:, :20]

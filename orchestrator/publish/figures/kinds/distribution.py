@@ -1,0 +1,152 @@
+"""Distributions over images or pairs as densities: norms, cosines, how far directions turn."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import altair as alt
+import numpy as np
+from numpy.typing import NDArray
+
+from orchestrator.publish.figures import encoding, files, wording
+from orchestrator.publish.figures.sketch import Arrays, Datum, Drawing, Plot, Sketch
+from orchestrator.trial import Labels
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Counts [b] between edges [b + 1], and the moments of what was counted."""
+
+    edges: NDArray[np.float64]
+    counts: NDArray[np.float64]
+    mean: float
+    variance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """Where in a data file a histogram stands, and what it is called."""
+
+    name: str
+    title: str
+    edges: str = "edges"
+    counts: str = "counts"
+    mean: str | None = None
+    variance: str | None = None
+
+
+QUANTITIES: Final = {
+    "norms": (Quantity("norms", "norm", mean="mean", variance="variance"),),
+    "cosines": (
+        Quantity("cos_ap", "cos(a, p)", counts="cos_ap"),
+        Quantity("cos_an", "cos(a, n)", counts="cos_an"),
+        Quantity("difference", "cos(a, p) − cos(a, n)", edges="difference_edges", counts="difference"),
+    ),
+    "direction_variation": (
+        Quantity(
+            "direction_variation", "direction variation (rad)",
+            mean="direction_variation_angle_mean", variance="direction_variation_angle_var",
+        ),
+    ),
+}  # fmt: skip
+"""What the data of each figure holds."""
+
+_SHOWN: Final = {
+    "norms": "Norms of the {split} embeddings",
+    "cosines": "Cosines between pairs of {split} embeddings",
+    "direction_variation": "How far the directions of training images turn from look to look",
+}
+
+
+def draw(it: Sketch) -> Drawing:
+    """One plot a quantity; each outline is the mean density over the repeats of a point's selected candidate."""
+    name = files.figure_of(it)
+    wanted = [one for one in QUANTITIES.get(name, ()) if not it.layout.show or one.name in it.layout.show]
+    pooled = files.read(it, partial(_histograms, wanted=wanted))
+    plots = []
+    for at, quantity in enumerate(wanted):
+        data = [
+            datum for point, repeats in pooled.found for datum in _data(it, [one[at] for one in repeats], point.labels)
+        ]
+        plots.append(_plot(it, quantity, data))
+    said = f"{_SHOWN.get(name, name).format(split=files.split_of(it))}: densities over {wording.repeats(it)}."
+    return Drawing(plots, said=said, notes=pooled.notes)
+
+
+def _histograms(arrays: Arrays, wanted: Sequence[Quantity]) -> list[Histogram]:
+    return [_histogram(arrays, quantity) for quantity in wanted]
+
+
+def _histogram(arrays: Arrays, quantity: Quantity) -> Histogram:
+    edges = files.vector(arrays, quantity.edges)
+    counts = files.vector(arrays, quantity.counts, len(edges) - 1)
+    if not (np.diff(edges) > 0).all() or not (counts >= 0).all() or not counts.sum():
+        raise ValueError(f"{quantity.counts} is no histogram with something in it")
+    # Where the file has no moments of the values themselves, those of the bins' middles are near enough.
+    middles, shares = (edges[1:] + edges[:-1]) / 2, counts / counts.sum()
+    mean = float(middles @ shares)
+    variance = float((middles - mean) ** 2 @ shares)
+    if quantity.mean is not None and quantity.variance is not None:
+        mean, variance = files.scalar(arrays, quantity.mean), files.scalar(arrays, quantity.variance)
+    return Histogram(edges, counts, mean, variance)
+
+
+def pooled_density(repeats: Sequence[Histogram], bins: int | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Edges [b + 1] and the mean density [b] of some histograms; each counts alike, whatever it counted.
+
+    In `bins` bins from the least to the greatest edge, or in the histograms' own where they share them; a bin's counts
+    are spread evenly over it.
+    """
+    first = repeats[0].edges
+    if bins is None and all(np.array_equal(one.edges, first) for one in repeats):
+        edges = first
+    else:
+        low, high = min(one.edges[0] for one in repeats), max(one.edges[-1] for one in repeats)
+        edges = np.linspace(low, high, (bins or len(first) - 1) + 1)
+    shares = []
+    for one in repeats:
+        below = np.concatenate([[0.0], np.cumsum(one.counts)]) / one.counts.sum()
+        shares.append(np.diff(np.interp(edges, one.edges, below)))
+    return edges, np.mean(shares, axis=0) / np.diff(edges)
+
+
+def _data(it: Sketch, repeats: Sequence[Histogram], labels: Labels) -> list[Datum]:
+    """The outline from left to right, and the moments in words."""
+    edges, density = pooled_density(repeats, it.layout.bins)
+    corners = zip(edges, [*density, 0.0], strict=True)
+    moments = {
+        "center": float(np.mean([one.mean for one in repeats])),
+        "variance": float(np.mean([one.variance for one in repeats])),
+    }
+    found = [Datum(labels, {"x": float(edges[0]), "mean": 0.0})]
+    found += [Datum(labels, {"x": float(edge), "mean": float(height)}) for edge, height in corners]
+    if it.layout.moments:
+        text = f"mean {moments['center']:.3g}, var {moments['variance']:.3g}"
+        series = it.domain(it.layout.colour) if it.layout.colour else [""]
+        rank = series.index(labels.get(it.layout.colour or "", ""))
+        found.append(Datum(labels, {**moments, "text": text, "rank": rank}))
+    return found
+
+
+def _plot(it: Sketch, quantity: Quantity, data: Sequence[Datum]) -> Plot:
+    base = alt.Chart().transform_filter("isValid(datum.x)")
+    x = alt.X(
+        "x:Q", title=quantity.title, scale=alt.Scale(zero=False, nice=False), axis=alt.Axis(grid=False, tickCount=5)
+    )
+    y = encoding.value_axis("density", zero=True)
+    colour = encoding.colour(it)
+    placed = base.encode(x=x, y=y, color=colour)
+    layers = [
+        placed.mark_area(interpolate="step-after", opacity=0.18),
+        placed.mark_line(interpolate="step-after", strokeWidth=1).encode(strokeDash=encoding.dash(it)),
+    ]
+    if it.layout.moments:
+        words = alt.Chart().transform_filter("isValid(datum.text)").transform_calculate(down="6 + 9 * datum.rank")
+        text = words.mark_text(align="right", fontSize=7, dx=-2).encode(
+            x=alt.value("width"), y=alt.Y("down:Q", scale=None), text="text:N", color=colour
+        )
+        # What is not seen leaves room for the words over the outlines.
+        room = base.transform_calculate(top="datum.mean * 1.3").mark_point(opacity=0).encode(x=x, y="top:Q")
+        layers += [text, room]
+    return Plot(quantity.name, alt.layer(*layers), data)

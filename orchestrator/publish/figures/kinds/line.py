@@ -1,0 +1,84 @@
+"""A metric of cells over an axis, a line a colour; or the singular values of a spectrum over their rank."""
+
+from functools import partial
+from typing import Any
+
+import altair as alt
+
+from orchestrator.publish.figures import encoding, files, measures, wording
+from orchestrator.publish.figures.sketch import Datum, Drawing, Plot, Sketch, Value
+
+
+def draw(it: Sketch) -> Drawing:
+    """One plot a metric; points with error bars, joined from label to label."""
+    if it.layout.data is not None:
+        return _spectrum(it)
+    return Drawing([_plot(it, metric) for metric in it.layout.metric], said=f"Test metrics, {wording.averaged(it)}.")
+
+
+def _plot(it: Sketch, metric: str) -> Plot:
+    scale = measures.factor(measures.unit_of(it, metric))
+    axis, numeric = it.layout.x or "", encoding.is_numeric(it)
+    texts = it.printed(axis)
+    data = []
+    for point in it.drawn:
+        found = measures.measured(it, point, metric)
+        if found is None:
+            continue
+        label = point.labels.get(axis, "")
+        x: Value = encoding.number(label) if numeric else texts[label]
+        # A point to which an axis of numbers does not apply is a level: the baseline without an eta, for one.
+        placed = measures.values(found, it.layout.error, scale) | {"x": x, "level": int(x is None)}
+        data.append(Datum(point.labels, placed | measures.provenance(point)))
+    title = measures.title_of(it, metric)
+    return Plot(metric, alt.layer(*_layers(it, title, data)), data)
+
+
+def _layers(it: Sketch, title: str, data: list[Datum]) -> list[Any]:
+    axis = it.layout.x or ""
+    named, numeric = it.names.said(axis), encoding.is_numeric(it)
+    known = [value for datum in data if isinstance(value := datum.values["x"], float)]
+    log = it.layout.x_scale == "log"
+    x = encoding.number_axis(named, known, log=log) if numeric else encoding.across(it, axis)
+    y = encoding.value_axis(title, log=it.layout.y_scale == "log")
+    colour = encoding.colour(it, symbol="shape")
+    tooltip = encoding.tips(
+        it, {f"x:{'Q' if numeric else 'N'}": named, "mean:Q": title, "low:Q": "from", "high:Q": "to", "n:Q": "n"}
+    )
+    base = alt.Chart().transform_filter("isValid(datum.mean) && datum.level === 0").encode(x=x, color=colour)
+    layers = [
+        base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=0.8).encode(y="low:Q", y2="high:Q"),
+        *encoding.dashed(it, base.encode(y=y), "line"),
+        base.mark_point(filled=True, opacity=1, size=28).encode(y=y, shape=encoding.shape(it), tooltip=tooltip),
+    ]
+    if any(datum.values["level"] for datum in data):
+        level = alt.Chart().transform_filter("datum.level === 1").encode(y=y, color=colour)
+        layers += encoding.dashed(it, level, "rule", strokeWidth=1.2)
+    return layers
+
+
+def _spectrum(it: Sketch) -> Drawing:
+    """Singular values, largest first: the mean over repeats."""
+    pooled = files.read(it, partial(files.vector, name="singular"))
+    data = [
+        Datum(point.labels, {"x": rank} | _above_zero(measures.values(found, it.layout.error, 1.0)))
+        for point, repeats in pooled.found
+        for rank, found in enumerate(files.means(repeats), start=1)
+    ]
+    title, log = "singular value", it.layout.y_scale == "log"
+    x = alt.X("x:Q", title="rank", scale=alt.Scale(nice=False), axis=alt.Axis(grid=False, tickMinStep=1))
+    base = alt.Chart().transform_filter("isValid(datum.mean)").encode(x=x, color=encoding.colour(it))
+    y = encoding.value_axis(title, log=log, zero=not log)
+    tooltip = encoding.tips(it, {"x:Q": "rank", "mean:Q": title, "n:Q": "n"})
+    layers = [
+        base.transform_filter("isValid(datum.low)").mark_area(opacity=0.2).encode(y="low:Q", y2="high:Q"),
+        base.mark_line().encode(y=y, strokeDash=encoding.dash(it), tooltip=tooltip),
+    ]
+    said = f"Singular values of the directions of the {files.split_of(it)} embeddings, {wording.averaged(it)}."
+    return Drawing([Plot("singular", alt.layer(*layers), data)], said=said, notes=pooled.notes)
+
+
+def _above_zero(values: dict[str, Value]) -> dict[str, Value]:
+    """The same with a band that ends at zero: no singular value lies below."""
+    low = values["low"]
+    return values | {"low": max(0.0, low) if isinstance(low, float) else low}

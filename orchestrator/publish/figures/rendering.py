@@ -1,0 +1,83 @@
+"""A figure as a file: Vega-Lite JSON, SVG, PNG and PDF drawn without a browser or a network, and its data as CSV."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+import vl_convert
+
+from orchestrator.errors import NotFoundError
+from orchestrator.publish.figures import vega
+from orchestrator.publish.figures.figure import Figure
+from orchestrator.publish.formats.csv import guarded
+from orchestrator.views import Rendered
+
+DOTS_PER_INCH: Final = 300
+"""Of a PNG; a figure two columns wide has 2,000 pixels then."""
+
+
+_RESOURCES: Final = re.compile(rb"(?:^ +/[A-Za-z]+[0-9]+ [0-9]+ 0 R\n){2,}", re.MULTILINE)
+
+
+class Format(NamedTuple):
+    """How a figure is written."""
+
+    media_type: str
+    suffix: str
+    write: Callable[[Figure], bytes]
+
+
+def _json(figure: Figure) -> bytes:
+    return (json.dumps(figure.specification, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def _svg(figure: Figure) -> bytes:
+    drawn: str = vl_convert.vegalite_to_svg(figure.specification, vl_version=vega.version())
+    return drawn.encode()
+
+
+def _png(figure: Figure) -> bytes:
+    drawn: bytes = vl_convert.vegalite_to_png(
+        figure.specification, vl_version=vega.version(), scale=1.0, ppi=DOTS_PER_INCH
+    )
+    return drawn
+
+
+def _pdf(figure: Figure) -> bytes:
+    drawn: bytes = vl_convert.vegalite_to_pdf(figure.specification, vl_version=vega.version())
+    # The resources of a page come in any order: sorted, the same figure gives the same bytes, at the same offsets.
+    return _RESOURCES.sub(lambda found: b"".join(sorted(found[0].splitlines(keepends=True))), drawn)
+
+
+def _csv(figure: Figure) -> bytes:
+    written = io.StringIO(newline="")
+    out = csv.writer(written)
+    out.writerow([guarded(column) for column in figure.columns])
+    for row in figure.rows:
+        out.writerow(
+            ["" if value is None else guarded(value) if isinstance(value, str) else repr(value) for value in row]
+        )
+    return written.getvalue().encode()
+
+
+FORMATS: Final[Mapping[str, Format]] = {
+    "json": Format("application/json", ".json", _json),
+    "svg": Format("image/svg+xml", ".svg", _svg),
+    "png": Format("image/png", ".png", _png),
+    "pdf": Format("application/pdf", ".pdf", _pdf),
+    "csv": Format("text/csv; charset=utf-8; header=present", ".csv", _csv),
+}
+"""Every format by name."""
+
+
+def render(figure: Figure, format_name: str) -> Rendered:
+    """The figure as a file; NotFoundError names the formats there are."""
+    chosen = FORMATS.get(format_name)
+    if chosen is None:
+        raise NotFoundError(f"no figure format named '{format_name}'; formats: {', '.join(FORMATS)}")
+    return Rendered(
+        content=chosen.write(figure), media_type=chosen.media_type, filename=f"{figure.file_stem}{chosen.suffix}"
+    )

@@ -1,0 +1,92 @@
+"""What a kind of figure draws from, and what it gives back: plots with their data, before they have a size."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from orchestrator.publish.figures.layout import FigureLayout
+from orchestrator.publish.figures.points import Point
+from orchestrator.publish.labels import Names, Parts
+from orchestrator.trial import Labels, SweepOutcomes
+from workers.contract import Select
+
+Value = str | int | float | None
+Arrays = Mapping[str, NDArray[Any]]
+CurvePoints = Sequence[tuple[int, float | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where curves and files come from; asked only for the trials that a figure draws."""
+
+    curves: Callable[[Sequence[int], Collection[str]], Mapping[int, Mapping[str, CurvePoints]]]
+    """The curves of some keys, by trial."""
+    arrays: Callable[[Sequence[int], str], tuple[Mapping[int, Arrays], Mapping[int, str]]]
+    """The arrays of a data file by trial, and for each trial without them why that is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """One figure of one sweep, ready to be drawn."""
+
+    name: str
+    outcomes: SweepOutcomes
+    layout: FigureLayout
+    parts: Parts
+    names: Names
+    select: Select
+    points: Sequence[Point]
+    sources: Sources
+
+    @property
+    def drawn(self) -> list[Point]:
+        """The points that have a selected candidate."""
+        return [point for point in self.points if point.summary.candidate is not None]
+
+    def domain(self, axis: str) -> list[str]:
+        """The labels of an axis in the order of the spec, "" where it does not apply; those of missing points too."""
+        return list(dict.fromkeys(point.labels.get(axis, "") for point in self.points))
+
+    def printed(self, axis: str) -> dict[str, str]:
+        """What is printed for each label of an axis; labels that would look alike keep their own spelling."""
+        texts = {label: self.names.label(axis, label) for label in self.domain(axis)}
+        seen = list(texts.values())
+        return {label: text if seen.count(text) == 1 else label or text for label, text in texts.items()}
+
+    def headed(self, axis: str) -> dict[str, str]:
+        """The same as headings of panels, where a bare number needs the name of its axis."""
+        texts = self.printed(axis)
+        return {
+            label: text if text != label else self.names.point((axis,), (label,))[0] for label, text in texts.items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Datum:
+    """One row of the data behind a figure."""
+
+    labels: Labels  # by axis, as the spec writes them
+    values: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """One quantity over its axes; a figure of several has one plot each."""
+
+    quantity: str
+    chart: Any  # layers without data and size; fields: those of the data, and colour, column and row
+    data: Sequence[Datum]
+    square: bool = False
+    least: tuple[int, int] = (0, 0)  # the smallest width and height of a panel, in points
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """What a kind gives: its plots, what they show in words, and what they leave out."""
+
+    plots: Sequence[Plot]
+    said: str
+    notes: Sequence[str] = ()
+    series: Sequence[str] = ()  # the entries of the legend, where they are not the labels of the colour axis

@@ -1,0 +1,129 @@
+"""The words over a figure: what is drawn, averaged over what, selected by what, and what is missing."""
+
+from collections.abc import Sequence
+
+from orchestrator.publish.budget import budget
+from orchestrator.publish.figures.points import Point
+from orchestrator.publish.figures.sketch import Drawing, Sketch
+from orchestrator.publish.labels import metric_title
+
+_MANY = 4  # points that a note names
+
+_WHY = {
+    "diverged": "Diverged in every candidate, so not drawn",
+    "failed": "Failed in some repeat of every candidate, so not drawn",
+}
+
+
+def title(it: Sketch) -> str:
+    """The spec's title, or the sweep's name."""
+    return (it.layout.title or "").strip() or it.outcomes.name
+
+
+def caption(it: Sketch, drawing: Drawing) -> list[str]:
+    """What a reader needs to trust the figure, a sentence or two an entry; the spec's own caption comes first."""
+    own = (it.layout.caption or "").strip()
+    own = own if not own or own[-1] in ".!?" else f"{own}."
+    return [one for one in (own, drawing.said, _loud(it), _selected(it), _budget(it)) if one]
+
+
+def notes(it: Sketch, drawing: Drawing) -> list[str]:
+    """What is missing from the figure; these stand over it even where its caption does not."""
+    return [one for one in (partial(it), *_not_drawn(it), *drawing.notes) if one]
+
+
+def partial(it: Sketch) -> str:
+    """How far the sweep has come, where it has not come to its end."""
+    done = sum(point.settled for point in it.points)
+    if not it.points:
+        return f"Nothing to draw yet: the sweep is {it.outcomes.state}."
+    return "" if done == len(it.points) else f"Incomplete: {done} of {len(it.points)} points are finished."
+
+
+def averaged(it: Sketch) -> str:
+    """`mean ± standard deviation over 3 seeds (0, 1, 2)`, or `a single run (seed 0)`."""
+    if _sizes(it) == [1]:
+        return f"a single run ({repeats(it)})"
+    what = {"std": "mean ± standard deviation", "interval": "mean with its 95 % interval", "none": "mean"}
+    return f"{what[it.layout.error]} over {repeats(it)}"
+
+
+def repeats(it: Sketch) -> str:
+    """`3 seeds (0, 1, 2)`: the labels of the repeat axes, or the recipe's seed where nothing is repeated."""
+    labels = _repeat_labels(it)
+    if not labels:
+        return first_repeat(it)
+    noun = next(iter(labels)) if len(labels) == 1 else "repeat"
+    values = "; ".join(", ".join(shown) for shown in labels.values())
+    sizes = _sizes(it)
+    if sizes == [1]:
+        return f"{noun} {values}"
+    return f"{sizes[0] if len(sizes) == 1 else 'unequal numbers of'} {noun}s ({values})"
+
+
+def first_repeat(it: Sketch) -> str:
+    """`seed 0`: the repeat that stands for all where only one can be shown."""
+    labels = _repeat_labels(it)
+    if not labels:
+        return f"seed {(it.outcomes.spec.get('recipe') or {}).get('seed', 0)}"
+    return ", ".join(f"{axis} {next(iter(shown))}" for axis, shown in labels.items())
+
+
+def _repeat_labels(it: Sketch) -> dict[str, dict[str, None]]:
+    """The labels of each repeat axis, in order."""
+    labels: dict[str, dict[str, None]] = {}
+    for trial in it.outcomes.trials:
+        for axis, label in trial.repeat_labels.items():
+            labels.setdefault(axis, {})[label] = None
+    return labels
+
+
+def _sizes(it: Sketch) -> list[int]:
+    """How many repeats the points that are drawn are means over."""
+    return sorted({len(point.trials) for point in it.drawn}) or [len({one.repeat for one in it.outcomes.trials})]
+
+
+def of_point(it: Sketch, point: Point) -> str:
+    """The labels of a point in print."""
+    return " / ".join(it.names.point(list(point.labels), list(point.labels.values()))) or "the only cell"
+
+
+def some(names: Sequence[str]) -> str:
+    """The first few of some names, and how many more there are."""
+    return "; ".join(names) if len(names) <= _MANY else f"{'; '.join(names[:_MANY])} and {len(names) - _MANY} more"
+
+
+def _chosen(it: Sketch) -> bool:
+    return any(point.summary.candidates > 1 for point in it.points)
+
+
+def _loud(it: Sketch) -> str:
+    if it.select.split == "test":
+        return "Selected on the TEST split, so the numbers are optimistic."
+    if it.select.split == "last" and _chosen(it):
+        return "Candidates selected on the TEST split, so the numbers are optimistic."
+    return ""
+
+
+def _selected(it: Sketch) -> str:
+    metric = metric_title(it.select.metric, it.parts)
+    if it.select.split == "last":
+        by = f"; each point's candidate chosen by mean {metric} on the test split" if _chosen(it) else ""
+        return f"Last checkpoint of each training{by}."
+    what = "Best checkpoint of each training" + (" and best candidate of each point" if _chosen(it) else "")
+    return f"{what} chosen by {metric} on the {it.select.split} split."
+
+
+def _budget(it: Sketch) -> str:
+    cells = {at: point.labels for at, point in enumerate(it.points)}
+    counts = {at: point.summary.candidates for at, point in enumerate(it.points)}
+    return budget(cells, counts, it.names.label)
+
+
+def _not_drawn(it: Sketch) -> list[str]:
+    found = []
+    for status, why in _WHY.items():
+        names = [of_point(it, point) for point in it.points if point.summary.status == status]
+        if names:
+            found.append(f"{why}: {some(names)}.")
+    return found

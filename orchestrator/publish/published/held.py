@@ -1,0 +1,79 @@
+"""The labels that a cell has beside those of its axes: what its recipe holds at a path that the sweep does not vary."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from orchestrator.publish.labels import Parts
+from orchestrator.publish.published.glossary import glossary
+from orchestrator.publish.published.library import PublishedTable
+from orchestrator.trial import Labels
+
+
+def held_labels(spec: Mapping[str, Any], labels: Labels, table: PublishedTable, parts: Parts) -> Labels:
+    """`labels` of a cell of the sweep with a label for every axis of the printed table that the spec decides.
+
+    An axis that is tuned or repeated stays out, since the cell holds several values there; "" is where none applies.
+    """
+    names = glossary(table.paper)
+    given = {names.axis(axis) for axis in labels}
+    varied = {names.axis(axis) for axis in spec.get("compare") or {}}
+    open_ = set(_varied(spec))
+    missing = [axis for axis in table.axes if axis not in given and axis not in open_]
+    recipe = _recipe(spec, labels)
+    found = {axis: "" if axis in varied else _at(recipe, axis, parts) for axis in missing}
+    return {**labels, **{axis: label for axis, label in found.items() if label is not None}}
+
+
+def _varied(spec: Mapping[str, Any]) -> Iterator[str]:
+    """The paths that tune and repeat axes set, by name or in their patches."""
+    for role in ("tune", "repeat"):
+        for axis, groups in (spec.get(role) or {}).items():
+            yield axis
+            for choice in (choice for group in groups for choice in group["choices"]):
+                yield from choice["patch"]
+
+
+def _recipe(spec: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
+    """The base recipe with the cell's alternatives, then the rules that apply to it."""
+    chosen = [
+        choice["patch"]
+        for axis, groups in (spec.get("compare") or {}).items()
+        for group in groups
+        for choice in group["choices"]
+        if choice["label"] == labels.get(axis) and _applies(group["when"], labels)
+    ]
+    rules = [rule["patch"] for rule in spec.get("rules") or () if _applies(rule["when"], labels)]
+    return _patched(_patched(dict(spec.get("recipe") or {}), chosen), rules)
+
+
+def _applies(when: Mapping[str, Sequence[str]], labels: Labels) -> bool:
+    return all(labels.get(axis) in wanted for axis, wanted in when.items())
+
+
+def _patched(recipe: dict[str, Any], patches: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """As the plan does it: what replaces a part first, then what lies within one."""
+    values = [(path, value) for patch in patches for path, value in patch.items()]
+    patched = recipe | {path: value for path, value in values if "." not in path}
+    for path, value in values:
+        kind, dot, option = path.partition(".")
+        if dot and isinstance(patched.get(kind), Mapping):
+            patched[kind] = {**patched[kind], option: value}
+    return patched
+
+
+def _at(recipe: Mapping[str, Any], axis: str, parts: Parts) -> str | None:
+    """The label of what a recipe holds at a path, its part's default included; none where nobody can say."""
+    kind, _, option = axis.partition(".")
+    value = recipe.get(kind)
+    if option:
+        part = {"name": value} if isinstance(value, str) else value
+        if not isinstance(part, Mapping) or not (entry := parts.get(kind, str(part.get("name")))):
+            return None
+        default = entry.parameter(option)
+        value = part.get(option, default.default if default else "")
+    elif isinstance(value, Mapping):
+        value = value.get("name")
+    if value is None:
+        return None
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,143 @@
+"""Reads the printed tables that lie in this folder."""
+
+import csv
+import difflib
+import io
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import Any, Final
+
+from orchestrator.errors import NotFoundError
+from orchestrator.publish.published.glossary import glossary
+from orchestrator.publish.published.number import Number, Place, Units, read
+from orchestrator.trial import Labels
+from workers.contract import Recipe
+
+_TUNED: Final = "tuned:"
+DELTA: Final = "delta:"
+"""What stands before the metric of a printed difference."""
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """A printed table with all its numbers."""
+
+    id: str  # such as SEC-T3
+    paper: str
+    title: str
+    note: str
+    axes: tuple[str, ...]
+    numbers: tuple[Number, ...]
+    metrics: tuple[str, ...] = ()
+    citation: str = ""
+    conflicts: Mapping[str, str] = field(default_factory=dict)  # contradictions that touch it, by their number
+    bold_known: bool = True
+
+    def find(self, labels: Labels, metric: str) -> Number | None:
+        """The number at a cell; `labels` may hold more axes and the papers' names.
+
+        An axis that `labels` does not hold does not decide, one with "" does not apply; none where not exactly one
+        number is left.
+        """
+        mine = glossary(self.paper).ours(labels)
+        found = [
+            number for wanted, number in self._places.get(glossary(self.paper).metric(metric), ())
+            if all(mine.get(axis, label) == label for axis, label in wanted.items())
+        ]  # fmt: skip
+        return found[0] if len(found) == 1 else None
+
+    @cached_property
+    def _places(self) -> Mapping[str, Sequence[tuple[Labels, Number]]]:
+        """The numbers by metric, each with a label for every axis."""
+        found: dict[str, list[tuple[Labels, Number]]] = {}
+        for number in self.numbers:
+            place = glossary(self.paper).ours({axis: number.labels.get(axis, "") for axis in self.axes})
+            found.setdefault(number.metric, []).append((place, number))
+        return found
+
+
+def names() -> list[str]:
+    """The printed tables there are, paper by paper."""
+    return list(_index()["tables"])
+
+
+def load(id: str) -> PublishedTable:  # noqa: A002 - as people call it
+    """A printed table by its id, in any case; NotFoundError names a near miss."""
+    known = {name.casefold(): name for name in names()}
+    if id.casefold() not in known:
+        close = difflib.get_close_matches(id.casefold(), known, n=1, cutoff=0.6)
+        right = f"did you mean {known[close[0]]!r}?" if close else f"there are {', '.join(known.values())}"
+        raise NotFoundError(f"no published table named {id!r}; {right}")
+    return _load(known[id.casefold()])
+
+
+def text(id: str) -> str:  # noqa: A002
+    """The file of a printed table as it lies in this folder: CSV."""
+    return _read(_index()["tables"][load(id).id]["file"])
+
+
+def meant(table: PublishedTable, axis: str, label: str) -> str:
+    """What a row is called here that other collections of these numbers call `label`."""
+    rules = _index()["tables"][table.id].get("read_as", ())
+    return next((one["ours"] for one in rules if (one["axis"], one["label"]) == (axis, label)), label)
+
+
+def renamed(table: PublishedTable, dataset: str, metric: str) -> str:
+    """Under which metric a printed column stands here, where the paper's heading cannot be right."""
+    rules = _index()["tables"][table.id].get("printed_as", ())
+    return next((one["metric"] for one in rules if (one["dataset"], one["name"]) == (dataset, metric)), metric)
+
+
+@cache
+def _load(id: str) -> PublishedTable:  # noqa: A002
+    index = _index()
+    about = index["tables"][id]
+    lines = list(csv.DictReader(io.StringIO(_read(about["file"]), newline="")))
+    columns = list(lines[0])
+    axes = _axes(columns)
+    metrics = tuple(one for one in columns if one not in axes and not one.startswith(_TUNED))
+    return PublishedTable(
+        id=id,
+        paper=about["paper"],
+        title=about["title"],
+        note=about["note"],
+        axes=axes,
+        numbers=tuple(number for line in lines for number in _numbers(line, axes, metrics, about)),
+        metrics=metrics,
+        citation=index["papers"][about["paper"]],
+        conflicts={name: index["conflicts"][name] for name in about.get("conflicts", ())},
+        bold_known=about.get("bold", True),
+    )
+
+
+def _axes(columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns that are paths of a recipe: no metric is named like one."""
+    return tuple(one for one in columns if one.partition(".")[0] in Recipe.model_fields)
+
+
+def _numbers(
+    line: Mapping[str, str], axes: Sequence[str], metrics: Sequence[str], about: Mapping[str, Any]
+) -> Iterator[Number]:
+    labels = {axis: line[axis] for axis in axes if line[axis]}
+    tuned = {name.removeprefix(_TUNED): label for name, label in line.items() if name.startswith(_TUNED) and label}
+    source = next((one["source"] for one in about.get("quoted", ()) if _holds(one, labels)), "")
+    for metric in metrics:
+        if cell := line[metric]:
+            unit = about.get("units", {}).get(metric, about.get("unit", "percent"))
+            yield read(cell, Place(labels, tuned, metric), Units(unit, about.get("std_unit", unit)), source)
+
+
+def _holds(quoted: Mapping[str, str], labels: Labels) -> bool:
+    return all(labels.get(axis) == label for axis, label in quoted.items() if axis != "source")
+
+
+@cache
+def _index() -> dict[str, Any]:
+    return tomllib.loads(_read("index.toml"))
+
+
+def _read(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")

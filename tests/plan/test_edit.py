@@ -1,0 +1,133 @@
+"""Values set in the text of a spec: the right ones, and nothing else of it changes."""
+
+import json
+from typing import Any
+
+import pytest
+
+from orchestrator.errors import InvalidSpecError
+from orchestrator.plan.document import parse
+from orchestrator.plan.edit import edited
+from tests.plan.conftest import DIGITS
+
+TEXT = b"""# a table
+version: 1
+recipe:            # held fixed
+  dataset: digits  # bundled
+  backbone: {name: mlp, width: 8}
+  loss:
+    name: triplet
+    margin: 1.0    # on the squared distance
+
+  # behind a blank line
+  iterations: 10
+tune:
+  regularizer.eta: [0.5, 1.0]  # two
+rules:
+  - {when: {loss: triplet}, patch: {iterations: 5}}
+  - when: {loss: semihard}
+    patch: {iterations: 6}
+empty:
+flow: {}
+text: |
+  several
+  lines
+
+last: 1  # the end"""
+
+
+def changed(*assignments: str, text: bytes = TEXT) -> Any:
+    return parse(edited(text, assignments))
+
+
+def lines(*assignments: str, text: bytes = TEXT) -> tuple[list[str], list[str]]:
+    """The lines that an edit takes away and those that it brings."""
+    before, after = (one.decode().splitlines() for one in (text, edited(text, assignments)))
+    return [line for line in before if line not in after], [line for line in after if line not in before]
+
+
+@pytest.mark.parametrize(
+    ("assignment", "gone", "come"),
+    [
+        ("version=2", "version: 1", "version: 2"),
+        ("recipe.dataset=omniglot", "  dataset: digits  # bundled", '  dataset: "omniglot"  # bundled'),
+        ("recipe.backbone.width=16", "  backbone: {name: mlp, width: 8}", "  backbone: {name: mlp, width: 16}"),
+        ("recipe.backbone.depth=3", "  backbone: {name: mlp, width: 8}", '  backbone: {name: mlp, width: 8, depth: 3}'),
+        ("recipe.loss.name=sec", "    name: triplet", '    name: "sec"'),
+        ("recipe.seed=3", None, "  seed: 3"),
+        ("recipe.dataset.side=3", None, "  dataset.side: 3"),
+        ("tune.regularizer.eta[1]=2", "  regularizer.eta: [0.5, 1.0]  # two", "  regularizer.eta: [0.5, 2]  # two"),
+        ("rules[1].patch.iterations=9", "    patch: {iterations: 6}", "    patch: {iterations: 9}"),
+        ("select.split=test", None, 'select: {"split": "test"}'),
+        ("empty=[1]", "empty:", "empty: [1]"),
+        ("empty.a.b=1", "empty:", 'empty: {"a.b": 1}'),
+        ("flow.a=1", "flow: {}", 'flow: {"a": 1}'),
+        ("flow.café=1", "flow: {}", 'flow: {"café": 1}'),
+        ("last= ~ ", "last: 1  # the end", "last: null  # the end"),
+    ],
+)  # fmt: skip
+def test_one_line_changes_and_its_comment_stays(assignment: str, gone: str | None, come: str) -> None:
+    assert lines(assignment) == ([gone] if gone else [], [come])
+
+
+def test_a_block_is_replaced_and_what_follows_stays() -> None:
+    gone, come = lines("recipe.loss={name: semihard, margin: 0.2}")
+    assert gone == ["    name: triplet", "    margin: 1.0    # on the squared distance"]
+    assert come == ['    {"name": "semihard", "margin": 0.2}    # on the squared distance']
+    assert changed("text=short")["text"] == "short"
+    assert changed("text=short")["last"] == 1
+
+
+def test_all_of_a_kind_go_in_order() -> None:
+    found = changed("select.split=test", "select.metric=map@r", "select.split=last")
+    assert found["select"] == {"split": "last", "metric": "map@r"}
+    assert edited(TEXT, []) == TEXT
+
+
+def test_values_are_yaml_1_2() -> None:
+    found = changed("a=1e-3", "b=no", "c=null", "d=[0, 1]", "e='x: y'", "f={name: none}")
+    assert [found[key] for key in "abcdef"] == [0.001, "no", None, [0, 1], "x: y", {"name": "none"}]
+
+
+def test_an_axis_keeps_the_dot_of_its_name() -> None:
+    assert changed("repeat.seed=[4]", "compare.optimizer.lr=[0.1]")["compare"] == {"optimizer.lr": [0.1]}
+    assert changed("tune.optimizer.lr=[0.1]")["tune"] == {"regularizer.eta": [0.5, 1.0], "optimizer.lr": [0.1]}
+
+
+def test_what_stands_behind_an_alias_is_written_out() -> None:
+    text = b"one: &it {a: 1}\nother: *it\n"
+    assert changed("other.a=2", text=text) == {"one": {"a": 1}, "other": {"a": 2}}
+    assert changed("one=3", text=text) == {"one": 3, "other": {"a": 1}}
+
+
+def test_json_stays_json() -> None:
+    text = json.dumps({"recipe": {"dataset": "digits"}, "name": "x"}, indent=2).encode()
+    assert json.loads(edited(text, ["recipe.seed=1", "recipe.dataset=mnist"])) == {
+        "recipe": {"dataset": "mnist", "seed": 1}, "name": "x",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("recipe.seed", "expected PATH=VALUE"),
+        ("=3", "expected PATH=VALUE"),
+        ("recipe.seed=", "expected PATH=VALUE"),
+        ("recipe.seed=[", "the value is no YAML"),
+        ("version.a=1", "version is 1 and has nothing within it"),
+        ("rules[2].patch=1", "rules is a list of 2; expected a position from [0] on"),
+        ("rules.patch=1", "rules is a list of 2"),
+        ("[0]=1", "is no path"),
+    ],
+)
+def test_what_means_nothing_is_refused(assignment: str, message: str) -> None:
+    with pytest.raises(InvalidSpecError) as refused:
+        edited(TEXT, [assignment])
+    assert refused.value.problems[0].path == f"--set {assignment}"
+    assert message in refused.value.problems[0].message
+
+
+def test_the_paper_habit_of_the_demo_keeps_every_comment() -> None:
+    found = edited(DIGITS.read_bytes(), ["recipe.validation=none", "select.split=test"]).decode()
+    assert found.count("#") == DIGITS.read_text().count("#")
+    assert parse(found.encode())["select"] == {"metric": "map@r", "split": "test"}

@@ -1,0 +1,209 @@
+"""The figures of a spec: what is understood, and what is said of what is not."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jsonschema
+import pytest
+
+from orchestrator.plan.check import check
+from orchestrator.plan.figure_data import TRAINED, kept_data
+from orchestrator.plan.figure_layout import MOST_FIGURES
+from orchestrator.plan.figure_spec import DATA, FITTING, QUANTITIES, FigureSpec
+from orchestrator.plan.schema import json_schema
+from orchestrator.publish.figures.kinds import distribution
+from orchestrator.publish.figures.layout import FigureLayout
+from workers.catalog import Catalog
+from workers.contract import Recipe
+
+Small = Callable[..., dict[str, Any]]
+Told = Callable[[Any], list[tuple[str, str]]]
+AXES = {"regularizer": ["none", "sec"], "optimizer.lr": [1e-3, 1e-2], "dataset": ["digits"]}
+
+
+def with_figure(small: Small, **figure: Any) -> dict[str, Any]:
+    recipe = {"recipe.figures": ["norms", "cosines", {"name": "spectrum", "split": "train"}]}
+    return small(compare=AXES, repeat={"seed": [0, 1]}, figures={"main": figure}, **recipe)
+
+
+def line(**more: Any) -> dict[str, Any]:
+    return {"kind": "line", "metric": "recall@1", "x": "optimizer.lr", "colour": "regularizer"} | more
+
+
+def test_a_spec_has_no_figures_unless_it_asks(small: Small, checked: Any) -> None:
+    assert checked(small()).figures == {}
+    assert checked(small(figures={})).figures == {}
+
+
+@pytest.mark.parametrize(
+    "figure",
+    [
+        line(x_scale="log", error="interval", titles={"optimizer.lr": "rate", "recall@1": "R"}, caption="As printed"),
+        line(metric=["recall@1", "nmi"], labels={"optimizer.lr": {"0.0010": "low"}}),
+        {"kind": "bars", "metric": "s_mu", "x": "regularizer", "when": {"optimizer.lr": 0.001}, "reference": "nmi"},
+        {"kind": "curves", "metric": "recall@1", "colour": "regularizer", "facet": "optimizer.lr"},
+        {"kind": "curves", "metric": ["map@r", "validation/map@r", "train/s_mu"], "facet": [*AXES][:2]},
+        {
+            "kind": "distribution",
+            "data": "norms",
+            "facet": ["regularizer", "optimizer.lr"],
+            "bins": 10,
+            "moments": True,
+        },
+        {"kind": "distribution", "data": "cosines", "show": ["cos_an"], "facet": [*AXES][:2]},
+        {"kind": "line", "data": "spectrum-train", "colour": "regularizer", "facet": "optimizer.lr"},
+        {"kind": "heatmap", "metric": "map@r", "x": "regularizer", "y": "optimizer.lr", "decimals": 2},
+    ],
+)
+def test_sound_figures(figure: Any, small: Small, checked: Any, catalog: Catalog) -> None:
+    document = with_figure(small, **figure)
+    found = checked(document).figures["main"]
+    assert found.kind == figure["kind"]
+    assert FigureLayout.model_validate(found.model_dump(mode="json")).kind == figure["kind"]
+    jsonschema.Draft7Validator(json_schema(catalog)).validate(document)
+
+
+def test_labels_and_numbers_are_spelt_as_the_axis_does(small: Small, checked: Any) -> None:
+    figure = line(labels={"optimizer.lr": {"1.0e-3": "low"}}, when={"optimizer.lr": [0.0010]})
+    found = checked(with_figure(small, **figure)).figures["main"]
+    assert found.labels == {"optimizer.lr": {"0.001": "low"}}
+    assert found.when == {"optimizer.lr": ["0.001"]}
+
+
+def test_a_tune_axis_shows_every_candidate(small: Small, checked: Any) -> None:
+    document = small(
+        compare={"loss": ["triplet", "semihard"]},
+        tune={"optimizer.lr": [1e-3, 1e-2]},
+        figures={"f": {"kind": "line", "metric": "nmi", "x": "optimizer.lr", "colour": "loss"}},
+    )
+    assert checked(document).figures["f"].x == "optimizer.lr"
+
+
+@pytest.mark.parametrize(
+    ("figure", "path", "message"),
+    [
+        ({"kind": "lin"}, ".kind", "there is no kind 'lin'; did you mean 'line'?"),
+        ({"metric": "nmi"}, ".kind", "is missing; expected one of 'line', 'curves'"),
+        ({"kind": ["line"]}, ".kind", 'there is no kind ["line"]; expected one of'),
+        (line(metric="nmj"), ".metric", "no metric named 'nmj'; did you mean 'nmi'?"),
+        (line(metric=["nmi", "nmi"]), ".metric[1]", "'nmi' stands twice"),
+        (line(metric=[]), ".metric", "expected at least one metric, found []"),
+        (line(metric="recall@16"), ".metric", "dataset 'digits' does not compute 'recall@16'; did you mean"),
+        (line(metric=None), "", "names nothing to draw; give `metric`"),
+        ({"kind": "scatter"}, "", "names nothing to draw; give `data`"),
+        (line(x=None, facet="optimizer.lr"), ".x", "is missing; name one of 'regularizer'"),
+        (line(x="optimizer.ler"), ".x", "there is no axis 'optimizer.ler'; did you mean 'optimizer.lr'?"),
+        (line(facet="seed"), ".facet", "'seed' is a repeat axis, over which a figure averages; expected one of"),
+        (line(facet="regularizer"), ".facet", "'regularizer' stands in `colour` already"),
+        (line(facet=["dataset", "loss", "nmi"]), ".facet", "expected one axis, or two for columns and rows; found 3"),
+        (line(x="regularizer", colour="optimizer.lr", x_scale="log"), ".x_scale", "'log' needs numbers, but"),
+        (line(colour=None), "", "the compare axis 'regularizer' has no place; name it in `colour` or `facet`, or draw"),
+        (line(color="loss"), ".color", "there is no key 'color' here; did you mean 'colour'?"),
+        (line(bins=3), ".bins", "means nothing for kind 'line', which takes"),
+        (line(error="sd"), ".error", "expected 'std', 'interval' or 'none', found 'sd'"),
+        (
+            line(when={"regularizer": "sek"}),
+            ".when.regularizer",
+            "axis 'regularizer' has no alternative 'sek'; did you",
+        ),
+        (line(labels={"regularizer": {"sek": "S"}}), ".labels.regularizer", "axis 'regularizer' has no alternative"),
+        (line(titles={"regulariser": "R"}), ".titles.regulariser", "there is no axis 'regulariser'; did you mean"),
+        (line(data="norms"), ".data", "stands beside `metric`; a figure draws one of them"),
+        (
+            {"kind": "distribution", "data": "tsne", "facet": [*AXES][:2]},
+            ".data",
+            "'tsne' is drawn by kind 'scatter', not by 'distribution'",
+        ),
+        (
+            {"kind": "distribution", "data": "norms-train", "facet": [*AXES][:2]},
+            ".data",
+            "the trainings keep no such data (they keep 'cosines', 'norms', 'spectrum-train'); add it to the recipe",
+        ),
+        (
+            {"kind": "distribution", "data": "nroms", "facet": [*AXES][:2]},
+            ".data",
+            "there is no figure data 'nroms'; did you mean 'norms'?",
+        ),
+        (
+            {"kind": "distribution", "data": "cosines", "show": ["cos_a"], "facet": [*AXES][:2]},
+            ".show[0]",
+            "'cosines' has no quantity 'cos_a'; did you mean 'cos_ap'?",
+        ),
+        (
+            {"kind": "line", "data": "spectrum-train", "colour": "regularizer", "x": "optimizer.lr"},
+            ".x",
+            "means nothing where `data` is drawn",
+        ),
+        (
+            {"kind": "curves", "metric": "train/lose", "facet": [*AXES][:2]},
+            ".metric",
+            "no curve is named 'train/lose'; did you mean 'train/loss'?",
+        ),
+        (
+            {"kind": "curves", "metric": "test/recall@1", "facet": [*AXES][:2]},
+            ".metric",
+            "there is no such curve: this sweep selects on 'validation', so that trainings are evaluated on the",
+        ),
+        (
+            {"kind": "curves", "metric": "nmi", "facet": [*AXES][:2]},
+            ".metric",
+            "'nmi' is not evaluated while a training runs; only 'recall@1', 'map@r' and train/... are",
+        ),
+    ],
+)
+def test_says_what_is_wrong_and_where(figure: Any, path: str, message: str, small: Small, told: Told) -> None:
+    found = told(with_figure(small, **figure))
+    assert any(where == f"figures.main{path}" and said.startswith(message) for where, said in found), found
+
+
+def test_the_curve_of_the_split_that_selects(small: Small, checked: Any) -> None:
+    curves = {"f": {"kind": "curves", "metric": "test/recall@1"}}
+    assert checked(small(select={"metric": "map@r", "split": "test"}, figures=curves)).figures["f"].metric
+
+
+def test_every_problem_of_every_figure_at_once(small: Small, told: Told) -> None:
+    figures = {"a b": line(metric="nmj", x="optimizer.lr"), "c": 3, "d": line(x_scale="log", metric="nmi", bins=2)}
+    assert [path for path, _ in told(small(compare=AXES, figures=figures))] == [
+        "figures.a b", "figures.a b.metric", "figures.c", "figures.d.bins",
+    ]  # fmt: skip
+    assert told(small(figures=[]))[0][0] == "figures"
+    many = {f"f{number}": line() for number in range(MOST_FIGURES + 1)}
+    assert "at most 50" in told(small(compare=AXES, figures=many))[0][1]
+
+
+def test_what_trainings_keep_under_cross_validation(small: Small, checked: Any, catalog: Catalog) -> None:
+    recipe = {"recipe.figures": ["norms"], "recipe.validation": {"name": "cross_validation", "folds": 2}}
+    spec = checked(small(figures={"f": {"kind": "distribution", "data": "norms-fold1"}}, **recipe))
+    assert kept_data(spec) == {"norms-fold0", "norms-fold1"}
+    axis = {"figures": [{"label": "with", "patch": {"figures": ["norms"]}}, {"label": "not", "patch": {"figures": []}}]}
+    assert kept_data(check(small(compare=axis), catalog)) == {"norms"}
+
+
+# What the plan knows of the others
+
+
+def test_the_fields_of_each_kind_exist() -> None:
+    for kind, fields in FITTING.items():
+        assert set(fields) <= set(FigureSpec.model_fields), kind
+    assert set(FigureSpec.model_fields) == set(FigureLayout.model_fields)
+    assert set().union(*FITTING.values()) == set(FigureSpec.model_fields)
+
+
+def test_the_data_are_figures_of_the_workers() -> None:
+    schema = Recipe.model_json_schema()
+    named = {one for form in schema["properties"]["figures"]["items"]["anyOf"] for one in form.get("enum", [])}
+    assert {name for names in DATA.values() for name in names} == named - {"panels"}
+    shown = {name: tuple(one.name for one in known) for name, known in distribution.QUANTITIES.items()}
+    assert set(shown) == set(DATA["distribution"])
+    assert {name: quantities for name, quantities in shown.items() if len(quantities) > 1} == dict(QUANTITIES)
+
+
+def test_the_curves_are_those_of_a_training(tmp_path: Any) -> None:
+    pytest.importorskip("torch")
+    from tests.workers import recipes
+
+    regularizer = {"regularizer": "svmax", "eta_schedule": "linear", "iterations": 3}
+    result, _ = recipes.run(recipes.recipe(**regularizer), tmp_path)
+    trained = {key.removeprefix("train/") for key in result.curves if key.startswith("train/")}
+    assert trained == set(TRAINED)
+    assert {key for key in result.curves if not key.startswith("train/")} == {"validation/map@r", "validation/recall@1"}

@@ -1,0 +1,298 @@
+"""The presets in sweeps/: each is sound and has the size that its header and this file say."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jsonschema
+import pytest
+
+from orchestrator.plan.check import check
+from orchestrator.plan.document import parse
+from orchestrator.plan.edit import edited
+from orchestrator.plan.grid import Plan, expand
+from orchestrator.plan.schema import json_schema
+from orchestrator.plan.spec import Spec
+from orchestrator.publish import layout, replica
+from orchestrator.publish.published import PublishedTable, load
+from orchestrator.publish.published.held import held_labels
+from tests.workers import published
+from workers.catalog import Catalog, complete
+from workers.contract import Recipe, Select
+
+SWEEPS = Path(__file__).parents[2] / "sweeps"
+DEMOS = {"digits", "omniglot", "cub100_cpu"}
+"""Sweeps that show no table of a paper."""
+
+
+class Size(NamedTuple):
+    """How much a preset plans."""
+
+    cells: int
+    candidates: int  # of one seed
+    trials: int
+
+
+# SEC and its author response: (the preset, its quick variant)
+SEC: dict[str, tuple[Size, Size]] = {
+    "sec_t2": (Size(5, 5, 15), Size(5, 5, 10)),
+    "sec_t3": (Size(48, 176, 528), Size(48, 80, 80)),
+    "sec_t8": (Size(5, 5, 15), Size(5, 5, 10)),
+    "sec_t9": (Size(6, 6, 18), Size(6, 6, 12)),
+    "sec_t10": (Size(64, 192, 576), Size(64, 96, 96)),
+    "sec_f1": (Size(4, 4, 12), Size(4, 4, 8)),
+    "sec_f4": (Size(4, 4, 12), Size(4, 4, 8)),
+    "sec_f5": (Size(2, 2, 6), Size(2, 2, 4)),
+    "sec_f6": (Size(3, 3, 9), Size(3, 3, 6)),
+    "sec_f7": (Size(2, 2, 6), Size(2, 2, 4)),
+    "reb_t2": (Size(6, 6, 18), Size(6, 6, 12)),
+    "reb_t4": (Size(8, 8, 24), Size(8, 8, 16)),
+    "reb_t5": (Size(5, 5, 15), Size(5, 5, 10)),
+    "reb_text": (Size(8, 8, 24), Size(8, 8, 16)),
+    "reb_f1": (Size(2, 2, 6), Size(2, 2, 4)),
+    "reb_f2": (Size(2, 2, 6), Size(2, 2, 4)),
+}
+AUTHORS: dict[str, int] = {
+    "sec_t2": 5, "sec_t3": 176, "sec_t8": 5, "sec_t9": 6, "sec_t10": 192, "reb_t2": 6, "reb_t4": 8, "reb_t5": 5,
+    "reb_text": 8,
+}  # fmt: skip
+"""The trainings of the authors where their papers let one count them: ours without repeats."""
+
+UNPRINTED: dict[str, int] = dict.fromkeys(SEC, 0) | {"sec_f4": 2, "sec_f6": 1}
+"""Trainings with a setting that no paper prints as a whole: the second rate of figure 4, the fixed norm of figure 6."""
+
+# SVMax and ISA: (the preset, its quick variant)
+SVMAX_ISA: dict[str, tuple[Size, Size]] = {
+    "svmax_t1": (Size(39, 39, 117), Size(39, 39, 78)),
+    "svmax_t2": (Size(39, 39, 117), Size(39, 39, 78)),
+    "svmax_t3": (Size(18, 18, 54), Size(18, 18, 36)),
+    "svmax_t4": (Size(36, 36, 108), Size(36, 36, 72)),
+    "svmax_f2": (Size(39, 39, 117), Size(39, 39, 78)),
+    "svmax_f3": (Size(3, 3, 15), Size(3, 3, 15)),
+    "svmax_f6": (Size(36, 36, 108), Size(36, 36, 72)),
+    "svmax_f7": (Size(2, 2, 6), Size(2, 2, 6)),
+    "svmax_f9": (Size(39, 39, 117), Size(39, 39, 78)),
+    "svmax_f10": (Size(39, 39, 117), Size(39, 39, 78)),
+    "svmax_f11": (Size(36, 36, 108), Size(36, 36, 72)),
+    "svmax_f12": (Size(36, 36, 108), Size(36, 36, 72)),
+    "svmax_f13": (Size(39, 39, 117), Size(39, 39, 78)),
+    "svmax_f14": (Size(39, 39, 117), Size(39, 39, 78)),
+    "svmax_f15": (Size(4, 4, 12), Size(4, 4, 12)),
+    "isa_t1": (Size(18, 18, 54), Size(18, 18, 36)),
+    "isa_t2": (Size(18, 18, 54), Size(18, 18, 36)),
+    "isa_t3": (Size(5, 5, 15), Size(5, 5, 10)),
+    "isa_t4": (Size(8, 8, 24), Size(8, 8, 16)),
+    "isa_f9": (Size(25, 25, 75), Size(25, 25, 25)),
+    "isa_f10": (Size(20, 20, 60), Size(20, 20, 20)),
+    "isa_f11": (Size(4, 4, 12), Size(4, 4, 12)),
+}
+AUTHORS |= {
+    "svmax_t1": 39, "svmax_t2": 39, "svmax_t3": 18, "svmax_t4": 36, "svmax_f2": 39, "svmax_f3": 3, "svmax_f9": 39,
+    "svmax_f10": 39, "svmax_f15": 4, "isa_t3": 5, "isa_t4": 8,
+}  # fmt: skip
+OWN = {"isa_t1": {"proxy_anchor", "proxy_isa"}, "isa_t2": {"proxy_anchor", "proxy_isa"}}
+"""The losses that Proxy-ISA's authors trained where they quote all others."""
+
+UNPRINTED |= {
+    "svmax_t1": 0, "svmax_t2": 0, "svmax_t4": 0, "svmax_f2": 0, "svmax_f3": 0, "isa_t3": 0,
+    "svmax_t3": 6,  # those without a regularizer: the printed settings have them as lambda 0
+    "svmax_f6": 24, "svmax_f12": 24, "svmax_f9": 36, "svmax_f10": 36, "svmax_f13": 36,  # all but those of one rate
+    "svmax_f11": 36, "svmax_f14": 39,  # SOP's
+    "svmax_f7": 2, "svmax_f15": 2,  # MNIST's toy; the smaller batch
+    "isa_t1": 0, "isa_t2": 14,  # MLRC's rows, trained in Proxy-ISA's protocol
+    "isa_t4": 4, "isa_f11": 1,  # Proxy-Anchor in the exceptional setting; Proxy-NCA at the weighted one's scale
+    "isa_f9": 23, "isa_f10": 19,  # all but the values of the text and of the code
+}  # fmt: skip
+
+SIZES = {
+    name: size
+    for presets in (SEC, SVMAX_ISA)
+    for preset, sizes in presets.items()
+    for name, size in zip((preset, f"quick/{preset}"), sizes, strict=True)
+}
+FULL = sorted(name for name in SIZES if "/" not in name)
+
+
+def text(name: str) -> str:
+    return (SWEEPS / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def header(name: str) -> str:
+    """The comment that a file begins with, as one line."""
+    lines = text(name).partition("\nversion:")[0].splitlines()
+    assert all(line.startswith("#") for line in lines)
+    return " ".join(" ".join(line.lstrip("#").split()) for line in lines)
+
+
+@pytest.fixture(scope="module")
+def plans() -> "Plans":
+    from workers.catalog import load as catalog
+
+    return Plans(catalog())
+
+
+class Plans:
+    """Each preset checked and expanded once."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self.of = cache(self._of)
+
+    def _of(self, name: str) -> Plan:
+        return expand(check(parse(text(name).encode()), self.catalog), self.catalog)
+
+
+def test_every_file_is_pinned_here() -> None:
+    found = {path.relative_to(SWEEPS).with_suffix("").as_posix() for path in SWEEPS.rglob("*.yaml")}
+    assert found - DEMOS == set(SIZES)
+
+
+@pytest.mark.parametrize("name", sorted(SIZES))
+def test_a_preset_has_its_size(plans: Plans, name: str) -> None:
+    plan = plans.of(name)
+    assert Size(len(plan.cells), len(plan.candidates), plan.trial_count) == SIZES[name]
+    assert len({trial.fingerprint for trial in plan.trials()}) == plan.trial_count, "no training stands for two"
+
+
+def test_without_repeats_it_is_the_authors_work() -> None:
+    assert {name: SIZES[name].candidates for name in AUTHORS} == AUTHORS
+
+
+@pytest.mark.parametrize("name", sorted(SIZES))
+def test_a_header_says_what_it_takes(name: str) -> None:
+    said, size = header(name), SIZES[name]
+    for word in ("What:", "Needs:", "Size:", "Run:"):
+        assert word in said or (word == "Needs:" and name.startswith("quick/"))
+    assert f"sweeps/{name}.yaml" in said
+    for number, noun in ((size.cells, "cells"), (size.trials, "trials")):
+        assert re.search(rf"\b({number}|{number:,}) {noun}\b", said), f"{number} {noun}"
+    assert "yaml-language-server: $schema=" in said
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_a_preset_selects_honestly_or_says_why_not(plans: Plans, name: str) -> None:
+    spec = plans.of(name).spec
+    assert len(spec.repeat["seed"][0].choices) >= 3
+    assert spec.select.split == "validation" or "test split" in header(name)
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_the_habit_of_the_papers_is_an_option_away(plans: Plans, name: str) -> None:
+    habit = edited(text(name).encode(), ["recipe.validation=none", "select.split=test"])
+    assert expand(check(parse(habit), plans.catalog), plans.catalog).trial_count == SIZES[name].trials
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_a_quick_variant_has_the_same_layout(plans: Plans, name: str) -> None:
+    full, quick = plans.of(name).spec, plans.of(f"quick/{name}").spec
+    assert {key: (one.rows, one.columns, len(one.panels or ())) for key, one in quick.tables.items()} == {
+        key: (one.rows, one.columns, len(one.panels or ())) for key, one in full.tables.items()
+    }
+    drawn = [{key: (one.kind, one.data) for key, one in spec.figures.items()} for spec in (full, quick)]
+    assert drawn[0] == drawn[1]
+    assert full.tables or full.figures
+
+
+def identity(recipe: Recipe, catalog: Catalog) -> str:
+    """What a recipe trains, whatever its seed, whatever is drawn of it and whatever chooses its checkpoint."""
+    return complete(recipe.model_copy(update={"seed": 0, "figures": [], "select": Select()}), catalog).fingerprint
+
+
+@pytest.fixture(scope="module")
+def printed_settings(plans: Plans, shared: Path) -> set[str]:
+    recipes = published.every(shared / "published").values()
+    return {identity(Recipe.model_validate(recipe), plans.catalog) for recipe in recipes}
+
+
+@pytest.mark.parametrize("name", sorted(UNPRINTED))
+def test_settings_are_those_that_the_papers_print(plans: Plans, printed_settings: set[str], name: str) -> None:
+    habit = ["recipe.validation=none", "select.split=test", "repeat.seed=[0]"]
+    plan = expand(check(parse(edited(text(name).encode(), habit)), plans.catalog), plans.catalog)
+    strange = [trial for trial in plan.trials() if identity(trial.recipe, plans.catalog) not in printed_settings]
+    assert len(strange) == UNPRINTED[name]
+
+
+def printed(spec: Spec) -> Iterator[tuple[str, PublishedTable]]:
+    """The tables of a spec that are compared with printed ones."""
+    for key, one in spec.tables.items():
+        if one.published is not None:
+            yield key, load(one.published)
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_every_printed_number_has_a_cell(plans: Plans, name: str) -> None:
+    plan = plans.of(name)
+    spec = plan.spec.model_dump(mode="json")
+    for key, table in printed(plan.spec):
+        wanted = layout.parse(spec, key)
+        reached = set()
+        for cell in plan.cells:
+            labels = held_labels(spec, cell.labels, table, plans.catalog)
+            here = {axis: layout.fixed_label(spec, axis) for axis in wanted.columns} | labels
+            found = [replica.number(table, labels, column.name) for column in wanted.metrics_at(here)]
+            reached |= {id(number) for number in found if number is not None}
+        missed = [one for one in table.numbers if id(one) not in reached and not one.metric.startswith("delta:")]
+        assert [(dict(one.labels), one.metric, one.printed) for one in missed] == []
+
+
+def test_a_table_of_a_paper_is_compared_with_it(plans: Plans) -> None:
+    for name in FULL:
+        if re.search(r"_t(\d+|ext)$", name):
+            tables = [table.id.lower().replace("-", "_") for _, table in printed(plans.of(name).spec)]
+            assert tables == [name]
+
+
+def test_presets_share_trainings(plans: Plans) -> None:
+    def trainings(name: str) -> set[str]:
+        return {trial.fingerprint for trial in plans.of(name).trials()}
+
+    known = trainings("sec_t3")
+    named = ("sec_t8", "reb_text", "reb_f2", "reb_t2", "sec_t2", "reb_t5", "sec_t9", "sec_t10")
+    assert [len(trainings(name) - known) for name in named] == [0, 0, 0, 3, 6, 12, 15, 48], "as docs/presets.md says"
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_the_page_of_presets_says_the_same(name: str) -> None:
+    page = (SWEEPS.parent / "docs" / "presets.md").read_text(encoding="utf-8")
+    sizes = [" / ".join(map(str, SIZES[one])) for one in (name, f"quick/{name}")]
+    assert re.search(rf"^\| `{name}` \|.*\| {sizes[0]} \| {sizes[1]} \|$", page, re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def validator() -> Any:
+    return jsonschema.Draft7Validator(json_schema())
+
+
+@pytest.mark.parametrize("name", sorted(SIZES))
+def test_an_editor_has_nothing_to_mark(validator: Any, name: str) -> None:
+    assert [error.message for error in validator.iter_errors(parse(text(name).encode()))] == []
+
+
+def test_presets_of_svmax_and_isa_share_trainings_too(plans: Plans) -> None:
+    def trainings(*names: str) -> set[str]:
+        return {trial.fingerprint for name in names for trial in plans.of(name).trials()}
+
+    assert trainings("svmax_f15") <= trainings("svmax_t1", "svmax_f13"), "as docs/presets.md says"
+    known = trainings("isa_t1", "isa_t2")
+    assert [len(trainings(name) - known) for name in ("isa_t3", "isa_f9", "isa_f10")] == [12, 72, 57]
+
+
+def test_rivals_are_trained_beside_what_proxy_isa_trained(plans: Plans) -> None:
+    own = {name: sum(cell.labels["loss"] in OWN[name] for cell in plans.of(name).cells) for name in OWN}
+    assert own == {"isa_t1": 8, "isa_t2": 4}
+
+
+def test_svmax_shows_every_learning_rate_and_chooses_none(plans: Plans) -> None:
+    for name in (name for name in SVMAX_ISA if name.startswith("svmax_")):
+        for file in (name, f"quick/{name}"):
+            assert not plans.of(file).spec.tune
+    for name in ("svmax_t1", "svmax_t2", "svmax_t4"):
+        spec = plans.of(name).spec
+        assert spec.tables["main"].columns == ["optimizer.lr"]
+        for choice in (choice for group in spec.compare["optimizer.lr"] for choice in group.choices):
+            rate, floor = (choice.patch[path] for path in ("optimizer.lr", "schedule.floor"))
+            assert isinstance(rate, float)
+            assert isinstance(floor, float)
+            assert rate * floor == pytest.approx(1e-7), "to which the learning rate falls"

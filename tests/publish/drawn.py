@@ -1,0 +1,94 @@
+"""Figures made up for the tests: outcomes, curves and data files that a fixed rule gives."""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from orchestrator.publish.figures import drawing
+from orchestrator.publish.figures.figure import Figure
+from orchestrator.publish.figures.sketch import Arrays, CurvePoints, Sources
+from orchestrator.trial import SweepOutcomes
+from tests.publish import sweeps
+
+LRS = ("0.0001", "0.001", "0.01")
+
+
+def outcomes(figure: Mapping[str, Any], state: str = "finished", **more: Any) -> SweepOutcomes:
+    """A sweep of two regularizers at three learning rates with one figure, `main`; eta is tuned for SEC."""
+    compare = more.pop("compare", {"regularizer": ("none", "sec"), "optimizer.lr": LRS})
+    spec = sweeps.spec(
+        figures={"main": figure}, select={"metric": "recall@1", "split": more.pop("split", "validation")}
+    )
+    return sweeps.grid(compare, spec, state=state, metrics=("recall@1", "map@r", "norm_var"), **more)
+
+
+def curves(trials: Sequence[int], keys: Collection[str]) -> dict[int, dict[str, CurvePoints]]:
+    """Curves that rise to a height of each trial's own."""
+    return {
+        trial: {
+            key: [(step, (1 - math.exp(-step / 40)) * (0.5 + trial / 100)) for step in (20, 40, 80)] for key in keys
+        }
+        for trial in trials
+    }
+
+
+def arrays(trials: Sequence[int], file: str) -> tuple[dict[int, Arrays], dict[int, str]]:
+    """A small data file of each trial; the fifth has lost its own."""
+    found = {trial: FILES[file.partition("-")[0]](trial) for trial in trials if trial != 5}
+    return found, {trial: f"{file}.npz of trial 5 is not in the storage any more" for trial in trials if trial == 5}
+
+
+def _norms(trial: int) -> Arrays:
+    return {
+        "edges": np.array([1.0, 2.0, 3.0, 5.0]) + trial % 2, "counts": np.array([2, 5, 3]),
+        "mean": np.float64(2.5), "variance": np.float64(0.25),
+    }  # fmt: skip
+
+
+def _cosines(trial: int) -> Arrays:
+    counts = {name: np.array([trial, 3]) for name in ("cos_ap", "cos_an", "difference")}
+    return {"edges": np.array([-1.0, 0.0, 1.0]), "difference_edges": np.array([-2.0, 0.0, 2.0]), **counts}
+
+
+def _circle(trial: int) -> Arrays:
+    angle = np.array([0.0, 1.0, 2.0]) + trial / 10
+    return {"xy": np.stack([np.cos(angle), np.sin(angle)], axis=1).round(6), "label": np.array([0, 1, 1])}
+
+
+def _spectrum(trial: int) -> Arrays:
+    return {"singular": np.array([4.0, 2.0, 0.5]) + trial / 100}
+
+
+def _traces(trial: int) -> Arrays:
+    return {"step": np.array([0, 10]), "norm": np.array([[1.0, 2.0], [1.5, 2.5]]) + trial}
+
+
+def _heat_map(trial: int) -> Arrays:
+    return {"cosine": np.array([[1.0, 0.5], [0.5, 1.0]]), "class_cosine": np.array([[np.nan]])}
+
+
+FILES = {
+    "norms": _norms, "cosines": _cosines, "direction_variation": _norms, "unit_circle": _circle, "tsne": _circle,
+    "spectrum": _spectrum, "norm_traces": _traces, "heat_map": _heat_map,
+}  # fmt: skip
+
+SOURCES = Sources(curves, arrays)
+
+
+def draw(figure: Mapping[str, Any], sources: Sources = SOURCES, heading: bool = True, **more: Any) -> Figure:
+    """The figure of such a sweep."""
+    return drawing.draw(outcomes(figure, **more), "main", sweeps.catalog(), sources, heading=heading)
+
+
+def said(figure: Figure) -> str:
+    """Everything that stands over a figure."""
+    facts = figure.specification["usermeta"]
+    return " ".join([facts["caption"], *facts["notes"]])
+
+
+def data(figure: Figure) -> list[dict[str, Any]]:
+    """The data that Vega-Lite draws, all plots after one another, without what only keeps panels in their place."""
+    rows = [row for rows in figure.specification["datasets"].values() for row in rows]
+    return [row for row in rows if row.keys() - {"column", "row"}]

@@ -1,0 +1,58 @@
+"""The presets of the papers' tables, filled with what the papers print: no sweep has run."""
+
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+from orchestrator.plan.check import check
+from orchestrator.plan.document import parse
+from orchestrator.plan.grid import expand
+from orchestrator.publish.sheet import Table
+from orchestrator.publish.table import build
+from orchestrator.trial import SweepOutcomes
+from workers.catalog import Catalog, load
+
+SWEEPS = Path(__file__).parents[2] / "sweeps"
+
+
+@cache
+def catalog() -> Catalog:
+    return load()
+
+
+@cache
+def printed_tables() -> dict[str, tuple[str, str]]:
+    """The file and the name of the layout of every printed table that a preset has, by its id."""
+    found = {}
+    for path in sorted(SWEEPS.glob("*.yaml")):
+        tables = yaml.safe_load(path.read_text(encoding="utf-8")).get("tables") or {}
+        found |= {one["published"]: (path.stem, name) for name, one in tables.items() if one.get("published")}
+    return found
+
+
+@cache
+def outcomes(stem: str) -> SweepOutcomes:
+    """A sweep of `sweeps/<stem>.yaml` before anything ran."""
+    spec = check(parse((SWEEPS / f"{stem}.yaml").read_bytes()), catalog())
+    plan = expand(spec, catalog())
+    dumped = spec.model_dump(mode="json")
+    return SweepOutcomes(1, spec.name, "queued", dumped, tuple(plan.cells), tuple(plan.candidates), ())
+
+
+@cache
+def replica(id_: str) -> Table:
+    """The layout of a printed table, filled with its own numbers."""
+    stem, name = printed_tables()[id_]
+    return build(outcomes(stem), name, catalog(), numbers="published")
+
+
+@cache
+def recipes(stem: str) -> list[dict[str, object]]:
+    """The recipe of the first trial of each cell, as JSON."""
+    plan = expand(check(parse((SWEEPS / f"{stem}.yaml").read_bytes()), catalog()), catalog())
+    found: dict[int, dict[str, object]] = {}
+    for trial in plan.trials():
+        if trial.cell not in found:
+            found[trial.cell] = trial.recipe.model_dump(mode="json")
+    return list(found.values())

@@ -1,0 +1,84 @@
+"""The labels of a cell that its sweep does not vary: what its recipe holds there."""
+
+from typing import Any
+
+import pytest
+
+from orchestrator.plan import check, document, grid
+from orchestrator.publish.published import load
+from orchestrator.publish.published.held import held_labels
+from workers import catalog
+
+SPEC = """
+version: 1
+name: held
+recipe:
+  dataset: cars196
+  backbone: {name: bn_inception}
+  loss: {name: semihard}
+  sampler: {name: balanced, classes: 4, per_class: 4}
+  iterations: 10
+  validation: {name: class_holdout, folds: 4, fold: 0}
+"""
+PARTS = catalog.load()
+
+
+def labels_of(more: str, table: str = "REB-T2") -> list[dict[str, str]]:
+    """What is found for each cell of the spec."""
+    spec = check.check(document.parse((SPEC + more).encode()), PARTS)
+    plain: dict[str, Any] = spec.model_dump(mode="json")
+    return [dict(held_labels(plain, cell.labels, load(table), PARTS)) for cell in grid.expand(spec, PARTS).cells]
+
+
+def test_what_the_recipe_holds():
+    (found,) = labels_of("")
+    assert found == {"dataset": "cars196", "loss": "semihard", "regularizer": "none", "regularizer.eta": ""}
+    assert load("REB-T2").find(found, "recall@1").printed == "80.17"
+
+
+def test_a_compare_axis_that_does_not_apply_is_no_axis():
+    more = """
+compare:
+  regularizer: [none, sec]
+  regularizer.eta: [{values: [0.5, 1.0], when: {regularizer: sec}}]
+"""
+    none, half, one = labels_of(more)
+    assert (none["regularizer.eta"], half["regularizer.eta"], one["regularizer.eta"]) == ("", "0.5", "1.0")
+    assert load("REB-T2").find(half, "nmi").printed == "72.67"
+    assert load("REB-T2").find(one, "nmi") is None
+
+
+def test_what_patches_and_rules_set():
+    more = """
+compare:
+  method:
+    - {label: plain, patch: {regularizer: none}}
+    - {label: SEC, patch: {regularizer: {name: sec, eta: 1.0}}}
+rules: [{when: {method: SEC}, patch: {regularizer.eta: 0.5}}]
+"""
+    plain, sec = labels_of(more)
+    assert (plain["regularizer"], plain["regularizer.eta"]) == ("none", "")
+    assert (sec["regularizer"], sec["regularizer.eta"]) == ("sec", "0.5")
+
+
+def test_a_default_of_the_part_counts():
+    more = "compare: {loss: [contrastive], regularizer: [svmax], optimizer.lr: [0.01]}\n"
+    (found,) = labels_of(more.replace("contrastive", "semihard"), "SVMax-T1")
+    assert found["regularizer.eta"] == "1.0"
+
+
+def test_an_axis_that_is_tuned_is_left_open():
+    more = """
+compare: {regularizer: [l2]}
+tune: {regularizer.eta: [0.1, 0.01]}
+"""
+    (found,) = labels_of(more)
+    assert "regularizer.eta" not in found
+    assert load("REB-T2").find(found, "nmi") is None  # four weights are printed, and none is chosen for us
+
+
+@pytest.mark.parametrize("spec", [{}, {"recipe": {"dataset": "cub200"}}])
+def test_a_spec_that_says_little(spec: dict[str, Any]) -> None:
+    found = held_labels(spec, {"loss": "triplet"}, load("SEC-T3"), PARTS)
+    assert {**found}.get("dataset") == spec.get("recipe", {}).get("dataset")
+    assert "regularizer" not in found

@@ -1,0 +1,263 @@
+"""What a layout says beyond rows and columns: which metrics where, labels, titles, differences, words for no number."""
+
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.errors import ConflictError, NotFoundError
+from orchestrator.publish.formats import names, render
+from orchestrator.publish.printing import printed
+from orchestrator.publish.sheet import Heading
+from orchestrator.publish.table import build
+from orchestrator.trial import Cell
+from tests.publish import sweeps
+
+
+def built(outcomes, **show):
+    return build(outcomes, "main", sweeps.catalog(), **show)
+
+
+def rows(table, panel=0):
+    return {row.texts: row.cells for row in table.panels[panel].rows}
+
+
+def titles(panel):
+    return [column.title for column in panel.columns]
+
+
+class TestMetrics:
+    def test_each_point_of_the_columns_has_its_own(self):
+        panel = built(sweeps.svmax()).panels[0]
+        assert titles(panel) == ["NMI", "R@1", "MAP@R", "ΔR@1", "NMI", "R@1", "ΔR@1"]
+        assert panel.groups == ((Heading("fast – 0.01", 4), Heading("lr = 0.001", 3)),)
+
+    def test_so_has_each_panel(self):
+        panels = [{"optimizer.lr": ["0.01"]}, {"optimizer.lr": ["0.001"]}]
+        table = built(sweeps.svmax(panels=panels))
+        assert [titles(panel) for panel in table.panels] == [["NMI", "R@1", "MAP@R", "ΔR@1"], ["NMI", "R@1", "ΔR@1"]]
+        assert len(table.panels[1].rows) == 5  # the sixth has no cell there
+
+    def test_a_point_without_any_has_no_columns(self):
+        metrics = [{"metric": "nmi", "when": {"optimizer.lr": ["0.001"]}}]
+        assert built(sweeps.svmax(metrics=metrics)).panels[0].groups == ((Heading("lr = 0.001"),),)
+        panels = [{"optimizer.lr": ["0.01"]}, {"optimizer.lr": ["0.001"]}]
+        assert len(built(sweeps.svmax(metrics=metrics, panels=panels)).panels) == 1
+
+    def test_another_split_is_said(self):
+        metrics = ["nmi", {"metric": "recall@1", "split": "validation"}]
+        table = built(sweeps.svmax(metrics=metrics))
+        assert table.panels[0].columns[1].key == "best/validation/recall@1"
+        assert "R@1 of validation images." in table.caption
+
+    def test_columns_without_titles_leave_the_line_out(self):
+        table = built(sweeps.svmax(metrics=[{"metric": "nmi", "label": ""}]))
+        assert not table.panels[0].titled
+        text = render(table, "latex").content.decode()
+        assert (
+            "Method &  & \\multicolumn{1}{c@{\\hspace{14pt}}}{fast -- 0.01} & \\multicolumn{1}{c}{lr = 0.001} \\\\"
+            in text
+        )
+        assert "\\cmidrule" not in text
+        markdown = render(table, "markdown").content.decode()
+        assert markdown.splitlines()[2].replace(" ", "") == "|Method||fast–0.01|lr=0.001|"
+        for name in names():
+            assert render(table, name).content
+
+
+class TestDifferences:
+    def test_they_come_from_unrounded_means(self):
+        table = built(sweeps.svmax())
+        found = rows(table)
+        ours, base = found["Triplet†", "SVMax (λ=1)"], found["Triplet†", ""]
+        assert ours[3].statistic.mean == ours[1].statistic.mean - base[1].statistic.mean
+        assert ours[3].text == "+1.58"
+        assert (ours[3].std, ours[3].statistic.n) == (None, 3)
+
+    def test_nothing_is_compared_with_itself(self):
+        cell = rows(built(sweeps.svmax()))["Triplet†", ""][3]
+        assert (cell.text, cell.statistic, cell.mark) == ("-", None, None)
+
+    def test_they_are_never_bold(self):
+        table = built(sweeps.svmax())
+        assert not any(cell.bold for found in rows(table).values() for cell in (found[3], found[6]))
+
+    def test_a_baseline_to_come_is_waited_for(self):
+        def fate(labels, candidate, repeat):
+            return "waiting" if labels["regularizer"] == "none" else "ok"
+
+        layout = {"rows": ["regularizer"], "metrics": [{"metric": "nmi", "delta": {"regularizer": "none"}}]}
+        outcomes = sweeps.grid({"regularizer": ("none", "l2")}, sweeps.spec(tables={"main": layout}), fate=fate)
+        assert [row.cells[0].mark for row in built(outcomes).panels[0].rows] == ["pending", "pending"]
+
+    @pytest.mark.parametrize(("end", "text"), [("diverged", "–"), ("failed", "–")])
+    def test_a_baseline_without_a_value_gives_none(self, end, text):
+        def fate(labels, candidate, repeat):
+            return end if labels["regularizer"] == "none" else "ok"
+
+        layout = {"rows": ["regularizer"], "metrics": [{"metric": "nmi", "delta": {"regularizer": "none"}}]}
+        outcomes = sweeps.grid({"regularizer": ("none", "l2")}, sweeps.spec(tables={"main": layout}), fate=fate)
+        assert built(outcomes).panels[0].rows[1].cells[0].text == text
+
+    def test_the_baseline_agrees_in_every_other_label_that_it_has(self):
+        layout = {
+            "rows": ["regularizer"],
+            "columns": ["dataset"],
+            "metrics": ["nmi", {"metric": "nmi", "delta": {"regularizer": "l2"}}],
+        }
+        outcomes = sweeps.grid(
+            {"regularizer": ("none", "l2"), "dataset": ("digits", "omniglot")}, sweeps.spec(tables={"main": layout})
+        )
+        none, l2 = (row.cells for row in built(outcomes).panels[0].rows)
+        for at in (0, 2):
+            assert none[at + 1].statistic.mean == none[at].statistic.mean - l2[at].statistic.mean
+
+    def test_the_plus_is_that_of_the_printed_number(self):
+        assert printed(0.0123, "percent", 1, signed=True) == "+1.2"
+        assert printed(-0.0123, "percent", 1, signed=True) == "-1.2"
+        assert printed(0.00001, "percent", 1, signed=True) == "0.0"
+
+
+class TestNames:
+    def test_labels_titles_and_what_has_none(self):
+        table = built(sweeps.svmax())
+        assert table.stub == ("Method", "")
+        assert [row.texts for row in table.panels[0].rows[:3]] == [
+            ("Triplet†", ""),
+            ("Triplet†", "SVMax (λ=1)"),
+            ("Triplet†", "SVMax (λ=0.1)"),
+        ]
+        assert [row.headings[0] for row in table.panels[0].rows[:3]] == [Heading("Triplet†", 3), None, None]
+        assert [row.rule for row in table.panels[0].rows] == [None, None, None, 0, None, None]
+        assert table.panels[0].rows[1].labels["regularizer.eta"] == "1"
+
+    def test_the_caption_passes_over_templates_and_hidden_axes(self):
+        caption = built(sweeps.svmax()).caption
+        assert caption.startswith("sec-on-digits: Method × Regularizer on fast – 0.01 and lr = 0.001.")
+        assert caption.endswith("Bold: best mean per method and lr.")
+        assert "{" not in caption
+
+    def test_the_block_of_bold_is_above_the_last_axis_with_headings(self):
+        table = built(sweeps.svmax())
+        bold = [row.cells[0].bold for row in table.panels[0].rows]
+        assert [bold[:3].count(True), bold[3:].count(True)] == [1, 1]
+
+    def test_where_an_axis_does_not_apply_a_label_may_stand(self):
+        labels = {"regularizer.eta": {"": "0"}}
+        table = built(sweeps.svmax(labels=labels, titles={"regularizer": None}))
+        assert [row.texts for row in table.panels[0].rows[:2]] == [("Triplet", "0"), ("Triplet", "1")]
+
+    def test_a_template_takes_what_the_cells_of_its_row_share_else_each_in_turn(self):
+        labels = {
+            "regularizer": {"l2": "L2 (η={regularizer.eta}, lr={optimizer.lr})", "sec": "SEC (η={regularizer.eta})"}
+        }
+        table = {**sweeps.rich().spec["tables"]["main"], "show_tuned": False, "labels": labels}
+        recipe = {"dataset": "digits", "optimizer": {"name": "adam", "lr": 0.001}}
+        spec = {"tables": {"main": table}, "recipe": recipe, "tune": {"regularizer.eta": []}}
+        outcomes = sweeps.rich()
+        found = built(replace(outcomes, spec={**outcomes.spec, **spec}))
+        texts = [row.texts[1] for row in found.panels[0].rows]
+        assert texts[1] == "L2 (η=0.0001/0.001, lr=0.001)"
+        assert texts[2] == "SEC (η=0.5)"
+        assert texts[4] == "L2 (η=–/0.01, lr=0.001)"  # one diverged: nothing was chosen there
+        assert texts[8] == "SEC (η=0.5/…)"  # one still runs
+        panels = [{"dataset": ["digits"]}, {"dataset": ["omniglot"]}]
+        table["panels"] = panels
+        apart = built(replace(outcomes, spec={**outcomes.spec, **spec}))
+        assert [panel.rows[1].texts[1] for panel in apart.panels] == [
+            "L2 (η=0.0001, lr=0.001)",
+            "L2 (η=0.001, lr=0.001)",
+        ]
+
+    def test_headings_over_columns_have_templates_too(self):
+        labels = {"optimizer.lr": {"0.01": "{optimizer.lr} with λ={regularizer.eta}"}}
+        layout = {
+            "rows": ["loss"],
+            "columns": ["optimizer.lr", "regularizer.eta"],
+            "labels": labels,
+            "metrics": ["nmi"],
+        }
+        compare = {"loss": ("triplet",), "optimizer.lr": ("0.01",), "regularizer.eta": ("1", "2")}
+        spec = sweeps.spec(tables={"main": layout}, compare=compare)
+        groups = built(sweeps.grid(compare, spec)).panels[0].groups
+        assert [heading.text for heading in groups[0]] == ["0.01 with λ=1", "0.01 with λ=2"]
+
+    def test_a_hidden_column_axis_has_no_level(self):
+        layout = {
+            "rows": ["loss"],
+            "columns": ["dataset", "embedding"],
+            "titles": {"embedding": None},
+            "metrics": ["nmi"],
+        }
+        compare = {"loss": ("triplet", "semihard"), "dataset": ("digits", "omniglot"), "embedding": ("8", "16")}
+        panel = built(sweeps.grid(compare, sweeps.spec(tables={"main": layout}))).panels[0]
+        assert panel.groups == ((Heading("Digits", 2), Heading("Omniglot", 2)),)
+
+    def test_rows_stand_in_the_order_of_the_sweep_within_their_block(self):
+        cells = [("a", "y"), ("b", "x"), ("b", "y"), ("a", "x")]
+        layout = {"rows": ["loss", "regularizer"], "metrics": ["nmi"]}
+        outcomes = sweeps.grid({"loss": ("a", "b"), "regularizer": ("x", "y")}, sweeps.spec(tables={"main": layout}))
+        mixed = tuple(Cell(at, {"loss": one, "regularizer": two}) for at, (one, two) in enumerate(cells))
+        found = built(replace(outcomes, cells=mixed)).panels[0].rows
+        assert [row.texts for row in found] == [("a", "y"), ("a", "x"), ("b", "x"), ("b", "y")]
+
+
+class TestWords:
+    def test_a_diverged_cell_is_one_word_across_its_metrics(self):
+        table = built(sweeps.svmax())
+        cells = rows(table)["Semihard triplet", "SVMax (λ=1)"]
+        assert [(cell.text, cell.span) for cell in cells[:4]] == [
+            ("degenerate (loss → nan)", 4),
+            *[("degenerate (loss → nan)", 0)] * 3,
+        ]
+        assert cells[4].span == 1
+        assert [(one.symbol, one.meaning) for one in table.legend] == [
+            ("degenerate (loss → nan)", "the loss became NaN in every candidate")
+        ]
+
+    def test_two_diverged_cells_side_by_side_are_two_words(self):
+        layout = {"rows": ["regularizer"], "columns": ["dataset"], "metrics": ["nmi", "f1"]}
+        compare = {"regularizer": ("none",), "dataset": ("digits", "omniglot")}
+        outcomes = sweeps.grid(compare, sweeps.spec(tables={"main": layout}), fate=lambda *_: "diverged")
+        assert [cell.span for cell in built(outcomes).panels[0].rows[0].cells] == [2, 0, 2, 0]
+
+    def test_what_is_missing_has_the_layouts_text(self):
+        cells = rows(built(sweeps.svmax()))["Semihard triplet", "SVMax (λ=0.1)"]
+        assert [cell.text for cell in cells[4:]] == ["-", "-", "-"]
+        assert {cell.text for cell in rows(built(sweeps.svmax(metrics=["f2"])))["Triplet†", ""]} == {"-"}
+
+    def test_deviations_may_have_a_form_of_their_own(self):
+        cell = rows(built(sweeps.svmax()))["Triplet†", ""][1]
+        assert (cell.text, cell.std) == ("56.09", "0.086")
+        same = rows(built(sweeps.svmax(std=True)))["Triplet†", ""][1]
+        assert (same.text, same.std) == ("56.09", "8.56")
+
+
+class TestPublished:
+    def test_a_layout_that_names_no_printed_table_has_no_numbers_of_one(self):
+        with pytest.raises(ConflictError, match="'main' says nothing of a printed table"):
+            built(sweeps.digits(), numbers="published")
+
+    def test_a_printed_table_that_there_is_not(self):
+        with pytest.raises(NotFoundError, match="SEC-T3"):
+            built(sweeps.svmax(published="SEC-T33"), numbers="published")
+
+    def test_cells_that_the_paper_does_not_have_are_missing(self):
+        table = {
+            "rows": ["loss", "regularizer"],
+            "columns": ["dataset"],
+            "metrics": ["recall@1", "map@r"],
+            "published": "SEC-T3",
+        }
+        compare = {"loss": ("triplet", "margin"), "regularizer": ("none", "sec"), "dataset": ("cub200",)}
+        outcomes = sweeps.grid(compare, sweeps.spec(tables={"main": table}), state="queued")
+        found = built(outcomes, numbers="published")
+        cells = rows(found)
+        assert [cell.text for cell in cells["Triplet", "SEC"]] == ["60.82", "–"]
+        assert {cell.text for cell in cells["margin", "SEC"]} == {"–"}
+        assert cells["Triplet", "SEC"][0].note == "as printed, regularizer.eta = 1.0"
+        assert "those printed in SEC-T3" in found.caption
+        assert "none is our own" in found.caption
+        assert "seeds" not in found.caption
+        assert found.file_stem.endswith("-published")
+        for name in names():
+            assert render(found, name).content

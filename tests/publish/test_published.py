@@ -1,0 +1,223 @@
+"""The papers' numbers as data: all there, as printed, and found by the labels that a sweep gives its cells."""
+
+import csv
+import shutil
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import NotFoundError
+from orchestrator.publish.published import Number, PublishedTable, check, load, names
+from orchestrator.publish.published.glossary import Glossary
+from orchestrator.publish.published.number import Place, Units, read
+from workers import catalog
+
+FACES_AND_SSL = {"SEC-T4", "SEC-T5", "SEC-T11", "SEC-T12", "REB-T1", "SVMax-T5"}
+"""Tables that are not of retrieval: some of their data sets and losses are no parts of ours."""
+NO_MINER = "multi_similarity mined=false"
+
+
+def found(table: str, metric: str, **labels: str) -> Number:
+    number = load(table).find({axis.replace("__", "."): label for axis, label in labels.items()}, metric)
+    assert number is not None
+    return number
+
+
+def test_all_of_them_are_here():
+    tables = [load(name) for name in names()]
+    assert (len(tables), sum(len(one.numbers) for one in tables)) == (23, 1618)
+    assert {one.paper for one in tables} == {"SEC", "REB", "SVMax", "ISA"}
+    for one in tables:
+        assert one.title
+        assert one.citation
+        assert set(one.axes) >= {"dataset", "loss", "regularizer"}
+        assert {number.metric for number in one.numbers} == set(one.metrics)
+
+
+@pytest.mark.parametrize("name", sorted(set(names()) - FACES_AND_SSL))
+def test_tables_of_retrieval_speak_of_our_parts_and_metrics(name: str) -> None:
+    parts = catalog.load()
+    for number in load(name).numbers:
+        for kind in ("dataset", "loss", "regularizer", "head", "backbone"):
+            label = number.labels.get(kind)
+            assert label in {None, NO_MINER} or parts.get(kind, str(label)), (kind, label)
+        metric = number.metric.removeprefix("delta:")
+        assert catalog.metric_problem(metric, parts) is None, metric
+
+
+@pytest.mark.parametrize("name", names())
+def test_each_number_is_found_where_it_stands_and_nowhere_else(name: str) -> None:
+    table = load(name)
+    for number in table.numbers:
+        assert table.find({axis: number.labels.get(axis, "") for axis in table.axes}, number.metric) is number
+
+
+def test_an_unknown_table_is_told_its_near_miss() -> None:
+    with pytest.raises(NotFoundError, match="did you mean 'SEC-T3'"):
+        load("SECT3")
+    with pytest.raises(NotFoundError, match="there are SEC-T2, SEC-T3"):
+        load("table seven")
+    assert load("svmax-t1").id == "SVMax-T1"
+
+
+class TestReading:
+    def test_bold_deviation_and_words(self) -> None:
+        place = Place({}, {}, "recall@1")
+        bold = read("*60.82*", place, Units("percent", "percent"))
+        assert (bold.printed, bold.value, bold.bold) == ("60.82", 0.6082, True)
+        spread = read("66.92±0.002", place, Units("percent", "fraction"))
+        assert (spread.value, spread.std, spread.decimals) == (0.6692, 0.002, 2)
+        word = read("degenerate", place, Units("percent", "percent"))
+        assert (word.printed, word.value, word.std) == ("degenerate", None, None)
+        assert read(".471", place, Units("fraction", "fraction")).value == 0.471
+        assert read("-1.18", place, Units("percent", "percent")).value == -0.0118
+
+    @pytest.mark.parametrize(
+        ("printed", "unit", "half"),
+        [("60.82", "percent", 5e-5), ("65.0", "percent", 5e-4), ("0.435", "fraction", 5e-4), ("3.20", "number", 5e-3)],
+    )
+    def test_half_a_printed_digit(self, printed: str, unit: str, half: float) -> None:
+        number = read(printed, Place({}, {}, "m"), Units(unit, unit))  # type: ignore[arg-type]
+        assert number.rounding == pytest.approx(half)
+
+    def test_shares_are_fractions_whatever_the_paper_prints(self) -> None:
+        assert found("SEC-T3", "nmi", dataset="cub200", loss="triplet", regularizer="sec").value == 0.6424
+        svmax = {"loss": "contrastive", "regularizer": "none", "optimizer__lr": "0.01"}
+        assert found("SVMax-T1", "nmi", **svmax).value == 0.435
+        assert found("SVMax-T1", "recall@1", **svmax).value == 0.2573
+        norm = found("REB-T2", "norm_mean", regularizer="sec", regularizer__eta="0.5")
+        assert (norm.value, norm.unit) == (3.2, "number")
+
+    def test_what_was_quoted_from_elsewhere_says_so(self) -> None:
+        assert "MLRC" in found("ISA-T2", "map@r", dataset="cub200", loss="margin").source
+        assert found("ISA-T2", "map@r", dataset="cub200", loss="proxy_isa").source == ""
+
+
+class TestFinding:
+    def test_numbers_are_equal_however_they_are_spelt(self) -> None:
+        for eta in ("1e-3", "0.001", "0.0010"):
+            assert found("SEC-T8", "recall@1", regularizer="l2", regularizer__eta=eta).printed == "57.16"
+
+    @pytest.mark.parametrize(
+        ("labels", "printed"),
+        [
+            ({"dataset": "CUB", "loss": "SHT", "regularizer": "SEC"}, "67.35"),
+            ({"data": "CUB-200-2011", "method": "Semihard triplet", "reg": "L2-reg"}, "65.60"),
+            ({"dataset": "cub", "loss": "semihard_triplet", "regularizer": "vanilla"}, "65.31"),
+            (
+                {"dataset": "cub200", "loss": "semihard", "regularizer": "none", "seed": "0", "embedding": "512"},
+                "65.31",
+            ),
+        ],
+    )
+    def test_the_papers_names_and_ours(self, labels: dict[str, str], printed: str) -> None:
+        number = load("SEC-T3").find(labels, "R@1")
+        assert number is not None
+        assert number.printed == printed
+
+    def test_a_name_may_mean_another_thing_in_another_paper(self) -> None:
+        assert found("ISA-T2", "recall@1", dataset="cub200", loss="MS").printed == "65.0±0.3"
+        assert found("ISA-T2", "recall@1", dataset="cub200", loss="multi_similarity").printed == "67.7±0.2"
+        assert found("SEC-T3", "recall@1", dataset="cub200", loss="MS", regularizer="none").printed == "66.14"
+
+    def test_an_axis_that_is_not_given_does_not_decide(self) -> None:
+        table = load("SEC-T2")
+        assert table.find({"regularizer": "none"}, "recall@1") is table.numbers[2]
+        assert table.find({"regularizer": "sec"}, "recall@1") is None  # four weights are left
+
+    def test_an_axis_that_does_not_apply_is_not_any(self) -> None:
+        table = load("SVMax-T1")
+        one = {"loss": "contrastive", "regularizer": "svmax", "optimizer.lr": "0.01"}
+        assert table.find(one, "recall@1") is not None
+        assert table.find({**one, "regularizer.eta": ""}, "recall@1") is None
+        assert table.find({**one, "regularizer.eta": "10"}, "recall@1") is None
+
+    def test_equal_trainings_are_one(self) -> None:
+        assert found("SEC-T2", "nmi", regularizer="sec", regularizer__eta="0").printed == "56.66"
+        for labels in ({"regularizer": "sec"}, {"regularizer": "sec_ema", "regularizer.rho": "1.0"}):
+            number = load("SEC-T9").find(labels, "recall@1")
+            assert number is not None
+            assert number.printed == "67.89"
+
+    def test_what_is_not_printed_is_not_found(self) -> None:
+        table = load("SEC-T3")
+        assert table.find({"dataset": "digits", "loss": "triplet", "regularizer": "sec"}, "recall@1") is None
+        assert table.find({"dataset": "inshop", "loss": "triplet", "regularizer": "sec"}, "nmi") is None
+        assert table.find({"dataset": "cub200", "loss": "triplet", "regularizer": "sec"}, "map@r") is None
+
+    def test_a_printed_difference_has_a_name_of_its_own(self) -> None:
+        labels = {"loss": "npair", "regularizer": "svmax", "optimizer__lr": "1e-2"}
+        assert found("SVMax-T1", "delta:recall@1", **labels).value == 0.1567
+
+    def test_a_made_up_table_needs_no_file(self) -> None:
+        number = read("1.0", Place({"loss": "triplet"}, {}, "nmi"), Units("percent", "percent"))
+        table = PublishedTable("X-T1", "SEC", "", "", ("loss",), (number,))
+        assert table.find({"loss": "T"}, "NMI") is number
+
+    def test_labels_of_a_glossary(self) -> None:
+        ours = Glossary("SEC").ours({"λ": "1e0", "Reg": "SVMax''", "network": "Inception-BN"})
+        assert ours == {"regularizer.eta": "1.0", "regularizer": "svmax_unbounded", "backbone": "bn_inception"}
+
+
+class TestAgainstTheSharedFolder:
+    """The same numbers in another form, where it is there."""
+
+    def test_every_value_and_nothing_else(self, shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert check.main([str(shared / "published")]) == check.OK
+        assert "1618 numbers of 23 tables there, 1618 of 23 here: all alike" in capsys.readouterr().out
+
+    @pytest.mark.parametrize(
+        ("column", "value", "says"),
+        [
+            ("value", "59.86", "value is 59.85 here, 59.86 there"),
+            ("printed", "59.850", "printed is '59.85' here, '59.850' there"),
+            ("bold", "1", "bold is False here, True there"),
+            ("bold", "", "whether bold is known"),
+            ("std", "0.1", "std is None here, 0.1 there"),
+            ("hyperparameters", "eta=1e-3", "what was tuned is ['1e-4'] here, [] there"),
+        ],
+    )
+    def test_one_changed_field_is_found(self, shared: Path, tmp_path: Path, column: str, value: str, says: str) -> None:
+        folder = self._copied(shared, tmp_path)
+        lines = self._lines(folder / "sec_t3_dml.csv")
+        next(one for one in lines if bool(one["hyperparameters"]) == (column == "hyperparameters"))[column] = value
+        self._write(folder / "sec_t3_dml.csv", lines)
+        (difference,) = check.compare(folder).differences
+        assert says in difference
+
+    def test_a_missing_and_a_strange_line_are_found(self, shared: Path, tmp_path: Path) -> None:
+        folder = self._copied(shared, tmp_path)
+        lines = self._lines(folder / "sec_t3_dml.csv")
+        lines[0]["dataset"] = "digits"
+        lines.append(lines[1])
+        self._write(folder / "sec_t3_dml.csv", lines)
+        missing, twice, ours = check.compare(folder).differences
+        assert "digits" in missing
+        assert "stands twice" in twice
+        assert "59.85 is not in the folder" in ours
+        assert check.main([str(folder)]) == check.DIFFERENT
+
+    def test_a_folder_without_numbers_is_wrong(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert check.main([str(tmp_path)]) == check.WRONG
+        assert check.main([str(tmp_path / "nothing")]) == check.WRONG
+        assert check.main([]) == check.WRONG
+        assert "there is no folder" in capsys.readouterr().err
+
+    @staticmethod
+    def _copied(shared: Path, folder: Path) -> Path:
+        for file in (shared / "published").glob("*.csv"):
+            shutil.copy(file, folder / file.name)
+            (folder / file.name).chmod(0o600)
+        return folder
+
+    @staticmethod
+    def _lines(path: Path) -> list[dict[str, str]]:
+        with path.open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+
+    @staticmethod
+    def _write(path: Path, lines: list[dict[str, str]]) -> None:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            out = csv.DictWriter(file, list(lines[0]))
+            out.writeheader()
+            out.writerows(lines)

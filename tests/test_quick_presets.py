@@ -1,0 +1,78 @@
+"""Quick variants of presets run for real as a person does it, by `metricsweep run`: from the spec to its table."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.plan.check import check
+from orchestrator.plan.document import parse
+from orchestrator.plan.spec import Spec
+from orchestrator.service import Service
+from orchestrator.settings import Settings
+from workers import catalog
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
+
+ROOT = Path(__file__).parents[1]
+SECONDS = 600
+
+
+def spec(name: str) -> Spec:
+    return check(parse((ROOT / "sweeps" / "quick" / f"{name}.yaml").read_bytes()), catalog.load())
+
+
+def run(name: str, folder: Path) -> Any:
+    """Run the quick variant of a preset over a fresh home; gives its table `main` as the JSON format has it."""
+    home, out = folder / "home", folder / "tables"
+    command = [sys.executable, "-m", "api.cli", "run", f"sweeps/quick/{name}.yaml", "--home", str(home)]
+    plain = {key: value for key, value in os.environ.items() if not key.startswith(("METRICSWEEP_", "RAY_"))}
+    done = subprocess.run(
+        [*command, "--out", str(out)], cwd=ROOT, env=plain, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    service = Service.open(Settings(home=home))
+    try:
+        found = service.sweep(1)
+        assert (found.state, found.counts.finished, found.counts.failed) == ("finished", found.total, 0)
+        return json.loads(service.table(1, "main", "json").content)
+    finally:
+        service.close()
+
+
+def complete(table: Any) -> bool:
+    """Whether every cell that the layout has a place for holds a number."""
+    cells = [cell for panel in table["panels"] for row in panel["rows"] for cell in row["cells"]]
+    return table["complete"] == table["total"] and all(cell["text"][:1].isdigit() for cell in cells)
+
+
+def test_table_3_of_sec(tmp_path: Path) -> None:
+    table = run("sec_t3", tmp_path)
+    assert complete(table)
+    upper, lower = table["panels"]
+    assert table["stub"] == ["Loss", ""]
+    assert [[group["text"], group["span"]] for group in upper["groups"][0]] == [["Digits d=8", 6], ["Digits d=16", 6]]
+    assert [[group["text"], group["span"]] for group in lower["groups"][0]] == [["Digits d=32", 6], ["Digits d=64", 4]]
+    retrieval = ["R@1", "R@2", "R@4", "R@8"]
+    assert [column["title"] for column in upper["columns"]] == ["NMI", "F1", *retrieval] * 2
+    assert [column["title"] for column in lower["columns"]] == ["NMI", "F1", *retrieval, *retrieval]
+    losses = ["Triplet", "Semihard triplet", "Normalized N-pair", "Multi-similarity"]
+    rows = [[loss, regularizer] for loss in losses for regularizer in ("", "w/ L2-reg", "w/ SEC")]
+    assert [row["headings"] for row in upper["rows"]] == [row["headings"] for row in lower["rows"]] == rows
+    for panel in table["panels"]:
+        for at, _ in enumerate(panel["columns"]):
+            for block in range(0, 12, 3):  # one loss on one data set
+                cells = [row["cells"][at] for row in panel["rows"][block : block + 3]]
+                best = max(float(cell["text"]) for cell in cells)
+                assert [cell["bold"] for cell in cells] == [float(cell["text"]) == best for cell in cells]
+    assert "Selection budget" in table["caption"], "the cells had unequal chances"
+    files = {path.name: path for path in (tmp_path / "tables").iterdir()}
+    assert {f"quick-sec-t3-main.{suffix}" for suffix in ("tex", "md", "csv", "png")} <= set(files)
+    with files["quick-sec-t3-main.csv"].open(newline="") as file:
+        assert len(list(csv.reader(file))) > 12
+    assert {cell["candidates"] for cell in table["cells"]} == {1, 2}
