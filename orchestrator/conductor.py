@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import time
-from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
@@ -16,9 +15,12 @@ from orchestrator.plan import grid
 from orchestrator.plan.spec import Spec
 from orchestrator.publish import formats, select, table
 from orchestrator.record.recorder import Recorder
-from orchestrator.record.store import PendingRequest, QueuedSweep, Store
+from orchestrator.record.store import QueuedSweep, Store
 from orchestrator.record.tracker import Tracker
+from orchestrator.requests import Requests
+from orchestrator.retries import Retries
 from orchestrator.run.engine import Engine
+from orchestrator.searches import Searches
 from orchestrator.settings import Settings
 from orchestrator.trial import Failure, Order
 from workers.catalog import Catalog
@@ -29,8 +31,6 @@ log = logging.getLogger(__name__)
 TICK_SECONDS: Final = 0.5
 MIRROR_SECONDS: Final = 1.0
 DRAIN_SECONDS: Final = 15.0
-INFRASTRUCTURE_TRIES: Final = 3
-"""Attempts that one training may lose to its machine before it counts as failed: a poison recipe ends."""
 TABLE_FORMATS: Final = ("latex", "markdown", "html", "csv", "json")
 
 
@@ -46,7 +46,9 @@ class Conductor:
         self._fence = 0
         self._ticked = 0.0
         self._orphans: list[Order] = []
-        self._lost: Counter[str] = Counter()
+        self._retries = Retries()
+        self._searches = Searches(store, catalog)
+        self._requests = Requests(store, catalog, tracker, settings.storage)
 
     def conduct(self, *, until_idle: bool = False) -> None:
         """Take the lease and serve until closed; with `until_idle`, until no sweep is queued or running."""
@@ -89,10 +91,13 @@ class Conductor:
             return
         if self._lease.lost.is_set():
             raise FencedError("another conductor holds the lease")
-        for request in self._store.requests():
-            self._apply(request)
-        for queued in self._store.queued():
+        for queued in self._store.queued():  # first, so that a request finds trials
             self._expand(queued)
+        for request in self._store.requests():
+            self._requests.apply(self._fence, request)
+            if request.kind == "retry":
+                self._retries.forget()
+        self._searches.advance(self._fence)
         self._settle()
         self._ticked = time.monotonic()
 
@@ -100,7 +105,13 @@ class Conductor:
         """An order that an earlier conductor left running, else the next waiting training."""
         if self._orphans:
             return self._orphans.pop(0)
-        return self._store.next_order(self._fence)
+        order = self._claim()
+        if order is None and self._searches.advance(self._fence):
+            order = self._claim()
+        return order
+
+    def _claim(self) -> Order | None:
+        return self._store.next_order(self._fence, self._settings.owner_slots, self._retries.resting())
 
     def wanted(self, order: Order) -> bool:
         """Whether any trial still wants the order's training."""
@@ -119,12 +130,8 @@ class Conductor:
         self._recorder.record(events.Finished(order.attempt, result))
 
     def failed(self, order: Order, failure: Failure) -> None:
-        """Record a failure; a machine's is tried again, a recipe's is not."""
-        requeue = False
-        if failure.kind != "recipe":
-            self._lost[order.training] += 1
-            requeue = self._lost[order.training] < INFRASTRUCTURE_TRIES
-        self._recorder.record(events.Failed(order.attempt, failure, requeue))
+        """Record a failure, and whether it is tried again."""
+        self._recorder.record(events.Failed(order.attempt, failure, self._retries.after(order, failure)))
 
     def stopped(self, order: Order) -> None:
         """Record that an order stopped unwanted."""
@@ -181,14 +188,6 @@ class Conductor:
                 pass
         except MetricsweepError as error:
             log.warning("the tracker was not told everything: %s", error)
-
-    def _apply(self, request: PendingRequest) -> None:
-        if request.kind == "cancel":
-            count = self._store.cancel(self._fence, request.sweep, request.trial)
-        else:
-            count = self._store.retry(self._fence, request.sweep, request.trial)
-            self._lost.clear()
-        self._store.applied(self._fence, request.id, f"{count} trials")
 
     def _expand(self, queued: QueuedSweep) -> None:
         try:

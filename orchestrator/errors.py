@@ -47,3 +47,7 @@ class FencedError(MetricsweepError):
 
 class UnavailableError(MetricsweepError):
     """A service that is needed (database, Ray, MLflow) does not answer."""
+
+
+class DamagedError(MetricsweepError):
+    """A bundle that is not what its manifest says, or none at all."""

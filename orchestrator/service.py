@@ -2,22 +2,34 @@
 
 import hashlib
 import uuid
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from orchestrator.bundling import Bundling
+from orchestrator.checked import read
+from orchestrator.comparing import Comparing
 from orchestrator.errors import NotFoundError, UnavailableError
+from orchestrator.forecast import forecast, forecast_here
+from orchestrator.lifecycle import SweepState
 from orchestrator.links import Links
-from orchestrator.plan import check, document, grid, schema
-from orchestrator.plan.grid import Plan
-from orchestrator.plan.spec import Spec
-from orchestrator.publish import figures, formats, table
+from orchestrator.plan import edit, schema
+from orchestrator.publish import beside, formats, paper
+from orchestrator.publish.figures import drawing, rendering, training, vega
+from orchestrator.publish.figures.sketch import Sources
+from orchestrator.publish.published import library
+from orchestrator.publish.sheet import Numbers
+from orchestrator.published_views import PublishedSummary, PublishedView
+from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.store import NewSweep, Store
+from orchestrator.requesting import Requesting
 from orchestrator.settings import Settings
+from orchestrator.tracing import Tracing
 from orchestrator.trial import SweepOutcomes
 from orchestrator.views import (
     Check,
     Curve,
+    FigureFile,
+    FigureView,
     GridCell,
     LogView,
     Page,
@@ -34,47 +46,50 @@ from workers import catalog as catalogs
 from workers.catalog import Catalog
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """A spec without problems and what it expands to."""
-
-    spec: Spec
-    plan: Plan
-
-
-def read(body: bytes, catalog: Catalog) -> Checked:
-    """The spec in `body`, checked and expanded; raises InvalidSpecError with every problem, or TooLargeError."""
-    spec = check.check(document.parse(body), catalog)
-    return Checked(spec, grid.expand(spec, catalog))
-
-
 def preview_offline(body: bytes, settings: Settings) -> Preview:
-    """What a spec would become, asking no server and no database."""
-    return _preview(read(body, catalogs.load(settings.parts)), known=None)
+    """What a spec would become, asking no server: known and measured is what the home folder's database holds."""
+    return forecast_here(read(body, catalogs.load(settings.parts)), settings)
 
 
-def _preview(checked: Checked, known: Store | None) -> Preview:
-    fingerprints: dict[str, int] = {}
-    for trial in checked.plan.trials():
-        fingerprints[trial.fingerprint] = fingerprints.get(trial.fingerprint, 0) + 1
-    reuse = known is not None and not checked.spec.fresh
-    cached = known.known(fingerprints) if known is not None and reuse else set()
-    return Preview(
-        name=checked.spec.name,
-        cells=len(checked.plan.cells),
-        candidates=len(checked.plan.candidates),
-        trials=checked.plan.trial_count,
-        trainings=len(fingerprints),
-        cached=sum(fingerprints[fingerprint] for fingerprint in cached),
-    )
+def with_values(body: bytes, assignments: Sequence[str]) -> bytes:
+    """The same spec with `path=value` set for each of `assignments`; raises InvalidSpecError, or TooLargeError."""
+    return edit.edited(body, assignments)
 
 
-class Service:
+def published_tables() -> list[PublishedSummary]:
+    """The papers' tables that are known, asking no server."""
+    return [paper.summary(library.load(name)) for name in library.names()]
+
+
+def published_file(id: str, format: str) -> Rendered:  # noqa: A002
+    """One of the papers' tables as a file of its own, asking no server."""
+    return paper.render(library.load(id), format)
+
+
+def published_like(id: str, body: bytes, name: str | None, format: str, settings: Settings) -> Rendered:  # noqa: A002
+    """One of the papers' tables in the layout of a spec's table (its first one by default), asking no server.
+
+    Raises InvalidSpecError for a wrong spec, NotFoundError where there is no such table or format.
+    """
+    catalog = catalogs.load(settings.parts)
+    checked = read(body, catalog)
+    spec = checked.spec.model_dump(mode="json")
+    chosen = name if name is not None else next(iter(spec["tables"]), "")
+    if chosen in spec["tables"]:
+        spec["tables"][chosen]["published"] = library.load(id).id
+    cells, candidates = tuple(checked.plan.cells), tuple(checked.plan.candidates)
+    outcomes = SweepOutcomes(0, checked.spec.name, SweepState.QUEUED, spec, cells, candidates, ())
+    return formats.render(beside.build(outcomes, chosen, catalog, numbers="published"), format)
+
+
+class Service(Requesting, Tracing, Bundling, Comparing):
     """One object behind the routes and the pages; safe to share between threads."""
 
     def __init__(self, settings: Settings, store: Store, catalog: Catalog) -> None:
         self._settings, self._store, self._catalog = settings, store, catalog
         self._links = Links(settings.mlflow_public_url or settings.mlflow_url)
+        self._files = FigureFiles(store, settings.storage)
+        self._sources = Sources(store.curves_of, self._files.arrays_of)
 
     @classmethod
     def open(cls, settings: Settings) -> "Service":
@@ -86,7 +101,9 @@ class Service:
         """Close the store."""
         self._store.close()
 
-    def submit(self, body: bytes, idempotency_key: str | None = None, actor: str | None = None) -> Submitted:
+    def submit(
+        self, body: bytes, idempotency_key: str | None = None, actor: str | None = None, priority: int = 0
+    ) -> Submitted:
         """Queue the sweep that `body` specifies; nothing is stored for a refused spec."""
         checked = read(body, self._catalog)
         return self._store.add_sweep(
@@ -99,12 +116,13 @@ class Service:
                 actor=actor,
                 idempotency_key=idempotency_key,
                 body_hash=hashlib.sha256(body).hexdigest(),
+                priority=priority,
             )
         )
 
     def preview(self, body: bytes) -> Preview:
-        """What a spec would become and how much of it is known already."""
-        return _preview(read(body, self._catalog), self._store)
+        """What a spec would become, how much of it is known already, and what the rest would cost."""
+        return forecast(read(body, self._catalog), self._store)
 
     def sweeps(self, state: str | None, name: str | None, cursor: str | None, limit: int) -> Page[SweepSummary]:
         """Sweeps, newest first; `name` is a part of the name."""
@@ -123,16 +141,6 @@ class Service:
             cell.model_copy(update={"mlflow_url": self._links.to(experiment, runs.get(cell.index))})
             for cell in self._store.grid(sweep)
         ]
-
-    def cancel(self, sweep: int, actor: str | None = None) -> SweepView:
-        """Ask for a sweep's trials to be cancelled; the conductor does it."""
-        self._store.add_request("cancel", sweep, None, actor)
-        return self.sweep(sweep)
-
-    def retry(self, sweep: int, actor: str | None = None, trial: int | None = None) -> SweepView:
-        """Ask for a sweep's failed and cancelled trials, or one of them, to be tried again."""
-        self._store.add_request("retry", sweep, trial, actor)
-        return self.sweep(sweep)
 
     def trials(
         self, sweep: int, state: str | None, cell: int | None, cursor: str | None, limit: int
@@ -153,20 +161,55 @@ class Service:
 
     def curves_figure(self, trial: int) -> dict[str, Any]:
         """A trial's curves as a Vega-Lite figure."""
-        return figures.curves(self._store.curves(trial), f"Trial {trial}", self._catalog)
+        return training.curves(self._store.curves(trial), f"Trial {trial}", self._catalog)
 
     def log(self, trial: int, offset: int = 0) -> LogView:
         """A trial's log from a character offset on."""
         return self._store.log(trial, offset)
 
-    def table(self, sweep: int, name: str, format: str, show_tuned: bool | None = None) -> Rendered:  # noqa: A002
+    def table(
+        self,
+        sweep: int,
+        name: str,
+        format: str,  # noqa: A002
+        show_tuned: bool | None = None,
+        numbers: Numbers = "own",
+    ) -> Rendered:
         """A table of a sweep in one of the formats, computed from what is known now."""
         outcomes = self._outcomes(sweep, name)
-        return formats.render(table.build(outcomes, name, self._catalog, show_tuned=show_tuned), format)
+        built = beside.build(outcomes, name, self._catalog, show_tuned=show_tuned, numbers=numbers)
+        return formats.render(self._addressed(built, here=False), format)
 
     def table_html(self, sweep: int, name: str) -> str:
-        """A table as a fragment of HTML."""
-        return self.table(sweep, name, "html").content.decode()
+        """A table as a fragment of HTML for our own pages, its numbers linked to what stands behind them."""
+        built = beside.build(self._outcomes(sweep, name), name, self._catalog)
+        return formats.render(self._addressed(built, here=True), "html").content.decode()
+
+    def figures(self, sweep: int) -> list[FigureView]:
+        """The figures of a sweep."""
+        found = self._store.sweep(sweep)
+        return drawing.listed(sweep, found.name, found.spec)
+
+    def figure(self, sweep: int, name: str, format: str, heading: bool = True) -> Rendered:  # noqa: A002
+        """A figure of a sweep in one of the formats, drawn from what is known now; `heading`: with its words."""
+        outcomes = self._store.outcomes(sweep)
+        return rendering.render(drawing.draw(outcomes, name, self._catalog, self._sources, heading=heading), format)
+
+    def figure_files(self, trial: int) -> list[FigureFile]:
+        """The files that a trial's training kept for figures."""
+        return self._files.listed(trial)
+
+    def figure_file(self, trial: int, name: str) -> Rendered:
+        """One of these files."""
+        return self._files.read(trial, name)
+
+    def published(self) -> list[PublishedSummary]:
+        """The papers' tables that own numbers can be compared with."""
+        return published_tables()
+
+    def published_table(self, id: str) -> PublishedView:  # noqa: A002
+        """One of the papers' tables with all its numbers."""
+        return paper.view(library.load(id))
 
     def catalog(self) -> Catalog:
         """The parts that exist."""
@@ -178,7 +221,7 @@ class Service:
 
     def vega(self) -> bytes:
         """The scripts that draw figures in a browser without a network."""
-        return figures.vega_bundle().encode()
+        return vega.bundle().encode()
 
     def ready(self) -> Readiness:
         """Whether the database answers and a conductor is alive."""

@@ -42,6 +42,8 @@ class Settings(BaseSettings):
     """How long a conductor that stopped renewing is still believed alive."""
     slots: int | None = Field(default=None, ge=1)
     """Most slots in use at once; none: as many as the cluster holds."""
+    owner_slots: int | None = Field(default=None, ge=1)
+    """Most slots in use at once for the sweeps of one owner; none: no limit."""
 
     @property
     def resolved_home(self) -> Path:

@@ -22,6 +22,10 @@ class Slot(BaseModel):
     gpus: float | Literal["auto"] = "auto"
     """A share of a GPU, or `auto`: one where the cluster has GPUs, none otherwise."""
     memory_gb: float | None = Field(default=None, gt=0)
+    stall_minutes: float = Field(default=60, gt=0, le=100_000)
+    """An attempt that reports nothing for so long is stopped and counts as a failure."""
+    retries: int = Field(default=1, ge=0, le=100)
+    """How often a training that stalled is tried again, from its last checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,21 @@ class Candidate:
     cell: int
     index: int
     labels: Labels
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """What a search may vary in a cell: the labels of alternatives, or a range of numbers where there are none."""
+
+    axis: str
+    name: str  # unique among the dimensions of a cell; an axis has several where `when` tells them apart
+    when: Mapping[str, tuple[str, ...]]  # labels of earlier axes of the search under which it applies
+    labels: tuple[str, ...] = ()
+    low: float = 0.0
+    high: float = 0.0
+    log: bool = False
+    step: float | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

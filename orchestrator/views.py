@@ -56,7 +56,9 @@ class SweepSummary(BaseModel):
     eta_seconds: float | None = None
     """Seconds until the last trial, from the mean length of those that ended; none while none has."""
     tables: list[str] = Field(default_factory=list)
+    figures: list[str] = Field(default_factory=list)
     actor: str | None = None
+    priority: int = 0
     error: str | None = None
 
 
@@ -177,6 +179,22 @@ class LogView(BaseModel):
     complete: bool
 
 
+class Cost(BaseModel):
+    """What is still to be trained, and the hours that it would take by what was measured; hours are of one training
+    after the other."""
+
+    trainings: int
+    """Different recipes without a result."""
+    models: int
+    """What these train: one each, and one a fold under cross-validation."""
+    measured: int
+    """Those of which trainings of the same shape were measured; the hours are of these alone."""
+    gpu_hours: float | None = None
+    cpu_hours: float | None = None
+    devices: list[str] = Field(default_factory=list)
+    """On which devices they were measured."""
+
+
 class Preview(BaseModel):
     """What a spec would become, without storing it."""
 
@@ -188,6 +206,9 @@ class Preview(BaseModel):
     """Different recipes among the trials."""
     cached: int
     """Trials whose training has finished already."""
+    exact: bool = True
+    """False where a search proposes candidates: then all counts but that of the cells are at most so many."""
+    cost: Cost
 
 
 class Submitted(BaseModel):
@@ -204,6 +225,25 @@ class Rendered(BaseModel):
     content: bytes
     media_type: str
     filename: str
+
+
+class FigureView(BaseModel):
+    """A figure of a sweep in a list."""
+
+    name: str
+    kind: str
+    title: str
+    formats: list[str]
+    url: str  # /v1/sweeps/<id>/figures/<name>
+
+
+class FigureFile(BaseModel):
+    """A file that a trial's training kept for figures."""
+
+    name: str
+    media_type: str
+    size: int  # bytes
+    url: str  # /v1/trials/<id>/figures/<name>
 
 
 class Check(BaseModel):

@@ -1,6 +1,8 @@
 """Orders: the trainings that wait, claimed one by one as attempts, and those that an earlier conductor left running."""
 
 import uuid
+from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import sqlalchemy as sa
@@ -14,21 +16,33 @@ from orchestrator.trial import Order, Slot
 _RUNNING = "running"
 
 
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """Who may not have the next turn."""
+
+    quota: int | None
+    resting: tuple[str, ...]
+
+
 class Claims(Access):
     """Gives out what waits."""
 
-    def next_order(self, fence: int) -> Order | None:
-        """Claim the waiting training that the oldest running sweep wants first; none: nothing waits."""
-        if not self._anything_waits():
+    def next_order(self, fence: int, quota: int | None = None, resting: Collection[str] = frozenset()) -> Order | None:
+        """Claim the training whose turn it is.
+
+        None: nothing waits, or only for owners who hold `quota` slots, or only trainings that rest after a loss.
+        """
+        turn = _Turn(quota, tuple(resting))
+        if not self._anything_waits(turn):
             return None
         with self._database.writing(fence) as connection:
-            found = _first_waiting(connection)
+            found = _first_waiting(connection, turn)
             return None if found is None else _claim(connection, fence, *found)
 
-    def _anything_waits(self) -> bool:
+    def _anything_waits(self, turn: "_Turn") -> bool:
         # Most calls find nothing; they need not take the writer's lock.
         with self._database.reading() as connection:
-            return _first_waiting(connection) is not None
+            return _first_waiting(connection, turn) is not None
 
     def orphans(self) -> list[Order]:
         """Attempts that are running by the database, oldest first: what a new conductor adopts or gives up."""
@@ -70,22 +84,40 @@ def _wanted(uid: str) -> sa.Select[tuple[int]]:
     )
 
 
-def _first_waiting(connection: sa.Connection) -> tuple[int, Slot] | None:
-    """The training to claim next and the slot that its sweep asks for."""
-    running = sa.select(sweep.c.id, sweep.c.slot).where(sweep.c.state == SweepState.RUNNING).order_by(sweep.c.id)
-    for row in connection.execute(running).all():
+def _first_waiting(connection: sa.Connection, turn: _Turn) -> tuple[int, Slot] | None:
+    """The training to claim next and the slot that its sweep asks for.
+
+    Sweeps by priority; among equals those of the owner who holds the fewest slots; then the oldest.
+    """
+    busy = _busy(connection)
+    running = sa.select(sweep.c.id, sweep.c.slot, sweep.c.priority, sweep.c.actor)
+    rows = connection.execute(running.where(sweep.c.state == SweepState.RUNNING)).all()
+    for row in sorted(rows, key=lambda one: (-one.priority, busy.get(one.actor, 0), one.id)):
+        if turn.quota is not None and busy.get(row.actor, 0) >= turn.quota:
+            continue
         # One sweep at a time: the index (sweep, state, position) then gives the first row without sorting.
         first = connection.execute(
             sa.select(trial.c.training_id)
             .join(training, training.c.id == trial.c.training_id)
             .where(trial.c.sweep_id == row.id, trial.c.state == TrialState.WAITING)
-            .where(training.c.state == TrialState.WAITING)
+            .where(training.c.state == TrialState.WAITING, training.c.uid.not_in(turn.resting))
             .order_by(trial.c.position)
             .limit(1)
         ).scalar_one_or_none()
         if first is not None:
             return first, Slot.model_validate(row.slot)
     return None
+
+
+def _busy(connection: sa.Connection) -> dict[str | None, int]:
+    """How many trainings run for each owner; one that two owners share counts for both."""
+    query = (
+        sa.select(sweep.c.actor, sa.func.count(trial.c.training_id.distinct()).label("n"))
+        .join(trial, trial.c.sweep_id == sweep.c.id)
+        .where(sweep.c.state.in_([SweepState.RUNNING, SweepState.PAUSED]), trial.c.state == TrialState.RUNNING)
+        .group_by(sweep.c.actor)
+    )
+    return {row.actor: row.n for row in connection.execute(query)}
 
 
 def _claim(connection: sa.Connection, fence: int, training_id: int, slot: Slot) -> Order:

@@ -89,6 +89,15 @@ class MlflowTracker(Tracker):
                         raise
         raise RefusedError(f"every name like {name!r} is taken in MLflow at {self._url}")
 
+    def remove(self, experiment: str) -> None:
+        """Move an experiment to MLflow's trash; one that is not there is no error."""
+        with _translated(self._url):
+            try:
+                self._client.delete_experiment(experiment)
+            except MlflowException as error:
+                if error.error_code not in {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}:
+                    raise
+
     def mirror(self, experiment: str, run: RunMirror) -> str:
         """Bring one run up to date and return its id; a run that was deleted on the server is made anew."""
         with _translated(self._url):

@@ -1,6 +1,7 @@
 """The conductor's inbox: what clients asked for, in order, and the sweeps that wait to be expanded."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,10 +18,11 @@ class PendingRequest:
     """What somebody asked for and nobody did yet."""
 
     id: int
-    kind: str  # cancel or retry
+    kind: str  # one of submissions.RequestKind
     sweep: int
     trial: int | None
     actor: str | None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Requests(Access):
         query = sa.select(request).where(request.c.applied.is_(None)).order_by(request.c.id)
         with self._database.reading() as connection:
             return [
-                PendingRequest(row.id, row.kind, row.sweep_id, row.trial_id, row.actor)
+                PendingRequest(row.id, row.kind, row.sweep_id, row.trial_id, row.actor, row.arguments or {})
                 for row in connection.execute(query)
             ]
 

@@ -31,6 +31,7 @@ sweep: Final = sa.Table(
     sa.Column("spec", sa.JSON, nullable=False),
     sa.Column("total", sa.Integer, nullable=False),
     sa.Column("actor", sa.String),
+    sa.Column("priority", sa.Integer, nullable=False, default=0, server_default="0"),  # higher is drawn first
     sa.Column("idempotency_key", sa.String, unique=True),
     sa.Column("body_hash", sa.String, nullable=False),
     sa.Column("created", UtcTime, nullable=False),
@@ -51,6 +52,7 @@ request: Final = sa.Table(
     sa.Column("kind", sa.String(16), nullable=False),
     sa.Column("sweep_id", sa.ForeignKey("sweep.id"), nullable=False),
     sa.Column("trial_id", sa.ForeignKey("trial.id")),
+    sa.Column("arguments", sa.JSON(none_as_null=True)),
     sa.Column("actor", sa.String),
     sa.Column("created", UtcTime, nullable=False),
     sa.Column("applied", UtcTime, index=True),
@@ -64,10 +66,12 @@ cell: Final = sa.Table(
     sa.Column("sweep_id", sa.ForeignKey("sweep.id"), primary_key=True),
     sa.Column("cell", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("labels", sa.JSON, nullable=False),
+    sa.Column("open", sa.Boolean, nullable=False, default=False, server_default=sa.false()),  # candidates may follow
     sa.Column("summary", sa.JSON(none_as_null=True)),
     sa.Column("settled", UtcTime),
     sa.Column("mlflow_run", sa.String),
     sa.Index(None, "settled", "sweep_id", "cell"),
+    sa.Index(None, "open", "sweep_id", "cell"),
 )
 
 candidate: Final = sa.Table(
@@ -77,6 +81,11 @@ candidate: Final = sa.Table(
     sa.Column("cell", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("candidate", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("labels", sa.JSON, nullable=False),
+    # Of a search: what it suggested, and the events of its cell (from 0) at which it was asked and told.
+    sa.Column("suggested", sa.JSON(none_as_null=True)),
+    sa.Column("asked", sa.Integer),
+    sa.Column("told", sa.Integer),
+    sa.Column("score", _DOUBLE),  # as it was told; null: none
     sa.ForeignKeyConstraint(["sweep_id", "cell"], ["cell.sweep_id", "cell.cell"]),
 )
 
@@ -208,9 +217,16 @@ outbox: Final = sa.Table(
 )
 
 _SUBMITTED: Final = frozenset(
-    {"uid", "name", "text", "spec", "total", "actor", "idempotency_key", "body_hash", "created", "state"}
+    {"uid", "name", "text", "spec", "total", "actor", "idempotency_key", "body_hash", "created", "state", "priority"}
 )
-_ASKED: Final = frozenset({"kind", "sweep_id", "trial_id", "actor", "created"})
+_ASKED: Final = frozenset({"kind", "sweep_id", "trial_id", "arguments", "actor", "created"})
+_EXTENDED: Final = frozenset({"state", "priority", "text", "spec", "total"})
+
+
+_DELETED: Final = (
+    "log", "metric", "attempt", "request", "trial", "candidate", "cell", "sweep", "training",
+)  # fmt: skip
+"""What goes with a deleted sweep."""
 
 
 def _columns(table: sa.Table, without: frozenset[str] = frozenset()) -> frozenset[str]:
@@ -220,11 +236,12 @@ def _columns(table: sa.Table, without: frozenset[str] = frozenset()) -> frozense
 WRITERS: Final[Mapping[str, Mapping[tuple[str, str], frozenset[str]]]] = {
     "client": {("insert", "sweep"): _SUBMITTED, ("insert", "request"): _ASKED},
     "conductor": {
-        ("update", "sweep"): _columns(sweep, _SUBMITTED - {"state"}),
+        ("update", "sweep"): _columns(sweep, _SUBMITTED - _EXTENDED),
         ("update", "request"): frozenset({"applied", "outcome"}),
-        ("insert", "cell"): frozenset({"sweep_id", "cell", "labels"}),
-        ("update", "cell"): frozenset({"summary", "settled", "mlflow_run"}),
+        ("insert", "cell"): frozenset({"sweep_id", "cell", "labels", "open"}),
+        ("update", "cell"): frozenset({"open", "summary", "settled", "mlflow_run"}),
         ("insert", "candidate"): _columns(candidate),
+        ("update", "candidate"): frozenset({"told", "score"}),
         ("insert", "training"): _columns(training),
         ("update", "training"): _columns(training, frozenset({"id", "uid", "fingerprint", "generation", "recipe"})),
         ("insert", "trial"): _columns(trial),
@@ -240,6 +257,7 @@ WRITERS: Final[Mapping[str, Mapping[tuple[str, str], frozenset[str]]]] = {
         ("insert", "outbox"): _columns(outbox),
         ("update", "outbox"): frozenset({"version", "failures", "next_try", "error"}),
         ("delete", "outbox"): frozenset(),
+        **{("delete", name): frozenset() for name in _DELETED},
     },
 }
 """Who writes which column by which statement: the API's side (`client`) only appends; a test listens to both sides."""

@@ -1,10 +1,12 @@
 """How sweeps end: cells and sweeps to settle, cancelling, retrying, failing."""
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Final
 
 import sqlalchemy as sa
 
-from orchestrator.lifecycle import SWEEP_STEPS, TRIAL_STEPS, SweepState, TrialState, before
+from orchestrator.lifecycle import SWEEP_ENDED, SWEEP_STEPS, TRIAL_STEPS, SweepState, TrialState, before
 from orchestrator.record import schema
 from orchestrator.record.claims import run_with_training
 from orchestrator.record.database import Access, check_fence, chunked
@@ -14,15 +16,21 @@ from orchestrator.record.trial_views import first_trial
 
 _ACTIVE = (TrialState.WAITING, TrialState.RUNNING)
 _RETRIED = before(TRIAL_STEPS, TrialState.WAITING) - {TrialState.RUNNING}
+_RETRIES: Final[Mapping[str, Sequence[TrialState]]] = {
+    "": (TrialState.FAILED, TrialState.CANCELLED),
+    "failed": (TrialState.FAILED,),
+    "all": (TrialState.FAILED, TrialState.CANCELLED, TrialState.PRUNED),
+}
 
 
 class Settling(Access):
     """What ends a sweep, and what makes it go on."""
 
     def unsettled(self, fence: int) -> list[int]:
-        """Running sweeps whose trials have all ended; raises FencedError."""
+        """Running sweeps whose trials and searches have all ended; raises FencedError."""
         active = sa.exists().where(trial.c.sweep_id == schema.sweep.c.id, trial.c.state.in_(_ACTIVE))
-        query = sa.select(schema.sweep.c.id).where(schema.sweep.c.state == SweepState.RUNNING, ~active)
+        searched = sa.exists().where(cell.c.sweep_id == schema.sweep.c.id, cell.c.open)
+        query = sa.select(schema.sweep.c.id).where(schema.sweep.c.state == SweepState.RUNNING, ~active, ~searched)
         with self._database.reading() as connection:
             check_fence(connection, fence)
             return list(connection.execute(query.order_by(schema.sweep.c.id)).scalars())
@@ -32,17 +40,24 @@ class Settling(Access):
         active = sa.exists().where(
             trial.c.sweep_id == cell.c.sweep_id, trial.c.cell == cell.c.cell, trial.c.state.in_(_ACTIVE)
         )
-        query = sa.select(cell.c.sweep_id, cell.c.cell).where(cell.c.settled.is_(None), ~active)
+        query = sa.select(cell.c.sweep_id, cell.c.cell).where(cell.c.settled.is_(None), ~cell.c.open, ~active)
         with self._database.reading() as connection:
             rows = connection.execute(query.order_by(cell.c.sweep_id, cell.c.cell)).all()
         return [(row.sweep_id, row.cell) for row in rows]
 
-    def cancel(self, fence: int, sweep: int, trial: int | None = None) -> int:
-        """Cancel a sweep or one of its trials and return how many trials that ended; ended ones stay as they are."""
+    def cancel(self, fence: int, sweep: int, trial: int | None = None, cell: int | None = None) -> int:
+        """Cancel a sweep, a cell or a trial of it and return how many trials that ended; others stay as they are."""
         with self._database.writing(fence) as connection:
-            cancelled = self._cancel_trials(connection, sweep, trial)
-            if trial is None:
-                self._end_cancelled(connection, sweep, cancelled)
+            cancelled = self._cancel_trials(connection, sweep, trial, cell)
+            if trial is None and cell is not None:
+                cells = schema.cell
+                one = (cells.c.sweep_id == sweep, cells.c.cell == cell)
+                connection.execute(sa.update(cells).where(*one, cells.c.open).values(open=False))
+            elif trial is None:
+                searches = connection.execute(
+                    sa.update(schema.cell).where(schema.cell.c.sweep_id == sweep, schema.cell.c.open).values(open=False)
+                )
+                self._end_cancelled(connection, sweep, cancelled + searches.rowcount)
             return cancelled
 
     def _end_cancelled(self, connection: sa.Connection, sweep: int, cancelled: int) -> None:
@@ -55,10 +70,12 @@ class Settling(Access):
         if connection.execute(ending.values(state=SweepState.CANCELLED, ended=datetime.now(UTC))).rowcount:
             mark(self._database, connection, "sweep", sweep, sweep)
 
-    def _cancel_trials(self, connection: sa.Connection, sweep: int, one: int | None) -> int:
+    def _cancel_trials(self, connection: sa.Connection, sweep: int, one: int | None, cell: int | None = None) -> int:
         which = [trial.c.sweep_id == sweep, trial.c.state.in_(before(TRIAL_STEPS, TrialState.CANCELLED))]
         if one is not None:
             which.append(trial.c.id == one)
+        if cell is not None:
+            which.append(trial.c.cell == cell)
         rows = connection.execute(
             sa.update(trial)
             .where(*which)
@@ -77,13 +94,17 @@ class Settling(Access):
         mark_trials(self._database, connection, [(sweep, row.id) for row in rows if row.mlflow_run])
         return len(rows)
 
-    def retry(self, fence: int, sweep: int, trial: int | None = None) -> int:
-        """Failed and cancelled trials wait again, or take the result that came meanwhile; returns how many."""
+    def retry(self, fence: int, sweep: int, trial: int | None = None, cell: int | None = None, what: str = "") -> int:
+        """Trials that ended without a result wait again, or take the one that came meanwhile; returns how many.
+
+        `what` is `failed` (only these), `all` (pruned ones too), or empty: failed and cancelled ones.
+        """
         with self._database.writing(fence) as connection:
-            retried = self._retry_trials(connection, sweep, trial)
+            retried = self._retry_trials(connection, sweep, _RETRIES[what], trial, cell)
             table = schema.sweep
             again = sa.update(table).where(table.c.id == sweep)
-            if retried:
+            searched = trial is None and cell is None and _reopen(connection, sweep)
+            if retried or searched:
                 again = again.where(table.c.state.in_(before(SWEEP_STEPS, SweepState.RUNNING)))
                 again = again.where(table.c.state != SweepState.QUEUED).values(state=SweepState.RUNNING)
             else:  # one that ended before its trials were written is expanded anew
@@ -95,10 +116,14 @@ class Settling(Access):
                 mark(self._database, connection, "sweep", sweep, sweep)
             return retried
 
-    def _retry_trials(self, connection: sa.Connection, sweep: int, one: int | None) -> int:
-        which = [trial.c.sweep_id == sweep, trial.c.state.in_([TrialState.FAILED, TrialState.CANCELLED])]
+    def _retry_trials(
+        self, connection: sa.Connection, sweep: int, states: Sequence[TrialState], one: int | None, where: int | None
+    ) -> int:
+        which = [trial.c.sweep_id == sweep, trial.c.state.in_(states)]
         if one is not None:
             which.append(trial.c.id == one)
+        if where is not None:
+            which.append(trial.c.cell == where)
         found = connection.execute(sa.select(trial.c.id, trial.c.cell, trial.c.training_id).where(*which)).all()
         for rows in chunked(found, 1_000):
             _wait_again(connection, [row.id for row in rows], sorted({row.training_id for row in rows}))
@@ -118,6 +143,7 @@ class Settling(Access):
         table = schema.sweep
         with self._database.writing(fence) as connection:
             self._cancel_trials(connection, sweep, None)
+            connection.execute(sa.update(cell).where(cell.c.sweep_id == sweep, cell.c.open).values(open=False))
             connection.execute(
                 sa.update(table)
                 .where(table.c.id == sweep, table.c.state.in_(before(SWEEP_STEPS, SweepState.FAILED)))
@@ -130,7 +156,8 @@ def end_sweep(connection: sa.Connection, sweep: int) -> bool:
     """Give a running sweep whose trials have all ended its final state; whether that changed anything."""
     counts = sa.select(trial.c.state, sa.func.count()).where(trial.c.sweep_id == sweep).group_by(trial.c.state)
     states = {row[0] for row in connection.execute(counts).all()}
-    if states & set(_ACTIVE):
+    searched = sa.select(cell.c.cell).where(cell.c.sweep_id == sweep, cell.c.open).limit(1)
+    if states & set(_ACTIVE) or connection.execute(searched).first() is not None:
         return False
     state = SweepState.FINISHED
     if TrialState.FAILED in states:
@@ -144,6 +171,16 @@ def end_sweep(connection: sa.Connection, sweep: int) -> bool:
         .values(state=state, ended=datetime.now(UTC))
     )
     return ended.rowcount == 1
+
+
+def _reopen(connection: sa.Connection, sweep: int) -> bool:
+    """Let the searches of an ended sweep go on where they left off; those that are exhausted close again at once."""
+    table = schema.sweep
+    row = connection.execute(sa.select(table.c.spec, table.c.state).where(table.c.id == sweep)).one()
+    if row.state not in SWEEP_ENDED or ((row.spec.get("search") or {}).get("name") or "grid") == "grid":
+        return False
+    again = sa.update(cell).where(cell.c.sweep_id == sweep)
+    return connection.execute(again.values(open=True, settled=None, summary=None)).rowcount > 0
 
 
 def has_active_trials(connection: sa.Connection, training_id: int) -> bool:

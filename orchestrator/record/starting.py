@@ -41,16 +41,22 @@ class Starting(Access):
         slot: Slot,
         fresh: bool,
     ) -> None:
-        """Write the rows of a queued sweep; finished trainings are reused at once unless it asks for fresh ones."""
+        """Write the rows of a queued sweep; finished trainings are reused at once unless it asks for fresh ones.
+
+        Cells without candidates are open: a search adds them later.
+        """
         now = datetime.now(UTC)
         with self._database.writing(fence) as connection:
             uid = _enter_running(connection, sweep, slot, now)
-            _insert(
+            insert(
                 connection,
                 schema.cell,
-                ({"sweep_id": sweep, "cell": cell.index, "labels": dict(cell.labels)} for cell in cells),
+                (
+                    {"sweep_id": sweep, "cell": cell.index, "labels": dict(cell.labels), "open": not candidates}
+                    for cell in cells
+                ),
             )
-            _insert(
+            insert(
                 connection,
                 schema.candidate,
                 (
@@ -58,7 +64,7 @@ class Starting(Access):
                     for one in candidates
                 ),
             )
-            _TrialRows(self._database, connection, sweep, uid, now, fresh).write(trials)
+            TrialRows(self._database, connection, sweep, uid, fresh).write(trials)
             mark(self._database, connection, "sweep", sweep, sweep)
             extend(connection)
 
@@ -76,18 +82,19 @@ def _enter_running(connection: sa.Connection, sweep: int, slot: Slot, now: datet
     return uuid.UUID(uid)
 
 
-class _TrialRows:
+class TrialRows:
     """Writes trials in chunks and finds or makes their trainings."""
 
     def __init__(
-        self, database: Database, connection: sa.Connection, sweep: int, uid: uuid.UUID, now: datetime, fresh: bool
+        self, database: Database, connection: sa.Connection, sweep: int, uid: uuid.UUID, fresh: bool, first: int = 0
     ) -> None:
         self._database, self._connection, self._fresh = database, connection, fresh
-        self._sweep, self._uid, self._now = sweep, uid, now
+        self._sweep, self._uid, self._now = sweep, uid, datetime.now(UTC)
         self._trainings: dict[str, _Known] = {}  # by fingerprint: those that this sweep uses
-        self._position = 0
+        self._position = first
 
     def write(self, trials: Iterable[PlannedTrial]) -> None:
+        """Append the trials in their order."""
         for chunk in chunked(trials, _CHUNK):
             self._find_trainings(chunk)
             first = self._position
@@ -175,6 +182,7 @@ class _TrialRows:
 _ENDED_WITHOUT_RESULT = frozenset({TrialState.FAILED, TrialState.CANCELLED, TrialState.PRUNED})
 
 
-def _insert(connection: sa.Connection, table: sa.Table, rows: Iterable[dict[str, Any]]) -> None:
+def insert(connection: sa.Connection, table: sa.Table, rows: Iterable[dict[str, Any]]) -> None:
+    """Insert rows, in chunks that every database takes."""
     for chunk in chunked(rows, _CHUNK):
         connection.execute(sa.insert(table), chunk)

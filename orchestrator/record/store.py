@@ -3,29 +3,36 @@
 import sqlalchemy as sa
 
 from orchestrator.record.applying import Applying
+from orchestrator.record.artifacts import Artifacts
 from orchestrator.record.claims import Claims
 from orchestrator.record.database import Database
+from orchestrator.record.deleting import Deleting
+from orchestrator.record.durations import Durations
+from orchestrator.record.evidences import Evidences
+from orchestrator.record.extending import Extending
 from orchestrator.record.leases import Leases
 from orchestrator.record.migrations import migrate as upgrade
 from orchestrator.record.mirror_states import MirrorStates
 from orchestrator.record.outbox import Dirty, Outbox
 from orchestrator.record.outcomes import Outcomes
+from orchestrator.record.queueing import Queueing
 from orchestrator.record.requests import PendingRequest, QueuedSweep, Requests
 from orchestrator.record.runs import Runs
+from orchestrator.record.searching import OpenCell, Searching, Suggested
 from orchestrator.record.settling import Settling
 from orchestrator.record.starting import Starting
 from orchestrator.record.submissions import NewSweep, Submissions
 from orchestrator.record.sweep_views import SweepViews
 from orchestrator.record.trial_views import TrialViews
 
-__all__ = ["Dirty", "NewSweep", "PendingRequest", "QueuedSweep", "Store"]
+__all__ = ["Dirty", "NewSweep", "OpenCell", "PendingRequest", "QueuedSweep", "Store", "Suggested"]
 
 
-class Client(Submissions, SweepViews, TrialViews, Outcomes, Runs):
+class Client(Submissions, SweepViews, TrialViews, Artifacts, Outcomes, Durations, Runs, Extending, Deleting, Evidences):
     """What the API uses: it appends sweeps and requests, and reads."""
 
 
-class Conductor(Leases, Requests, Starting, Claims, Applying, Settling, Outbox, MirrorStates):
+class Conductor(Leases, Requests, Starting, Searching, Queueing, Claims, Applying, Settling, Outbox, MirrorStates):
     """What the holder of the lease uses: it alone changes what exists."""
 
 

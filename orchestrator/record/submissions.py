@@ -1,5 +1,6 @@
 """What clients append: sweeps and requests. Nothing here changes a row that exists."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -13,7 +14,7 @@ from orchestrator.record import schema
 from orchestrator.record.database import Access
 from orchestrator.views import Submitted
 
-RequestKind = Literal["cancel", "retry"]
+RequestKind = Literal["cancel", "retry", "pause", "resume", "priority", "extend", "delete"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class NewSweep:
     actor: str | None
     idempotency_key: str | None
     body_hash: str
+    priority: int = 0
 
 
 class Submissions(Access):
@@ -41,7 +43,7 @@ class Submissions(Access):
         values = {
             "uid": new.uid, "name": new.name, "text": new.text, "spec": new.spec, "total": new.total,
             "actor": new.actor, "idempotency_key": new.idempotency_key, "body_hash": new.body_hash,
-            "created": datetime.now(UTC), "state": SweepState.QUEUED,
+            "created": datetime.now(UTC), "state": SweepState.QUEUED, "priority": new.priority,
         }  # fmt: skip
         try:
             with self._database.writing() as connection:
@@ -69,7 +71,14 @@ class Submissions(Access):
             )
         return Submitted(id=row.id, uid=row.uid, created=False)
 
-    def add_request(self, kind: RequestKind, sweep: int, trial: int | None, actor: str | None) -> int:
+    def add_request(
+        self,
+        kind: RequestKind,
+        sweep: int,
+        trial: int | None,
+        actor: str | None,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> int:
         """Ask the conductor for something and return the request's id; raises NotFoundError."""
         sweeps, trials, requests = schema.sweep, schema.trial, schema.request
         with self._database.writing() as connection:
@@ -80,5 +89,6 @@ class Submissions(Access):
                 raise NotFoundError(f"no trial {trial} in sweep {sweep}")
             values = {
                 "kind": kind, "sweep_id": sweep, "trial_id": trial, "actor": actor, "created": datetime.now(UTC),
+                "arguments": dict(arguments) if arguments else None,
             }  # fmt: skip
             return int(connection.execute(sa.insert(requests).values(values).returning(requests.c.id)).scalar_one())

@@ -18,7 +18,7 @@ MAX_PROBLEMS: Final = 100
 """Failed and diverged trials that a sweep's page names."""
 
 _LISTED = (
-    "id", "uid", "name", "state", "created", "started", "ended", "total", "actor", "error", "spec",
+    "id", "uid", "name", "state", "created", "started", "ended", "total", "actor", "priority", "error", "spec",
 )  # fmt: skip
 
 
@@ -78,6 +78,7 @@ def _summary(row: sa.Row[Any], counts: Mapping[int, Counts], etas: Mapping[int, 
         "counts": counts.get(row.id, Counts()),
         "eta_seconds": etas.get(row.id),
         "tables": list(row.spec.get("tables") or {}),
+        "figures": list(row.spec.get("figures") or {}),
     }
 
 

@@ -43,5 +43,8 @@ class Tracker(Protocol):
     def experiment(self, name: str, uid: str, tags: Mapping[str, str]) -> str:
         """The id of the experiment called `name`, made if it is missing; `uid` is its tag."""
 
+    def remove(self, experiment: str) -> None:
+        """Take an experiment out of sight; one that is gone already is no error."""
+
     def mirror(self, experiment: str, run: RunMirror) -> str:
         """Bring one run up to date and return its id."""

@@ -1,5 +1,6 @@
 """What people see of trials: lists, one trial with its attempts, its curves and its log."""
 
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -8,10 +9,13 @@ from orchestrator.errors import NotFoundError
 from orchestrator.lifecycle import TRIAL_ENDED, TrialState
 from orchestrator.record import schema
 from orchestrator.record.cursors import decode, encode
-from orchestrator.record.database import Access
+from orchestrator.record.database import Access, chunked
 from orchestrator.record.schema import attempt, candidate, cell, log, metric, training
 from orchestrator.record.sweep_views import of_candidate, require_sweep
 from orchestrator.views import AttemptView, Curve, LogView, Page, TrialSummary, TrialView
+
+Points = list[tuple[int, float | None]]
+"""(step, value) of a curve; none where the value is not a number."""
 
 MAX_LOG_PAGE: Final = 262_144
 """Characters of a log in one answer."""
@@ -68,13 +72,21 @@ class TrialViews(Access):
     def curves(self, trial: int) -> list[Curve]:
         """The curves of a trial's training: the result's, or what was reported so far; raises NotFoundError."""
         with self._database.reading() as connection:
-            training_id = _training_of(connection, trial)
-            result = connection.execute(sa.select(training.c.result).where(training.c.id == training_id)).scalar()
-            reported = _reported(connection, training_id)
-        curves = (result or {}).get("curves") or {}
-        # A key that only the result or only the reports have is shown from where it is.
-        merged = reported | {key: [(int(step), value) for step, value in points] for key, points in curves.items()}
+            merged = _curves(connection, _training_of(connection, trial))
         return [Curve(key=key, points=points) for key, points in sorted(merged.items())]
+
+    def curves_of(self, trials: Iterable[int], keys: Collection[str]) -> dict[int, dict[str, Points]]:
+        """Those curves of several trials that have one of the keys, by trial; a trial that does not exist has none."""
+        table = schema.trial
+        found: dict[int, dict[str, Points]] = {}
+        with self._database.reading() as connection:
+            for chunk in chunked(dict.fromkeys(trials), 500):
+                query = sa.select(table.c.id, table.c.training_id).where(table.c.id.in_(chunk))
+                for row in connection.execute(query).all():
+                    # One training at a time: with everything that its result holds it may be a mebibyte.
+                    curves = _curves(connection, row.training_id, keys)
+                    found[row.id] = {key: points for key, points in curves.items() if key in keys}
+        return found
 
     def log(self, trial: int, offset: int = 0) -> LogView:
         """At most 256 Ki characters of a training's log from a character on, counted from its end when negative.
@@ -152,7 +164,18 @@ def _training_of(connection: sa.Connection, trial: int) -> int:
     return int(found)
 
 
-def _reported(connection: sa.Connection, training_id: int) -> dict[str, list[tuple[int, float | None]]]:
+def _curves(connection: sa.Connection, training_id: int, keys: Collection[str] | None = None) -> dict[str, Points]:
+    """All curves of a training, or at least those with one of the keys."""
+    result = connection.execute(sa.select(training.c.result).where(training.c.id == training_id)).scalar()
+    curves = (result or {}).get("curves") or {}
+    found = {key: [(int(step), value) for step, value in points] for key, points in curves.items()}
+    if keys is not None and found.keys() >= set(keys):
+        return found
+    # A key that only the result or only the reports have is shown from where it is.
+    return _reported(connection, training_id, keys) | found
+
+
+def _reported(connection: sa.Connection, training_id: int, keys: Collection[str] | None) -> dict[str, Points]:
     """Points by key; where two attempts passed the same step, the later one's."""
     query = (
         sa.select(metric.c.key, metric.c.step, metric.c.value)
@@ -160,6 +183,8 @@ def _reported(connection: sa.Connection, training_id: int) -> dict[str, list[tup
         .where(attempt.c.training_id == training_id)
         .order_by(attempt.c.number)
     )
+    if keys is not None:
+        query = query.where(metric.c.key.in_(keys))
     points: dict[str, dict[int, float | None]] = {}
     for row in connection.execute(query):
         points.setdefault(row.key, {})[row.step] = row.value

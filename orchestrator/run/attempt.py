@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
+from orchestrator.run.exhaustion import explained, out_of_memory
 from orchestrator.run.spool import Message, Spool, attempt_folder
 from orchestrator.trial import FailureKind, Order
 from workers.contract import CheckpointError, Place, Progress, Recipe, Stopped, Train
@@ -87,10 +88,11 @@ def execute(order: Order, workplace: Workplace, stop: Callable[[], bool], tell: 
 
 def _failure(error: Exception) -> dict[str, Any]:
     machine = isinstance(error, INFRASTRUCTURE) and not isinstance(error, MISSING)
-    kind: FailureKind = "infrastructure" if machine else "recipe"
     text = str(error).strip().splitlines()
+    said = f"{type(error).__name__}: {text[0] if text else ''}"[:1000]
+    kind: FailureKind = "infrastructure" if machine or out_of_memory(said) else "recipe"
     return {
         "kind": kind,
-        "message": f"{type(error).__name__}: {text[0] if text else ''}"[:1000],
+        "message": explained(said),
         "trace": "".join(traceback.format_exception(error))[-TRACE_CHARACTERS:],
     }

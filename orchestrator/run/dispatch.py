@@ -9,10 +9,11 @@ from typing import Any, Final
 
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Desk
+from orchestrator.run.exhaustion import explained
 from orchestrator.run.news import hand_on, settle_from_spool
 from orchestrator.run.slots import HeldSlot, SlotPool
 from orchestrator.run.spool import Message
-from orchestrator.trial import Failure, Order
+from orchestrator.trial import Failure, FailureKind, Order
 
 STOP_SECONDS: Final = 30.0
 """An attempt that has not stopped this long after it was asked loses its slot actor."""
@@ -25,6 +26,7 @@ class Execution:
     order: Order
     slot: HeldSlot
     seen: int
+    heard: float  # when it last reported anything
     relay: str | None = None  # Tune's trial id
     asked_to_stop: float | None = None
 
@@ -65,12 +67,12 @@ class Dispatch:
             message = Message(**raw)
             if message.seq <= execution.seen:
                 continue
-            execution.seen = message.seq
+            execution.seen, execution.heard = message.seq, time.monotonic()
             hand_on(self._desk, execution.order, message)
             if message.final:
                 self._end(execution)
         if result.get("lost"):
-            self._lose(execution, str(result["lost"]))
+            self._lose(execution, f"slot lost: {result['lost']}")
 
     def relay_ended(self, relay: str) -> None:
         """A relay is gone; if its attempt goes on, another relay will follow it."""
@@ -85,14 +87,19 @@ class Dispatch:
             self.relay_ended(relay)
 
     def watch(self) -> None:
-        """Stop what is no longer wanted; end a slot actor that does not obey."""
+        """Stop what is no longer wanted; end a slot actor that does not obey, or whose training reports nothing."""
         for execution in list(self._running.values()):
+            minutes = execution.order.slot.stall_minutes
             if execution.asked_to_stop is None:
                 if not self._desk.wanted(execution.order):
                     execution.asked_to_stop = time.monotonic()
                     execution.slot.actor.stop.remote(execution.order.attempt)
+                elif time.monotonic() - execution.heard > 60 * minutes:
+                    self._lose(
+                        execution, f"nothing was reported for {minutes:g} minutes (slot.stall_minutes)", "stalled"
+                    )
             elif time.monotonic() - execution.asked_to_stop > STOP_SECONDS:
-                self._lose(execution, "it did not stop when asked")
+                self._lose(execution, "slot lost: it did not stop when asked")
 
     def _dispatch(self) -> None:
         """Take orders until one trains, none waits, or the first has to wait for its slot."""
@@ -122,19 +129,25 @@ class Dispatch:
     def _adopt(self, order: Order) -> None:
         slot = self._pool.holding(order.holder, order.attempt)
         if slot is None:
-            settle_from_spool(self._desk, order, self._workplace, order.seen, f"slot {order.holder} is gone")
+            settle_from_spool(
+                self._desk,
+                order,
+                self._workplace,
+                order.seen,
+                Failure("infrastructure", f"slot {order.holder} is gone"),
+            )
         else:
             self._begin(order, slot)
 
     def _begin(self, order: Order, slot: HeldSlot) -> None:
-        self._running[order.attempt] = Execution(order, slot, order.seen)
+        self._running[order.attempt] = Execution(order, slot, order.seen, time.monotonic())
         self._unattended.append(order.attempt)
 
     def _end(self, execution: Execution) -> None:
         self._running.pop(execution.order.attempt, None)
         self._pool.release(execution.slot)
 
-    def _lose(self, execution: Execution, reason: str) -> None:
+    def _lose(self, execution: Execution, reason: str, kind: FailureKind = "infrastructure") -> None:
         self._running.pop(execution.order.attempt, None)
         with contextlib.suppress(ValueError):
             self._unattended.remove(execution.order.attempt)
@@ -142,4 +155,5 @@ class Dispatch:
         if not self._desk.wanted(execution.order):
             self._desk.stopped(execution.order)
         else:
-            settle_from_spool(self._desk, execution.order, self._workplace, execution.seen, f"slot lost: {reason}")
+            failure = Failure(kind, explained(reason))
+            settle_from_spool(self._desk, execution.order, self._workplace, execution.seen, failure)

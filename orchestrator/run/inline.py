@@ -7,7 +7,7 @@ from orchestrator.run.attempt import Workplace, execute
 from orchestrator.run.engine import Desk
 from orchestrator.run.news import hand_on, settle_from_spool
 from orchestrator.run.spool import Message
-from orchestrator.trial import Order
+from orchestrator.trial import Failure, Order
 
 HOLDER: Final = "inline"
 
@@ -43,4 +43,5 @@ class Inline:
         execute(order, self._workplace, lambda: desk.closing() or not desk.wanted(order), tell)
 
     def _settle_lost(self, desk: Desk, order: Order) -> None:
-        settle_from_spool(desk, order, self._workplace, order.seen, "the process that trained it ended")
+        failure = Failure("infrastructure", "the process that trained it ended")
+        settle_from_spool(desk, order, self._workplace, order.seen, failure)

@@ -21,12 +21,12 @@ def hand_on(desk: Desk, order: Order, message: Message) -> None:
             desk.stopped(order)
 
 
-def settle_from_spool(desk: Desk, order: Order, workplace: Workplace, seen: int, reason: str) -> None:
-    """End an order whose holder is gone: by the end that it spooled, else as an infrastructure failure."""
+def settle_from_spool(desk: Desk, order: Order, workplace: Workplace, seen: int, failure: Failure) -> None:
+    """End an order whose holder is gone: by the end that it spooled, else by the failure."""
     for message in spool.read(spool.attempt_folder(workplace.storage, order), seen):
         if message.kind == "stopped" and desk.wanted(order):
             break
         hand_on(desk, order, message)
         if message.final:
             return
-    desk.failed(order, Failure("infrastructure", reason))
+    desk.failed(order, failure)

@@ -124,6 +124,20 @@ def test_a_slot_that_dies_is_replaced_and_training_resumes(local_ray: None, tmp_
 
 
 @pytest.mark.ray
+def test_a_training_that_reports_nothing_is_stopped(local_ray: None, tmp_path: Path) -> None:
+    engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path), None, tmp_path, linger=0)
+    silent = replace(order(delay=600), slot=Slot(gpus=0, stall_minutes=0.05))
+    good = order()
+    desk = desk_of(silent, good)
+    desk.retries = 0
+    engine.run(desk)
+    assert [(failure.kind, failure.message) for failure in desk.failures] == [
+        ("stalled", "nothing was reported for 0.05 minutes (slot.stall_minutes)")
+    ]
+    assert set(desk.results) == {good.training}
+
+
+@pytest.mark.ray
 def test_short_trainings_use_both_slots(local_ray: None, tmp_path: Path) -> None:
     workplace = Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path)
     desk = desk_of(*[order(iterations=10, delay=0.02) for _ in range(12)])

@@ -1,0 +1,50 @@
+"""A sweep as one archive, and the archive as tables again."""
+
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, cast
+
+from orchestrator.publish.bundle import making, rebuilding
+from orchestrator.publish.bundle.contents import Head
+from orchestrator.publish.bundle.making import Material
+from orchestrator.publish.bundle.rebuilding import Report
+from orchestrator.publish.figures.sketch import Sources
+from orchestrator.record.store import Store
+from workers.catalog import Catalog
+
+
+class Bundling:
+    """The part of the service that packs sweeps."""
+
+    _store: Store
+    _catalog: Catalog
+    _sources: Sources
+
+    def bundle(self, sweep: int) -> IO[bytes]:
+        """A sweep's archive as an open file at its beginning, which is gone once it is closed; NotFoundError."""
+        view = self._store.sweep(sweep)
+        material = Material(
+            head=Head.model_validate(view.model_dump(include=set(Head.model_fields))),
+            text=view.text,
+            outcomes=self._store.outcomes(sweep, only=()),
+            evidence=self._store.evidence(sweep),
+            catalog=self._catalog,
+            sources=self._sources,
+        )
+        file = cast(IO[bytes], TemporaryFile())  # noqa: SIM115 - the caller reads and closes it
+        try:
+            making.make(material, file)
+            file.seek(0)
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+
+def rebuild(file: Path, table: str | None = None, format: str | None = None) -> Report:  # noqa: A002
+    """The tables of a bundle made again, asking no server and no database.
+
+    Raises DamagedError, naming every file that was changed, and NotFoundError where no such table is in it.
+    """
+    with file.open("rb") as source:
+        return rebuilding.rebuild(source, table, format)

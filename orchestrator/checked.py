@@ -1,0 +1,22 @@
+"""A posted spec, checked and expanded."""
+
+from dataclasses import dataclass
+
+from orchestrator.plan import check, document, grid
+from orchestrator.plan.grid import Plan
+from orchestrator.plan.spec import Spec
+from workers.catalog import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A spec without problems and what it expands to."""
+
+    spec: Spec
+    plan: Plan
+
+
+def read(body: bytes, catalog: Catalog) -> Checked:
+    """The spec in `body`, checked and expanded; raises InvalidSpecError with every problem, or TooLargeError."""
+    spec = check.check(document.parse(body), catalog)
+    return Checked(spec, grid.expand(spec, catalog))

@@ -1,0 +1,79 @@
+"""What a wider spec adds to a sweep: places are matched by their labels, and what exists must stay as it is."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from orchestrator.errors import InvalidSpecError, Problem
+from orchestrator.plan.grid import Plan
+from orchestrator.record.extending import Extension, Place
+from orchestrator.trial import Candidate, Cell, Labels, PlannedTrial
+
+_Key = tuple[tuple[str, str], ...]
+
+
+def extension(places: Sequence[Place], plan: Plan, text: str, spec: Mapping[str, Any]) -> Extension:
+    """What `plan` has beyond the `places`; InvalidSpecError when it lacks one of them or would train it otherwise."""
+    if plan.spec.search.adaptive:
+        raise InvalidSpecError([Problem("search", "a sweep with adaptive search cannot be extended; submit a new one")])
+    numbering = _Numbering(places)
+    known = {(_key(one.cell_labels), _key(one.candidate_labels), _key(one.repeat_labels)): one for one in places}
+    labels = {(one.cell, one.index): one.labels for one in plan.candidates}
+    cells = {one.index: one.labels for one in plan.cells}
+    added: list[PlannedTrial] = []
+    changed: list[str] = []
+    for one in plan.trials():
+        at, chosen = cells[one.cell], labels[one.cell, one.candidate]
+        place = known.pop((_key(at), _key(chosen), _key(one.repeat_labels)), None)
+        if place is None:
+            added.append(numbering.place(one, at, chosen))
+        elif place.fingerprint != one.fingerprint:
+            changed.append(_said(at, chosen, one.repeat_labels))
+    if changed:
+        raise InvalidSpecError([Problem("", f"would train differently what the sweep has: {_few(changed)}")])
+    if known:
+        lacking = [_said(one.cell_labels, one.candidate_labels, one.repeat_labels) for one in known.values()]
+        raise InvalidSpecError([Problem("", f"lacks what the sweep has: {_few(lacking)}")])
+    return Extension(text, spec, plan.trial_count, numbering.cells, numbering.candidates, added)
+
+
+class _Numbering:
+    """Numbers added places after those that exist."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self._cells = {_key(one.cell_labels): one.cell for one in places}
+        self._candidates = {(one.cell, _key(one.candidate_labels)): one.candidate for one in places}
+        self._repeats: dict[tuple[int, int], int] = {}
+        for one in places:
+            at = (one.cell, one.candidate)
+            self._repeats[at] = max(self._repeats.get(at, 0), one.repeat + 1)
+        self.cells: list[Cell] = []
+        self.candidates: list[Candidate] = []
+
+    def place(self, one: PlannedTrial, at: Labels, chosen: Labels) -> PlannedTrial:
+        """The planned trial under the sweep's own numbers."""
+        if _key(at) not in self._cells:
+            self._cells[_key(at)] = max(self._cells.values(), default=-1) + 1
+            self.cells.append(Cell(self._cells[_key(at)], at))
+        cell = self._cells[_key(at)]
+        if (cell, _key(chosen)) not in self._candidates:
+            index = 1 + max((found for (where, _), found in self._candidates.items() if where == cell), default=-1)
+            self._candidates[cell, _key(chosen)] = index
+            self.candidates.append(Candidate(cell, index, chosen))
+        candidate = self._candidates[cell, _key(chosen)]
+        repeat = self._repeats.get((cell, candidate), 0)
+        self._repeats[cell, candidate] = repeat + 1
+        return replace(one, cell=cell, candidate=candidate, repeat=repeat)
+
+
+def _key(labels: Labels) -> _Key:
+    return tuple(sorted(labels.items()))
+
+
+def _said(*labels: Labels) -> str:
+    return ", ".join(f"{axis}={label}" for some in labels for axis, label in some.items()) or "its only trial"
+
+
+def _few(found: Sequence[str], most: int = 3) -> str:
+    more = f" and {len(found) - most} more" if len(found) > most else ""
+    return "; ".join(found[:most]) + more

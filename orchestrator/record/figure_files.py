@@ -1,0 +1,121 @@
+"""The files that trainings keep for figures: listed, served and read, never from outside the storage."""
+
+import io
+import mimetypes
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orchestrator.errors import NotFoundError
+from orchestrator.record.artifacts import Kept
+from orchestrator.record.store import Store
+from orchestrator.views import FigureFile, Rendered
+
+Arrays = Mapping[str, NDArray[Any]]
+"""The named arrays of one file."""
+
+WEIGHTS: Final = frozenset({".pt", ".pth", ".ckpt"})
+"""What a training keeps besides figures."""
+MAX_BYTES: Final = 64 * 2**20
+"""The largest file that is served or read."""
+MAX_UNPACKED: Final = 256 * 2**20
+"""The most that the arrays of one file take in memory."""
+
+
+class FigureFiles:
+    """Reads below one folder, the storage that workers write to and that this machine sees at `root`."""
+
+    def __init__(self, store: Store, root: Path) -> None:
+        self._store = store
+        self._root = root
+
+    def listed(self, trial: int) -> list[FigureFile]:
+        """The figure files of a trial that lie in the storage; raises NotFoundError where there is no such trial."""
+        kept = self._store.kept_by(trial)
+        found = []
+        for name in sorted(_of_figures(kept)) if kept else ():
+            try:
+                size = self._path(trial, kept, name).stat().st_size
+            except (NotFoundError, OSError):
+                continue
+            address = f"/v1/trials/{trial}/figures/{quote(name)}"
+            found.append(FigureFile(name=name, media_type=media_type(name), size=size, url=address))
+        return found
+
+    def read(self, trial: int, name: str) -> Rendered:
+        """One figure file of a trial; raises NotFoundError."""
+        kept = self._store.kept_by(trial)
+        if kept is None or name not in _of_figures(kept):
+            known = ", ".join(sorted(_of_figures(kept))) if kept else ""
+            raise NotFoundError(f"trial {trial} has no figure file {name!r}; it has {known or 'none'}")
+        content = _content(self._path(trial, kept, name), f"figure file {name!r} of trial {trial}")
+        return Rendered(content=content, media_type=media_type(name), filename=name)
+
+    def arrays_of(self, trials: Iterable[int], file: str) -> tuple[dict[int, Arrays], dict[int, str]]:
+        """The arrays of `<file>.npz` by trial, and for each trial without them why that is."""
+        wanted = list(dict.fromkeys(trials))
+        kept = self._store.kept(wanted)
+        name = f"{file}.npz"
+        found: dict[int, Arrays] = {}
+        missing: dict[int, str] = {}
+        for trial in wanted:
+            try:
+                if trial not in kept or name not in kept[trial].names:
+                    raise NotFoundError(f"the training of trial {trial} kept no {name}")
+                found[trial] = _arrays(_content(self._path(trial, kept[trial], name), f"{name} of trial {trial}"), name)
+            except NotFoundError as error:
+                missing[trial] = str(error)
+        return found, missing
+
+    def _path(self, trial: int, kept: Kept | None, name: str) -> Path:
+        """Where a file lies; raises NotFoundError for one that would lie outside its attempt's folder."""
+        if kept is None or not _is_plain(name):
+            raise NotFoundError(f"trial {trial} has no file {name!r}")
+        folder = (self._root / kept.folder).resolve()
+        path = (folder / name).resolve()
+        if not folder.is_relative_to(self._root.resolve()) or path.parent != folder:
+            raise NotFoundError(f"trial {trial} has no file {name!r}")
+        return path
+
+
+def media_type(name: str) -> str:
+    """What a file is, by its name."""
+    return mimetypes.guess_type(name)[0] or "application/octet-stream"
+
+
+def _of_figures(kept: Kept | None) -> set[str]:
+    names = kept.names if kept else ()
+    return {name for name in names if _is_plain(name) and PurePosixPath(name).suffix.lower() not in WEIGHTS}
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a name is that of a file in its folder, and no way out of it."""
+    return name == PurePosixPath(name).name and "\\" not in name and name.isprintable() and not name.startswith(".")
+
+
+def _content(path: Path, what: str) -> bytes:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise NotFoundError(f"{what} is larger than {MAX_BYTES // 2**20} MiB and is not served")
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise NotFoundError(f"{what} is not in the storage any more, or METRICSWEEP_STORAGE_URL is another") from None
+    except OSError as error:
+        raise NotFoundError(f"{what} cannot be read: {error.strerror}") from error
+
+
+def _arrays(content: bytes, name: str) -> Arrays:
+    """The arrays of an `.npz`, without pickle; raises NotFoundError where it is damaged or too large."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if sum(entry.file_size for entry in archive.infolist()) > MAX_UNPACKED:
+                raise NotFoundError(f"{name} unpacks to more than {MAX_UNPACKED // 2**20} MiB")
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            return {key: archive[key] for key in archive.files}
+    except (zipfile.BadZipFile, ValueError, OSError, EOFError, KeyError, SyntaxError) as error:
+        raise NotFoundError(f"{name} is damaged: {error}") from error

@@ -1,0 +1,84 @@
+"""What clients asked for, carried out by the conductor, in order."""
+
+import logging
+import shutil
+from pathlib import Path
+
+from orchestrator.errors import FencedError, InvalidSpecError, MetricsweepError, UnavailableError
+from orchestrator.extension import extension
+from orchestrator.plan import grid
+from orchestrator.plan.spec import Spec
+from orchestrator.record.store import PendingRequest, Store
+from orchestrator.record.tracker import Tracker
+from workers.catalog import Catalog
+
+log = logging.getLogger(__name__)
+
+
+class Requests:
+    """Applies requests; each may be applied a second time after a crash, and then changes nothing more."""
+
+    def __init__(self, store: Store, catalog: Catalog, tracker: Tracker | None, storage: Path) -> None:
+        self._store, self._catalog, self._tracker, self._storage = store, catalog, tracker, storage
+
+    def apply(self, fence: int, asked: PendingRequest) -> None:
+        """Carry out a request and note what became of it."""
+        try:
+            outcome = self._apply(fence, asked)
+        except (FencedError, UnavailableError):
+            raise
+        except MetricsweepError as error:
+            outcome = f"refused: {error}"
+            log.warning("request %d (%s of sweep %d) %s", asked.id, asked.kind, asked.sweep, outcome)
+        self._store.applied(fence, asked.id, outcome)
+
+    def _apply(self, fence: int, asked: PendingRequest) -> str:
+        act = {
+            "cancel": self._cancel, "retry": self._retry, "pause": self._pause, "resume": self._resume,
+            "priority": self._prioritize, "extend": self._extend, "delete": self._delete,
+        }.get(asked.kind)  # fmt: skip
+        return act(fence, asked) if act else f"unknown to this version: {asked.kind}"
+
+    def _cancel(self, fence: int, asked: PendingRequest) -> str:
+        return f"{self._store.cancel(fence, asked.sweep, asked.trial, asked.arguments.get('cell'))} trials"
+
+    def _retry(self, fence: int, asked: PendingRequest) -> str:
+        cell, what = asked.arguments.get("cell"), asked.arguments.get("what", "")
+        return f"{self._store.retry(fence, asked.sweep, asked.trial, cell, what)} trials"
+
+    def _pause(self, fence: int, asked: PendingRequest) -> str:
+        return "paused" if self._store.pause(fence, asked.sweep) else "was not running"
+
+    def _resume(self, fence: int, asked: PendingRequest) -> str:
+        return "resumed" if self._store.resume(fence, asked.sweep) else "was not paused"
+
+    def _prioritize(self, fence: int, asked: PendingRequest) -> str:
+        self._store.prioritize(fence, asked.sweep, int(asked.arguments["priority"]))
+        return "set"
+
+    def _extend(self, fence: int, asked: PendingRequest) -> str:
+        spec = Spec.model_validate(asked.arguments["spec"])
+        plan = grid.expand(spec, self._catalog)
+        places = self._store.places(asked.sweep)
+        try:
+            wider = extension(places, plan, asked.arguments["text"], asked.arguments["spec"])
+        except InvalidSpecError as error:  # it was checked when it came; another extension was quicker
+            return f"refused: {error}"
+        self._store.extend_sweep(fence, asked.sweep, wider)
+        return f"{len(wider.trials)} trials added"
+
+    def _delete(self, fence: int, asked: PendingRequest) -> str:
+        sweep = asked.sweep
+        doomed = self._store.deletion(sweep)
+        if doomed is None:
+            return "was gone"
+        if self._tracker is not None and doomed.experiment is not None:
+            try:
+                self._tracker.remove(doomed.experiment)
+            except MetricsweepError as error:  # what MLflow still shows is no reason to keep the rest
+                log.warning("the experiment %s of sweep %d stays: %s", doomed.experiment, sweep, error)
+        for training in doomed.trainings:
+            shutil.rmtree(self._storage / training, ignore_errors=True)
+        self._store.delete_sweep(fence, sweep)
+        log.info("sweep %d deleted, with %d trainings", sweep, len(doomed.trainings))
+        return "deleted"

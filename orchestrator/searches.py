@@ -1,0 +1,140 @@
+"""The adaptive searches of all running sweeps: asks each open cell's study, plans what it suggests, tells it scores."""
+
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from orchestrator.errors import ConflictError
+from orchestrator.plan import suggestion
+from orchestrator.plan.spec import Search, Spec
+from orchestrator.plan.suggestion import Space
+from orchestrator.publish import select
+from orchestrator.record.store import OpenCell, Store, Suggested
+from orchestrator.run.optuna_search import OptunaStudy
+from orchestrator.run.search import Study, Values
+from orchestrator.trial import Dimension
+from workers.catalog import Catalog
+
+log = logging.getLogger(__name__)
+
+Make = Callable[[Search, Sequence[Dimension], int, bool], Study]
+"""A study from the search, its dimensions, a seed, and whether higher scores are better."""
+
+
+def _optuna(search: Search, dimensions: Sequence[Dimension], seed: int, higher: bool) -> Study:
+    return OptunaStudy(search.name, dimensions, seed, higher=higher)
+
+
+@dataclass(slots=True)
+class _Cell:
+    """A cell's study as far as it has come."""
+
+    spec: Spec
+    space: Space
+    study: Study
+    events: int  # questions and answers so far
+
+
+class Searches:
+    """Everything that is asked and told is recorded first, so that a study can be rebuilt after any crash."""
+
+    def __init__(self, store: Store, catalog: Catalog, make: Make = _optuna) -> None:
+        self._store, self._catalog, self._make = store, catalog, make
+        self._cells: dict[tuple[int, int], _Cell] = {}
+
+    def advance(self, fence: int) -> bool:
+        """Take every search as far as it can go now; whether anything was added."""
+        found = self._store.open_cells()
+        for gone in self._cells.keys() - {(one.sweep, one.cell) for one in found}:
+            del self._cells[gone]
+        added = False
+        for one in found:
+            try:
+                added |= self._advance(fence, one)
+            except ConflictError as error:
+                self._store.fail_sweep(fence, one.sweep, str(error))
+        return added
+
+    def _advance(self, fence: int, one: OpenCell) -> bool:
+        at = self._cells.get((one.sweep, one.cell)) or self._rebuild(one)
+        self._cells[one.sweep, one.cell] = at
+        for ended in (suggested for suggested in one.untold if suggested.ended):
+            self._store.tell(fence, one.sweep, one.cell, ended.index, at.events, ended.score)
+            at.study.tell(ended.index, ended.score)
+            at.events += 1
+        going = sum(not suggested.ended for suggested in one.untold)
+        count = one.candidates
+        while going < at.spec.search.parallel and count < at.space.candidates:
+            asked = at.study.ask()
+            if asked is None:
+                break
+            self._add(fence, one, at, *asked)
+            count, going = count + 1, going + 1
+        if not going:
+            self._end(fence, one, at)
+        return count > one.candidates or not going
+
+    def _add(self, fence: int, one: OpenCell, at: _Cell, number: int, values: Values) -> None:
+        made = suggestion.candidate(at.spec, one.cell, number, values)
+        trials = list(suggestion.trials(at.spec, self._catalog, made))
+        self._store.add_candidate(fence, one.sweep, made, values, at.events, trials)
+        at.events += 1
+
+    def _end(self, fence: int, one: OpenCell, at: _Cell) -> None:
+        """The search is over: have its best candidate reproduced if asked for, and close the cell."""
+        if at.spec.search.reproduce:
+            self._reproduce(fence, one, at)
+        self._store.close_cell(fence, one.sweep, one.cell)
+
+    def _reproduce(self, fence: int, one: OpenCell, at: _Cell) -> None:
+        scored = [found for found in self._store.suggestions(one.sweep, one.cell) if found.score is not None]
+        if not scored:
+            return
+        sign = 1 if self._higher(at.spec) else -1
+        best = max(scored, key=lambda found: sign * (found.score or 0.0))  # the first of equals
+        made = suggestion.candidate(at.spec, one.cell, best.index, best.values)
+        planned = list(suggestion.trials(at.spec, self._catalog, made))
+        if best.trials == len(planned):  # else a conductor did so before it was killed
+            self._store.add_trials(fence, one.sweep, list(suggestion.reproductions(at.spec, planned)))
+
+    def _rebuild(self, one: OpenCell) -> _Cell:
+        spec = Spec.model_validate(self._store.sweep(one.sweep).spec)
+        space = suggestion.space(spec, one.cell)
+        at = _Cell(spec, space, self._study(spec, space), 0)
+        recorded = self._store.suggestions(one.sweep, one.cell)
+        at.events = len(recorded) + sum(found.told is not None for found in recorded)
+        if not _replay(at.study, recorded):
+            log.warning("sweep %d, cell %d: the search is rebuilt from its candidates alone", one.sweep, one.cell)
+            at.study = self._study(spec, space)
+            _learn(at.study, recorded)
+        return at
+
+    def _study(self, spec: Spec, space: Space) -> Study:
+        # Cells that search alike must not all try the same values, and a cell must not depend on how many there are.
+        text = f"{spec.search.seed}:{sorted(space.labels.items())}"
+        seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") % 2**31
+        return self._make(spec.search, space.dimensions, seed, self._higher(spec))
+
+    def _higher(self, spec: Spec) -> bool:
+        return select.direction(spec.select.metric, self._catalog) == "higher"
+
+
+def _replay(study: Study, recorded: Sequence[Suggested]) -> bool:
+    """Ask and tell again in the recorded order; False as soon as a suggestion differs (another Optuna, say)."""
+    events: list[tuple[int, Suggested, bool]] = [(one.asked, one, False) for one in recorded]
+    events += [(one.told, one, True) for one in recorded if one.told is not None]
+    for _, one, told in sorted(events, key=lambda event: event[0]):
+        if told:
+            study.tell(one.index, one.score)
+        elif study.ask() != (one.index, dict(one.values)):
+            return False
+    return True
+
+
+def _learn(study: Study, recorded: Sequence[Suggested]) -> None:
+    for one in recorded:
+        if one.told is None:
+            study.ask(one.values)
+        else:
+            study.learn(one.values, one.score)

@@ -1,0 +1,43 @@
+"""How long trainings of a shape took, as the database has it."""
+
+from typing import Any
+
+import pytest
+
+from orchestrator.costs import Duration, shape
+from orchestrator.events import Finished, Started
+from orchestrator.record import durations
+from orchestrator.record.store import Store
+from orchestrator.trial import Candidate, Cell, PlannedTrial
+from tests.record.sample import SLOT, claimed, lease, new_sweep, recipe, result
+
+
+def trained(store: Store, fence: int, seconds: float, outcome: str = "ok", device: Any = "cpu", **changes: Any) -> None:
+    """One sweep of one training that took so long."""
+    made = recipe(**changes)
+    sweep = store.add_sweep(new_sweep(total=1)).id
+    trial = PlannedTrial(0, 0, 0, {}, made, made.fingerprint)
+    store.start_sweep(fence, sweep, [Cell(0, {})], [Candidate(0, 0, {})], [trial], slot=SLOT, fresh=True)
+    attempt = claimed(store, fence).attempt
+    store.apply(fence, Started(attempt, "slot-0", "host-a"))
+    where = {} if device is None else {"device": device, "device_name": f"the {device}"}
+    store.apply(fence, Finished(attempt, result(outcome=outcome, seconds=seconds, provenance=where)))
+
+
+def test_the_latest_of_each_shape(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(durations, "MOST_MEASURED", 2)
+    fence = lease(store)
+    for seconds, seed in ((1.0, 0), (2.0, 1), (3.0, 2)):
+        trained(store, fence, seconds, seed=seed, loss="semihard")
+    trained(store, fence, 9.0, device="cuda", iterations=200)
+    trained(store, fence, 5.0, outcome="diverged")
+    trained(store, fence, 6.0, device=None)
+    trained(store, fence, 7.0, dataset="mnist")
+    short, long, never = (shape(recipe(**changes)) for changes in ({}, {"iterations": 200}, {"iterations": 300}))
+    found = store.durations([short, long, never])
+    assert found == {short: [Duration(3.0, "cpu", "the cpu")], long: [Duration(9.0, "cuda", "the cuda")]}
+    assert store.durations([]) == {}
+    monkeypatch.setattr(durations, "MOST_MEASURED", 20)
+    assert [one.seconds for one in store.durations([short])[short]] == [3.0, 2.0, 1.0]
+    monkeypatch.setattr(durations, "MOST_READ", 3)
+    assert [one.seconds for one in store.durations([short])[short]] == [3.0]

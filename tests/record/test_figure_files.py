@@ -1,0 +1,163 @@
+"""The files that trainings keep for figures: read where they are, and nothing else is."""
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from orchestrator.errors import NotFoundError
+from orchestrator.events import Finished, Progressed, Started
+from orchestrator.record import figure_files
+from orchestrator.record.figure_files import FigureFiles
+from orchestrator.record.store import Store
+from tests.record.sample import claimed, fail, lease, progress, result, started
+
+PNG = b"\x89PNG and so on"
+
+
+def packed(**arrays: Any) -> bytes:
+    stream = io.BytesIO()
+    np.savez_compressed(stream, **arrays)
+    return stream.getvalue()
+
+
+@pytest.fixture
+def finished(sqlite_store: Store, tmp_path: Path) -> tuple[FigureFiles, Path]:
+    """The first of four trials has finished, and names what a test puts into its folder."""
+    fence = lease(sqlite_store)
+    started(sqlite_store, fence)
+    order = claimed(sqlite_store, fence)
+    names = ["best.pt", "norms.npz", "panels.png", "../secret.npz", "/etc/passwd", "link.npz", "a b.svg", ".hidden"]
+    sqlite_store.apply(fence, Started(order.attempt, "slot-0", "lab"))
+    sqlite_store.apply(fence, Finished(order.attempt, result(artifacts=names)))
+    root = tmp_path / "storage"
+    folder = root / order.training / str(order.number)
+    folder.mkdir(parents=True)
+    for name in ("best.pt", ".hidden"):
+        (folder / name).write_bytes(b"weights")
+    (folder / "norms.npz").write_bytes(packed(edges=np.arange(3.0), counts=np.array([1, 2])))
+    (folder / "panels.png").write_bytes(PNG)
+    (folder.parent / "secret.npz").write_bytes(packed(secret=np.ones(1)))
+    (folder / "link.npz").symlink_to(folder.parent / "secret.npz")
+    return FigureFiles(sqlite_store, root), folder
+
+
+def test_what_is_there_is_listed(finished: tuple[FigureFiles, Path]) -> None:
+    files, folder = finished
+    assert [(one.name, one.media_type, one.size) for one in files.listed(1)] == [
+        ("norms.npz", "application/octet-stream", (folder / "norms.npz").stat().st_size),
+        ("panels.png", "image/png", len(PNG)),
+    ]
+    (folder / "a b.svg").write_text("<svg/>")
+    assert files.listed(1)[0].url == "/v1/trials/1/figures/a%20b.svg"
+    assert files.listed(2) == []  # has not finished
+    with pytest.raises(NotFoundError, match="no trial 9"):
+        files.listed(9)
+
+
+def test_a_file_is_given_as_it_is(finished: tuple[FigureFiles, Path]) -> None:
+    files, _ = finished
+    found = files.read(1, "panels.png")
+    assert (found.content, found.media_type, found.filename) == (PNG, "image/png", "panels.png")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "best.pt",
+        ".hidden",
+        "../secret.npz",
+        "..",
+        "/etc/passwd",
+        "link.npz",
+        "secret.npz",
+        "norms.npz/",
+        "",
+        "a\\b",
+        "x",
+    ],
+)
+def test_nothing_else_is(finished: tuple[FigureFiles, Path], name: str) -> None:
+    with pytest.raises(NotFoundError):
+        finished[0].read(1, name)
+
+
+def test_a_folder_that_leads_away_is_not_followed(finished: tuple[FigureFiles, Path], tmp_path: Path) -> None:
+    files, folder = finished
+    away = tmp_path / "away"
+    away.mkdir()
+    folder.rename(away / "1")
+    folder.symlink_to(away / "1")
+    with pytest.raises(NotFoundError):
+        files.read(1, "norms.npz")
+    assert files.arrays_of([1], "norms")[0] == {}
+
+
+def test_arrays_are_read_by_trial(finished: tuple[FigureFiles, Path]) -> None:
+    files, folder = finished
+    found, missing = files.arrays_of([1, 2, 1], "norms")
+    assert {name: one.tolist() for name, one in found[1].items()} == {"edges": [0, 1, 2], "counts": [1, 2]}
+    assert missing == {2: "the training of trial 2 kept no norms.npz"}
+    (folder / "norms.npz").unlink()
+    found, missing = files.arrays_of([1], "norms")
+    assert found == {}
+    assert missing[1].startswith("norms.npz of trial 1 is not in the storage any more, or METRICSWEEP_STORAGE_URL")
+
+
+def test_damaged_and_dangerous_files_are_not_read(
+    finished: tuple[FigureFiles, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, folder = finished
+    path = folder / "norms.npz"
+
+    def trouble() -> str:
+        found, missing = files.arrays_of([1], "norms")
+        assert found == {}
+        return missing[1]
+
+    path.write_bytes(b"no archive")
+    assert "damaged" in trouble()
+    path.write_bytes(packed(edges=np.arange(3))[:-30])
+    assert "damaged" in trouble()
+    path.write_bytes(packed(edges=np.array([{"a": 1}], dtype=object)))  # a pickle within
+    assert "damaged" in trouble()
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("edges.npy", b"\x93NUMPY nothing of the kind")
+    assert "damaged" in trouble()
+    path.write_bytes(packed(edges=np.zeros(1_000_000)))
+    monkeypatch.setattr(figure_files, "MAX_UNPACKED", 1_000)
+    assert "unpacks to more" in trouble()
+    monkeypatch.setattr(figure_files, "MAX_BYTES", 100)
+    assert "larger than" in trouble()
+
+
+def test_the_attempt_that_finished_keeps_the_files(store: Store) -> None:
+    fence = lease(store)
+    started(store, fence)
+    first = claimed(store, fence)
+    fail(store, fence, first, requeue=True)
+    again = next(order for order in iter(lambda: claimed(store, fence), None) if order.training == first.training)
+    assert again.number == 2
+    store.apply(fence, Started(again.attempt, "slot-0", "lab"))
+    store.apply(fence, Finished(again.attempt, result(artifacts=["norms.npz"])))
+    (kept,) = store.kept(range(1, 5)).values()
+    assert (kept.folder, kept.names) == (f"{first.training}/2", ("norms.npz",))
+
+
+def test_curves_of_several_trials_at_once(store: Store) -> None:
+    fence = lease(store)
+    started(store, fence)
+    done, half = claimed(store, fence), claimed(store, fence)
+    for order in (done, half):
+        store.apply(fence, Started(order.attempt, "slot-0", "lab"))
+        reported = progress(10, metrics={"train/loss": 1.0, "train/lr": 0.1, "validation/map@r": 0.4})
+        store.apply(fence, Progressed(order.attempt, 1, reported))
+    store.apply(fence, Finished(done.attempt, result(curves={"train/loss": [(5, 2.0), (10, float("nan"))]})))
+    found = store.curves_of([1, 2, 3, 99], ["train/loss", "validation/map@r"])
+    assert found[1] == {"train/loss": [(5, 2.0), (10, None)], "validation/map@r": [(10, 0.4)]}
+    assert found[2] == {"train/loss": [(10, 1.0)], "validation/map@r": [(10, 0.4)]}
+    assert (found[3], 99 in found) == ({}, False)
+    assert store.curves_of([1], ["train/loss"])[1] == {"train/loss": [(5, 2.0), (10, None)]}
