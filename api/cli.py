@@ -6,7 +6,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperGroup
 
-from api.commands import catalog, local, specs, sweeps, tables, watch
+from api.commands import catalog, figures, local, published, requests, specs, sweeps, tables, watch
 from api.commands.terminal import EXIT_CODES, explain
 
 
@@ -41,9 +41,16 @@ COMMANDS: Final[dict[str, tuple[Callable[..., None], str]]] = {
     "show": (sweeps.show, "metricsweep show 7      metricsweep show --trial 41"),
     "watch": (watch.watch, "metricsweep watch 7"),
     "table": (tables.table, "metricsweep table 7 main --out main.tex --tuned"),
-    "cancel": (sweeps.cancel, "metricsweep cancel 7"),
-    "retry": (sweeps.retry, "metricsweep retry 7"),
+    "figure": (figures.figure, "metricsweep figure 7 main --format pdf -o main.pdf"),
+    "cancel": (requests.cancel, "metricsweep cancel 7 --cell 3"),
+    "retry": (requests.retry, "metricsweep retry 7 --only failed"),
+    "pause": (requests.pause, "metricsweep pause 7"),
+    "resume": (requests.resume, "metricsweep resume 7"),
+    "priority": (requests.priority, "metricsweep priority 7 10"),
+    "extend": (requests.extend, "metricsweep extend 7 sweeps/digits.yaml --set 'repeat.seed=[0, 1, 2, 3]'"),
+    "delete": (requests.delete, "metricsweep delete 7"),
     "catalog": (catalog.catalog, "metricsweep catalog loss triplet"),
+    "published": (published.published, "metricsweep published SEC-T3 --like sweeps/sec_t3.yaml --out sec-t3.tex"),
     "expand": (specs.expand, "metricsweep expand sweeps/digits.yaml"),
 }
 """Every command with its example; a test runs the help of each."""

@@ -6,14 +6,17 @@ import socket
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Final, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.lifecycle import SweepState, TrialState
+from orchestrator.published_views import PublishedSummary, PublishedView
 from orchestrator.views import (
     Curve,
+    FigureFile,
+    FigureView,
     GridCell,
     LogView,
     Page,
@@ -55,6 +58,9 @@ class Unreachable(Exception):  # noqa: N818 - says what happened
         )
 
 
+_YAML: Final = {"Content-Type": "application/yaml"}
+
+
 class Client:
     """A connection to one server; use it in a `with` block, or close it."""
 
@@ -75,15 +81,15 @@ class Client:
         """Close the connections."""
         self._http.close()
 
-    def submit(self, body: bytes, key: str | None = None) -> Submitted:
+    def submit(self, body: bytes, key: str | None = None, priority: int = 0) -> Submitted:
         """Queue a spec (YAML or JSON); the same key with the same body queues it once."""
-        headers = {"Content-Type": "application/yaml"} | ({"Idempotency-Key": key} if key else {})
-        return self._ask(Submitted, "POST", "/v1/sweeps", content=body, headers=headers)
+        headers = {**_YAML, **({"Idempotency-Key": key} if key else {})}
+        query = {"priority": priority} if priority else None
+        return self._ask(Submitted, "POST", "/v1/sweeps", query, content=body, headers=headers)
 
     def preview(self, body: bytes) -> Preview:
         """What a spec would become; nothing is stored."""
-        headers = {"Content-Type": "application/yaml"}
-        return self._ask(Preview, "POST", "/v1/sweeps", {"dry_run": "true"}, content=body, headers=headers)
+        return self._ask(Preview, "POST", "/v1/sweeps", {"dry_run": "true"}, content=body, headers=_YAML)
 
     def sweeps(self, state: SweepState | None = None, name: str | None = None) -> Iterator[SweepSummary]:
         """Sweeps, newest first; pages are fetched as they are needed."""
@@ -97,13 +103,38 @@ class Client:
         """A sweep's cells with their candidates and trials."""
         return self._ask(list[GridCell], "GET", f"/v1/sweeps/{sweep}/grid")
 
-    def cancel(self, sweep: int) -> SweepView:
-        """Ask that a sweep be stopped."""
-        return self._ask(SweepView, "POST", f"/v1/sweeps/{sweep}/cancel")
+    def cancel(self, sweep: int, trial: int | None = None, cell: int | None = None) -> SweepView:
+        """Ask that a sweep, a cell or a trial of it be stopped."""
+        return self._request(sweep, "cancel", trial=trial, cell=cell)
 
-    def retry(self, sweep: int, trial: int | None = None) -> SweepView:
-        """Ask that failed and cancelled trials, or one of them, wait again."""
-        return self._ask(SweepView, "POST", f"/v1/sweeps/{sweep}/retry", {"trial": trial})
+    def retry(
+        self, sweep: int, trial: int | None = None, cell: int | None = None, only: str | None = None
+    ) -> SweepView:
+        """Ask that failed and cancelled trials wait again; `only` is `failed` or `all`."""
+        return self._request(sweep, "retry", trial=trial, cell=cell, only=only)
+
+    def pause(self, sweep: int) -> SweepView:
+        """Ask that nothing more of a sweep be started."""
+        return self._request(sweep, "pause")
+
+    def resume(self, sweep: int) -> SweepView:
+        """Ask that a paused sweep go on."""
+        return self._request(sweep, "resume")
+
+    def prioritize(self, sweep: int, priority: int) -> SweepView:
+        """Ask that a sweep be drawn before those of lower priority."""
+        return self._request(sweep, "priority", value=priority)
+
+    def extend(self, sweep: int, body: bytes) -> SweepView:
+        """Ask that a sweep grow to a wider spec."""
+        return self._ask(SweepView, "POST", f"/v1/sweeps/{sweep}/extend", content=body, headers=_YAML)
+
+    def delete(self, sweep: int, confirm: str) -> None:
+        """Ask that an ended sweep be deleted; `confirm` is its name."""
+        self._ask(type(None), "DELETE", f"/v1/sweeps/{sweep}", {"confirm": confirm})
+
+    def _request(self, sweep: int, verb: str, **given: str | int | None) -> SweepView:
+        return self._ask(SweepView, "POST", f"/v1/sweeps/{sweep}/{verb}", given)
 
     def trials(self, sweep: int, state: TrialState | None = None, cell: int | None = None) -> Iterator[TrialSummary]:
         """A sweep's trials in the order of the plan; pages are fetched as they are needed."""
@@ -121,18 +152,54 @@ class Client:
         """A trial's log from an offset on."""
         return self._ask(LogView, "GET", f"/v1/trials/{trial}/logs", {"offset": offset})
 
-    def table(self, sweep: int, name: str, format: str, tuned: bool | None = None) -> Rendered:  # noqa: A002
-        """A table as a file: latex, markdown, html, csv, json or png."""
-        query = {"format": format, "tuned": None if tuned is None else str(tuned).lower()}
-        response = self._send("GET", f"/v1/sweeps/{sweep}/tables/{quote(name, safe='')}", query)
-        disposition = response.headers.get("content-disposition", "")
-        filename = disposition.rpartition("''")[2] or f"{name}.{format}"
-        media_type = response.headers.get("content-type", "")
-        return Rendered(content=response.content, media_type=media_type, filename=filename)
+    def table(
+        self,
+        sweep: int,
+        name: str,
+        format: str,  # noqa: A002
+        tuned: bool | None = None,
+        numbers: str = "own",
+    ) -> Rendered:
+        """A table as a file: latex, markdown, html, csv, json, png or svg; `numbers` says whose (docs/published.md)."""
+        query = {"format": format, "tuned": None if tuned is None else str(tuned).lower(), "numbers": numbers}
+        return self._file(f"/v1/sweeps/{sweep}/tables/{quote(name, safe='')}", query)
+
+    def figures(self, sweep: int) -> list[FigureView]:
+        """The figures of a sweep."""
+        return self._ask(list[FigureView], "GET", f"/v1/sweeps/{sweep}/figures")
+
+    def figure(self, sweep: int, name: str, format: str, heading: bool = True) -> Rendered:  # noqa: A002
+        """A figure as a file: json (Vega-Lite), svg, png, pdf, or csv (the data behind it)."""
+        query = {"format": format, "heading": str(heading).lower()}
+        return self._file(f"/v1/sweeps/{sweep}/figures/{quote(name, safe='')}", query)
+
+    def figure_files(self, trial: int) -> list[FigureFile]:
+        """The files that a trial's training kept for figures."""
+        return self._ask(list[FigureFile], "GET", f"/v1/trials/{trial}/figures")
+
+    def figure_file(self, trial: int, name: str) -> Rendered:
+        """One of these files."""
+        return self._file(f"/v1/trials/{trial}/figures/{quote(name, safe='')}")
+
+    def published(self) -> list[PublishedSummary]:
+        """The papers' tables that own numbers can be compared with."""
+        return self._ask(list[PublishedSummary], "GET", "/v1/published")
+
+    def published_table(self, id: str) -> PublishedView:  # noqa: A002
+        """One of the papers' tables with all its numbers."""
+        return self._ask(PublishedView, "GET", f"/v1/published/{quote(id, safe='')}")
 
     def catalog(self) -> Catalog:
         """The parts that a recipe may name."""
         return self._ask(Catalog, "GET", "/v1/catalog")
+
+    def _file(self, path: str, query: Query | None = None) -> Rendered:
+        response = self._send("GET", path, query)
+        disposition = response.headers.get("content-disposition", "")
+        filename = unquote(disposition.rpartition("''")[2]) or path.rpartition("/")[2]
+        return Rendered(
+            content=response.content, media_type=response.headers.get("content-type", ""), filename=filename
+        )
 
     def _pages(self, path: str, query: Query, shape: type[Page[Item]]) -> Iterator[Item]:
         cursor: str | None = None

@@ -37,6 +37,15 @@ PREVIEW: Final = {
     "trials": 120,
     "trainings": 120,
     "cached": 36,
+    "exact": True,
+    "cost": {
+        "trainings": 84,
+        "models": 84,
+        "measured": 84,
+        "gpu_hours": None,
+        "cpu_hours": 0.19,
+        "devices": ["Intel(R) Xeon(R) Processor"],
+    },
 }
 
 COUNTS: Final = {
@@ -55,6 +64,7 @@ SUMMARY: Final[dict[str, Any]] = {
     "total": 120,
     "eta_seconds": 95.0,
     "tables": ["main"],
+    "figures": ["norms"],
     "actor": "ada@lab",
     "error": None,
 }
@@ -143,3 +153,53 @@ CURVES: Final = [{"key": "train/loss", "points": [[30, 0.41], [60, 0.22], [90, N
 LOG: Final = {"trial": 40, "text": "step 30/300  loss 0.41\n", "offset": 0, "next_offset": 23, "complete": False}
 
 READINESS: Final = {"ok": True, "checks": [{"name": "database", "ok": True, "detail": "answers"}]}
+
+PUBLISHED_SUMMARY: Final[dict[str, Any]] = {
+    "id": "SEC-T2",
+    "paper": "SEC",
+    "title": "The weight of SEC: triplet loss on Cars196",
+    "axes": ["dataset", "loss", "regularizer", "regularizer.eta"],
+    "metrics": ["nmi", "f1", "recall@1", "recall@2", "recall@4", "recall@8"],
+    "count": 30,
+}
+
+PUBLISHED: Final = [PUBLISHED_SUMMARY]
+
+PUBLISHED_TABLE: Final = PUBLISHED_SUMMARY | {
+    "citation": "Zhang, Li, Zhang: Deep Metric Learning with Spherical Embedding, NeurIPS 2020, and its appendix",
+    "note": "The first row is printed as eta = 0.",
+    "conflicts": {"C7": "The triplet baseline on Cars is printed with two values: two runs."},
+    "numbers": [
+        {
+            "labels": {"dataset": "cars196", "loss": "triplet", "regularizer": "sec", "regularizer.eta": "0.5"},
+            "tuned": {},
+            "metric": "recall@1",
+            "printed": "67.89",
+            "value": 0.6789,
+            "std": None,
+            "bold": True,
+            "unit": "percent",
+            "std_unit": "percent",
+            "source": None,
+        }
+    ],
+}
+
+FIGURES: Final = [
+    {
+        "name": "norms",
+        "kind": "distribution",
+        "title": "Norms with and without SEC",
+        "formats": ["json", "svg", "png", "pdf", "csv"],
+        "url": "/v1/sweeps/7/figures/norms",
+    }
+]
+
+FIGURE_FILES: Final = [
+    {
+        "name": "norms.npz",
+        "media_type": "application/octet-stream",
+        "size": 1482,
+        "url": "/v1/trials/40/figures/norms.npz",
+    }
+]

@@ -25,6 +25,7 @@ Cursor = Annotated[
     ),
 ]
 Name = Annotated[str | None, Query(max_length=200, pattern=r"^[^\x00]*$", description="Only sweeps of this name.")]
+Priority = Annotated[int, Query(ge=-100, le=100, description="Sweeps of higher priority are drawn first.")]
 IdempotencyKey = Annotated[
     str | None,
     Header(

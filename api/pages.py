@@ -44,7 +44,8 @@ def sweep(id: Id, service: Asked) -> HTMLResponse:  # noqa: A002 - the name in t
 def trial(id: Id, service: Asked) -> HTMLResponse:  # noqa: A002
     """One trial with its curves, recipe, error and log."""
     found = service.trial(id)
-    return HTMLResponse(pages.trial_page(found, service.curves_figure(id), service.log(id, -LOG_CHARACTERS)))
+    log, files = service.log(id, -LOG_CHARACTERS), service.figure_files(id)
+    return HTMLResponse(pages.trial_page(found, service.curves_figure(id), log, files))
 
 
 @router.post("/sweeps/{id}/cancel")

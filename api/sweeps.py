@@ -1,11 +1,11 @@
-"""Routes of the sweeps: submit, list, read, cancel and retry."""
+"""Routes of the sweeps: submit, list and read."""
 
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Response
 
 from api import examples
-from api.limits import SPEC_TYPES, Id, IdempotencyKey, Name, spec_body
+from api.limits import SPEC_TYPES, Id, IdempotencyKey, Name, Priority, spec_body
 from api.openapi import documented, shown
 from api.paging import Paged
 from api.provided import Actor, Asked
@@ -15,11 +15,11 @@ from orchestrator.views import GridCell, Page, Preview, Submitted, SweepSummary,
 router = APIRouter(prefix="/v1/sweeps", tags=["sweeps"], responses=documented(401, 403, 421, 422, 500, 503))
 
 
-_SPEC_CONTENT: dict[str, Any] = {
+SPEC_CONTENT: dict[str, Any] = {
     kind: {"schema": {"type": "object"} if kind == "application/json" else {"type": "string"}, "example": examples.SPEC}
     for kind in SPEC_TYPES
 }
-_SPEC_CONTENT["application/json"]["example"] = {"version": 1, "name": "sec-on-digits", "recipe": {"dataset": "digits"}}
+SPEC_CONTENT["application/json"]["example"] = {"version": 1, "name": "sec-on-digits", "recipe": {"dataset": "digits"}}
 
 
 @router.post(
@@ -43,7 +43,7 @@ _SPEC_CONTENT["application/json"]["example"] = {"version": 1, "name": "sec-on-di
         }
     }
     | shown(examples.SUBMITTED, "The sweep is queued; `Location` says where it is.", 201),
-    openapi_extra={"requestBody": {"required": True, "content": _SPEC_CONTENT}},
+    openapi_extra={"requestBody": {"required": True, "content": SPEC_CONTENT}},
 )
 def submit(
     body: Annotated[bytes, Depends(spec_body)],
@@ -52,12 +52,13 @@ def submit(
     response: Response,
     idempotency_key: IdempotencyKey = None,
     dry_run: Annotated[bool, Query(description="Only say what the spec would become; nothing is stored.")] = False,
+    priority: Priority = 0,
 ) -> Submitted | Preview:
     """Check a spec and queue it; every problem is reported at once, and nothing of a refused spec is stored."""
     if dry_run:
         response.status_code = 200
         return service.preview(body)
-    submitted = service.submit(body, idempotency_key, actor)
+    submitted = service.submit(body, idempotency_key, actor, priority)
     response.status_code = 201 if submitted.created else 200
     response.headers["Location"] = f"/v1/sweeps/{submitted.id}"
     return submitted
@@ -92,30 +93,3 @@ def sweep(id: Id, service: Asked) -> SweepView:  # noqa: A002 - the name in the 
 def grid(id: Id, service: Asked) -> list[GridCell]:  # noqa: A002
     """Every trial with its state, grouped by candidate and cell; the selected candidate is marked."""
     return service.grid(id)
-
-
-@router.post(
-    "/{id}/cancel",
-    status_code=202,
-    summary="Cancel a sweep",
-    responses=shown(examples.SWEEP, "Asked for; the conductor applies it.", 202) | documented(404, 409),
-)
-def cancel(id: Id, service: Asked, actor: Actor) -> SweepView:  # noqa: A002
-    """Ask that trials of the sweep that have not ended be stopped; what they have in common with others goes on."""
-    return service.cancel(id, actor)
-
-
-@router.post(
-    "/{id}/retry",
-    status_code=202,
-    summary="Retry a sweep's failed and cancelled trials",
-    responses=shown(examples.SWEEP, "Asked for; the conductor applies it.", 202) | documented(404, 409),
-)
-def retry(
-    id: Id,  # noqa: A002
-    service: Asked,
-    actor: Actor,
-    trial: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Only this trial.")] = None,
-) -> SweepView:
-    """Ask that failed and cancelled trials wait again; finished ones are kept."""
-    return service.retry(id, actor, trial)

@@ -1,7 +1,7 @@
 """The route of a sweep's tables, in every format."""
 
 import hashlib
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Path, Query, Response
@@ -11,7 +11,7 @@ from api.openapi import documented
 from api.provided import Asked
 from orchestrator.views import Rendered
 
-router = APIRouter(prefix="/v1/sweeps", tags=["tables"], responses=documented(401, 404, 421, 422, 500, 503))
+router = APIRouter(prefix="/v1/sweeps", tags=["tables"], responses=documented(401, 404, 409, 421, 422, 500, 503))
 
 _EXAMPLES = {
     "text/x-tex": "\\begin{tabular}{llrr}\n\\toprule\n ... \\bottomrule\n\\end{tabular}\n",
@@ -42,13 +42,20 @@ def table(
     ],
     service: Asked,
     format: Annotated[  # noqa: A002
-        str, Query(pattern="^[a-z0-9_]{1,32}$", description="latex, markdown, html, csv, json or png.")
+        str, Query(pattern="^[a-z0-9_]{1,32}$", description="latex, markdown, html, csv, json, png or svg.")
     ] = "json",
     tuned: Annotated[bool | None, Query(description="Show the selected candidate; else as the spec says.")] = None,
+    numbers: Annotated[
+        Literal["own", "published", "difference", "both", "verdict"],
+        Query(
+            description="The sweep's own numbers, those of the published table that the table names, own - published, "
+            "both side by side, or own ones with a verdict; 409 where it names no published table."
+        ),
+    ] = "own",
     if_none_match: Annotated[str | None, Header(max_length=1000)] = None,
 ) -> Response:
     """Computed from the trials each time it is read, so that a running sweep gives a partial table."""
-    return as_file(service.table(id, name, format, tuned), if_none_match)
+    return as_file(service.table(id, name, format, tuned, numbers), if_none_match)
 
 
 def as_file(rendered: Rendered, known: str | None = None) -> Response:

@@ -11,9 +11,10 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dashboards import problems, progress, training, wording
-from orchestrator.views import GridCell, LogView, Page, SweepSummary, SweepView, TrialView
+from orchestrator.views import FigureFile, GridCell, LogView, Page, SweepSummary, SweepView, TrialView
 
 EXPORTS: Final = ("latex", "markdown", "csv", "json", "html", "png")
+FIGURE_EXPORTS: Final = ("pdf", "svg", "png", "json", "csv")
 SECONDS: Final = {"active": 3, "list": 15}
 """How often a page asks for itself again: while what it shows is active, and a list in which nothing is."""
 
@@ -39,17 +40,25 @@ def sweep_page(
     return _render(
         "sweep.html", now, sweep=sweep, tables=tables,
         grid=progress.drawn(grid), problems=problems.gathered(sweep.problems), exports=EXPORTS,
+        figure_exports=FIGURE_EXPORTS,
         can_cancel=progress.can_cancel(sweep), can_retry=progress.can_retry(sweep),
         active=active, refresh=SECONDS["active"] if active else None,
     )  # fmt: skip
 
 
-def trial_page(trial: TrialView, figure: Mapping[str, Any] | None, log: LogView, *, now: datetime | None = None) -> str:
-    """One trial; `figure` is the Vega-Lite specification of its curves."""
+def trial_page(
+    trial: TrialView,
+    figure: Mapping[str, Any] | None,
+    log: LogView,
+    files: Sequence[FigureFile] = (),
+    *,
+    now: datetime | None = None,
+) -> str:
+    """One trial; `figure` is the Vega-Lite specification of its curves, `files` are those of the recipe's figures."""
     active = trial.state in progress.ACTIVE
     last = training.last_values(figure)
     return _render(
-        "trial.html", now, trial=trial, log=log, tail=training.tail(log), last=last,
+        "trial.html", now, trial=trial, log=log, files=files, tail=training.tail(log), last=last,
         kind="diverged" if trial.diverged else trial.state.value,
         figure=_embedded(figure) if figure and last else None, grammar=_grammar(figure),
         metrics=training.metric_table(trial.metrics), recipe=list(training.field_rows(trial.recipe)),
@@ -111,7 +120,7 @@ def _environment() -> Environment:
     made.filters.update(
         ago=wording.ago, exact=wording.exact, machine=wording.machine, seconds_since=wording.seconds_since,
         length_of_time=wording.length, number=wording.number, share=wording.share, short_axis=wording.short_axis,
-        indented=wording.indented, counted=wording.counted, kind=progress.kind, eligible=progress.eligible,
+        indented=wording.indented, size=wording.size, counted=wording.counted, kind=progress.kind, eligible=progress.eligible,
         segments=progress.segments, percent=progress.percent, quoted=lambda text: quote(text, safe=""),
     )  # fmt: skip
     made.globals.update(static=_address, kinds=progress.KINDS, most_problems=problems.MOST)

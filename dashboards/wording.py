@@ -82,6 +82,13 @@ def plain(value: Any) -> str:
             return json.dumps(value, ensure_ascii=False, default=str)
 
 
+def size(count: int) -> str:
+    """Bytes in their largest unit: `340 B`, `12 KiB`, `1.4 MiB`."""
+    if count < 1024:
+        return f"{count} B"
+    return f"{count / 1024:.0f} KiB" if count < 1024**2 else f"{count / 1024**2:.1f} MiB"
+
+
 def indented(value: Any) -> str:
     """JSON for reading."""
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)

@@ -56,13 +56,15 @@ print(orchestrator.__file__)
 print(len(service.catalog().entries), len(formats.names()))
 print("<html" in dashboards.pages.sweeps_page(service.sweeps(None, None, None, 10), state=None, name=None))
 print(dashboards.pages.static("style.css") is not None)
+print(sum(one.count for one in service.published()))
 """
-    place, counts, page, style = run_from(installed, tmp_path, code).splitlines()
+    place, counts, page, style, published = run_from(installed, tmp_path, code).splitlines()
     assert Path(place).is_relative_to(installed)
     parts, formats = (int(number) for number in counts.split())
     assert parts > 30
     assert formats >= 6
     assert (page, style) == ("True", "True")
+    assert published == "1618"
 
 
 @pytest.fixture

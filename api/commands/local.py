@@ -9,9 +9,10 @@ from typing import Annotated, Final
 import typer
 
 from api.client import Client
-from api.commands.options import Home, SpecFile, read_spec, settings
+from api.commands.figures import write_figures
+from api.commands.options import Changes, Home, SpecFile, read_spec, settings
+from api.commands.previews import show_preview
 from api.commands.specs import afresh
-from api.commands.sweeps import show_preview
 from api.commands.tables import print_table, write_tables
 from api.commands.terminal import err, out
 from api.commands.watch import follow, verdict
@@ -48,9 +49,10 @@ def serve(
 
 def run(
     file: SpecFile,
+    changes: Changes = None,
     home: Home = None,
     folder: Annotated[
-        Path, typer.Option("--out", file_okay=False, metavar="DIR", help="Where the tables go.")
+        Path, typer.Option("--out", file_okay=False, metavar="DIR", help="Where the tables and figures go.")
     ] = Path(),
     fresh: Annotated[bool, typer.Option("--fresh", help="Train everything, even what is trained already.")] = False,
 ) -> None:
@@ -60,7 +62,8 @@ def run(
     from api.serve import Stack
     from orchestrator.service import preview_offline
 
-    body = afresh(read_spec(file)) if fresh else read_spec(file)
+    body = read_spec(file, changes)
+    body = afresh(body) if fresh else body
     later = settings(home=home)
     preview_offline(body, later)  # a wrong spec ends here, before anything is started
     # MLflow's runs link to these pages: on the port of `serve`, if it is free, the links stay good.
@@ -105,6 +108,8 @@ def _followed(client: Client, sweep: int, folder: Path, check: Callable[[], None
         print_table(client, sweep, name)
     out.print()
     for path in write_tables(client, sweep, ended.tables, ended.name, folder):
+        out.print(f"wrote {path}")
+    for path in write_figures(client, sweep, ended.figures, ended.name, folder):
         out.print(f"wrote {path}")
     return code
 

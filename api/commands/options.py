@@ -1,6 +1,7 @@
 """What several commands take: the server's address and token, a spec's file, `--json`."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +11,10 @@ from api.client import Client
 from orchestrator.settings import Settings
 
 
-def _readable(file: Path) -> Path:
+def readable(file: Path | None) -> Path | None:
+    """The file that an option names, if there is one; raises BadParameter where it does not exist."""
+    if file is None:
+        return None
     if str(file) != "-" and (file.is_dir() or not file.exists()):
         raise typer.BadParameter(f"there is no file {file}")
     return file
@@ -32,7 +36,16 @@ Token = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
 SweepId = Annotated[int, typer.Argument(min=1, metavar="ID", help="The sweep's number.")]
-SpecFile = Annotated[Path, typer.Argument(metavar="FILE", callback=_readable, help="A spec; - reads standard input.")]
+SpecFile = Annotated[Path, typer.Argument(metavar="FILE", callback=readable, help="A spec; - reads standard input.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="Set a value of the spec, such as select.split=test; the value is YAML. May be given several times.",
+        metavar="PATH=VALUE",
+        show_default=False,
+    ),
+]
 Home = Annotated[
     Path | None,
     typer.Option(
@@ -51,9 +64,15 @@ def connect(url: str, token: str | None) -> Client:
     return Client(url, token)
 
 
-def read_spec(file: Path) -> bytes:
-    """The bytes of a spec's file, or of standard input for `-`."""
-    return sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+def read_spec(file: Path, changes: Sequence[str] | None = None) -> bytes:
+    """The bytes of a spec's file, or of standard input for `-`, with each `path=value` of `changes` set."""
+    body = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    if not changes:
+        return body
+    # Here and not above: a spec that is taken as it is needs nothing of the service.
+    from orchestrator.service import with_values
+
+    return with_values(body, changes)
 
 
 def settings(**given: Any) -> Settings:

@@ -1,4 +1,4 @@
-"""`submit`, `list`, `show`, `cancel` and `retry`: the commands about sweeps."""
+"""`submit`, `list` and `show`: the commands about sweeps."""
 
 from itertools import islice
 from typing import Annotated
@@ -6,29 +6,34 @@ from typing import Annotated
 import typer
 
 from api.client import Client
-from api.commands.options import DEFAULT_URL, Json, SpecFile, SweepId, Token, Url, connect, read_spec
+from api.commands.options import DEFAULT_URL, Changes, Json, SpecFile, Token, Url, connect, read_spec
+from api.commands.previews import show_preview
 from api.commands.terminal import duration, err, out, print_json, print_rows
 from api.commands.watch import follow, verdict
 from orchestrator.lifecycle import SweepState
-from orchestrator.views import Counts, Preview, SweepSummary, SweepView, TrialView
+from orchestrator.views import Counts, SweepSummary, SweepView, TrialView
 
 
-def submit(
+def submit(  # noqa: PLR0913, PLR0917 - a command's options
     file: SpecFile,
+    changes: Changes = None,
     watch: Annotated[bool, typer.Option("--watch", help="Stay until the sweep has ended.")] = False,
     key: Annotated[str | None, typer.Option(help="Idempotency key: the same key and spec submit once.")] = None,
+    priority: Annotated[int, typer.Option(min=-100, max=100, help="Sweeps of higher priority are drawn first.")] = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what the spec would become.")] = False,
     as_json: Json = False,
     url: Url = DEFAULT_URL,
     token: Token = None,
 ) -> None:
     """Submit a spec; every problem of a wrong one is told at once."""
-    body = read_spec(file)
+    body = read_spec(file, changes)
     with connect(url, token) as client:
         if dry_run:
             show_preview(client.preview(body), as_json)
             return
-        submitted = client.submit(body, key)
+        if not as_json:
+            show_preview(client.preview(body), as_json)
+        submitted = client.submit(body, key, priority)
         if as_json:
             print_json(submitted)
         else:
@@ -76,35 +81,6 @@ def show(
             _show_sweep(found, client)
 
 
-def cancel(id: SweepId, url: Url = DEFAULT_URL, token: Token = None) -> None:  # noqa: A002
-    """Ask that a sweep be stopped; trials that have ended keep their results."""
-    with connect(url, token) as client:
-        found = client.cancel(id)
-    out.print(f"sweep {found.id} {found.name}: asked to stop; it is {found.state} now")
-
-
-def retry(
-    id: SweepId,  # noqa: A002
-    trial: Annotated[int | None, typer.Option(min=1, help="Only this trial.")] = None,
-    url: Url = DEFAULT_URL,
-    token: Token = None,
-) -> None:
-    """Ask that a sweep's failed and cancelled trials be trained again; finished ones are kept."""
-    with connect(url, token) as client:
-        found = client.retry(id, trial)
-    what = f"trial {trial}" if trial else "its failed and cancelled trials"
-    out.print(f"sweep {found.id} {found.name}: asked to retry {what}; watch it with `metricsweep watch {found.id}`")
-
-
-def show_preview(preview: Preview, as_json: bool) -> None:
-    """What a spec would become, for people or for a script."""
-    if as_json:
-        print_json(preview)
-        return
-    out.print(f"{preview.name}: {preview.cells} cells, {preview.candidates} candidates, {preview.trials} trials")
-    out.print(f"{preview.trainings} different trainings; {preview.cached} trials are trained already")
-
-
 def _row(sweep: SweepSummary) -> dict[str, str]:
     return {
         "id": str(sweep.id),
@@ -121,6 +97,7 @@ def _show_sweep(sweep: SweepView, client: Client) -> None:
     facts = {
         "sweep": f"{sweep.id} {sweep.name}",
         "state": f"{sweep.state}{left}",
+        "priority": str(sweep.priority) if sweep.priority else None,
         "error": sweep.error,
         "trials": f"{sweep.total}: {_counted(sweep.counts)}",
         "tables": ", ".join(sweep.tables),

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import typer
 from rich.markdown import Markdown
@@ -11,36 +11,50 @@ from api.client import Client
 from api.commands.options import DEFAULT_URL, SweepId, Token, Url, connect
 from api.commands.terminal import WRONG, err, out
 
-SUFFIXES: Final = {".tex": "latex", ".md": "markdown", ".html": "html", ".csv": "csv", ".json": "json", ".png": "png"}
+SUFFIXES: Final = {
+    ".tex": "latex", ".md": "markdown", ".html": "html", ".csv": "csv", ".json": "json", ".png": "png", ".svg": "svg",
+}  # fmt: skip
 
 
-def table(
+def table(  # noqa: PLR0913, PLR0917 - a command has its options
     id: SweepId,  # noqa: A002 - as its help says
     name: Annotated[str | None, typer.Argument(help="The table's name in the spec; by default its first.")] = None,
     format: Annotated[  # noqa: A002
         str | None,
-        typer.Option(help="latex, markdown, html, csv, json or png; by default as the file ends, or markdown."),
+        typer.Option(help="latex, latex_document, markdown, html, csv, json, png or svg; by default as the file ends."),
     ] = None,
     file: Annotated[Path | None, typer.Option("--out", dir_okay=False, help="Write it to this file.")] = None,
     tuned: Annotated[
         bool | None, typer.Option("--tuned/--no-tuned", help="Show the chosen candidate; by default as the spec says.")
     ] = None,
+    numbers: Annotated[
+        Literal["own", "published", "difference", "both", "verdict"],
+        typer.Option(help="Own numbers, those of the paper that the table names, or how they compare."),
+    ] = "own",
     url: Url = DEFAULT_URL,
     token: Token = None,
 ) -> None:
     """Print or write a table; a sweep that still runs gives one that says what is missing."""
     wanted = format or SUFFIXES.get(file.suffix if file else "", "markdown")
-    if wanted == "png" and file is None and sys.stdout.isatty():
+    with connect(url, token) as client:
+        rendered = client.table(id, name or first_table(client, id), wanted, tuned, numbers)
+    emit(rendered.content, wanted, file)
+
+
+def emit(content: bytes, format_name: str, file: Path | None) -> None:
+    """Write a table to the file, or print it; what is no text is not printed on a terminal."""
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+        err.print(f"wrote {file}")
+        return
+    if format_name == "png" and sys.stdout.isatty():
         err.print("metricsweep: a png is no text; say where it goes with --out FILE.png")
         raise typer.Exit(WRONG)
-    with connect(url, token) as client:
-        rendered = client.table(id, name or first_table(client, id), wanted, tuned)
-    if file is None:
-        sys.stdout.buffer.write(rendered.content)
+    if format_name == "markdown" and out.is_terminal:
+        out.print(Markdown(content.decode()), soft_wrap=False)
     else:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(rendered.content)
-        err.print(f"wrote {file}")
+        sys.stdout.buffer.write(content)
 
 
 def first_table(client: Client, sweep: int) -> str:
@@ -67,12 +81,12 @@ def write_tables(client: Client, sweep: int, names: list[str], stem: str, folder
     written = []
     for name in names:
         for suffix in (".tex", ".md", ".csv", ".png"):
-            path = folder / f"{_plain(stem)}-{_plain(name)}{suffix}"
+            path = folder / f"{plain(stem)}-{plain(name)}{suffix}"
             path.write_bytes(client.table(sweep, name, SUFFIXES[suffix]).content)
             written.append(path)
     return written
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     """A name as part of a file's: no separators, nothing hidden."""
     return "".join(sign if sign.isalnum() or sign in "-_." else "-" for sign in name).lstrip(".") or "table"

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from api.client import ApiError, Unreachable
-from orchestrator.errors import InvalidSpecError, MetricsweepError, TooLargeError
+from orchestrator.errors import InvalidSpecError, MetricsweepError, NotFoundError, TooLargeError
 
 OK: Final = 0
 FAILED: Final = 1
@@ -44,7 +44,8 @@ def print_rows(rows: Sequence[Mapping[str, str]], numbers: Sequence[str] = ()) -
     for row in rows:
         table.add_row(*row.values())
     # Without a terminal nobody sees an edge, and a cut-off name is a lost one.
-    out.print(table, width=None if out.is_terminal else 1000)
+    console = out if out.is_terminal else Console(markup=False, highlight=False, soft_wrap=True, width=1000)
+    console.print(table)
 
 
 def explain(error: Exception) -> int:
@@ -54,7 +55,7 @@ def explain(error: Exception) -> int:
             code = UNREACHABLE
         case ApiError():
             code = FAILED if error.status >= 500 else WRONG
-        case InvalidSpecError() | TooLargeError():
+        case InvalidSpecError() | TooLargeError() | NotFoundError():
             code = WRONG
         case MetricsweepError():
             code = FAILED

@@ -1,9 +1,12 @@
 """A spec of four trials, and a conductor that a test plays by hand: it writes what a real one would."""
 
+from pathlib import Path
+
 from orchestrator import events
 from orchestrator.plan import grid
 from orchestrator.plan.spec import Spec
 from orchestrator.record.store import Store
+from orchestrator.requests import Requests
 from orchestrator.trial import Failure, Order
 from workers import catalog
 from workers.contract import Progress, Result
@@ -89,6 +92,4 @@ class Conductor:
     def obey(self) -> None:
         """Apply what clients asked for."""
         for request in self.store.requests():
-            act = self.store.cancel if request.kind == "cancel" else self.store.retry
-            changed = act(self.fence, request.sweep, request.trial)
-            self.store.applied(self.fence, request.id, f"{changed} trials")
+            Requests(self.store, catalog.load(), None, Path("nowhere")).apply(self.fence, request)

@@ -32,8 +32,8 @@ def test_submit_list_and_show(url: str, spec: Path) -> None:
     assert metricsweep(url, "list").exit_code == 0
     submitted = metricsweep(url, "submit", spec, "--key", "once")
     assert submitted.exit_code == 0
-    assert submitted.stdout == f"sweep 1  {url}/sweeps/1\n"
-    assert "known" in metricsweep(url, "submit", spec, "--key", "once").stdout
+    assert submitted.stdout.splitlines()[-1] == f"sweep 1  {url}/sweeps/1"
+    assert "(known by its key)" in metricsweep(url, "submit", spec, "--key", "once").stdout
     assert json.loads(metricsweep(url, "submit", spec, "--key", "once", "--json").stdout)["created"] is False
     listed = metricsweep(url, "list", "--state", "queued", "--name", "four")
     assert "four-trials" in listed.stdout
@@ -55,11 +55,37 @@ def test_show_a_trial(url: str, spec: Path, conductor: Conductor) -> None:
     assert json.loads(metricsweep(url, "show", 1, "--trial", "--json").stdout)["sweep"] == 1
 
 
-def test_a_dry_run_and_an_expansion_agree(url: str, spec: Path) -> None:
+def test_a_dry_run_and_an_expansion_agree(url: str, spec: Path, tmp_path: Path) -> None:
     dry = json.loads(metricsweep(url, "submit", spec, "--dry-run", "--json").stdout)
-    assert json.loads(metricsweep("http://127.0.0.1:1", "expand", spec, "--json").stdout) == dry
-    assert "2 cells, 2 candidates, 4 trials" in metricsweep("", "expand", spec).stdout
+    here = ("expand", spec, "--home", tmp_path / "nothing")
+    assert json.loads(metricsweep("http://127.0.0.1:1", *here, "--json").stdout) == dry
+    assert metricsweep("", *here).stdout.splitlines() == [
+        "four-trials: 2 cells, 2 candidates, 4 trials",
+        "4 different trainings; 0 trials are trained already",
+        "cost: unknown for 4 trainings, since none of the same shape was measured",
+    ]
+    assert not (tmp_path / "nothing").exists()
     assert json.loads(metricsweep(url, "list", "--json").stdout) == []
+
+
+def test_what_a_sweep_costs_is_said_before_it_starts(
+    url: str, spec: Path, conductor: Conductor, settings: Settings
+) -> None:
+    metricsweep(url, "submit", spec)
+    conductor.begin()
+    conductor.finish()
+    more = spec.with_name("more.yaml")
+    more.write_text(SPEC.replace("[0, 1]", "[0, 1, 2, 3]"))
+    told = [
+        "four-trials: 2 cells, 2 candidates, 8 trials",
+        "8 different trainings; 1 trials are trained already",
+        "cost: about 0.0029 CPU hours for 7 trainings, as measured on cpu",
+    ]
+    assert metricsweep(url, "submit", more, "--dry-run").stdout.splitlines() == told
+    assert metricsweep(url, "submit", more).stdout.splitlines()[:3] == told
+    assert metricsweep("", "expand", more, "--home", settings.home).stdout.splitlines() == told
+    more.write_text(SPEC.replace("iterations: 20", "iterations: 21"))
+    assert "cost: unknown for 4 trainings" in metricsweep(url, "submit", more, "--dry-run").stdout
 
 
 def test_standard_input_is_a_spec(url: str) -> None:

@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from api import examples
-from orchestrator import views
+from orchestrator import published_views, views
 from orchestrator.service import Service
 from tests.api.played import SPEC, YAML, Conductor
 
@@ -28,11 +28,22 @@ ROUTES = {
     ("get", "/v1/sweeps/{id}/grid"),
     ("post", "/v1/sweeps/{id}/cancel"),
     ("post", "/v1/sweeps/{id}/retry"),
+    ("post", "/v1/sweeps/{id}/pause"),
+    ("post", "/v1/sweeps/{id}/resume"),
+    ("post", "/v1/sweeps/{id}/priority"),
+    ("post", "/v1/sweeps/{id}/extend"),
+    ("delete", "/v1/sweeps/{id}"),
     ("get", "/v1/sweeps/{id}/trials"),
     ("get", "/v1/trials/{id}"),
     ("get", "/v1/trials/{id}/metrics"),
     ("get", "/v1/trials/{id}/logs"),
     ("get", "/v1/sweeps/{id}/tables/{name}"),
+    ("get", "/v1/sweeps/{id}/figures"),
+    ("get", "/v1/sweeps/{id}/figures/{name}"),
+    ("get", "/v1/trials/{id}/figures"),
+    ("get", "/v1/trials/{id}/figures/{file}"),
+    ("get", "/v1/published"),
+    ("get", "/v1/published/{id}"),
     ("get", "/v1/catalog"),
     ("get", "/v1/schema"),
     ("get", "/healthz"),
@@ -88,6 +99,10 @@ def test_references_lead_somewhere(document: dict[str, Any]) -> None:
         (list[views.Curve], examples.CURVES),
         (views.LogView, examples.LOG),
         (views.Readiness, examples.READINESS),
+        (list[views.FigureView], examples.FIGURES),
+        (list[views.FigureFile], examples.FIGURE_FILES),
+        (list[published_views.PublishedSummary], examples.PUBLISHED),
+        (published_views.PublishedView, examples.PUBLISHED_TABLE),
     ],
 )
 def test_the_examples_hold(shape: Any, example: Any) -> None:
@@ -146,7 +161,10 @@ def test_the_application_is_as_described(app: FastAPI, http: TestClient, conduct
         )
         def holds(case: Any) -> None:
             parameters = case.path_parameters or {}
-            if parameters.get("id", 1) % 2 == 0:  # else nearly every answer would be a 404
+            id_ = parameters.get("id", 1)  # half of them are there, else nearly every answer would be a 404
+            if isinstance(id_, str):
+                parameters |= {"id": "SEC-T3"} if len(id_) % 2 == 0 else {}
+            elif id_ % 2 == 0:
                 parameters |= {"id": 1} | ({"name": "main"} if "name" in parameters else {})
             case.call_and_validate(checks=checks, headers=HOST)
 

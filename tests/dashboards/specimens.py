@@ -7,6 +7,7 @@ from orchestrator.lifecycle import SweepState, TrialState
 from orchestrator.views import (
     AttemptView,
     Counts,
+    FigureFile,
     GridCandidate,
     GridCell,
     GridTrial,
@@ -94,3 +95,7 @@ def trial(state: TrialState = TrialState.FINISHED, **more: Any) -> TrialView:
 
 def log(text: str = "step 1\nstep 2\n", complete: bool = True) -> LogView:
     return LogView(trial=5, text=text, next_offset=len(text), complete=complete)
+
+
+def figure_file(name: str = "norms.npz", media_type: str = "application/octet-stream") -> FigureFile:
+    return FigureFile(name=name, media_type=media_type, size=1_482, url=f"/v1/trials/5/figures/{name}")

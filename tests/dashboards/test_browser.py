@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from api.main import create_app
 from orchestrator.service import Service
 from orchestrator.settings import Settings
-from tests.dashboards.stage import SMALL_SPEC, SPEC, Stage, served
+from tests.dashboards.stage import DRAWN_SPEC, SMALL_SPEC, SPEC, Stage, served
 
 pytestmark = pytest.mark.browser
 
@@ -104,6 +104,33 @@ def test_a_running_trial_draws_its_new_points(context: BrowserContext, stage: St
     stage.finish(order)
     expect(page.locator("#metrics table")).to_contain_text("map@r")
     assert page.locator("#main[data-refresh]").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_sweep_draws_its_figures_and_the_last_of_them(
+    context: BrowserContext, stage: Stage, scheme: str, tmp_path: Path
+) -> None:
+    sweep = stage.submit(DRAWN_SPEC)
+    for _ in range(2):
+        stage.finish()
+    page = context.new_page()
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    page.set_viewport_size({"width": 420, "height": 900})
+    page.clock.install()
+    page.goto(f"/sweeps/{sweep}")
+    for number, marks in ((1, ".mark-rect path"), (2, ".mark-line path")):
+        page.locator(f"#figure-{number}").scroll_into_view_if_needed()
+        expect(page.locator(f"#paper-{number} svg")).to_be_visible(timeout=30_000)  # Vega's scripts take a while
+        assert page.locator(f"#paper-{number} svg {marks}").count() >= 1
+    expect(page.locator("#paper-2 svg")).to_contain_text("Incomplete: 1 of 2 points are finished.")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for _ in range(2):
+        stage.finish()
+    stage.settle()
+    page.clock.run_for(3_100)
+    expect(page.locator(".heading .badge").first).to_have_text("finished")
+    expect(page.locator("#paper-2 svg")).not_to_contain_text("Incomplete", timeout=30_000)
+    page.screenshot(path=tmp_path / f"figures-{scheme}.png", full_page=True)
 
 
 def test_a_person_cancels_and_retries(context: BrowserContext, busy: int, stage: Stage) -> None:

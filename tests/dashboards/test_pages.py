@@ -264,3 +264,30 @@ def test_what_pages_load_is_there() -> None:
 @pytest.mark.parametrize("name", ["", ".", "..", "../pages.py", "page.html", "/etc/passwd", "style.css/", "nope.js"])
 def test_only_static_files_are_given(name: str) -> None:
     assert pages.static(name) is None
+
+
+# Figures
+
+
+def test_a_sweep_shows_its_figures_and_exports_them() -> None:
+    page = read(one_sweep(figures=["main", "norms"]))
+    (drawn, norms) = page.having("div", class_="paper")
+    assert drawn["data-drawn"] == "/v1/sweeps/7/figures/main?format=json"
+    assert "data-keep" in drawn
+    assert norms["id"] == "paper-2"
+    exports = [one["href"] for one in page.having("a") if "/figures/main" in one.get("href", "")]
+    assert exports == [f"/v1/sweeps/7/figures/main?format={name}" for name in pages.FIGURE_EXPORTS]
+    assert page.having("img", src="/v1/sweeps/7/figures/norms?format=svg", loading="lazy")  # without scripts
+    assert any("sweep_figures.js" in one.get("src", "") for one in page.having("script"))
+    assert "sweep_figures.js" not in one_sweep()
+
+
+def test_a_trial_links_the_files_of_its_figures() -> None:
+    found = [specimens.figure_file(), specimens.figure_file("panels.png", "image/png")]
+    page = read(pages.trial_page(specimens.trial(), FIGURE, specimens.log(), found, now=NOW))
+    assert [one["href"] for one in page.having("a") if "/figures/" in one.get("href", "")] == [
+        "/v1/trials/5/figures/norms.npz", "/v1/trials/5/figures/panels.png", "/v1/trials/5/figures/panels.png",
+    ]  # fmt: skip
+    assert page.having("img", src="/v1/trials/5/figures/panels.png", alt="panels.png")
+    assert "norms.npz 1 KiB" in page.text
+    assert "Figure files" not in read(one_trial()).text

@@ -59,6 +59,6 @@ def test_every_kind_has_a_shape() -> None:
 
 
 def test_nothing_is_loaded_from_elsewhere() -> None:
-    for name in ("style.css", "refresh.js", "figure.js", "icon.svg"):
+    for name in ("style.css", "refresh.js", "figure.js", "sweep_figures.js", "icon.svg"):
         text = (pages.static(name) or b"").decode().replace("http://www.w3.org/2000/svg", "")
         assert not re.search(r"https?://|@import|url\(|eval\(|new Function", text), name

@@ -51,3 +51,8 @@ def test_numbers(value: float | None, said: str) -> None:
 )
 def test_plain_values(value: object, said: str) -> None:
     assert wording.plain(value) == said
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "0 B"), (1_023, "1023 B"), (1_482, "1 KiB"), (2_621_440, "2.5 MiB")])
+def test_sizes(count: int, said: str) -> None:
+    assert wording.size(count) == said

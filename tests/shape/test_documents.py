@@ -9,6 +9,7 @@ import pytest
 from api.cli import COMMANDS
 from api.main import create_app
 from orchestrator.settings import Settings
+from orchestrator.state_diagram import diagrams
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,3 +34,7 @@ def test_every_path(documents: str) -> None:
     app = create_app(cast(Any, None), Settings())
     paths = set(app.openapi()["paths"]) | {str(app.openapi_url)}
     assert {path for path in paths if not re.search(re.escape(path) + r"(?![\w/{])", documents)} == set()
+
+
+def test_the_diagram_of_the_states_is_the_one_of_the_code() -> None:
+    assert (ROOT / "docs" / "states.md").read_text(encoding="utf-8") == diagrams()

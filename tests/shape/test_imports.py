@@ -23,14 +23,16 @@ WORKERS = "Of the workers, others see the contract and the catalog"
 VIEWS = "Of the orchestrator, the dashboards see the views"
 CONDUCTOR = "The conductor is a process of its own"
 VERBS = "Plan, run, record and publish never import one another"
-JOIN = "Only the service, the conductor and the command line join the four verbs"
+JOIN = "Only the service, the conductor with its searches and the command line join the four verbs"
 TORCH = "Nobody upstream of the workers reaches torch"
 LIGHT = "The contract, the catalog and the registry reach no torch"
-REACH = "Neither the API nor the dashboards reach ray or mlflow"
+REACH = "Neither the API nor the dashboards reach ray, optuna or mlflow"
 RAY = "Ray is at home in orchestrator.run"
+OPTUNA = "Optuna is at home in orchestrator.run.optuna_search"
 MLFLOW = "MLflow is at home in orchestrator.record.mlflow_tracker"
 DATABASE = "The database is at home in orchestrator.record"
 FIGURES = "Figures are at home in orchestrator.publish"
+PARQUET = "Parquet is at home in orchestrator.publish.bundle"
 HTTP = "HTTP is at home in api"
 TERMINAL = "The terminal is at home in api"
 HTML = "HTML is at home in dashboards"
@@ -44,7 +46,7 @@ PLANTED = [
     ("orchestrator/run/engine.py", "from workers import registry", {WORKERS}),
     ("api/problems.py", "import workers.registry", {WORKERS}),
     ("dashboards/__init__.py", "import orchestrator.errors", {VIEWS}),
-    ("orchestrator/service.py", "import orchestrator.conductor", {CONDUCTOR}),
+    ("orchestrator/service.py", "import orchestrator.conductor", {CONDUCTOR, REACH}),
     ("orchestrator/run/engine.py", "import orchestrator.record.tracker", {VERBS}),
     ("orchestrator/plan/document.py", "import orchestrator.publish.table", {VERBS}),
     ("orchestrator/publish/statistics.py", "import orchestrator.plan.document", {VERBS}),
@@ -61,12 +63,16 @@ PLANTED = [
     ("api/main.py", "import ray", {RAY, REACH}),
     ("workers/geometry.py", "import ray", {RAY}),
     ("orchestrator/record/tracker.py", "import ray.tune", {RAY, REACH}),
+    ("workers/geometry.py", "import optuna", {OPTUNA}),
+    ("orchestrator/service.py", "import orchestrator.run.optuna_search", {REACH}),
     ("workers/geometry.py", "import mlflow", {MLFLOW}),
     ("orchestrator/run/engine.py", "from mlflow import MlflowClient", {MLFLOW}),
     ("workers/geometry.py", "import sqlalchemy", {DATABASE}),
     ("orchestrator/run/engine.py", "import alembic", {DATABASE}),
     ("dashboards/__init__.py", "import vl_convert", {FIGURES}),
     ("orchestrator/events.py", "import altair", {FIGURES}),
+    ("orchestrator/record/numbers.py", "import pyarrow.parquet", {PARQUET}),
+    ("orchestrator/publish/statistics.py", "import pyarrow", {PARQUET}),
     ("orchestrator/events.py", "import fastapi", {HTTP}),
     ("workers/geometry.py", "import httpx", {HTTP}),
     ("orchestrator/events.py", "import typer", {TERMINAL}),

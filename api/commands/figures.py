@@ -1,0 +1,69 @@
+"""`figure`: a figure of a sweep, printed or written to a file."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from api.client import Client
+from api.commands.options import DEFAULT_URL, SweepId, Token, Url, connect
+from api.commands.tables import plain
+from api.commands.terminal import WRONG, err
+
+FORMATS: Final = ("json", "svg", "png", "pdf", "csv")
+_BINARY: Final = ("png", "pdf")
+
+
+def figure(
+    id: SweepId,  # noqa: A002 - as its help says
+    name: Annotated[str | None, typer.Argument(help="The figure's name in the spec; by default its first.")] = None,
+    format: Annotated[  # noqa: A002
+        str | None,
+        typer.Option(help="json (Vega-Lite), svg, png, pdf or csv; by default as the file ends, or json."),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--out", "--output", "-o", dir_okay=False, help="Write it to this file.")
+    ] = None,
+    heading: Annotated[
+        bool, typer.Option("--heading/--no-heading", help="With title and caption, or bare for a paper.")
+    ] = True,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+) -> None:
+    """Print or write a figure; a sweep that still runs gives one that says what is missing."""
+    ending = file.suffix.removeprefix(".").lower() if file else ""
+    wanted = format or (ending if ending in FORMATS else "json")
+    if wanted in _BINARY and file is None and sys.stdout.isatty():
+        err.print(f"metricsweep: a {wanted} is no text; say where it goes with --out FILE.{wanted}")
+        raise typer.Exit(WRONG)
+    with connect(url, token) as client:
+        rendered = client.figure(id, name or _first(client, id), wanted, heading)
+    if file is None:
+        sys.stdout.buffer.write(rendered.content)
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(rendered.content)
+    err.print(f"wrote {file}")
+
+
+def _first(client: Client, sweep: int) -> str:
+    """The name of the first figure of a sweep's spec."""
+    names = client.sweep(sweep).figures
+    if not names:
+        err.print(f"metricsweep: sweep {sweep} has no figure; add one under `figures` in its spec")
+        raise typer.Exit(WRONG)
+    return names[0]
+
+
+def write_figures(client: Client, sweep: int, names: list[str], stem: str, folder: Path) -> list[Path]:
+    """Write every figure in every format; returns the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name in names:
+        for format_name in FORMATS:
+            # Not the stem of a table of the same name, whose CSV would be overwritten.
+            path = folder / f"{plain(stem)}-figure-{plain(name)}.{format_name}"
+            path.write_bytes(client.figure(sweep, name, format_name).content)
+            written.append(path)
+    return written

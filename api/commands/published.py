@@ -1,0 +1,66 @@
+"""`published`: what the papers printed, without a server."""
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from api.commands.options import Changes, Json, read_spec, readable, settings
+from api.commands.tables import SUFFIXES, emit
+from api.commands.terminal import WRONG, err, out, print_json
+
+_MARKDOWN: Final = "markdown"
+
+
+def published(
+    id: Annotated[  # noqa: A002 - as its help says
+        str | None, typer.Argument(metavar="[ID]", help="A table, such as SEC-T3; without one, all are listed.")
+    ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            "--like",
+            metavar="FILE",
+            callback=readable,
+            help="Lay it out as a table of this spec does.",
+        ),
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option("--table", help="Which table of that spec; by default its first.", metavar="NAME")
+    ] = None,
+    changes: Changes = None,
+    format: Annotated[  # noqa: A002
+        str | None,
+        typer.Option(
+            help="markdown, csv or json; with --like also latex, html, png or svg. By default as the file ends."
+        ),
+    ] = None,
+    file: Annotated[Path | None, typer.Option("--out", dir_okay=False, help="Write it to this file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the papers' tables, or print one, by itself or as a spec lays it out."""
+    # Here and not above: the service brings the database's libraries, which the other commands do not wait for.
+    from orchestrator import service
+
+    if id is None:
+        _refuse_without_id(like, table, changes, format, file)
+        found = service.published_tables()
+        if as_json:
+            print_json(found)
+        else:
+            out.print("id        numbers  title")
+            for one in found:  # a title may be longer than a terminal is wide, and an id must not be cut for it
+                out.print(f"{one.id:10}{one.count:7}  {one.title}")
+        return
+    wanted = "json" if as_json else format or SUFFIXES.get(file.suffix if file else "", _MARKDOWN)
+    if like is None:
+        rendered = service.published_file(id, wanted)
+    else:
+        rendered = service.published_like(id, read_spec(like, changes), table, wanted, settings())
+    emit(rendered.content, wanted, file)
+
+
+def _refuse_without_id(*given: object) -> None:
+    if any(one is not None and one != [] for one in given):
+        err.print("metricsweep: say which table, such as SEC-T3; `metricsweep published` lists them")
+        raise typer.Exit(WRONG)

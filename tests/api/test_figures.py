@@ -1,0 +1,156 @@
+"""Figures over HTTP and on the command line: a sweep's in every format, and the files of a trial."""
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from typer.testing import CliRunner
+
+from api.cli import app
+from api.client import ApiError, Client
+from api.commands.figures import FORMATS, write_figures
+from orchestrator import events
+from orchestrator.publish.figures import rendering
+from orchestrator.settings import Settings
+from tests.api.played import SPEC, YAML, Conductor, result
+
+FIGURES = """\
+figures:
+  main: {kind: bars, metric: recall@1, x: loss}
+  norms: {kind: distribution, data: norms, colour: loss}
+"""
+DRAWN = SPEC.replace("  iterations: 20\n", "  iterations: 20\n  figures: [norms, panels]\n") + FIGURES
+SIGNS = {
+    "json": ("application/json", b'"$schema"'),
+    "svg": ("image/svg+xml", b"<svg"),
+    "png": ("image/png", b"\x89PNG"),
+    "pdf": ("application/pdf", b"%PDF"),
+    "csv": ("text/csv", b"quantity,loss,mean"),
+}
+
+
+def train(conductor: Conductor, settings: Settings) -> None:
+    """The first of the four trainings, with the files that its figures ask for."""
+    order = conductor.start()
+    folder = settings.storage / order.training / str(order.number)
+    folder.mkdir(parents=True)
+    stream = io.BytesIO()
+    np.savez_compressed(stream, edges=np.arange(3.0), counts=np.array([1, 2]), mean=1.0, variance=0.25)
+    (folder / "norms.npz").write_bytes(stream.getvalue())
+    (folder / "panels.png").write_bytes(b"\x89PNG")
+    kept = result().model_copy(update={"artifacts": ["best.pt", "norms.npz", "panels.png"]})
+    conductor.store.apply(conductor.fence, events.Finished(order.attempt, kept))
+
+
+@pytest.fixture
+def path(http: TestClient, conductor: Conductor, settings: Settings) -> str:
+    """The address of the figures of a sweep of which two of four trials have finished."""
+    submitted = http.post("/v1/sweeps", content=DRAWN, headers=YAML)
+    assert submitted.status_code == 201, submitted.text
+    conductor.begin()
+    train(conductor, settings)
+    conductor.finish(0.75)
+    return "/v1/sweeps/1/figures"
+
+
+def test_the_figures_of_a_sweep_are_listed(http: TestClient, path: str) -> None:
+    main, norms = http.get(path).json()
+    assert (main["name"], main["kind"], main["url"]) == ("main", "bars", f"{path}/main")
+    assert main["formats"] == list(SIGNS) == list(FORMATS) == list(rendering.FORMATS)
+    assert norms["title"] == "four-trials"
+    assert http.get("/v1/sweeps/1").json()["figures"] == ["main", "norms"]
+    assert http.get("/v1/sweeps/9/figures").status_code == 404
+
+
+@pytest.mark.parametrize("name", SIGNS)
+def test_a_running_sweep_has_a_figure_in_every_format(http: TestClient, path: str, name: str) -> None:
+    answer = http.get(f"{path}/main", params={"format": name})
+    assert answer.status_code == 200, answer.text
+    media_type, sign = SIGNS[name]
+    assert media_type in answer.headers["content-type"]
+    assert sign in answer.content
+    assert answer.headers["content-disposition"].endswith(f"four-trials-1-main.{name}")
+
+
+def test_what_is_missing_is_said_and_the_heading_can_be_left_out(http: TestClient, path: str) -> None:
+    facts = http.get(f"{path}/main").json()["usermeta"]
+    assert (facts["complete"], facts["total"]) == (1, 2)
+    bare = http.get(f"{path}/main", params={"heading": "false"}).json()
+    assert bare["title"]["subtitle"] == ["Incomplete: 1 of 2 points are finished."]
+    lost = http.get(f"{path}/norms").json()["usermeta"]["notes"]
+    assert lost[-1] == "A data file is not drawn: the training of trial 2 kept no norms.npz."
+    assert len(http.get(f"{path}/norms", params={"format": "csv"}).text.splitlines()) == 1 + 4
+
+
+def test_a_figure_that_is_known_is_not_sent_again(http: TestClient, path: str, conductor: Conductor) -> None:
+    first = http.get(f"{path}/main", params={"format": "csv"})
+    headers = {"If-None-Match": first.headers["etag"]}
+    assert http.get(f"{path}/main", params={"format": "csv"}, headers=headers).status_code == 304
+    for _ in range(2):
+        conductor.finish(0.25)
+    assert http.get(f"{path}/main", params={"format": "csv"}, headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("query", ["/mian", "/main?format=gif", "/main?format=..", "/main?heading=perhaps"])
+def test_what_is_wrong_is_a_problem(http: TestClient, path: str, query: str) -> None:
+    answer = http.get(path + query)
+    assert answer.status_code in (404, 422)
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_the_files_of_a_trial(http: TestClient, path: str) -> None:
+    listed = http.get("/v1/trials/1/figures").json()
+    assert [one["name"] for one in listed] == ["norms.npz", "panels.png"]
+    picture = http.get(listed[1]["url"])
+    assert (picture.headers["content-type"], picture.content) == ("image/png", b"\x89PNG")
+    again = http.get(listed[1]["url"], headers={"If-None-Match": picture.headers["etag"]})
+    assert again.status_code == 304
+    arrays = np.load(io.BytesIO(http.get(listed[0]["url"]).content), allow_pickle=False)
+    assert arrays["counts"].tolist() == [1, 2]
+    assert http.get("/v1/trials/2/figures").json() == []
+    for wrong in ("best.pt", "..%2F..%2F..%2Fmetricsweep.db", "%2Fetc%2Fpasswd", "norms.npz%00"):
+        assert http.get(f"/v1/trials/1/figures/{wrong}").status_code in (404, 422), wrong
+    page = http.get("/trials/1").text
+    assert 'href="/v1/trials/1/figures/norms.npz"' in page
+    assert 'src="/v1/trials/1/figures/panels.png"' in page
+
+
+def test_files_are_behind_the_token(guarded: TestClient, path: str) -> None:
+    for address in (f"{path}/main", path, "/v1/trials/1/figures", "/v1/trials/1/figures/norms.npz"):
+        assert guarded.get(address).status_code == 401
+
+
+def test_the_client_and_the_command(url: str, path: str, tmp_path: Path) -> None:
+    with Client(url) as client:
+        assert [one.name for one in client.figures(1)] == ["main", "norms"]
+        drawn = client.figure(1, "main", "svg", heading=False)
+        assert (drawn.media_type, drawn.filename) == ("image/svg+xml", "four-trials-1-main.svg")
+        assert client.figure_file(1, client.figure_files(1)[1].name).content == b"\x89PNG"
+        with pytest.raises(ApiError, match="figures: main, norms"):
+            client.figure(1, "other", "svg")
+        names = [file.name for file in write_figures(client, 1, ["main"], "four trials", tmp_path)]
+        assert names == [f"four-trials-figure-main.{name}" for name in FORMATS]
+
+    def figure(*arguments: object) -> tuple[int, str]:
+        asked = ["figure", *(str(one) for one in arguments)]
+        answer = CliRunner().invoke(app, asked, env={"METRICSWEEP_URL": url})
+        return answer.exit_code, answer.stdout
+
+    assert json.loads(figure(1)[1])["usermeta"]["figure"] == "main"
+    assert figure(1, "main", "--format", "csv", "--no-heading")[1].startswith("quantity,")
+    for option in ("-o", "--output", "--out"):
+        file = tmp_path / "out" / f"f{option}.pdf"
+        assert figure(1, "main", option, file)[0] == 0
+        assert file.read_bytes().startswith(b"%PDF")
+    assert figure(1, "other")[0] == 2
+    assert figure(1, "--format", "gif")[0] == 2
+
+
+def test_a_sweep_without_figures_says_how_to_have_one(http: TestClient, url: str) -> None:
+    http.post("/v1/sweeps", content=SPEC, headers=YAML)
+    answer = CliRunner().invoke(app, ["figure", "1"], env={"METRICSWEEP_URL": url})
+    assert answer.exit_code == 2
+    assert "add one under `figures`" in answer.stderr

@@ -1,0 +1,158 @@
+"""What clients ask of sweeps, over a real database and the inline engine: queue, extension, deletion."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from orchestrator.errors import ConflictError, InvalidSpecError, NotFoundError
+from orchestrator.plan import grid
+from orchestrator.plan.spec import Spec
+from orchestrator.record.store import Store
+from orchestrator.service import Service
+from orchestrator.settings import Settings
+from tests.test_conductor import SPEC, spec, trained
+from tests.test_searches import conduct
+from workers import catalog
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path, engine="inline", train="tests.run.trainings:scripted", lease_seconds=5)
+
+
+@pytest.fixture
+def service(settings: Settings) -> Iterator[Service]:
+    opened = Service.open(settings)
+    yield opened
+    opened.close()
+
+
+def named(name: str) -> bytes:
+    """A spec of four trainings that no other name has."""
+    first = 10 * sum(name.encode())
+    return spec(name=name, repeat={"seed": [first, first + 1]}, tune={})
+
+
+def claimed(service: Service, sweeps: list[int]) -> list[int]:
+    """The sweeps of all trainings in the order in which these were claimed."""
+    trials = [one for sweep in sweeps for one in service.trials(sweep, None, None, None, 100).items]
+    return [sweep for _, sweep in sorted((service.trial(one.id).attempts[0].started, one.sweep) for one in trials)]
+
+
+def test_priority_then_age(service: Service, settings: Settings) -> None:
+    first, second = service.submit(named("a")).id, service.submit(named("b"), priority=5).id
+    third = service.submit(named("c")).id
+    service.prioritize(third, 9)
+    conduct(settings)
+    assert claimed(service, [first, second, third]) == [third] * 4 + [second] * 4 + [first] * 4
+    assert service.sweep(third).priority == 9
+
+
+def test_owners_take_turns(service: Service, settings: Settings) -> None:
+    """A second owner's trainings run beside the first one's, though these came earlier."""
+    ann, bob = service.submit(named("a"), actor="ann").id, service.submit(named("b"), actor="bob").id
+    store = Store.open(settings.database)
+    fence = store.acquire("test", 60)
+    assert fence is not None
+    for queued in store.queued():
+        wanted = Spec.model_validate(queued.spec)
+        plan = grid.expand(wanted, catalog.load())
+        store.start_sweep(fence, queued.id, plan.cells, plan.candidates, plan.trials(), wanted.slot, wanted.fresh)
+    seeds = {sweep: {int(one.labels["seed"]) for one in store.trials(sweep).items} for sweep in (ann, bob)}
+    sweeps = []
+    for _ in range(4):
+        order = store.next_order(fence)
+        assert order is not None
+        sweeps.append(next(sweep for sweep, own in seeds.items() if order.recipe["seed"] in own))
+    assert sweeps == [ann, bob, ann, bob]
+    assert store.next_order(fence, quota=2) is None, "both owners hold as many slots as they may"
+    assert store.next_order(fence, quota=3) is not None
+    store.close()
+
+
+def test_a_paused_sweep_waits_and_a_resumed_one_goes_on(service: Service, settings: Settings) -> None:
+    sweep = service.submit(named("a")).id
+    service.pause(sweep)
+    conduct(settings)
+    assert (service.sweep(sweep).state, trained(settings)) == ("paused", [])
+    service.resume(sweep)
+    conduct(settings)
+    assert (service.sweep(sweep).state, len(trained(settings))) == ("finished", 4)
+    with pytest.raises(ConflictError, match="finished"):
+        service.pause(sweep)
+
+
+def test_a_cell_or_a_trial_is_cancelled_and_retried(service: Service, settings: Settings) -> None:
+    sweep = service.submit(named("a")).id
+    service.pause(sweep)
+    conduct(settings)
+    trials = service.trials(sweep, None, None, None, 100).items
+    service.cancel(sweep, cell=1)
+    service.cancel(sweep, trial=trials[0].id)
+    service.resume(sweep)
+    conduct(settings)
+    counts = service.sweep(sweep).counts
+    assert (counts.finished, counts.cancelled) == (1, 3)
+    service.retry(sweep, what="failed")
+    conduct(settings)
+    assert service.sweep(sweep).counts.cancelled == 3
+    service.retry(sweep, cell=1)
+    conduct(settings)
+    assert service.sweep(sweep).counts.cancelled == 1
+    with pytest.raises(NotFoundError, match="no cell 7"):
+        service.retry(sweep, cell=7)
+
+
+def test_an_extension_trains_only_what_is_new(service: Service, settings: Settings) -> None:
+    sweep = service.submit(spec()).id
+    conduct(settings)
+    assert len(trained(settings)) == 8
+    wider = {"compare": {"loss": ["triplet", "semihard", "npair"]}, "repeat": {"seed": [0, 1, 2]}}
+    service.extend(sweep, spec(**wider))
+    conduct(settings)
+    found = service.sweep(sweep)
+    assert (found.state, found.total, found.counts.finished) == ("finished", 18, 18)
+    assert len(trained(settings)) == len(set(trained(settings))) == 18
+    assert yaml.safe_load(found.text)["repeat"] == {"seed": [0, 1, 2]}
+    whole = service.submit(spec(**wider)).id
+    conduct(settings)
+    assert len(trained(settings)) == 18
+    tables = [service.table(one, "main", "markdown").content for one in (sweep, whole)]
+    assert tables[0] == tables[1]
+
+
+def test_an_extension_must_hold_what_there_is(service: Service, settings: Settings) -> None:
+    sweep = service.submit(spec()).id
+    conduct(settings)
+    with pytest.raises(InvalidSpecError, match="lacks what the sweep has: loss=semihard"):
+        service.extend(sweep, spec(compare={"loss": ["triplet"]}, tables={}))
+    with pytest.raises(InvalidSpecError, match="would train differently"):
+        service.extend(sweep, spec(recipe={**SPEC["recipe"], "iterations": 11}))
+
+
+def test_a_deleted_sweep_leaves_what_others_share(service: Service, settings: Settings) -> None:
+    first = service.submit(spec()).id
+    conduct(settings)
+    second = service.submit(spec(name="wider", repeat={"seed": [0, 1, 2]})).id
+    conduct(settings)
+    assert len(trained(settings)) == 12
+    folders = {path.name for path in settings.storage.iterdir() if path.is_dir()}
+    with pytest.raises(ConflictError, match="by its name, 'wider'"):
+        service.delete(second, "rates")
+    service.delete(second, "wider")
+    conduct(settings)
+    with pytest.raises(NotFoundError):
+        service.sweep(second)
+    assert len(folders - {path.name for path in settings.storage.iterdir() if path.is_dir()}) == 4
+    assert service.sweep(first).counts.finished == 8
+    again = service.submit(spec(name="again")).id
+    conduct(settings)
+    assert (service.sweep(again).counts.reused, len(trained(settings))) == (8, 12)
+
+
+def test_a_sweep_that_goes_on_is_not_deleted(service: Service) -> None:
+    sweep = service.submit(spec()).id
+    with pytest.raises(ConflictError, match="cancel it before"):
+        service.delete(sweep, "rates")

@@ -1,0 +1,51 @@
+"""Which failures are tried again, how often and when."""
+
+from orchestrator.retries import FIRST_PAUSE, INFRASTRUCTURE_TRIES, LONGEST_PAUSE, Retries
+from orchestrator.trial import Failure, Slot
+from tests.run.desk import order
+
+LOST, STALLED, WRONG = (Failure(kind, "said") for kind in ("infrastructure", "stalled", "recipe"))
+
+
+class Clock:
+    """A monotonic clock that a test winds."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_what_a_recipe_raises_is_final() -> None:
+    assert not Retries().after(order(), WRONG)
+
+
+def test_a_machine_may_be_lost_a_few_times() -> None:
+    retries, one = Retries(), order()
+    told = [retries.after(one, LOST) for _ in range(INFRASTRUCTURE_TRIES)]
+    assert told == [True] * (INFRASTRUCTURE_TRIES - 1) + [False]
+    assert retries.after(order(), LOST), "of another training nothing was lost"
+    retries.forget()
+    assert retries.after(one, LOST)
+
+
+def test_a_stall_has_the_users_limit_and_losses_do_not_count_against_it() -> None:
+    retries, one = Retries(), order()
+    assert one.slot == Slot(gpus=0)
+    assert [retries.after(one, failure) for failure in (LOST, STALLED, LOST, STALLED)] == [True, True, True, False]
+
+
+def test_the_pause_doubles_and_ends_by_the_monotonic_clock() -> None:
+    clock = Clock()
+    retries, one = Retries(clock), order()
+    retries.after(one, LOST)
+    assert retries.resting() == {one.training}
+    clock.now += FIRST_PAUSE
+    assert not retries.resting()
+    retries.after(one, LOST)
+    clock.now += FIRST_PAUSE
+    assert retries.resting()
+    clock.now += FIRST_PAUSE
+    assert not retries.resting()
+    assert FIRST_PAUSE * 2**20 > LONGEST_PAUSE

@@ -1,0 +1,128 @@
+"""Both selections and an equal budget from a spec to a table, by real trainings; then what more of them would cost."""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from orchestrator.service import Service, preview_offline
+from orchestrator.settings import Settings
+from tests.test_searches import conduct
+
+SPEC: dict[str, Any] = {
+    "version": 1,
+    "name": "two-selections",
+    "recipe": {
+        "dataset": "digits",
+        "backbone": {"name": "mlp", "width": 16},
+        "loss": "triplet",
+        "optimizer": {"name": "adam", "lr": 0.01},
+        "sampler": {"name": "balanced", "classes": 3, "per_class": 4},
+        "iterations": 20,
+        "evaluate_every": 2,
+        "validation": {"name": "class_holdout", "folds": 3},
+    },
+    "compare": {"regularizer": ["none", "sec"]},
+    "tune": {"regularizer.eta": {"values": [0.5, 1.0], "when": {"regularizer": "sec"}}},
+    "repeat": {"seed": [0, 1]},
+    "select": {"metric": "recall@1", "beside": "test", "budget": 3},
+    "tables": {
+        "main": {
+            "rows": ["regularizer"],
+            "metrics": ["recall@1", "map@r"],
+            "selections": ["validation", "test"],
+            "flattery": True,
+            "unit": "fraction",
+        }
+    },
+}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path, engine="inline", lease_seconds=60)
+
+
+@pytest.fixture
+def service(settings: Settings) -> Iterator[Service]:
+    opened = Service.open(settings)
+    yield opened
+    opened.close()
+
+
+def test_from_a_spec_to_a_table(service: Service, settings: Settings) -> None:
+    body = yaml.safe_dump(SPEC, sort_keys=False).encode()
+    before = service.preview(body)
+    assert (before.cells, before.candidates, before.trials, before.trainings, before.cached) == (2, 6, 12, 12, 0)
+    assert (before.cost.trainings, before.cost.measured, before.cost.cpu_hours) == (12, 0, None)
+    sweep = service.submit(body).id
+    conduct(settings)
+    assert (service.sweep(sweep).state, service.sweep(sweep).counts.finished) == ("finished", 12)
+    assert [[dict(one.labels) for one in cell.candidates] for cell in service.grid(sweep)] == [
+        [{"optimizer.lr": rate} for rate in ("0.01", "0.005", "0.02")],
+        [
+            {"regularizer.eta": "0.5", "optimizer.lr": "0.01"},
+            {"regularizer.eta": "1.0", "optimizer.lr": "0.01"},
+            {"regularizer.eta": "0.5", "optimizer.lr": "0.005"},
+        ],
+    ]
+    for trial in service.trials(sweep, None, None, None, 50).items:
+        metrics = service.trial(trial.id).metrics
+        assert (metrics["best_test/test/recall@1"] or 0) >= (metrics["best/test/recall@1"] or 1)
+    rows = list(csv.DictReader(io.StringIO(service.table(sweep, "main", "csv").content.decode())))
+    assert len(rows) == 2 * 3 * 2
+    by = {(one["regularizer"], one["metric"], one["key"].partition("/")[0]): float(one["mean"]) for one in rows}
+    for cell in ("none", "sec"):
+        flattery = by[cell, "flattery:recall@1", "best_test"]
+        assert flattery >= 0  # the best of all that the other choice could take
+        assert flattery == by[cell, "recall@1", "best_test"] - by[cell, "recall@1", "best"]
+    shown = service.table_html(sweep, "main")
+    assert "Selected on test" in shown
+    assert "Selection budget: 3 candidates in every cell" in shown
+    costs(service, settings)
+
+
+def costs(service: Service, settings: Settings) -> None:
+    """What was trained is known; what is left takes as long as that did, and nobody knows of a longer training."""
+    more = yaml.safe_dump({**SPEC, "repeat": {"seed": [0, 1, 2]}}).encode()
+    found = service.preview(more)
+    assert (found.trials, found.cached, found.cost.trainings, found.cost.measured) == (18, 12, 6, 6)
+    seconds = [service.trial(one).seconds or 0.0 for one in range(1, 13)]
+    assert found.cost.cpu_hours == pytest.approx(6 * sum(seconds) / 12 / 3600)
+    assert found.cost.gpu_hours is None
+    assert len(found.cost.devices) == 1
+    assert preview_offline(more, settings) == found
+    assert preview_offline(more, settings.model_copy(update={"home": settings.home / "other"})).cost.measured == 0
+    longer = [{"label": str(n), "patch": {"iterations": n}} for n in (20, 40)]
+    partly = service.preview(yaml.safe_dump({**SPEC, "repeat": {"seed": [2]}, "compare": {"length": longer}, "tune": {},
+                                             "tables": {}}).encode())  # fmt: skip
+    assert (partly.cost.trainings, partly.cost.measured) == (6, 3)
+    folds = {**SPEC["recipe"], "validation": {"name": "cross_validation", "folds": 3}}
+    several = service.preview(yaml.safe_dump({**SPEC, "recipe": folds}).encode())
+    assert (several.cost.trainings, several.cost.models, several.cost.measured) == (12, 36, 0)
+    fresh = service.preview(yaml.safe_dump({**SPEC, "fresh": True}).encode())
+    assert (fresh.cached, fresh.cost.trainings) == (0, 12)
+
+
+def test_a_search_costs_at_most_its_trials(service: Service, settings: Settings) -> None:
+    searched = {
+        **SPEC,
+        "tune": {"optimizer.lr": {"low": 1e-4, "high": 0.1, "log": True}},
+        "select": {"metric": "recall@1"},
+        "search": {"name": "tpe", "trials": 4, "reproduce": 2},
+        "tables": {},
+    }
+    found = service.preview(yaml.safe_dump(searched).encode())
+    assert (found.cells, found.candidates, found.trials, found.trainings, found.exact) == (2, 8, 20, 20, False)
+    assert (found.cost.trainings, found.cost.models, found.cost.measured) == (20, 20, 0)
+    narrow = {**SPEC, "compare": {}, "tune": {}, "tables": {}, "select": {"metric": "recall@1"}, "repeat": {}}
+    service.submit(yaml.safe_dump(narrow).encode())
+    conduct(settings)
+    again = service.preview(yaml.safe_dump(searched).encode())
+    assert again.cost.measured == 20
+    assert again.cost.cpu_hours == pytest.approx(20 * (service.trial(1).seconds or 0.0) / 3600)
+    assert again.cached == 0
