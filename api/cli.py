@@ -6,7 +6,19 @@ from typing import Any, Final
 import typer
 from typer.core import TyperGroup
 
-from api.commands import catalog, figures, local, published, requests, specs, sweeps, tables, watch
+from api.commands import (
+    bundles,
+    catalog,
+    comparisons,
+    figures,
+    local,
+    published,
+    requests,
+    specs,
+    sweeps,
+    tables,
+    watch,
+)
 from api.commands.terminal import EXIT_CODES, explain
 
 
@@ -41,6 +53,8 @@ COMMANDS: Final[dict[str, tuple[Callable[..., None], str]]] = {
     "show": (sweeps.show, "metricsweep show 7      metricsweep show --trial 41"),
     "watch": (watch.watch, "metricsweep watch 7"),
     "table": (tables.table, "metricsweep table 7 main --out main.tex --tuned"),
+    "compare": (comparisons.compare, "metricsweep compare 7 9 --view difference"),
+    "rebuild": (bundles.rebuild, "metricsweep rebuild out.zip --table main --format latex"),
     "figure": (figures.figure, "metricsweep figure 7 main --format pdf -o main.pdf"),
     "cancel": (requests.cancel, "metricsweep cancel 7 --cell 3"),
     "retry": (requests.retry, "metricsweep retry 7 --only failed"),

@@ -3,14 +3,16 @@
 import getpass
 import ipaddress
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import IO, Any, Final, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
+from orchestrator.cell_views import CellView
 from orchestrator.lifecycle import SweepState, TrialState
 from orchestrator.published_views import PublishedSummary, PublishedView
 from orchestrator.views import (
@@ -33,6 +35,7 @@ from workers.catalog import Catalog
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 Query = Mapping[str, str | int | bool | None]
+BUNDLE_SECONDS: Final = 3_600.0  # a large one has hundreds of pictures
 SECONDS: Final = 60.0  # a first PNG takes seconds on a busy machine
 
 
@@ -164,6 +167,26 @@ class Client:
         query = {"format": format, "tuned": None if tuned is None else str(tuned).lower(), "numbers": numbers}
         return self._file(f"/v1/sweeps/{sweep}/tables/{quote(name, safe='')}", query)
 
+    def compare(self, sweeps: Sequence[int], table: str | None, view: str, format: str) -> Rendered:  # noqa: A002
+        """One table of several sweeps as a file; `view` is merge or difference."""
+        query = {"sweeps": ",".join(map(str, sweeps)), "table": table, "view": view, "format": format}
+        return self._file("/v1/tables", query)
+
+    def cell(self, sweep: int, index: int) -> CellView:
+        """What stands behind a cell of a sweep."""
+        return self._ask(CellView, "GET", f"/v1/sweeps/{sweep}/cells/{index}")
+
+    def bundle(self, sweep: int, out: IO[bytes]) -> None:
+        """Write a sweep's archive to `out` as it comes; making it may take minutes."""
+        with (
+            self._reached(),
+            self._http.stream("GET", f"{self.url}/v1/sweeps/{sweep}/bundle", timeout=BUNDLE_SECONDS) as response,
+        ):
+            if not response.is_success:
+                response.read()
+            for chunk in self._accepted(response).iter_bytes():
+                out.write(chunk)
+
     def figures(self, sweep: int) -> list[FigureView]:
         """The figures of a sweep."""
         return self._ask(list[FigureView], "GET", f"/v1/sweeps/{sweep}/figures")
@@ -219,11 +242,19 @@ class Client:
 
     def _send(self, method: str, path: str, query: Query | None = None, **more: Any) -> httpx.Response:
         params = {name: value for name, value in (query or {}).items() if value is not None}
-        try:
+        with self._reached():
             response = self._http.request(method, f"{self.url}{path}", params=params, **more)
+        return self._accepted(response)
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        try:
+            yield
         except (httpx.TransportError, httpx.InvalidURL) as error:
             reason = str(error) or type(error).__name__
             raise Unreachable(self.url, reason) from error
+
+    def _accepted(self, response: httpx.Response) -> httpx.Response:
         if response.is_success:
             return response
         if response.headers.get("content-type", "").partition(";")[0] != "application/problem+json":

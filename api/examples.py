@@ -66,6 +66,7 @@ SUMMARY: Final[dict[str, Any]] = {
     "tables": ["main"],
     "figures": ["norms"],
     "actor": "ada@lab",
+    "priority": 0,
     "error": None,
 }
 
@@ -101,6 +102,34 @@ GRID: Final = [
         ],
     }
 ]
+
+CELL: Final[dict[str, Any]] = {
+    "sweep": 7, "sweep_name": "sec-on-digits", "index": 0, "labels": {"loss": "triplet", "regularizer": "sec"},
+    "status": "complete", "selection_key": "best/validation/map@r", "mlflow_url": None,
+    "numbers": [
+        {
+            "table": "main", "metric": "recall@1", "title": "R@1", "text": "70.91 ± 0.40", "mean": 0.70912,
+            "std": 0.00401, "n": 3, "published": "SEC-T3", "printed": "60.82", "difference": 0.10092,
+            "tolerance": 0.01001, "verdict": "above", "source": None,
+        }
+    ],
+    "candidates": [
+        {
+            "index": 0, "labels": {"regularizer.eta": "0.25"}, "selected": True, "status": "complete", "score": 0.71,
+            "std": 0.004, "n": 3,
+            "trials": [
+                {
+                    "trial": 40, "uid": "7d9a2b3c-6d1e-5a4b-8c7f-1f2e3d4c5b6a", "repeat": 0, "labels": {"seed": "0"},
+                    "state": "finished", "diverged": False, "reused": False, "score": 0.712,
+                    "training": "2b1c6d3e-7f80-4a91-8b2c-3d4e5f607182", "fingerprint": "9f86d081884c7d65",
+                    "dataset": "digits", "data_hash": "sha256:02c53f7b261dceb", "git_commit": "5580518a9d",
+                    "versions": {"torch": "2.6.0"}, "device": "cpu (AMD EPYC)", "host": "lab", "seconds": 12.5,
+                    "error": None, "url": "/v1/trials/40", "mlflow_url": None,
+                }
+            ],
+        }
+    ],
+}  # fmt: skip
 
 TRIAL_SUMMARY: Final[dict[str, Any]] = {
     "id": 40,

@@ -6,7 +6,20 @@ from typing import Final
 from fastapi import Depends, FastAPI
 from starlette.middleware import Middleware
 
-from api import catalog, figures, health, pages, problems, published, requests, sweeps, tables, trials
+from api import (
+    catalog,
+    cells,
+    comparisons,
+    figures,
+    health,
+    pages,
+    problems,
+    published,
+    requests,
+    sweeps,
+    tables,
+    trials,
+)
 from api.auth import Gate, bearer
 from api.guards import Doors, Envelope
 from api.limits import BodyLimit
@@ -43,7 +56,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.state.service = service
     app.state.settings = settings
     problems.install(app)
-    for noun in (sweeps, requests, trials, tables, figures, published, catalog):
+    for noun in (sweeps, requests, trials, cells, tables, comparisons, figures, published, catalog):
         app.include_router(noun.router, dependencies=[Depends(bearer)])
     app.include_router(health.router)
     app.include_router(pages.router)

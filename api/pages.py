@@ -9,6 +9,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
 from api.auth import COOKIE, COOKIE_SECONDS, new_cookie, same, token
+from api.cells import CellIndex
 from api.limits import Cursor, Id, Limit, Name
 from api.provided import Asked, InForce
 from dashboards import pages
@@ -40,6 +41,12 @@ def sweep(id: Id, service: Asked) -> HTMLResponse:  # noqa: A002 - the name in t
     return HTMLResponse(pages.sweep_page(found, service.grid(id), tables))
 
 
+@router.get("/sweeps/{id}/cells/{index}")
+def cell(id: Id, index: CellIndex, service: Asked) -> HTMLResponse:  # noqa: A002
+    """What stands behind the numbers of one cell."""
+    return HTMLResponse(pages.cell_page(service.cell(id, index)))
+
+
 @router.get("/trials/{id}")
 def trial(id: Id, service: Asked) -> HTMLResponse:  # noqa: A002
     """One trial with its curves, recipe, error and log."""
@@ -65,6 +72,44 @@ def retry(
     """The button of a sweep's page, or of one trial's."""
     service.retry(id, _person(request), trial)
     return RedirectResponse(f"/trials/{trial}" if trial else f"/sweeps/{id}", status_code=303)
+
+
+@router.post("/sweeps/{id}/pause")
+def pause(id: Id, service: Asked, request: Request) -> RedirectResponse:  # noqa: A002
+    """The button of a sweep's page."""
+    service.pause(id, _person(request))
+    return RedirectResponse(f"/sweeps/{id}", status_code=303)
+
+
+@router.post("/sweeps/{id}/resume")
+def resume(id: Id, service: Asked, request: Request) -> RedirectResponse:  # noqa: A002
+    """The button of a sweep's page."""
+    service.resume(id, _person(request))
+    return RedirectResponse(f"/sweeps/{id}", status_code=303)
+
+
+@router.post("/sweeps/{id}/priority")
+def priority(
+    id: Id,  # noqa: A002
+    service: Asked,
+    request: Request,
+    value: Annotated[int, Form(ge=-100, le=100)],
+) -> RedirectResponse:
+    """The button of a sweep's page."""
+    service.prioritize(id, value, _person(request))
+    return RedirectResponse(f"/sweeps/{id}", status_code=303)
+
+
+@router.post("/sweeps/{id}/delete")
+def delete(
+    id: Id,  # noqa: A002
+    service: Asked,
+    request: Request,
+    confirm: Annotated[str, Form(max_length=200)],
+) -> RedirectResponse:
+    """The button of a sweep's page; it leads to the list."""
+    service.delete(id, confirm, _person(request))
+    return RedirectResponse("/", status_code=303)
 
 
 @router.get("/login")

@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dashboards import problems, progress, training, wording
+from orchestrator.cell_views import CellView
 from orchestrator.views import FigureFile, GridCell, LogView, Page, SweepSummary, SweepView, TrialView
 
 EXPORTS: Final = ("latex", "markdown", "csv", "json", "html", "png")
@@ -44,6 +45,11 @@ def sweep_page(
         can_cancel=progress.can_cancel(sweep), can_retry=progress.can_retry(sweep),
         active=active, refresh=SECONDS["active"] if active else None,
     )  # fmt: skip
+
+
+def cell_page(cell: CellView) -> str:
+    """What stands behind the numbers of one cell."""
+    return _render("cell.html", None, cell=cell)
 
 
 def trial_page(
@@ -120,8 +126,9 @@ def _environment() -> Environment:
     made.filters.update(
         ago=wording.ago, exact=wording.exact, machine=wording.machine, seconds_since=wording.seconds_since,
         length_of_time=wording.length, number=wording.number, share=wording.share, short_axis=wording.short_axis,
-        indented=wording.indented, size=wording.size, counted=wording.counted, kind=progress.kind, eligible=progress.eligible,
-        segments=progress.segments, percent=progress.percent, quoted=lambda text: quote(text, safe=""),
+        indented=wording.indented, size=wording.size, counted=wording.counted, kind=progress.kind,
+        eligible=progress.eligible, segments=progress.segments, percent=progress.percent,
+        quoted=lambda text: quote(text, safe=""),
     )  # fmt: skip
     made.globals.update(static=_address, kinds=progress.KINDS, most_problems=problems.MOST)
     return made

@@ -1,4 +1,4 @@
-"""`python -m orchestrator`: the conductor's process, and a sweep without one: conduct, run, expand, table."""
+"""`python -m orchestrator`: the conductor's process, and a sweep without one: conduct, run, expand, table, study."""
 
 import argparse
 import importlib
@@ -21,7 +21,8 @@ EXAMPLES = """examples:
   python -m orchestrator conduct                     serve the queue until SIGTERM
   python -m orchestrator run sweeps/digits.yaml      train a sweep in this process, without Ray, and print its tables
   python -m orchestrator expand sweeps/digits.yaml   count cells, candidates and trials
-  python -m orchestrator table 1 main --format latex print a table of a sweep"""
+  python -m orchestrator table 1 main --format latex print a table of a sweep
+  python -m orchestrator study 1 --cell 0 --out s.log write the search of a cell for optuna-dashboard"""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -35,16 +36,23 @@ def main(arguments: list[str] | None = None) -> int:
             return _conduct(settings, until_idle=False)
         if options.command == "run":
             return _run(settings.model_copy(update={"engine": "inline"}), options.spec.read_bytes())
-        if options.command == "expand":
-            print(preview_offline(options.spec.read_bytes(), settings).model_dump_json(indent=2))
-            return 0
-        return _print_tables(settings, options.sweep, [options.name], options.format)
+        return _look(settings, options)
     except FencedError as error:
         print(error, file=sys.stderr)
         return FENCED
     except (MetricsweepError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
+
+
+def _look(settings: Settings, options: argparse.Namespace) -> int:
+    """The commands that train nothing."""
+    if options.command == "expand":
+        print(preview_offline(options.spec.read_bytes(), settings).model_dump_json(indent=2))
+        return 0
+    if options.command == "study":
+        return _study(settings, options.sweep, options.cell, options.out)
+    return _print_tables(settings, options.sweep, [options.name], options.format)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -62,6 +70,10 @@ def _parser() -> argparse.ArgumentParser:
     table.add_argument("sweep", type=int)
     table.add_argument("name", nargs="?", default="main")
     table.add_argument("--format", default="markdown")
+    study = commands.add_parser("study", help="write the adaptive search of a cell as an Optuna journal")
+    study.add_argument("sweep", type=int)
+    study.add_argument("--cell", type=int, default=0, help="which cell, from 0 on (default 0)")
+    study.add_argument("--out", type=Path, required=True, help="the file, replaced where it exists")
     return parser
 
 
@@ -99,6 +111,17 @@ def _print_tables(settings: Settings, sweep: int, names: list[str], format_name:
         return 0
     finally:
         service.close()
+
+
+def _study(settings: Settings, sweep: int, cell: int, file: Path) -> int:
+    searches = importlib.import_module("orchestrator.searches")
+    store = Store.open(settings.database)
+    try:
+        found = searches.export(store, catalogs.load(settings.parts), sweep, cell, file)
+    finally:
+        store.close()
+    print(f"{file}: {found} trials; optuna-dashboard {file}", file=sys.stderr)
+    return 0
 
 
 def _engine(settings: Settings) -> Engine:

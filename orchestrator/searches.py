@@ -4,14 +4,16 @@ import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from orchestrator.errors import ConflictError
+from orchestrator.errors import ConflictError, NotFoundError
 from orchestrator.plan import suggestion
+from orchestrator.plan.points import MOST_TRIALS, count
 from orchestrator.plan.spec import Search, Spec
 from orchestrator.plan.suggestion import Space
 from orchestrator.publish import select
 from orchestrator.record.store import OpenCell, Store, Suggested
-from orchestrator.run.optuna_search import OptunaStudy
+from orchestrator.run.optuna_search import Answer, OptunaStudy, write_journal
 from orchestrator.run.search import Study, Values
 from orchestrator.trial import Dimension
 from workers.catalog import Catalog
@@ -52,8 +54,14 @@ class Searches:
         for one in found:
             try:
                 added |= self._advance(fence, one)
-            except ConflictError as error:
-                self._store.fail_sweep(fence, one.sweep, str(error))
+            except (ConflictError, ValueError, LookupError) as error:
+                # A recipe that cannot be is the trouble of this sweep, not of those that search beside it.
+                self._cells.pop((one.sweep, one.cell), None)
+                self._store.fail_sweep(fence, one.sweep, f"the search of cell {one.cell} cannot go on: {error}")
+            except BaseException:
+                # What was asked or told may not be recorded, and so did not happen: rebuild the study.
+                self._cells.pop((one.sweep, one.cell), None)
+                raise
         return added
 
     def _advance(self, fence: int, one: OpenCell) -> bool:
@@ -88,11 +96,11 @@ class Searches:
         self._store.close_cell(fence, one.sweep, one.cell)
 
     def _reproduce(self, fence: int, one: OpenCell, at: _Cell) -> None:
-        scored = [found for found in self._store.suggestions(one.sweep, one.cell) if found.score is not None]
+        scored = [found for found in self._store.suggestions(one.sweep, one.cell) if found.merit is not None]
         if not scored:
             return
-        sign = 1 if self._higher(at.spec) else -1
-        best = max(scored, key=lambda found: sign * (found.score or 0.0))  # the first of equals
+        sign = 1 if higher(at.spec, self._catalog) else -1
+        best = max(scored, key=lambda found: sign * (found.merit or 0.0))  # the first of equals
         made = suggestion.candidate(at.spec, one.cell, best.index, best.values)
         planned = list(suggestion.trials(at.spec, self._catalog, made))
         if best.trials == len(planned):  # else a conductor did so before it was killed
@@ -114,10 +122,34 @@ class Searches:
         # Cells that search alike must not all try the same values, and a cell must not depend on how many there are.
         text = f"{spec.search.seed}:{sorted(space.labels.items())}"
         seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") % 2**31
-        return self._make(spec.search, space.dimensions, seed, self._higher(spec))
+        return self._make(spec.search, space.dimensions, seed, higher(spec, self._catalog))
 
-    def _higher(self, spec: Spec) -> bool:
-        return select.direction(spec.select.metric, self._catalog) == "higher"
+
+def export(store: Store, catalog: Catalog, sweep: int, cell: int, file: Path) -> int:
+    """Write a cell's search as an Optuna journal, from the database alone; how many trials it has.
+
+    Replaces the file. Raises NotFoundError, and ConflictError where the sweep tries a grid.
+    """
+    view = store.sweep(sweep)
+    spec = Spec.model_validate(view.spec)
+    if not spec.search.adaptive:
+        raise ConflictError(f"sweep {sweep} trains a grid: there is no study of it")
+    cells = count(spec.compare, {}, MOST_TRIALS)
+    if not 0 <= cell < cells:
+        raise NotFoundError(f"sweep {sweep} has no cell {cell}; expected 0 to {cells - 1}")
+    space = suggestion.space(spec, cell)
+    labels = ", ".join(f"{axis}={label}" for axis, label in space.labels.items())
+    study = f"{view.name}, sweep {sweep}, cell {cell}" + (f": {labels}" if labels else "")
+    answers = [
+        Answer(one.values, one.score, open=one.told is None and not one.ended) for one in store.suggestions(sweep, cell)
+    ]
+    write_journal(file, study, space.dimensions, answers, higher=higher(spec, catalog))
+    return len(answers)
+
+
+def higher(spec: Spec, catalog: Catalog) -> bool:
+    """Whether a higher score is better."""
+    return select.direction(spec.select.metric, catalog) == "higher"
 
 
 def _replay(study: Study, recorded: Sequence[Suggested]) -> bool:

@@ -31,7 +31,7 @@ FIGURES = {
 
 @dataclass(frozen=True)
 class Packed:
-    """A finished sweep with two tables and two figures (the scripted training keeps no data for one), and its bundle."""
+    """A finished sweep with two tables and two figures, one of them without data, and its bundle."""
 
     settings: Settings
     service: Service
@@ -83,7 +83,7 @@ def rewritten(path: Path, change: Callable[[dict[str, bytes]], None], *, honest:
 
 
 def test_a_bundle_holds_everything(packed: Packed, bundle: Path) -> None:
-    service, sweep = packed.service, packed.sweep
+    of, sweep = packed.service, packed.sweep
     files = contents(bundle)
     manifest = json.loads(files["manifest.json"])
     assert set(files) == {*manifest["files"], "manifest.json"}
@@ -93,9 +93,9 @@ def test_a_bundle_holds_everything(packed: Packed, bundle: Path) -> None:
     assert {"latex", "markdown", "html", "csv", "json", "png", "svg"} <= formats
     assert {one["table"] for one in manifest["tables"]} == set(TABLES)
     for one in manifest["tables"]:
-        assert files[one["file"]] == service.table(sweep, one["table"], one["format"]).content, one["file"]
-    assert files["spec.yaml"].decode() == service.sweep(sweep).text
-    assert json.loads(files["spec.json"]) == service.sweep(sweep).spec
+        assert files[one["file"]] == of.table(sweep, one["table"], one["format"]).content, one["file"]
+    assert files["spec.yaml"].decode() == of.sweep(sweep).text
+    assert json.loads(files["spec.json"]) == of.sweep(sweep).spec
     assert {one["format"] for one in manifest["figures"] if one["figure"] == "rates"} == {
         "json", "svg", "png", "pdf", "csv"
     }  # fmt: skip
@@ -210,8 +210,8 @@ def test_a_sweep_that_waits_or_failed_in_part_can_be_packed(
 
 
 def test_what_stands_behind_a_cell(packed: Packed) -> None:
-    service, sweep = packed.service, packed.sweep
-    view = service.cell(sweep, 1)
+    of, sweep = packed.service, packed.sweep
+    view = of.cell(sweep, 1)
     assert (view.labels, view.status, view.selection_key) == ({"loss": "semihard"}, "complete", "best/validation/map@r")
     assert [(one.labels, one.selected, one.n) for one in view.candidates] == [
         ({"optimizer.lr": "0.01"}, True, 2),
@@ -219,7 +219,7 @@ def test_what_stands_behind_a_cell(packed: Packed) -> None:
     ]
     assert [one.score for one in view.candidates] == [pytest.approx(0.0105), pytest.approx(0.0015)]
     trial = view.candidates[0].trials[1]
-    behind = service.trial(trial.trial)
+    behind = of.trial(trial.trial)
     assert trial.fingerprint == behind.fingerprint
     assert trial.data_hash == behind.recipe["pins"]["manifest"]
     assert (trial.dataset, trial.labels) == ("digits", {"seed": "1"})
@@ -228,7 +228,7 @@ def test_what_stands_behind_a_cell(packed: Packed) -> None:
     }  # fmt: skip
     assert view.numbers[0].text == "1.05 ± 0.07"
     with pytest.raises(NotFoundError, match="no cell 2"):
-        service.cell(sweep, 2)
+        of.cell(sweep, 2)
 
 
 def test_a_row_added_later_trains_only_what_is_missing(service: Service, settings: Settings) -> None:  # noqa: F811

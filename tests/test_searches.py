@@ -1,19 +1,25 @@
 """Adaptive search over a real database and the inline engine: candidates one by one, resumed after any crash."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import optuna
 import pytest
 import yaml
 
+from orchestrator import searches
 from orchestrator.conductor import Conductor
-from orchestrator.errors import InvalidSpecError
-from orchestrator.record.store import Store
+from orchestrator.errors import ConflictError, InvalidSpecError, NotFoundError, UnavailableError
+from orchestrator.plan import suggestion
+from orchestrator.plan.spec import Spec
+from orchestrator.record.store import Store, Suggested
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline
 from orchestrator.service import Service
 from orchestrator.settings import Settings
+from orchestrator.trial import Candidate
 from tests.test_conductor import SPEC
 from workers import catalog as catalogs
 
@@ -140,6 +146,82 @@ def test_the_best_candidate_is_reproduced(service: Service, settings: Settings) 
     trials = service.trials(sweep, None, None, None, 100).items
     seeds = [one.labels["seed"] for one in trials if one.id in {trial.trial for trial in best.trials}]
     assert seeds == ["5", "0", "1", "2"]
+
+
+def test_a_retried_candidate_may_be_the_one_that_is_reproduced() -> None:
+    told = Suggested(0, {}, asked=0, told=1, score=None, mean=0.9, trials=1, ended=True)
+    assert told.merit == 0.9, "it was told as failed, and a retry went well"
+    assert replace(told, score=0.4).merit == 0.4, "reproductions do not change by what it won"
+
+
+def test_what_is_not_recorded_was_not_asked(service: Service, settings: Settings) -> None:
+    sweep = service.submit(spec(compare={})).id
+    store = Store.open(settings.database)
+    add, left = store.add_candidate, iter([True])
+
+    def add_later(*given: Any) -> None:
+        if next(left, False):
+            raise UnavailableError("the database does not answer")
+        add(*given)
+
+    store.add_candidate = add_later  # type: ignore[method-assign]
+    workplace = Workplace(settings.train, settings.storage, settings.data_root)
+    Conductor(settings, store, Inline(workplace), catalogs.load(), None).conduct(until_idle=True)
+    store.close()
+    found = service._store.suggestions(sweep, 0)
+    assert (service.sweep(sweep).state, [one.index for one in found]) == ("finished", list(range(6)))
+    assert sorted([one.asked for one in found] + [one.told or 0 for one in found]) == list(range(12))
+
+
+def test_a_search_that_cannot_go_on_fails_its_sweep_alone(
+    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = service.submit(spec(compare={}, name="broken")).id
+    whole = service.submit(spec(compare={}, name="whole", search={"name": "random", "trials": 2})).id
+    candidate = suggestion.candidate
+
+    def refuse(spec: Spec, *given: Any) -> Candidate:
+        if spec.name == "broken":
+            raise ValueError("fold 3 does not exist")
+        return candidate(spec, *given)
+
+    monkeypatch.setattr(suggestion, "candidate", refuse)
+    conduct(settings)
+    assert (service.sweep(broken).state, service.sweep(whole).state) == ("failed", "finished")
+    assert "fold 3 does not exist" in (service.sweep(broken).error or "")
+
+
+def test_a_search_is_exported_for_optunas_own_tools(service: Service, settings: Settings, tmp_path: Path) -> None:
+    tune = {"optimizer.lr": {"low": 0.01, "high": 0.6}, "embedding": {"low": 16, "high": 64, "step": 16}}
+    sweep = service.submit(spec(tune=tune, search={"name": "tpe", "trials": 5})).id
+    conduct(settings, orders=9)
+    for cell in range(2):
+        file = tmp_path / f"cell{cell}.log"
+        for _ in range(2):  # the second time it is replaced
+            assert searches.export(service._store, catalogs.load(), sweep, cell, file) >= 1
+        storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(file)))
+        (name,) = optuna.get_all_study_names(storage)
+        assert name.startswith(f"{SPEC['name']}, sweep {sweep}, cell {cell}")
+        study = optuna.load_study(study_name=name, storage=storage)
+        recorded = service._store.suggestions(sweep, cell)
+        assert study.direction == optuna.study.StudyDirection.MAXIMIZE
+        assert [one.number for one in study.trials] == [one.index for one in recorded]
+        assert [one.params for one in study.trials] == [dict(one.values) for one in recorded]
+        assert [one.value for one in study.trials] == [one.score if one.ended else None for one in recorded]
+        states = ["RUNNING" if not one.ended else "FAIL" if one.score is None else "COMPLETE" for one in recorded]
+        assert [one.state.name for one in study.trials] == states
+        assert all(set(one.distributions) == set(tune) for one in study.trials)
+    assert not [path for path in tmp_path.iterdir() if path.is_dir() and path.name.startswith("tmp")]
+
+
+def test_an_export_says_what_it_does_not_have(service: Service, tmp_path: Path) -> None:
+    grid = service.submit(spec(search="grid", tune={})).id
+    searched = service.submit(spec()).id
+    with pytest.raises(ConflictError, match="trains a grid"):
+        searches.export(service._store, catalogs.load(), grid, 0, tmp_path / "study.log")
+    with pytest.raises(NotFoundError, match="expected 0 to 1"):
+        searches.export(service._store, catalogs.load(), searched, 2, tmp_path / "study.log")
+    assert not (tmp_path / "study.log").exists()
 
 
 def test_cancel_ends_a_search_and_retry_goes_on_with_it(service: Service, settings: Settings) -> None:

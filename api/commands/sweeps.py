@@ -101,6 +101,7 @@ def _show_sweep(sweep: SweepView, client: Client) -> None:
         "error": sweep.error,
         "trials": f"{sweep.total}: {_counted(sweep.counts)}",
         "tables": ", ".join(sweep.tables),
+        "figures": ", ".join(sweep.figures),
         "page": f"{client.url}/sweeps/{sweep.id}",
         "mlflow": sweep.mlflow_url,
     }

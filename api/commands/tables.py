@@ -8,6 +8,7 @@ import typer
 from rich.markdown import Markdown
 
 from api.client import Client
+from api.commands.bundles import write_bundle
 from api.commands.options import DEFAULT_URL, SweepId, Token, Url, connect
 from api.commands.terminal import WRONG, err, out
 
@@ -31,10 +32,19 @@ def table(  # noqa: PLR0913, PLR0917 - a command has its options
         Literal["own", "published", "difference", "both", "verdict"],
         typer.Option(help="Own numbers, those of the paper that the table names, or how they compare."),
     ] = "own",
+    bundle: Annotated[
+        Path | None,
+        typer.Option(
+            "--bundle", dir_okay=False, metavar="FILE.zip", help="Write the whole sweep as one archive instead."
+        ),
+    ] = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
 ) -> None:
     """Print or write a table; a sweep that still runs gives one that says what is missing."""
+    if bundle is not None:
+        write_bundle(url, token, id, bundle)
+        return
     wanted = format or SUFFIXES.get(file.suffix if file else "", "markdown")
     with connect(url, token) as client:
         rendered = client.table(id, name or first_table(client, id), wanted, tuned, numbers)

@@ -6,7 +6,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from orchestrator.errors import Problem
-from orchestrator.plan.spec import Axis, MetricColumn, Patch, Spec, When
+from orchestrator.plan.spec import ROLES, Axis, MetricColumn, Patch, Spec, When
 from orchestrator.plan.when import exclusive, read_when
 from orchestrator.plan.wording import listed, meant, sentences, shown, text
 from workers.catalog import Catalog, metric_entry, metric_problem
@@ -76,6 +76,16 @@ class ColumnReader:
             self._check_metric(whole, field)
         return found
 
+    def one_label_each(self, posted: Any, field: str) -> dict[str, str]:
+        """A mapping from compare axes to one of their labels each, noting what is wrong with it."""
+        known = {axis: labels_of(groups) for axis, groups in self._spec.compare.items()}
+        found = self._by_axis(posted, field, known, "there is no compare axis '{axis}'")
+        for axis, labels in (found or {}).items():
+            if len(labels) > 1:
+                self._note(f"{field}.{axis}", f"expected one label, found {listed(labels)}")
+        # What is not readable is told already, and the rest is kept to be checked further.
+        return {"": ""} if found is None else {axis: labels[0] if labels else "" for axis, labels in found.items()}
+
     def _labels(self, axis: str) -> list[str] | None:
         if axis in self._spec.compare:
             return labels_of(self._spec.compare[axis])
@@ -92,7 +102,7 @@ class ColumnReader:
         if "when" in given:
             given["when"] = self._when(given["when"], f"{field}.when", known)
         if given.get("delta") is not None:
-            given["delta"] = self._delta(given["delta"], f"{field}.delta")
+            given["delta"] = self.one_label_each(given["delta"], f"{field}.delta")
         try:
             return MetricColumn.model_validate(given, strict=True)
         except ValidationError as error:
@@ -101,15 +111,6 @@ class ColumnReader:
 
     def _when(self, posted: Any, field: str, known: Mapping[str, list[str] | None]) -> When:
         return self._by_axis(posted, field, known, "'{axis}' is no axis of the columns") or {}
-
-    def _delta(self, posted: Any, field: str) -> dict[str, str]:
-        known = {axis: labels_of(groups) for axis, groups in self._spec.compare.items()}
-        found = self._by_axis(posted, field, known, "there is no compare axis '{axis}'")
-        for axis, labels in (found or {}).items():
-            if len(labels) > 1:
-                self._note(f"{field}.{axis}", f"expected one label, found {listed(labels)}")
-        # What is not readable is told already, and the column is kept to be checked further.
-        return {"": ""} if found is None else {axis: labels[0] if labels else "" for axis, labels in found.items()}
 
     def _by_axis(self, posted: Any, field: str, known: Mapping[str, list[str] | None], strange: str) -> When | None:
         """A mapping from axes that are known to some of their labels; none where it names no such axis."""
@@ -127,11 +128,21 @@ class ColumnReader:
         if column.split == "train" and column.metric not in OF_TRAINING_IMAGES:
             right = meant(column.metric, OF_TRAINING_IMAGES)
             self._note(f"{field}.split", f"'{column.metric}' is not computed of training images; {right}")
+        if column.split == "test_separated" and not self._cross_validates():
+            needed = "is the mean over the models of a cross-validation; add `validation: {name: cross_validation}`"
+            self._note(f"{field}.split", f"'{column.split}' {needed}")
         for dataset in self._reached(column.when):
             declared = self._catalog.metrics(dataset)
             if declared and column.metric not in declared:
                 right = meant(column.metric, declared)
                 self._note(field, f"dataset '{dataset}' does not compute '{column.metric}'; {right}")
+
+    def _cross_validates(self) -> bool:
+        """Whether any recipe of the sweep trains a model for each fold."""
+        axes = (axis for role in ROLES for axis in self._spec.axes(role).values())
+        patches = [choice.patch for axis in axes for group in axis for choice in group.choices]
+        patches += [self._spec.recipe, *(rule.patch for rule in self._spec.rules)]
+        return any(held("validation", patch) == "cross_validation" for patch in patches)
 
     def _reached(self, when: When) -> Sequence[str]:
         """The data sets under which a column stands, as far as its `when` says."""

@@ -70,6 +70,8 @@ class _Table:
         given = {**posted, "metrics": self._columns.read(posted.get("metrics"), posted.get("columns", []))}
         if "labels" in posted:
             given["labels"] = naming.labels(posted["labels"])
+        if posted.get("against") is not None:
+            given["against"] = self._columns.one_label_each(posted["against"], "against")
         try:
             table = TableSpec.model_validate(given, strict=True)
         except ValidationError as error:
@@ -78,6 +80,7 @@ class _Table:
         self._check_axes(table)
         self._check_bold(table)
         self._check_selections(table)
+        self._check_spread(table)
         naming.check(table, self._unreadable)
         for at, panel in enumerate(table.panels or ()):
             self._check_panel(panel, f"panels[{at}]", table)
@@ -121,8 +124,14 @@ class _Table:
         if table.flattery and set(table.selections) != {"validation", "test"}:
             self._note("flattery", "compares the two of `selections: [validation, test]`; add that")
         for at, one in enumerate(table.metrics if table.selections else ()):
-            if isinstance(one, MetricColumn) and one.split != "test":
+            if isinstance(one, MetricColumn) and one.split not in ("test", "test_separated"):
                 self._note(f"metrics[{at}].split", f"both `selections` have test metrics only, found '{one.split}'")
+
+    def _check_spread(self, table: TableSpec) -> None:
+        if table.std is False and table.spread not in {None, "none"}:
+            self._note("spread", f"`std: false` prints no spread, and this asks for '{table.spread}'; take one away")
+        if table.center != "mean" and table.spread in {"se", "ci95"}:
+            self._note("spread", f"'{table.spread}' is that of a mean, and `center` is '{table.center}'")
 
     def _check_panel(self, panel: Mapping[str, Sequence[str]], field: str, table: TableSpec) -> None:
         for axis, labels in panel.items():

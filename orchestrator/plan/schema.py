@@ -182,6 +182,7 @@ def _tables(definitions: Schema) -> Schema:
         "delta": {"type": "object", "minProperties": 1, "additionalProperties": label},
     }
     by_label = {"type": "object", "additionalProperties": label}
+    table["properties"]["against"] = {"type": "object", "minProperties": 1, "additionalProperties": label}
     table["properties"]["labels"] = {"type": "object", "additionalProperties": by_label}
     return {"type": "object", "additionalProperties": False, "patternProperties": {f"^{TABLE_NAME.pattern}$": table}}
 

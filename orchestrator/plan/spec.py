@@ -103,7 +103,8 @@ class MetricColumn(Frozen):
     """A metric of a table, with its own heading or form of number."""
 
     metric: str
-    split: Literal["test", "validation", "train"] = "test"
+    split: Literal["test", "test_separated", "validation", "train"] = "test"
+    """`test_separated`: the mean over the models of a cross-validation, where `test` is of all of them together."""
     label: str | None = Field(default=None, max_length=100)
     unit: Unit | None = None
     decimals: int | None = Field(default=None, ge=0, le=6)
@@ -144,6 +145,17 @@ class TableSpec(Frozen):
     """The headings of axes; null: the axis tells rows or columns apart without headings of its own."""
     show_tuned: bool = False
     std: bool | Deviation = True
+    """Whether a spread stands after each number, and in which form."""
+    spread: Literal["std", "se", "ci95", "none"] | None = None
+    """The sample deviation, the standard error or half the 95 % Student-t interval; none: `std` of a mean."""
+    center: Literal["mean", "median", "best"] = "mean"
+    """What is printed for the runs of a cell; tests and verdicts take their means."""
+    counts: Literal["differ", "always", "never"] = "differ"
+    """Where the number of runs stands beside a number: where it is not the usual one, everywhere, or nowhere."""
+    against: dict[str, str] | None = Field(default=None, min_length=1)
+    """The labels of the baseline with which every other cell is compared run by run."""
+    test: Literal["t", "wilcoxon"] = "t"
+    """The paired test of those comparisons."""
     missing: str = Field(default="–", max_length=40)
     """What is printed where there is no number and never will be."""
     diverged: str = Field(default="diverged", min_length=1, max_length=100)

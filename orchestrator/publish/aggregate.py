@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +12,11 @@ from orchestrator.trial import Candidate, Labels, Statistic, SweepOutcomes, Tria
 
 CandidateStatus = Literal["complete", "pending", "diverged", "failed", "cancelled", "pruned"]
 """`complete`: every repeat finished ok; `pending`: a repeat is still to come; otherwise why it cannot be selected."""
+
+Place = tuple[int, int]
+"""A cell, and a candidate of it."""
+Repeat = frozenset[tuple[str, str]]
+"""The labels of the repeat axes, which tell the runs of a candidate apart."""
 
 _STARTED = frozenset({TrialState.RUNNING, TrialState.FINISHED, TrialState.FAILED, TrialState.PRUNED})
 
@@ -53,6 +58,24 @@ def of_cell(outcomes: SweepOutcomes, cell: int) -> list[CandidateOutcome]:
         trials[trial.candidate].append(trial)
     shared = min((len(those) for those in trials.values()), default=0)
     return [aggregate(one, trials[one.index], shared) for one in outcomes.candidates if one.cell == cell]
+
+
+def runs_of(outcomes: SweepOutcomes, places: Collection[Place]) -> dict[Place, list[TrialOutcome]]:
+    """The trials of some candidates in order: references, so that this takes no memory of its own."""
+    found: dict[Place, list[TrialOutcome]] = {place: [] for place in places}
+    for trial in outcomes.trials:
+        if (trials := found.get((trial.cell, trial.candidate))) is not None:
+            trials.append(trial)
+    return found
+
+
+def run_values(trials: Iterable[TrialOutcome], key: str) -> dict[Repeat, float]:
+    """The finite values of one result key by repeat."""
+    return {
+        frozenset(trial.repeat_labels.items()): trial.values[key]
+        for trial in trials
+        if key in trial.values and math.isfinite(trial.values[key])
+    }
 
 
 def aggregate(candidate: Candidate, trials: Sequence[TrialOutcome], shared: int | None = None) -> CandidateOutcome:

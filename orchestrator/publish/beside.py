@@ -23,7 +23,7 @@ _SAYS: Final[Mapping[str, str]] = {
 }
 
 _FORM: Final[Mapping[str, Mapping[str, Any]]] = {
-    "difference": {"bold": "none", "std": False},  # a difference has neither
+    "difference": {"bold": "none", "std": False, "against": None, "center": "mean"},  # a difference has none of these
     # A long word that stood across a cell's metrics would stand in each of their columns.
     "both": {"diverged": "diverged"},
     "verdict": {"diverged": "diverged"},

@@ -1,37 +1,19 @@
 """The words around a table: what was averaged, what was selected by what, from how many, and what is missing."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import get_args
 
 from orchestrator.publish.aggregate import by_cell
+from orchestrator.publish.averaging import averaged, runs
 from orchestrator.publish.budget import budget
 from orchestrator.publish.entries import PARTIAL_SIGN, Writer, mark_meaning
-from orchestrator.publish.labels import Names, metric_title
-from orchestrator.publish.layout import Placement, TableLayout
-from orchestrator.publish.published import PublishedTable
+from orchestrator.publish.facts import Facts, few, listed, lower
+from orchestrator.publish.labels import metric_title
+from orchestrator.publish.layout import Placement
+from orchestrator.publish.runs import usual_count
 from orchestrator.publish.selections import words
-from orchestrator.publish.sheet import SETTLED, LegendEntry, Mark, Panel, TableCell
-from orchestrator.trial import CellSummary, SweepOutcomes
-from workers.contract import Select
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What the words are made from."""
-
-    outcomes: SweepOutcomes
-    layout: TableLayout
-    names: Names
-    select: Select
-    summaries: Mapping[int, CellSummary]
-    panels: Sequence[Panel]
-    block: frozenset[str] | None
-    published: PublishedTable | None = None  # whose numbers the table holds in place of the sweep's
-
-    def entries(self) -> Iterable[TableCell]:
-        """Every place of the body."""
-        return (cell for panel in self.panels for row in panel.rows for cell in row.cells)
+from orchestrator.publish.sheet import SETTLED, LegendEntry, Mark
+from orchestrator.publish.significance import meanings
+from orchestrator.publish.significance import words as tests
 
 
 def caption(facts: Facts, placement: Placement) -> str:
@@ -39,7 +21,7 @@ def caption(facts: Facts, placement: Placement) -> str:
     printed = facts.published.title if facts.published else ""
     lead = (facts.layout.caption or "").strip() or printed or _title(facts, placement)
     lead = lead if lead[-1] in ".!?" else lead + "."
-    own = (_loud, _averaged, _splits, _units, _selected, _selections, _budget, _bold, _done)
+    own = (_loud, averaged, _splits, _units, _tested, _selected, _selections, _budget, _bold, _done)
     words = (say(facts) for say in ((_printed, _units, _bold) if facts.published else own))
     return " ".join((lead, *(one for one in words if one)))
 
@@ -55,7 +37,7 @@ def notes(facts: Facts) -> tuple[str, ...]:
         and any(one.status in {"failed", "diverged", "cancelled", "pruned"} for one in candidates)
     ]  # fmt: skip
     if dropped:
-        where = _few([_cell_name(facts, cell) for cell in dropped])
+        where = few([facts.cell_name(cell) for cell in dropped])
         found.append(f"Some candidates did not finish ok in every repeat and were not eligible: {where}.")
     return tuple(found)
 
@@ -66,18 +48,24 @@ def legend(facts: Facts) -> tuple[LegendEntry, ...]:
         return ()
     found = {cell.mark for cell in facts.entries()}
     words = Writer.of(facts.layout, facts.outcomes.state).marks
-    return tuple(
+    marks = (
         LegendEntry(words.get(mark, PARTIAL_SIGN), mark_meaning(mark, facts.outcomes.state))
         for mark in get_args(Mark)
         if mark in found
     )
+    signs = (LegendEntry(*one) for one in meanings(facts.comparisons(), facts.layout.test, facts.baseline))
+    counts = []
+    if any(cell.count for cell in facts.entries()):
+        usual = "" if facts.layout.counts == "always" else f", not {usual_count(facts.panels)}"
+        counts = [LegendEntry("(n)", f"of n runs{usual}")]
+    return (*marks, *signs, *counts)
 
 
 def _title(facts: Facts, placement: Placement) -> str:
     rows = " × ".join(facts.names.said(axis) for axis in placement.row_axes if facts.names.heads(axis))
     axes = placement.column_axes
     points = [" / ".join(facts.names.point(axes, one)) for one in placement.columns]
-    where = f"on {_few(points)}" if any(points) else ""
+    where = f"on {few(points)}" if any(points) else ""
     return ": ".join(one for one in (facts.outcomes.name, f"{rows} {where}".strip()) if one)
 
 
@@ -91,44 +79,21 @@ def _printed(facts: Facts) -> str:
 
 def _loud(facts: Facts) -> str:
     chosen = any(one.candidates > 1 for one in facts.summaries.values())
+    said = []
     if facts.select.split == "test":
-        return "Selected on the TEST split, so the numbers are optimistic."
-    if facts.select.split == "last" and chosen:
-        return "Candidates selected on the TEST split, so the numbers are optimistic."
-    return ""
+        said.append("Selected on the TEST split, so the numbers are optimistic.")
+    elif facts.select.split == "last" and chosen:
+        said.append("Candidates selected on the TEST split, so the numbers are optimistic.")
+    if facts.layout.center == "best" and any(runs(one) > 1 for one in facts.summaries.values()):
+        said.append("Each number is the BEST of several runs and not their mean, so it is optimistic.")
+    return " ".join(said)
 
 
-def _averaged(facts: Facts) -> str:
-    sizes = sorted({one.score.n for one in facts.summaries.values() if one.score})
-    what = "mean ± standard deviation" if any(cell.std for cell in facts.entries()) else "mean"
-    if sizes == [1]:
-        return f"Test metrics of a single run ({_repeats(facts, 1)})."
-    if len(sizes) > 1:
-        return f"Test metrics, {what} over unequal numbers of repeats: {_unequal(facts, sizes)}."
-    planned = len({one.repeat for one in facts.outcomes.trials})
-    n = sizes[0] if sizes else planned
-    return f"Test metrics, {what} over {_repeats(facts, n)}." if n else ""
-
-
-def _repeats(facts: Facts, n: int) -> str:
-    """`3 seeds (0, 1, 2)`: the labels of the repeat axes, or the recipe's seed where nothing is repeated."""
-    labels: dict[str, dict[str, None]] = {}
-    for trial in facts.outcomes.trials:
-        for axis, label in trial.repeat_labels.items():
-            labels.setdefault(axis, {})[label] = None
-    if not labels:
-        recipe = facts.outcomes.spec.get("recipe") or {}
-        return f"seed {recipe.get('seed', 0)}"
-    noun = next(iter(labels)) if len(labels) == 1 else "repeat"
-    values = "; ".join(", ".join(shown) for shown in labels.values())
-    return f"{noun} {values}" if n == 1 else f"{n} {noun}s ({values})"
-
-
-def _unequal(facts: Facts, sizes: Sequence[int]) -> str:
-    cells = {n: [one.cell for one in facts.summaries.values() if one.score and one.score.n == n] for n in sizes}
-    most = max(sizes, key=lambda n: len(cells[n]))
-    others = (f"n = {n} in {_few([_cell_name(facts, cell) for cell in cells[n]])}" for n in sizes if n != most)
-    return "; ".join((f"n = {most} in {len(cells[most])} cells", *others))
+def _tested(facts: Facts) -> str:
+    """What is compared with a baseline, and how."""
+    axes = {*(facts.outcomes.spec.get("repeat") or {})}
+    noun = "seed" if axes <= {"seed"} else "repeat"
+    return tests(facts.comparisons(), facts.layout.test, facts.baseline, noun) if facts.baseline else ""
 
 
 def _splits(facts: Facts) -> str:
@@ -138,8 +103,9 @@ def _splits(facts: Facts) -> str:
     found = {
         split: [title for title, one in others.items() if one == split] for split in dict.fromkeys(others.values())
     }
-    words = {"train": "training images", "validation": "validation images"}
-    return " ".join(f"{_and(titles)} of {words.get(split, split)}." for split, titles in found.items())
+    separated = "test images by each model of a training, averaged over its models"
+    words = {"train": "training images", "validation": "validation images", "test_separated": separated}
+    return " ".join(f"{listed(titles)} of {words.get(split, split)}." for split, titles in found.items())
 
 
 def _units(facts: Facts) -> str:
@@ -147,7 +113,7 @@ def _units(facts: Facts) -> str:
     percent = [title.removesuffix(" ↓") for title, unit in titles.items() if unit == "percent"]
     if not percent:
         return ""
-    return "In percent." if len(percent) == len(titles) else f"{_and(percent)} in percent."
+    return "In percent." if len(percent) == len(titles) else f"{listed(percent)} in percent."
 
 
 def _selected(facts: Facts) -> str:
@@ -178,8 +144,8 @@ def _bold(facts: Facts) -> str:
         return ""
     varied = {axis for cell in facts.outcomes.cells for axis in cell.labels}
     axes = [axis for axis in (*facts.layout.rows, *facts.layout.columns) if axis in facts.block and axis in varied]
-    best = "best" if facts.published else "best mean"
-    return f"Bold: {best} per {_and([_lower(facts.names.said(axis)) for axis in axes])}." if axes else f"Bold: {best}."
+    best = "best" if facts.published or facts.layout.center == "best" else f"best {facts.layout.center}"
+    return f"Bold: {best} per {listed([lower(facts.names.said(axis)) for axis in axes])}." if axes else f"Bold: {best}."
 
 
 def _done(facts: Facts) -> str:
@@ -188,21 +154,3 @@ def _done(facts: Facts) -> str:
     if not total:
         return f"No cells yet: the sweep is {facts.outcomes.state}."
     return "" if done == total else f"Incomplete: {done} of {total} cells are finished."
-
-
-def _cell_name(facts: Facts, cell: int) -> str:
-    labels = next(one.labels for one in facts.outcomes.cells if one.index == cell)
-    return " / ".join(facts.names.label(axis, label) for axis, label in labels.items()) or "the only cell"
-
-
-def _lower(title: str) -> str:
-    """A title within a sentence: `Loss` -> loss, but `SEC weight` and `η` stay."""
-    return title.lower() if title[:1].isupper() and title[1:].islower() else title
-
-
-def _few(names: Sequence[str], most: int = 4) -> str:
-    return _and(names) if len(names) <= most else f"{', '.join(names[:most])} and {len(names) - most} more"
-
-
-def _and(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -69,7 +69,8 @@ def _half(several: Sequence[SweepOutcomes], whose: SweepOutcomes, name: str, cat
     merged = merge.merge(several, name, [whose.sweep, *others])
     spec = merged.outcomes.spec
     # Nothing is bold, and no word stands over several columns: between them there are others now.
-    layout = {**spec["tables"][name], "bold": "none", "diverged": "diverged", "published": None}
+    plain = {"bold": "none", "diverged": "diverged", "published": None, "against": None}
+    layout = {**spec["tables"][name], **plain, "selections": [], "flattery": False}
     form = {**spec, "select": whose.spec.get("select"), "tables": {**spec["tables"], name: layout}}
     return _Half(whose.sweep, merged, build(replace(merged.outcomes, spec=form), name, catalog))
 
@@ -142,7 +143,7 @@ def _words(several: tuple[SweepOutcomes, SweepOutcomes], merged: Merged) -> list
     said = [
         f"Columns headed #{own.sweep} are of sweep {own.sweep} ({own.name}), those headed #{other.sweep} of sweep "
         f"{other.sweep} ({other.name}); {DIFFERENCE} is the first minus the second, from unrounded means.",
-        *([f"Only one of the sweeps has {only} of the cells."] if only else []),
+        *([f"{only} of {len(merged.held)} cells are in only one of them."] if only else []),
     ]
     rules = [merge.rule_of(selection(one.spec)) for one in several]
     if rules[0] != rules[1]:

@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from orchestrator.lifecycle import SWEEP_ENDED
-from orchestrator.publish.layout import Deviation, TableLayout
+from orchestrator.publish.centers import Centers
+from orchestrator.publish.layout import Deviation, Spread, TableLayout
 from orchestrator.publish.printing import printed
 from orchestrator.publish.sheet import PENDING, Column, Mark, TableCell
+from orchestrator.publish.statistics import half_interval, standard_error
 from orchestrator.trial import CellSummary, Statistic
 
 PARTIAL_SIGN: Final = "*"
@@ -22,12 +24,14 @@ class Writer:
     missing: str
     marks: dict[Mark, str]  # what is printed in place of a number
     state: str  # of the sweep
+    spread: Spread = "std"
+    centers: Centers | None = None  # where the mean is not what is printed
 
     @classmethod
-    def of(cls, layout: TableLayout, state: str) -> "Writer":
+    def of(cls, layout: TableLayout, state: str, centers: Centers | None = None) -> "Writer":
         """The writer for a layout."""
         marks: dict[Mark, str] = {"pending": PENDING, "failed": "failed", "diverged": layout.diverged}
-        return cls(layout.std, layout.missing, marks, state)
+        return cls(layout.std, layout.missing, marks, state, layout.shown_spread, centers)
 
     def absent(self, note: str, cell: int | None = None) -> TableCell:
         """A place without a number, now and later."""
@@ -42,7 +46,8 @@ class Writer:
         if found is None:
             note = f"{column.key} was not computed in every repeat" if summary.candidate is not None else ""
             return replace(self.absent(note, summary.cell), mark=mark)
-        return self._number(summary, found, column, _provenance(summary, found.n))
+        center = self._center(summary, column.key)
+        return self._number(summary, found, column, _provenance(summary, found.n), center)
 
     def difference(self, summary: CellSummary, other: CellSummary | None, column: Column) -> TableCell:
         """By how much a metric of the cell is above that of `other`, from unrounded means."""
@@ -58,7 +63,8 @@ class Writer:
         if mine is None or base is None:
             return self.absent("the cell that it is compared with has no value", summary.cell)
         found = Statistic(mine.mean - base.mean, None, min(mine.n, base.n))
-        written = self._number(summary, found, column, f"above {_labelled(column)}, from unrounded means")
+        above = _minus(self._center(summary, column.key), self._center(other, column.key))
+        written = self._number(summary, found, column, f"above {_labelled(column)}, from unrounded {self._what}", above)
         return replace(written, mark=mark or theirs)
 
     def flattery(self, honest: CellSummary, tested: CellSummary, honest_key: str, column: Column) -> TableCell:
@@ -70,7 +76,9 @@ class Writer:
         if above is None or below is None:
             return self.absent("one of the two selections has no value", tested.cell)
         found = Statistic(above.mean - below.mean, None, min(above.n, below.n))
-        return self._number(tested, found, column, "selected on test - on validation, from unrounded means")
+        center = _minus(self._center(tested, column.key), self._center(honest, honest_key))
+        note = f"selected on test - on validation, from unrounded {self._what}"
+        return self._number(tested, found, column, note, center)
 
     def difference_told(self, summary: CellSummary, column: Column) -> TableCell:
         """A difference that was printed as such: `summary` has it under the name of the column."""
@@ -93,18 +101,37 @@ class Writer:
     def _marked(self, summary: CellSummary, mark: Mark) -> TableCell:
         return TableCell(self.marks[mark], mark=mark, note=mark_meaning(mark, self.state), cell=summary.cell)
 
-    def _number(self, summary: CellSummary, found: Statistic, column: Column, note: str) -> TableCell:
-        deviation = None
-        if self.std is not None and found.std is not None:
+    @property
+    def _what(self) -> str:
+        return "means" if self.centers is None else f"{self.centers.center} values"
+
+    def _center(self, summary: CellSummary, key: str) -> float | None:
+        return None if self.centers is None else self.centers.of(summary, key)
+
+    def _spread(self, found: Statistic) -> float | None:
+        """What stands after a number; what a paper printed there stays as it is."""
+        if self.spread == "none":
+            return None
+        if self.spread == "std" or not found.n:
+            return found.std
+        return standard_error(found) if self.spread == "se" else half_interval(found)
+
+    def _number(
+        self, summary: CellSummary, found: Statistic, column: Column, note: str, center: float | None = None
+    ) -> TableCell:
+        deviation, spread = None, self._spread(found)
+        if self.std is not None and spread is not None:
             decimals = column.decimals if self.std.decimals is None else self.std.decimals
-            deviation = printed(found.std, self.std.unit or column.unit, decimals)
+            deviation = printed(spread, self.std.unit or column.unit, decimals)
+        value = found.mean if center is None else center
         return TableCell(
-            text=printed(found.mean, column.unit, column.decimals, signed=column.signed),
+            text=printed(value, column.unit, column.decimals, signed=column.signed),
             std=deviation,
             mark=cell_mark(summary),
             note=note,
             statistic=found,
             cell=summary.cell,
+            center=center,
         )
 
 
@@ -146,6 +173,10 @@ def mark_meaning(mark: Mark, state: str) -> str:
             return "no candidate finished in every repeat"
         case "diverged":
             return "the loss became NaN in every candidate"
+
+
+def _minus(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one - other
 
 
 def _labelled(column: Column) -> str:

@@ -10,6 +10,10 @@ from orchestrator.errors import NotFoundError
 from orchestrator.trial import Cell, Labels, SweepOutcomes
 
 Unit = Literal["percent", "fraction", "number"]
+Spread = Literal["std", "se", "ci95", "none"]
+"""What stands after a mean: the sample deviation, the standard error, or half the 95 % Student-t interval."""
+Center = Literal["mean", "median", "best"]
+"""What is printed for the runs of a cell."""
 Point = tuple[str, ...]
 """The labels of some axes, one an axis; "" where an axis does not apply."""
 
@@ -35,8 +39,14 @@ class MetricColumn(_Tolerant):
 
     @property
     def name(self) -> str:
-        """What stands in the column: the metric, or its difference to another cell."""
-        return self.metric if self.delta is None else f"delta:{self.metric}"
+        """What stands in the column: the metric or its difference to another cell. No paper has what is separated."""
+        name = f"separated:{self.metric}" if self.separated else self.metric
+        return name if self.delta is None else f"delta:{name}"
+
+    @property
+    def separated(self) -> bool:
+        """Whether it is the mean over the models of a cross-validation, not the metric of all of them together."""
+        return self.split == "test_separated"
 
     def key(self, checkpoint: str) -> str:
         """The result key of the metric."""
@@ -70,6 +80,13 @@ class TableLayout(_Tolerant):
     titles: Mapping[str, str | None] = Field(default_factory=dict)
     show_tuned: bool = False
     std: Deviation | None = Deviation()
+    spread: Spread | None = None
+    center: Center = "mean"
+    counts: Literal["differ", "always", "never"] = "differ"
+    """In which cells the number of runs stands: where it is not the usual one, in all, or in none."""
+    against: Mapping[str, str] | None = None
+    """The labels of the baseline with which every other cell is compared run by run."""
+    test: Literal["t", "wilcoxon"] = "t"
     missing: str = "–"
     diverged: str = "diverged"
     caption: str | None = None
@@ -84,6 +101,13 @@ class TableLayout(_Tolerant):
     @classmethod
     def _yes_or_no(cls, value: Any) -> Any:
         return {True: Deviation(), False: None}[value] if isinstance(value, bool) else value
+
+    @property
+    def shown_spread(self) -> Spread:
+        """What stands after a number; what is not the mean has nothing there unless asked for."""
+        if self.std is None:
+            return "none"
+        return self.spread or ("std" if self.center == "mean" else "none")
 
     def metrics_at(self, labels: Labels) -> list[MetricColumn]:
         """The metrics under a point of the column axes."""

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
-from orchestrator.publish.layout import Unit
+from orchestrator.publish.layout import Center, Spread, Unit
 from orchestrator.publish.published import Number, PublishedTable
+from orchestrator.publish.significance import Comparison
 from orchestrator.publish.verdict import Verdict
 from orchestrator.trial import CellSummary, Labels, Statistic
 
@@ -69,7 +70,7 @@ class TableCell:
     """One place of the body. Numbers are printed with ASCII digits and minus; a format may set them finer."""
 
     text: str
-    std: str | None = None
+    std: str | None = None  # the spread that the table shows
     bold: bool = False
     mark: Mark | None = None
     note: str = ""  # one line on where the number comes from
@@ -77,6 +78,15 @@ class TableCell:
     cell: int | None = None  # the sweep's cell; none where the sweep has none
     span: int = 1  # over how many columns the text stands; 0: under that of a cell to the left
     quotation: Quotation | None = None
+    center: float | None = None  # what is printed, unrounded, where it is not the mean
+    count: int | None = None  # the number of runs, where it is printed
+    comparison: Comparison | None = None  # with the baseline, run by run
+
+    @property
+    def after(self) -> str:
+        """What is printed small behind a number: how it compares with the baseline, and of how many runs it is."""
+        count = "" if self.count is None else f"({self.count})"
+        return (self.comparison.sign if self.comparison else "") + count
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +145,8 @@ class Table:
     summaries: Mapping[int, CellSummary]  # by cell
     std: bool
     numbers: Numbers = "own"
+    center: Center = "mean"
+    spread: Spread = "std"
     published: PublishedTable | None = None  # the printed table that its numbers are compared with
     tested: Mapping[int, CellSummary] = field(default_factory=dict)  # the same chosen on test, where it shows that
     origins: Mapping[int, Origin] = field(default_factory=dict)  # by cell, where it is another sweep's or number

@@ -27,9 +27,12 @@ def standard_error(found: Statistic) -> float | None:
 
 def interval(found: Statistic, level: float = 0.95) -> tuple[float, float] | None:
     """Student-t interval of the mean at `level`, as MLRC reports it; none for n = 1."""
+    half = half_interval(found, level)
+    return None if half is None else (found.mean - half, found.mean + half)
+
+
+def half_interval(found: Statistic, level: float = 0.95) -> float | None:
+    """Half the width of the Student-t interval of the mean at `level`; none for n = 1."""
     error = standard_error(found)
-    if error is None:
-        return None
     # The quantile itself: importing all of scipy.stats for it takes a second.
-    half = float(stdtrit(found.n - 1, (1 + level) / 2)) * error
-    return found.mean - half, found.mean + half
+    return None if error is None else float(stdtrit(found.n - 1, (1 + level) / 2)) * error

@@ -48,7 +48,7 @@ def _difference(column: Column, cell: TableCell, missing: str) -> TableCell:
     if found is None:
         return replace(cell, text=missing, std=None, mark=None, statistic=None)
     text = printed(found, column.unit, column.decimals, signed=True)
-    return replace(cell, text=text, std=None)
+    return replace(cell, text=text, std=None, center=None)
 
 
 def _paper(cell: TableCell, missing: str) -> TableCell:

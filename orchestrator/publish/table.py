@@ -6,17 +6,21 @@ from functools import cached_property
 from typing import Literal
 
 from orchestrator.publish import replica, selections
+from orchestrator.publish.aggregate import Place, runs_of
 from orchestrator.publish.bold import Contender, best
-from orchestrator.publish.caption import Facts, caption, legend, notes
+from orchestrator.publish.caption import caption, legend, notes
+from orchestrator.publish.centers import Centers
 from orchestrator.publish.differences import Baselines
 from orchestrator.publish.entries import Writer, spanned
+from orchestrator.publish.facts import Facts
 from orchestrator.publish.headings import Headings
 from orchestrator.publish.labels import Names, metric_better, metric_title, metric_unit
 from orchestrator.publish.layout import MetricColumn, Placement, Point, TableLayout, panels, parse, place
 from orchestrator.publish.published import PublishedTable
+from orchestrator.publish.runs import Beside, compared, counted
 from orchestrator.publish.select import direction, selection, summaries
 from orchestrator.publish.sheet import SETTLED, Column, Panel, Row, Selected, Table, TableCell
-from orchestrator.trial import Cell, CellSummary, Labels, SweepOutcomes
+from orchestrator.trial import Cell, CellSummary, Labels, SweepOutcomes, TrialOutcome
 from workers.catalog import Catalog
 from workers.contract import BEST_TEST, Select
 
@@ -46,7 +50,15 @@ class _Build:
 
     @cached_property
     def writer(self) -> Writer:
-        return Writer.of(self.layout, self.outcomes.state)
+        center = self.layout.center
+        centers = None if center == "mean" else Centers(center, self.runs, self.names.parts)
+        return Writer.of(self.layout, self.outcomes.state, centers)
+
+    @cached_property
+    def runs(self) -> Mapping[Place, Sequence[TrialOutcome]]:
+        """The trials of the candidates that the table shows."""
+        shown = (*self.summaries.values(), *self.tested.values())
+        return runs_of(self.outcomes, {(one.cell, one.candidate) for one in shown if one.candidate is not None})
 
     @cached_property
     def block(self) -> frozenset[str] | None:
@@ -61,7 +73,20 @@ class _Build:
     def baselines(self) -> dict[tuple[tuple[str, str], ...], Baselines]:
         """By the labels of a difference: the cells that it is taken from."""
         wanted = [one.delta for one in self.layout.metrics if one.delta is not None]
+        wanted += [self.layout.against] if self.layout.against else []
         return {tuple(labels.items()): Baselines(self.outcomes.cells, labels) for labels in wanted}
+
+    @cached_property
+    def by_index(self) -> dict[int, Cell]:
+        return {cell.index: cell for cell in self.outcomes.cells}
+
+    def beside(self, column: Column, cell: int) -> Beside | None:
+        """A cell and its baseline as a column shows them, where both have finished; none where it has none."""
+        other = self.compared(self.by_index[cell], self.layout.against or {}, column)
+        own = self.chosen(column, cell)
+        if other is None or other.cell == cell or not own.status == other.status == "complete":
+            return None
+        return own, other
 
     def compared(self, cell: Cell, wanted: Labels, column: Column) -> CellSummary | None:
         """What a cell is compared with."""
@@ -81,10 +106,14 @@ def build(
     if show_tuned is not None:
         layout = layout.model_copy(update={"show_tuned": show_tuned})
     if numbers == "published":  # what is printed was selected once
-        layout = layout.model_copy(update={"selections": (), "flattery": False})
+        alone = {"selections": (), "flattery": False, "against": None, "center": "mean"}
+        layout = layout.model_copy(update=alone)
     it = _start(outcomes, layout, catalog, replica.source(layout, name) if numbers == "published" else None)
     laid_out = [_panel(it, points) for points in panels(it.placement, layout)]
     built = _embolden([panel for panel in laid_out if panel.columns] or laid_out, it)
+    built = counted(built, layout.counts)
+    if layout.against:
+        built = compared(built, it.beside, it.runs, layout.test)
     facts = Facts(outcomes, layout, it.names, it.select, it.summaries, built, it.block, it.published)
     return Table(
         name=name,
@@ -97,7 +126,9 @@ def build(
         notes=notes(facts),
         legend=legend(facts),
         summaries=it.summaries,
-        std=layout.std is not None,
+        std=layout.shown_spread != "none",
+        center=layout.center,
+        spread=layout.shown_spread,
         numbers=numbers,
         tested=it.tested,
     )
@@ -158,6 +189,8 @@ def _metric_column(it: _Build, wanted: MetricColumn, labels: Labels, chosen: Sel
     parts = it.names.parts
     better = metric_better(wanted.metric, parts)
     title = metric_title(wanted.metric, parts) + (" ↓" if better == "lower" else "")
+    if wanted.separated:
+        title += " (separated)"
     if wanted.delta is not None:
         title, better = f"Δ{title}", "none"  # what is best shows in the metric itself
     return Column(

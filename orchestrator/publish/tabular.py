@@ -1,5 +1,6 @@
 """Panels as a LaTeX tabular with booktabs: headings, rules, numbers and deviations."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -36,7 +37,7 @@ def _panel_width(panel: Panel, stub: Sequence[str], letters: float) -> float:
         total += max((width(text, letters) for text in (title, *(row.texts[s] for row in panel.rows))), default=0)
     for c, column in enumerate(panel.columns):
         shown = [row.cells[c] for row in panel.rows if row.cells[c].span == 1]
-        cells = (width(cell.text, letters) + width(cell.std or "", 7) + 6 for cell in shown)
+        cells = (width(cell.text, letters) + width(cell.std or "", 7) + 6 + _room(cell.after) for cell in shown)
         total += max((width(column.title, letters), *cells))
     total += 2 * SEPARATION * (len(stub) + len(panel.columns))
     for level in panel.groups:
@@ -53,6 +54,7 @@ class _Frame:
     sides: tuple[str, ...]  # how each column of the body is set
     gaps: tuple[str, ...]  # what stands right of it
     std_widths: tuple[int, ...]  # how many characters its longest deviation has
+    rooms: tuple[float, ...]  # points for what stands small behind its numbers
 
     @property
     def columns(self) -> str:
@@ -71,6 +73,7 @@ def _frame(panels: Sequence[Panel], stub: Sequence[str]) -> _Frame:
         sides=tuple("c" if column.wordy else "r" for column in panels[0].columns),
         gaps=_gaps(panels[0]),
         std_widths=tuple(max(_std_width(panel.rows, c) for panel in panels) for c in columns),
+        rooms=tuple(max(_room_of(panel.rows, c) for panel in panels) for c in columns),
     )
 
 
@@ -149,22 +152,28 @@ def _multirow(heading: Heading | None, *, top: bool) -> str:
     return text if heading.span == 1 or top else f"\\multirow{{{heading.span}}}{{*}}{{{text}}}"
 
 
-def _cells(columns: Sequence[Column], row: Row, frame: _Frame) -> list[tuple[Column, TableCell, int, str]]:
-    """Each cell with its column, the room for its deviation, and what stands right of it."""
+def _cells(columns: Sequence[Column], row: Row, frame: _Frame) -> list[tuple[Column, TableCell, int, str, float]]:
+    """Each cell with its column, the room for its deviation, what stands right of it, and the room for small signs."""
     after = [frame.gaps[c + max(cell.span, 1) - 1] for c, cell in enumerate(row.cells)]
-    return list(zip(columns, row.cells, frame.std_widths, after, strict=True))
+    return list(zip(columns, row.cells, frame.std_widths, after, frame.rooms, strict=True))
 
 
-def _cell(column: Column, cell: TableCell, std_width: int, gap: str) -> str:
+def _cell(column: Column, cell: TableCell, std_width: int, gap: str, room: float) -> str:
     text = escape(cell.text)
     if column.wordy:
         return text  # its column is centred already
-    star = f"\\rlap{{$^{PARTIAL_SIGN}$}}" if cell.mark == "partial" else ""
+    is_partial = cell.mark == "partial"
+    star = f"\\rlap{{$^{PARTIAL_SIGN}$}}" if is_partial else ""
     if cell.statistic is None:  # a word in place of a number
         words = f"\\textit{{{text}}}" if cell.mark in {"failed", "diverged"} else text + star
         return _centred(words, gap, cell.span)
     mean = text.replace("-", "$-$").replace("+", "$+$")
-    return (f"\\textbf{{{mean}}}" if cell.bold else mean) + _std(cell.std, std_width, star)
+    number = (f"\\textbf{{{mean}}}" if cell.bold else mean) + _std(cell.std, std_width, "" if room else star)
+    if not room:
+        return number
+    signs = f"\\textsuperscript{{{escape(cell.after)}}}" if cell.after else ""
+    signs = (f"$^{PARTIAL_SIGN}$" if is_partial else "") + signs
+    return f"{number}\\makebox[{room:g}pt][l]{{{signs}}}"  # as wide in each cell, so that numbers stay in line
 
 
 def _std(std: str | None, std_width: int, star: str) -> str:
@@ -175,6 +184,17 @@ def _std(std: str | None, std_width: int, star: str) -> str:
         return f"{star}\\phantom{{\\scriptsize$\\pm${'0' * std_width}}}"
     missing = f"\\phantom{{{'0' * (std_width - len(std))}}}" if len(std) < std_width else ""
     return f"{{\\scriptsize$\\pm${std}{star}{missing}}}"
+
+
+def _room(after: str) -> float:
+    """Points that what stands small behind a number takes."""
+    return math.ceil(width(after, 7)) + 2 if after else 0
+
+
+def _room_of(rows: Sequence[Row], column: int) -> float:
+    cells = [row.cells[column] for row in rows]
+    widest = max((_room(cell.after) for cell in cells), default=0)
+    return widest + 4 if widest and any(cell.mark == "partial" for cell in cells) else widest
 
 
 def _std_width(rows: Sequence[Row], column: int) -> int:

@@ -30,7 +30,7 @@ class Evidences(Access):
                 yield _evidence(row)
             after = rows[-1].position
 
-    def _rows(self, sweep: int, cell: int | None, after: int) -> Sequence[sa.Row[Any]]:
+    def _rows(self, sweep: int, cell: int | None, after: int) -> Sequence[Any]:
         query = (
             sa.select(
                 trial.c.id, trial.c.uid, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.repeat_labels,
@@ -51,7 +51,7 @@ class Evidences(Access):
             return connection.execute(query).all()
 
 
-def _evidence(row: sa.Row[Any]) -> Evidence:
+def _evidence(row: Any) -> Evidence:
     state = TrialState(row.state)
     finished = state is TrialState.FINISHED
     outcome = TrialOutcome(

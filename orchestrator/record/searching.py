@@ -25,9 +25,15 @@ class Suggested:
     values: Mapping[str, str | float]
     asked: int
     told: int | None
-    score: float | None  # as told; before that the mean over its repeats, none where one did not finish ok
+    score: float | None  # as told; before that `mean`
+    mean: float | None  # over its repeats as they are now, none where one did not finish ok
     trials: int
     ended: bool  # whether all its trials have
+
+    @property
+    def merit(self) -> float | None:
+        """By what it ranks: as told, or what a retry has given it since it was told as failed."""
+        return self.mean if self.score is None else self.score
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +165,7 @@ def _read(row: sa.Row[tuple[object, ...]]) -> Suggested:
         asked=found["asked"] or 0,
         told=found["told"],
         score=mean if found["told"] is None else found["score"],
+        mean=mean,
         trials=found["trials"],
         ended=not found["active"],
     )

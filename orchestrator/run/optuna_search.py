@@ -3,6 +3,9 @@
 import importlib.util
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import optuna
@@ -16,7 +19,9 @@ from optuna.samplers import (
     RandomSampler,
     TPESampler,
 )
-from optuna.trial import Trial, TrialState
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import FrozenTrial, Trial, TrialState
 
 from orchestrator.errors import ConflictError
 from orchestrator.run.search import Values
@@ -46,7 +51,7 @@ class OptunaStudy:
         if self._exhausted and recorded is None:
             return None
         if recorded is not None:
-            self._study.enqueue_trial(self._named(recorded))
+            self._study.enqueue_trial(_named(self._dimensions, recorded))
         trial = self._study.ask()
         values: dict[str, str | float] = {}
         for one in self._dimensions:
@@ -72,24 +77,51 @@ class OptunaStudy:
 
     def learn(self, values: Values, score: float | None) -> None:
         """Take up a recorded suggestion and its score, where asking anew does not give the same."""
-        known = self._named(values)
-        used = {one.name: _distribution(one) for one in self._dimensions if one.name in known}
-        state = TrialState.FAIL if score is None else TrialState.COMPLETE
-        self._study.add_trial(optuna.trial.create_trial(state=state, value=score, params=known, distributions=used))
+        self._study.add_trial(_trial(self._dimensions, values, score))
         self._count += 1
-
-    def _named(self, values: Values) -> dict[str, str | float]:
-        """Values by the names of the dimensions that they were drawn from."""
-        found: dict[str, str | float] = {}
-        seen: dict[str, str | float] = {}
-        for one in self._dimensions:
-            if one.axis in values and one.axis not in seen and _applies(one, seen):
-                found[one.name] = seen[one.axis] = values[one.axis]
-        return found
 
     def export(self) -> optuna.Study:
         """The study itself, for Optuna's own tools."""
         return self._study
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A suggestion and what became of it; open while it trains."""
+
+    values: Values
+    score: float | None
+    open: bool
+
+
+def write_journal(
+    file: Path, name: str, dimensions: Sequence[Dimension], answers: Sequence[Answer], *, higher: bool
+) -> None:
+    """Write a study as a journal for Optuna's own tools, trials in the order of the suggestions; replaces the file."""
+    with TemporaryDirectory(dir=file.parent) as folder:
+        written = Path(folder) / file.name
+        storage = JournalStorage(JournalFileBackend(str(written)))
+        study = optuna.create_study(storage=storage, study_name=name, direction="maximize" if higher else "minimize")
+        study.add_trials([_trial(dimensions, one.values, one.score, open_=one.open) for one in answers])
+        written.replace(file)
+
+
+def _trial(dimensions: Sequence[Dimension], values: Values, score: float | None, *, open_: bool = False) -> FrozenTrial:
+    known = _named(dimensions, values)
+    used = {one.name: _distribution(one) for one in dimensions if one.name in known}
+    state = TrialState.RUNNING if open_ else TrialState.FAIL if score is None else TrialState.COMPLETE
+    value = None if open_ else score
+    return optuna.trial.create_trial(state=state, value=value, params=known, distributions=used)
+
+
+def _named(dimensions: Sequence[Dimension], values: Values) -> dict[str, str | float]:
+    """Values by the names of the dimensions that they were drawn from."""
+    found: dict[str, str | float] = {}
+    seen: dict[str, str | float] = {}
+    for one in dimensions:
+        if one.axis in values and one.axis not in seen and _applies(one, seen):
+            found[one.name] = seen[one.axis] = values[one.axis]
+    return found
 
 
 def _sampler(name: str, seed: int) -> BaseSampler:

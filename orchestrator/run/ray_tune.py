@@ -19,6 +19,7 @@ from orchestrator.run.dispatch import Dispatch
 from orchestrator.run.engine import Desk
 from orchestrator.run.relay import Relay
 from orchestrator.run.slots import SlotPool
+from orchestrator.run.trouble import Trouble
 
 TRIALS_PER_TUNER: Final = 1_000
 """Tune keeps every trial in memory; a Tuner is replaced after this many, and its slots train on meanwhile."""
@@ -51,9 +52,9 @@ class Unkept:
 class DeskSearcher(Unkept, Searcher):  # type: ignore[misc]
     """What Tune calls its search algorithm: the desk's orders, in the desk's order."""
 
-    def __init__(self, dispatch: Dispatch, desk: Desk, linger: float) -> None:
+    def __init__(self, dispatch: Dispatch, desk: Desk, linger: float, trouble: Trouble) -> None:
         super().__init__()
-        self._dispatch, self._desk, self._linger = dispatch, desk, linger
+        self._dispatch, self._desk, self._linger, self._trouble = dispatch, desk, linger, trouble
         self._busy_at = time.monotonic()
         self.suggested = 0
 
@@ -62,6 +63,10 @@ class DeskSearcher(Unkept, Searcher):  # type: ignore[misc]
 
         While nothing trains Tune only asks here, once a second: that is then the conductor's turn.
         """
+        finished: dict[str, Any] | str | None = Searcher.FINISHED
+        return self._trouble.guard(lambda: self._suggest(trial_id), finished)
+
+    def _suggest(self, trial_id: str) -> dict[str, Any] | str | None:
         if self._dispatch.busy():
             self._busy_at = time.monotonic()
         else:
@@ -78,12 +83,12 @@ class DeskSearcher(Unkept, Searcher):  # type: ignore[misc]
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
         """News of a relay that goes on."""
-        self._dispatch.take(trial_id, result)
+        self._trouble.guard(lambda: self._dispatch.take(trial_id, result), None)
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
         """A relay's last news."""
         if result and not error:
-            self._dispatch.take(trial_id, result)
+            self._trouble.guard(lambda: self._dispatch.take(trial_id, result), None)
         self._dispatch.relay_ended(trial_id)
 
     def save(self, checkpoint_path: str) -> None:
@@ -96,8 +101,8 @@ class DeskSearcher(Unkept, Searcher):  # type: ignore[misc]
 class Turn(Unkept, tune.Stopper):  # type: ignore[misc]
     """Tune polls a Stopper at every turn of its loop; that is where the conductor gets its own turn."""
 
-    def __init__(self, dispatch: Dispatch, desk: Desk, searcher: DeskSearcher) -> None:
-        self._dispatch, self._desk, self._searcher = dispatch, desk, searcher
+    def __init__(self, dispatch: Dispatch, desk: Desk, searcher: DeskSearcher, trouble: Trouble) -> None:
+        self._dispatch, self._desk, self._searcher, self._trouble = dispatch, desk, searcher, trouble
         self._watched = 0.0
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
@@ -106,14 +111,17 @@ class Turn(Unkept, tune.Stopper):  # type: ignore[misc]
 
     def stop_all(self) -> bool:
         """Do the conductor's chores; True ends this Tuner, never what trains."""
+        if self._trouble.guard(self._chores, True):
+            self._dispatch.abandon_relays()
+            return True
+        return False
+
+    def _chores(self) -> bool:
         self._desk.tick()
         if time.monotonic() - self._watched > 0.5:
             self._watched = time.monotonic()
             self._dispatch.watch()
-        if self._desk.closing() or self._searcher.suggested >= TRIALS_PER_TUNER:
-            self._dispatch.abandon_relays()
-            return True
-        return False
+        return self._desk.closing() or self._searcher.suggested >= TRIALS_PER_TUNER
 
 
 class RayTune:
@@ -150,7 +158,8 @@ class RayTune:
             ray.shutdown()
 
     def _fit(self, dispatch: Dispatch, desk: Desk) -> None:
-        searcher = DeskSearcher(dispatch, desk, self._linger)
+        trouble = Trouble()
+        searcher = DeskSearcher(dispatch, desk, self._linger, trouble)
         name = f"relays-{uuid.uuid4().hex[:12]}"
         tuner = tune.Tuner(
             tune.with_resources(Relay, tune.PlacementGroupFactory([RELAY_BUNDLE])),
@@ -162,7 +171,7 @@ class RayTune:
             run_config=tune.RunConfig(
                 name=name,
                 storage_path=str(self._scratch),
-                stop=Turn(dispatch, desk, searcher),
+                stop=Turn(dispatch, desk, searcher, trouble),
                 checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
                 verbose=0,
             ),
@@ -171,3 +180,4 @@ class RayTune:
             tuner.fit()
         finally:
             shutil.rmtree(self._scratch / name, ignore_errors=True)
+        trouble.raise_again()

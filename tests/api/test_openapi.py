@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from api import examples
-from orchestrator import published_views, views
+from orchestrator import cell_views, published_views, views
 from orchestrator.service import Service
 from tests.api.played import SPEC, YAML, Conductor
 
@@ -42,6 +42,9 @@ ROUTES = {
     ("get", "/v1/sweeps/{id}/figures/{name}"),
     ("get", "/v1/trials/{id}/figures"),
     ("get", "/v1/trials/{id}/figures/{file}"),
+    ("get", "/v1/sweeps/{id}/cells/{index}"),
+    ("get", "/v1/sweeps/{id}/bundle"),
+    ("get", "/v1/tables"),
     ("get", "/v1/published"),
     ("get", "/v1/published/{id}"),
     ("get", "/v1/catalog"),
@@ -94,6 +97,7 @@ def test_references_lead_somewhere(document: dict[str, Any]) -> None:
         (views.Page[views.SweepSummary], examples.SWEEPS),
         (views.SweepView, examples.SWEEP),
         (list[views.GridCell], examples.GRID),
+        (cell_views.CellView, examples.CELL),
         (views.Page[views.TrialSummary], examples.TRIALS),
         (views.TrialView, examples.TRIAL),
         (list[views.Curve], examples.CURVES),

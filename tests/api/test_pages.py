@@ -66,6 +66,27 @@ def test_the_buttons_ask(http: TestClient, sweep: int, conductor: Conductor) -> 
     ]
 
 
+def test_the_buttons_of_the_queue_ask(http: TestClient, sweep: int, conductor: Conductor) -> None:
+    page = http.get(f"/sweeps/{sweep}").text
+    assert 'action="/sweeps/1/priority"' in page
+    for verb, data in (("pause", {}), ("resume", {}), ("priority", {"value": 7})):
+        assert http.post(f"/sweeps/{sweep}/{verb}", data=data, headers=HTML).status_code == 303
+    conductor.obey()
+    assert http.get(f"/v1/sweeps/{sweep}").json()["priority"] == 7
+    refused = http.post(f"/sweeps/{sweep}/delete", data={"confirm": "another"}, headers=HTML)
+    assert refused.status_code == 409
+
+
+def test_an_ended_sweep_is_deleted_by_its_name(http: TestClient, sweep: int, conductor: Conductor) -> None:
+    http.post(f"/v1/sweeps/{sweep}/cancel")
+    conductor.obey()
+    name = http.get(f"/v1/sweeps/{sweep}").json()["name"]
+    assert http.request("DELETE", f"/v1/sweeps/{sweep}").status_code == 422
+    assert http.post(f"/sweeps/{sweep}/delete", data={"confirm": name}, headers=HTML).headers["location"] == "/"
+    conductor.obey()
+    assert http.get(f"/v1/sweeps/{sweep}").status_code == 404
+
+
 def test_vega_comes_from_here_and_is_kept(http: TestClient) -> None:
     answer = http.get("/static/vega.js")
     assert answer.status_code == 200

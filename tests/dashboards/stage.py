@@ -58,11 +58,14 @@ select: {metric: map@r, split: validation}
 tables:
   main: {rows: [loss], columns: [dataset], metrics: [recall@1, map@r]}
 """
-DRAWN_SPEC = SMALL_SPEC + """\
+DRAWN_SPEC = (
+    SMALL_SPEC
+    + """\
 figures:
   bars: {kind: bars, metric: recall@1, x: loss, colour: loss}
   traces: {kind: curves, metric: map@r, colour: loss}
 """
+)
 METRICS = ("recall@1", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var", "s_mu")
 TRACE = """\
 Traceback (most recent call last):

@@ -43,7 +43,7 @@ def test_pages_fit_and_curves_are_drawn(
     for path in ("/", f"/sweeps/{busy}", "/trials/1", "/trials/5", "/trials/6", "/trials/13", "/trials/40", "/login"):
         page.goto(path)
         drawn = path.startswith("/trials/") and path != "/trials/40"
-        expect(page.locator("#drawing svg")).to_have_count(1 if drawn else 0)
+        expect(page.locator("#drawing svg")).to_have_count(1 if drawn else 0, timeout=30_000)
         page.screenshot(path=tmp_path / f"{path.strip('/').replace('/', '-')}-{width}-{scheme}.png", full_page=True)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
     page.goto("/trials/1")

@@ -38,6 +38,35 @@ WIDE = {
 }
 
 
+def test_runs_may_be_told_in_other_ways(small: Small, checked: Any) -> None:
+    given = {"spread": "ci95", "counts": "always", "against": {"regularizer": "none"}, "test": "wilcoxon"}
+    table = checked(with_table(small, **given)).tables["main"]
+    assert table.model_dump(include={*given}) == given
+    assert table.center == "mean"
+    assert checked(with_table(small, center="median", spread="std")).tables["main"].center == "median"
+    assert checked(with_wide(small, against={"optimizer.lr": 1e-5})).tables["main"].against == {"optimizer.lr": "1e-05"}
+
+
+@pytest.mark.parametrize(
+    ("table", "path", "message"),
+    [
+        ({"spread": "sem"}, "spread", "expected 'std', 'se', 'ci95' or 'none', found 'sem'"),
+        ({"spread": "se", "std": False}, "spread", "`std: false` prints no spread, and this asks for 'se'"),
+        ({"spread": "ci95", "center": "best"}, "spread", "'ci95' is that of a mean, and `center` is 'best'"),
+        ({"center": "mode"}, "center", "expected 'mean', 'median' or 'best', found 'mode'"),
+        ({"against": {"regularizr": "none"}}, "against.regularizr", "there is no compare axis 'regularizr'; did"),
+        ({"against": {"regularizer": "nne"}}, "against.regularizer", "axis 'regularizer' has no alternative 'nne'"),
+        ({"against": {"regularizer": ["none", "l2"]}}, "against.regularizer", "expected one label, found 'none', 'l2'"),
+        ({"against": {}}, "against", "expected a mapping from an axis"),
+        ({"test": "anova"}, "test", "expected 't' or 'wilcoxon', found 'anova'"),
+    ],
+)
+def test_what_is_said_of_runs_is_checked(table: Any, path: str, message: str, small: Small, told: Told) -> None:
+    ((found, said),) = told(with_table(small, **table))
+    assert found == f"tables.main.{path}"
+    assert said.startswith(message)
+
+
 def with_wide(small: Small, **table: Any) -> dict[str, Any]:
     columns = ["dataset", "optimizer.lr"]
     return small(compare=WIDE, tables={"main": {"rows": ["loss"], "columns": columns, "metrics": ["nmi"]} | table})
@@ -129,6 +158,11 @@ def test_labels_are_spelt_as_the_axis_spells_them(small: Small, checked: Any) ->
             {"metrics": [{"metric": "nmi", "split": "train"}]},
             "metrics[0].split",
             "'nmi' is not computed of training images",
+        ),
+        (
+            {"metrics": [{"metric": "nmi", "split": "test_separated"}]},
+            "metrics[0].split",
+            "'test_separated' is the mean over the models of a cross-validation; add `validation",
         ),
         (
             {"metrics": ["nmi", {"metric": "nmi", "decimals": 1, "when": {"dataset": "big"}}]},

@@ -23,11 +23,14 @@ def catalog() -> Catalog:
 
 @cache
 def printed_tables() -> dict[str, tuple[str, str]]:
-    """The file and the name of the layout of every printed table that a preset has, by its id."""
+    """The file and the name of the layout of every printed table that a preset has, by its id; its own one comes first.
+
+    Another preset, such as mlrc, may be compared with some rows of it.
+    """
     found = {}
     for path in sorted(SWEEPS.glob("*.yaml")):
         tables = yaml.safe_load(path.read_text(encoding="utf-8")).get("tables") or {}
-        found |= {one["published"]: (path.stem, name) for name, one in tables.items() if one.get("published")}
+        found = {one["published"]: (path.stem, name) for name, one in tables.items() if one.get("published")} | found
     return found
 
 

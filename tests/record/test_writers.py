@@ -121,7 +121,7 @@ def test_what_the_client_has_is_not_the_conductors() -> None:
     conductor = {name for name in dir(Conductor) if not name.startswith("_")}
     assert client == {
         "add_sweep", "add_request", "sweeps", "sweep", "grid", "trials", "trial", "curves", "log", "outcomes", "known",
-        "experiment_id", "run_id", "cell_runs",
+        "durations", "experiment_id", "run_id", "cell_runs",
     }  # fmt: skip
     assert not client & conductor
     assert store.Store.__mro__.index(Client) < store.Store.__mro__.index(Conductor)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.errors import UnavailableError
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Engine
 from orchestrator.run.inline import Inline
@@ -90,7 +91,7 @@ def test_orders_that_come_while_it_runs_are_taken(engine: Engine) -> None:
 
 
 def test_a_closing_desk_ends_the_run_and_the_next_run_goes_on(engine: Engine, tmp_path: Path) -> None:
-    each = order(iterations=60, delay=0.02)
+    each = order("waits", iterations=60)
 
     def close(desk: MemoryDesk) -> None:
         if each.training in desk.last and desk.last[each.training].step >= 3:
@@ -100,6 +101,7 @@ def test_a_closing_desk_ends_the_run_and_the_next_run_goes_on(engine: Engine, tm
     desk.at_tick = close
     engine.run(desk)
     assert desk.ended == []
+    (tmp_path / "storage" / "go").touch()
     desk.close, desk.at_tick = False, lambda desk: None
     desk.waiting.append(replace(each, holder=desk.holders[each.attempt], seen=len(desk.messages[each.attempt])))
     engine.run(desk)
@@ -138,6 +140,29 @@ def test_a_training_that_reports_nothing_is_stopped(local_ray: None, tmp_path: P
 
 
 @pytest.mark.ray
+def test_a_database_that_goes_away_is_told_as_such_and_training_goes_on(local_ray: None, tmp_path: Path) -> None:
+    workplace = Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path)
+    each = order("waits", iterations=200)
+
+    def away(desk: MemoryDesk) -> None:
+        if len(desk.messages.get(each.attempt, ())) > 3:
+            raise UnavailableError("the database is away")
+
+    desk = desk_of(each)
+    desk.at_tick = away
+    engine = RayTune(workplace, None, tmp_path / "tune", linger=0)
+    with pytest.raises(UnavailableError, match="the database is away"):
+        engine.run(desk)
+    (tmp_path / "storage" / "go").touch()
+    desk.at_tick = lambda desk: None
+    desk.waiting.append(replace(each, holder=desk.holders[each.attempt], seen=len(desk.messages[each.attempt])))
+    engine.run(desk)
+    assert each.training in desk.results
+    steps = [int(line) for line in (tmp_path / "storage" / each.training / "steps.txt").read_text().split()]
+    assert steps == list(range(1, 201)), "no step was trained twice"
+
+
+@pytest.mark.ray
 def test_short_trainings_use_both_slots(local_ray: None, tmp_path: Path) -> None:
     workplace = Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path)
     desk = desk_of(*[order(iterations=10, delay=0.02) for _ in range(12)])
@@ -163,7 +188,7 @@ def test_a_slot_that_no_node_can_hold_is_told(local_ray: None, tmp_path: Path) -
 @pytest.mark.ray
 def test_a_new_conductor_takes_over_full_slots_and_ends_what_nobody_knows(local_ray: None, tmp_path: Path) -> None:
     workplace = Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path)
-    known, forgotten = order(iterations=150, delay=0.02), order(iterations=100_000, delay=0.02)
+    known, forgotten = order("waits", iterations=150), order("waits", iterations=100_000)
     holders: dict[str, str] = {}
 
     def close(desk: MemoryDesk) -> None:
@@ -173,6 +198,7 @@ def test_a_new_conductor_takes_over_full_slots_and_ends_what_nobody_knows(local_
     first.at_tick, first.holders = close, holders
     RayTune(workplace, None, tmp_path / "tune", linger=0).run(first)
     assert first.ended == []
+    (tmp_path / "storage" / "go").touch()
     later = order()
     second = desk_of(replace(known, holder=holders[known.attempt], seen=len(first.messages[known.attempt])), later)
     RayTune(workplace, None, tmp_path / "tune", linger=0).run(second)

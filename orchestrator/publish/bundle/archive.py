@@ -27,11 +27,17 @@ _CHUNK: Final = 2**20
 
 
 class Writer:
-    """Adds files one by one, none of which is held whole; `close` adds the manifest."""
+    """Adds files one by one, none of which is held whole; `finish` adds the manifest. Use it in a `with` block."""
 
     def __init__(self, out: IO[bytes]) -> None:
         self._zip = zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=6)
         self._files: dict[str, dict[str, Any]] = {}
+
+    def __enter__(self) -> "Writer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._zip.close()
 
     def add(self, name: str, content: bytes) -> None:
         """A file from memory."""
@@ -49,13 +55,12 @@ class Writer:
                 member.write(chunk)
         self._files[name] = {"sha256": digest.hexdigest(), "bytes": size}
 
-    def close(self, facts: Mapping[str, Any]) -> None:
-        """Write the manifest, `facts` and the hash of every file, and end the archive."""
+    def finish(self, facts: Mapping[str, Any]) -> None:
+        """Write the manifest: `facts` and the hash of every file."""
         said = {"format": FORMAT, "version": VERSION, **facts, "files": dict(sorted(self._files.items()))}
         text = json.dumps(said, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         with self._zip.open(_entry(MANIFEST), "w", force_zip64=True) as member:
             member.write(text.encode())
-        self._zip.close()
 
 
 def _entry(name: str) -> zipfile.ZipInfo:

@@ -39,19 +39,17 @@ class Material:
 
 def make(material: Material, out: IO[bytes]) -> None:
     """Write the archive: the same content gives the same bytes. What cannot be drawn is named in the manifest."""
-    writer = Writer(out)
-    facts = Facts()
-    trials = _data(material, facts, writer)
-    outcomes = replace(material.outcomes, trials=trials)
-    for name, content in _texts(material):
-        writer.add(name, content)
-    skipped: list[dict[str, str]] = []
-    tables = [one.model_dump() for one in _tables(outcomes, material.catalog, writer, skipped)]
-    figures = list(_figures(outcomes, material, writer, skipped))
-    for id_ in _papers(outcomes.spec):
-        writer.add(f"published/{id_.lower()}.csv", library.text(id_).encode())
-    said = {"sweep": material.head.model_dump(mode="json"), "made_with": contents.made_with(), **facts.said()}
-    writer.close({**said, "tables": tables, "figures": figures, "skipped": skipped})
+    facts, skipped = Facts(), list[dict[str, str]]()
+    with Writer(out) as writer:
+        outcomes = replace(material.outcomes, trials=_data(material, facts, writer))
+        for name, content in _texts(material):
+            writer.add(name, content)
+        tables = [one.model_dump() for one in _tables(outcomes, material.catalog, writer, skipped)]
+        figures = list(_figures(outcomes, material, writer, skipped))
+        for id_ in _papers(outcomes.spec):
+            writer.add(f"published/{id_.lower()}.csv", library.text(id_).encode())
+        said = {"sweep": material.head.model_dump(mode="json"), "made_with": contents.made_with(), **facts.said()}
+        writer.finish({**said, "tables": tables, "figures": figures, "skipped": skipped})
 
 
 def _data(material: Material, facts: Facts, writer: Writer) -> tuple[TrialOutcome, ...]:

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import re
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
@@ -12,14 +11,12 @@ import vl_convert
 from orchestrator.errors import NotFoundError
 from orchestrator.publish.figures import vega
 from orchestrator.publish.figures.figure import Figure
+from orchestrator.publish.figures.settled_pdf import settled
 from orchestrator.publish.formats.csv import guarded
 from orchestrator.views import Rendered
 
 DOTS_PER_INCH: Final = 300
 """Of a PNG; a figure two columns wide has 2,000 pixels then."""
-
-
-_RESOURCES: Final = re.compile(rb"(?:^ +/[A-Za-z]+[0-9]+ [0-9]+ 0 R\n){2,}", re.MULTILINE)
 
 
 class Format(NamedTuple):
@@ -48,8 +45,7 @@ def _png(figure: Figure) -> bytes:
 
 def _pdf(figure: Figure) -> bytes:
     drawn: bytes = vl_convert.vegalite_to_pdf(figure.specification, vl_version=vega.version())
-    # The resources of a page come in any order: sorted, the same figure gives the same bytes, at the same offsets.
-    return _RESOURCES.sub(lambda found: b"".join(sorted(found[0].splitlines(keepends=True))), drawn)
+    return settled(drawn)
 
 
 def _csv(figure: Figure) -> bytes:

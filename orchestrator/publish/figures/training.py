@@ -12,9 +12,9 @@ from orchestrator.views import Curve
 _FIRST: Final = ("train/loss", "train/regularizer", "train/lr", "train/norm_mean", "train/norm_var")
 _TITLES: Final = {
     "train/loss": "Loss", "train/regularizer": "Regularizer (unweighted)", "train/lr": "Learning rate",
-    "train/norm_mean": "Norm mean (training batch)", "train/norm_var": "Norm variance (training batch)",
-    "train/s_mu": "Mean singular value (training batch)", "train/eta": "Weight of the regularizer",
-    "train/cos_ap": "cos(a, p) (training batch)", "train/cos_an": "cos(a, n) (training batch)",
+    "train/norm_mean": "Norm mean (batch)", "train/norm_var": "Norm variance (batch)",
+    "train/s_mu": "Mean singular value (batch)", "train/eta": "Weight of the regularizer",
+    "train/cos_ap": "cos(a, p) (batch)", "train/cos_an": "cos(a, n) (batch)",
 }  # fmt: skip
 _WIDTH, _HEIGHT, _COLUMNS = 250, 140, 3
 
@@ -59,6 +59,6 @@ def _rank(key: str) -> tuple[int, str]:
 
 
 def curve_title(key: str, parts: Parts | None) -> str:
-    """A curve in print: `train/norm_var` -> Norm variance (training batch), `test/recall@1` -> R@1 (test)."""
+    """A curve in print: `train/norm_var` -> Norm variance (batch), `test/recall@1` -> R@1 (test)."""
     split, _, metric = key.partition("/")
     return _TITLES.get(key) or f"{metric_title(metric, parts) if parts else metric} ({split})"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from orchestrator.publish.sheet import Column, Quotation, Row, Table, TableCell
+from orchestrator.publish.significance import Comparison
 from orchestrator.trial import CellSummary
 
 media_type = "text/csv; charset=utf-8; header=present"
@@ -14,13 +15,15 @@ suffix = ".csv"
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _NUMBERS = ("metric", "key", "mean", "std", "n", "unit", "printed", "bold", "status", "candidates")
+_TESTED = ("pairs", "paired_difference", "p", "corrected_p")
 _PAPER = ("published", "published_std", "difference", "tolerance", "verdict")
 
 
 def render(table: Table) -> bytes:
     """Label columns, then the tuned values, then the numbers; means are fractions, `printed` is in `unit`.
 
-    A table that is compared with a published one has columns for that too, whichever of its numbers it shows.
+    A median or a best value has a column beside the mean, and so have the tests against a baseline. A table that is
+    compared with a published one has columns for that too, whichever of its numbers it shows.
     """
     axes = list(dict.fromkeys(axis for row, column, _ in _entries(table) for axis in (*row.labels, *column.labels)))
     every = (*table.summaries.values(), *table.tested.values())
@@ -28,13 +31,17 @@ def render(table: Table) -> bytes:
     written = io.StringIO(newline="")
     out = csv.writer(written)
     paper = _PAPER if table.published is not None else ()
-    out.writerow([guarded(title) for title in (*axes, *tuned, *_NUMBERS, *paper)])
+    center = () if table.center == "mean" else (table.center,)
+    tested = _TESTED if any(cell.comparison for _, _, cell in _entries(table)) else ()
+    out.writerow([guarded(title) for title in (*axes, *tuned, *_NUMBERS, *center, *tested, *paper)])
     for row, column, cell in _entries(table):
         summary = table.summary(column, cast(int, cell.cell))
         labels = {**row.labels, **column.labels}
         texts = [*(labels.get(axis, "") for axis in axes), *(summary.labels.get(axis, "") for axis in tuned)]
-        quoted = _quoted(cell.quotation) if paper else []
-        out.writerow([*(guarded(text) for text in texts), *_numbers(column, cell, summary), *quoted])
+        more = [_exact(cell.center)] if center else []
+        more += _compared(cell.comparison) if tested else []
+        more += _quoted(cell.quotation) if paper else []
+        out.writerow([*(guarded(text) for text in texts), *_numbers(column, cell, summary), *more])
     return written.getvalue().encode()
 
 
@@ -59,6 +66,17 @@ def _numbers(column: Column, cell: TableCell, summary: CellSummary) -> list[str 
     name = f"flattery:{column.name}" if column.kind == "flattery" else column.name
     what = (guarded(name), column.key)
     return [*what, mean, std, n, column.unit, printed, int(cell.bold), summary.status, summary.candidates]
+
+
+def _compared(one: Comparison | None) -> list[str]:
+    """The pairs, their mean difference, p and the corrected p."""
+    if one is None:
+        return [""] * len(_TESTED)
+    return [str(one.n), _exact(one.difference), _exact(one.p), _exact(one.corrected)]
+
+
+def _exact(value: float | None) -> str:
+    return "" if value is None else repr(value)
 
 
 def _quoted(quotation: Quotation | None) -> list[str]:

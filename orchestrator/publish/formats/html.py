@@ -106,4 +106,5 @@ def _content(cell: TableCell) -> str:
         return text + star
     mean = text.replace("-", "−")
     shown = f"<strong>{mean}</strong>" if cell.bold else mean
-    return shown + (f'<span class="std">±{_text(cell.std)}</span>' if cell.std else "") + star
+    after = f'<sup class="runs">{_text(cell.after)}</sup>' if cell.after else ""
+    return shown + (f'<span class="std">±{_text(cell.std)}</span>' if cell.std else "") + star + after

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.publish.sheet import Column, Panel, Quotation, Row, Table, TableCell
+from orchestrator.publish.significance import Comparison
 from orchestrator.publish.statistics import interval, standard_error
 from orchestrator.trial import CellSummary, Statistic
 
@@ -18,6 +19,8 @@ def render(table: Table) -> bytes:
         "table": table.name,
         "numbers": table.numbers,
         "sweep": {"id": table.sweep, "name": table.sweep_name, "state": table.state},
+        "center": table.center,
+        "spread": table.spread,
         "caption": table.caption,
         "notes": list(table.notes),
         "legend": [{"symbol": one.symbol, "meaning": one.meaning} for one in table.legend],
@@ -72,9 +75,26 @@ def _cell(cell: TableCell) -> dict[str, Any]:
         "span": cell.span,
         "value": _statistic(cell.statistic),
     }
+    if cell.center is not None:
+        found["center"] = cell.center
+    if cell.count is not None:
+        found["runs"] = cell.count
+    if cell.comparison is not None:
+        found["comparison"] = _comparison(cell.comparison)
     if cell.quotation is not None:
         found["published"] = _quotation(cell.quotation)
     return found
+
+
+def _comparison(one: Comparison) -> dict[str, Any]:
+    return {
+        "baseline": one.baseline,
+        "n": one.n,
+        "difference": one.difference,
+        "p": one.p,
+        "corrected_p": one.corrected,
+        "sign": one.sign or None,
+    }
 
 
 def _quotation(quotation: Quotation) -> dict[str, Any]:

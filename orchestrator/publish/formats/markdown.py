@@ -66,7 +66,7 @@ def _cell(cell: TableCell) -> str:
     if cell.statistic is None:
         return f"*{text}*" if cell.mark in {"failed", "diverged"} else text + star
     mean = text.replace("-", "−")
-    return (f"**{mean}**" if cell.bold else mean) + (f" ± {cell.std}" if cell.std else "") + star
+    return (f"**{mean}**" if cell.bold else mean) + (f" ± {cell.std}" if cell.std else "") + star + cell.after
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], left: Sequence[bool]) -> str:

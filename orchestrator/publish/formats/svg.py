@@ -136,6 +136,7 @@ def _size(column: Column, cells: Sequence[TableCell]) -> tuple[float, float]:
     before = max((width(cell.text, _SIZE, bold=cell.bold) for cell in values), default=0.0)
     after = max((width(f"±{cell.std}", _SMALL) + 2 for cell in values if cell.std), default=0.0)
     after += _STAR if any(cell.mark == "partial" for cell in values) else 0.0
+    after += max((width(cell.after, _SMALL) for cell in values), default=0.0)
     marks = (width(cell.text, _SIZE) / cell.span for cell in cells if cell.statistic is None and cell.span)
     whole = max((title, before + after, *marks))
     return whole, after + (whole - before - after) / 2
@@ -197,6 +198,8 @@ def _draw_cell(sheet: _Sheet, cell: TableCell, track: _Track, y: float) -> None:
         x += width(f"±{cell.std}", _SMALL)
     if cell.mark == "partial":
         sheet.write(PARTIAL_SIGN, x, y, style=f' fill="{_GREY}"')
+        x += _STAR
+    sheet.write(cell.after, x, y - 4, size=_SMALL, style=f' fill="{_GREY}"')
 
 
 def _draw_word(sheet: _Sheet, cell: TableCell, x: float, y: float) -> None:

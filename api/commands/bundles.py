@@ -1,0 +1,56 @@
+"""`rebuild`, and the archive that it reads: a sweep's tables made again from its data, without a server."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from api.commands.options import connect, readable
+from api.commands.terminal import FAILED, err, out
+
+
+def write_bundle(url: str, token: str | None, sweep: int, file: Path) -> None:
+    """Write a sweep's archive to a file, which is there only once it is whole."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f"{file.name}.partial")
+    try:
+        with connect(url, token) as client, partial.open("wb") as into:
+            client.bundle(sweep, into)
+        partial.replace(file)
+    finally:
+        partial.unlink(missing_ok=True)
+    err.print(f"wrote {file}")
+
+
+def rebuild(
+    file: Annotated[Path, typer.Argument(metavar="FILE.zip", callback=readable, help="A bundle.")],
+    table: Annotated[str | None, typer.Option("--table", help="Only this table.", metavar="NAME")] = None,
+    format: Annotated[  # noqa: A002
+        str | None, typer.Option(help="Only this format: latex, markdown, html, csv, json, png, svg ...")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", file_okay=False, metavar="DIR", help="Write what was rebuilt here.")
+    ] = None,
+) -> None:
+    """Check a bundle, make its tables again from its data, and compare: 0 where every byte is the same, else 1."""
+    # Here and not above: it brings the libraries of tables, which the other commands do not wait for.
+    from orchestrator.bundling import rebuild as rebuilt
+
+    report = rebuilt(file, table, format)
+    out.print(f"bundle of sweep {report.head.id} ({report.head.name}, {report.head.state}), manifest {report.id}")
+    out.print(f"{report.files} files as the manifest says")
+    for one in report.tables:
+        where = one.rendering
+        said = "identical" if one.identical else f"DIFFERS: {one.difference}"
+        out.print(f"{where.table:16} {where.numbers:8} {where.format:15} {said}")
+        if folder is not None:
+            path = folder / where.file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(one.content)
+    if folder is not None:
+        err.print(f"wrote {len(report.tables)} files under {folder}")
+    if report.identical:
+        return
+    for package, (before, now) in report.versions.items():
+        out.print(f"made with {package} {before}, rebuilt with {now}")
+    raise typer.Exit(FAILED)

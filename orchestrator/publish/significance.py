@@ -1,0 +1,135 @@
+"""Whether a cell differs from its baseline: paired tests run by run, corrected for how many a table holds."""
+
+import math
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeVar
+
+from scipy.special import stdtr
+
+from orchestrator.publish.statistics import statistic
+
+Test = Literal["t", "wilcoxon"]
+
+LEVEL: Final = 0.05
+"""The level at which a difference is marked, after the correction."""
+LEAST: Final[Mapping[Test, int]] = {"t": 3, "wilcoxon": 6}
+"""Pairs that a test needs: with fewer, no signed ranks of two sides reach the level."""
+HIGHER, LOWER = "↑", "↓"
+
+_NAMES: Final[Mapping[Test, str]] = {"t": "paired t-test", "wilcoxon": "Wilcoxon signed-rank test"}
+_NOISE: Final = 1e-12  # what floats may differ by though they mean the same share
+
+Place = TypeVar("Place", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A metric of a cell beside that of its baseline, run by run."""
+
+    baseline: int  # the cell that it is compared with
+    n: int  # pairs: runs of both that have the same repeat labels
+    difference: float | None  # the mean of own - baseline over the pairs, as a fraction; none without a pair
+    p: float | None = None  # two-sided; none where nothing could be tested
+    corrected: float | None = None  # by Holm's method within the table
+
+    @property
+    def sign(self) -> str:
+        """The mark of a significant difference: which way it goes; "" where there is none."""
+        if self.corrected is None or self.corrected >= LEVEL or not self.difference:
+            return ""
+        return HIGHER if self.difference > 0 else LOWER
+
+
+def compare(own: Mapping[Place, float], base: Mapping[Place, float], baseline: int, test: Test) -> Comparison:
+    """The runs of a cell beside those of its baseline, by what a pair shares; not corrected yet."""
+    pairs = [(value, base[place]) for place, value in own.items() if place in base]
+    if not pairs:
+        return Comparison(baseline, 0, None)
+    differences = [mine - theirs for mine, theirs in pairs]
+    mean = math.fsum(differences) / len(pairs)
+    size = max(abs(value) for pair in pairs for value in pair)
+    p = _p(differences, size * _NOISE, test) if len(pairs) >= LEAST[test] else None
+    return Comparison(baseline, len(pairs), mean, p)
+
+
+def holm(found: Mapping[Place, Comparison]) -> dict[Place, Comparison]:
+    """The comparisons of a table with their p corrected by Holm's step-down method over all that were tested."""
+    tested = sorted((one.p, place) for place, one in enumerate(found.values()) if one.p is not None)
+    corrected: dict[int, float] = {}
+    least = 0.0
+    for rank, (p, place) in enumerate(tested):
+        least = max(least, min(1.0, p * (len(tested) - rank)))
+        corrected[place] = least
+    return {place: replace(one, corrected=corrected.get(number)) for number, (place, one) in enumerate(found.items())}
+
+
+def paired_t(differences: Sequence[float], noise: float = 0.0) -> float | None:
+    """The two-sided p of a paired t-test; none where the differences do not vary by more than `noise`."""
+    found = statistic(differences)
+    if found.std is None or found.std <= noise:
+        return None
+    t = found.mean / (found.std / math.sqrt(found.n))
+    return float(2 * stdtr(found.n - 1, -abs(t)))
+
+
+def wilcoxon(differences: Sequence[float], noise: float = 0.0) -> float | None:
+    """The two-sided p of Wilcoxon's signed-rank test; none where no difference is above `noise`."""
+    if not any(abs(one) > noise for one in differences):
+        return None
+    from scipy.stats import wilcoxon as signed_ranks  # only now: scipy.stats takes a second
+
+    # Rounded, so that equal differences share a rank whatever their last bits are.
+    return float(signed_ranks([round(one, 12) for one in differences]).pvalue)
+
+
+def words(found: Collection[Comparison], test: Test, baseline: str, noun: str = "seed") -> str:
+    """What a caption says of the tests of a table against `baseline`, and why there are none where there are none.
+
+    `noun` is what the runs of a pair share.
+    """
+    if not found:
+        return f"Nothing is compared with {baseline}: there are no finished runs of both."
+    tested = [one for one in found if one.p is not None]
+    few = sum(one.n < LEAST[test] for one in found)
+    if not tested:
+        if few:
+            most = max(one.n for one in found)
+            reason = f"the {_NAMES[test]} needs {LEAST[test]} {noun}s that both have, there are {most}"
+        else:
+            reason = "the differences do not vary between runs"
+        return f"No difference from {baseline} could be tested: {reason}."
+    said = [
+        f"Compared with {baseline} run by run: two-sided {_NAMES[test]} on {_span(tested)} pairs with the same {noun}, "
+        f"p < {LEVEL} after Holm's correction for {_counted(len(tested))}."
+    ]
+    least = 2.0 ** (1 - max(one.n for one in tested)) * len(tested)
+    if test == "wilcoxon" and least >= LEVEL:
+        said.append("No mark is possible: with so few pairs no corrected p falls below the level.")
+    if left := len(found) - len(tested):
+        reasons = [f"{few} with fewer than {LEAST[test]} pairs"] if few else []
+        reasons += [f"{left - few} without variation"] if left > few else []
+        said.append(f"Not tested: {' and '.join(reasons)}.")
+    return " ".join(said)
+
+
+def meanings(found: Collection[Comparison], test: Test, baseline: str) -> list[tuple[str, str]]:
+    """The marks that occur, with what they mean."""
+    number = _counted(sum(one.p is not None for one in found))
+    said = f"than {baseline} at the level {LEVEL} ({_NAMES[test]}, two-sided, Holm-corrected for {number})"
+    occurring = {one.sign for one in found}
+    both = ((HIGHER, "higher"), (LOWER, "lower"))
+    return [(sign, f"significantly {word} {said}") for sign, word in both if sign in occurring]
+
+
+def _p(differences: Sequence[float], noise: float, test: Test) -> float | None:
+    return paired_t(differences, noise) if test == "t" else wilcoxon(differences, noise)
+
+
+def _span(found: Collection[Comparison]) -> str:
+    sizes = sorted({one.n for one in found})
+    return str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+
+
+def _counted(number: int) -> str:
+    return "1 comparison" if number == 1 else f"{number} comparisons"

@@ -1,0 +1,126 @@
+"""From a number of a table to what stands behind it, a sweep's bundle, and tables of several sweeps, over HTTP."""
+
+import json
+import zipfile
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from api.main import create_app
+from orchestrator.cell_views import CellView
+from orchestrator.service import Service
+from orchestrator.settings import Settings
+from tests.api.conftest import URL
+from tests.api.played import SPEC, YAML, Conductor
+from tests.api.test_cli import metricsweep
+
+HTML = {"Accept": "text/html"}
+
+
+@pytest.fixture
+def sweep(http: TestClient, conductor: Conductor) -> int:
+    number = int(http.post("/v1/sweeps", content=SPEC, headers=YAML).json()["id"])
+    conductor.begin()
+    conductor.finish()
+    conductor.finish(0.25)
+    conductor.fail("ValueError: <b>bold</b>")
+    return number
+
+
+def test_a_number_leads_to_what_stands_behind_it(http: TestClient, sweep: int) -> None:
+    page = http.get(f"/sweeps/{sweep}", headers=HTML).text
+    assert f'<a href="/sweeps/{sweep}/cells/0">' in page
+    found = CellView.model_validate(http.get(f"/v1/sweeps/{sweep}/cells/0").json())
+    (candidate,) = found.candidates
+    assert (candidate.selected, candidate.score, candidate.n) == (True, 0.375, 2)
+    assert [one.score for one in candidate.trials] == [0.5, 0.25]
+    trial = http.get(candidate.trials[0].url).json()
+    assert trial["fingerprint"] == candidate.trials[0].fingerprint
+    shown = http.get(f"/sweeps/{sweep}/cells/0", headers=HTML)
+    assert shown.status_code == 200
+    for said in (trial["fingerprint"], candidate.trials[0].data_hash, '<a href="/trials/1">', "R@1", "37.50"):
+        assert str(said) in shown.text, said
+    failed = http.get(f"/sweeps/{sweep}/cells/1", headers=HTML).text
+    assert "not eligible" in failed
+    assert "<b>bold</b>" not in failed
+
+
+@pytest.mark.parametrize("path", ["/sweeps/1/cells/9", "/sweeps/9/cells/0", "/sweeps/1/cells/x", "/sweeps/1/cells/-1"])
+def test_a_cell_that_is_not_there(http: TestClient, sweep: int, path: str) -> None:
+    assert http.get(path, headers=HTML).status_code in (404, 422)
+    assert http.get(f"/v1{path}").headers["content-type"] == "application/problem+json"
+
+
+def test_a_fragment_links_only_to_a_server_that_is_known(
+    http: TestClient, service: Service, settings: Settings, sweep: int
+) -> None:
+    path = f"/v1/sweeps/{sweep}/tables/main?format=html"
+    plain = http.get(path).text
+    assert "<a " not in plain
+    known = settings.model_copy(update={"url": "http://lab.example:8787/"}, deep=True)
+    known.model_fields_set.add("url")
+    opened = Service.open(known)
+    with TestClient(create_app(opened, settings), base_url=URL) as other:
+        assert f'<a href="http://lab.example:8787/sweeps/{sweep}/cells/0">' in other.get(path).text
+        assert "<script" not in other.get(path).text
+    opened.close()
+
+
+def test_a_bundle_over_http(http: TestClient, sweep: int) -> None:
+    answer = http.get(f"/v1/sweeps/{sweep}/bundle")
+    assert answer.headers["content-type"] == "application/zip"
+    assert answer.headers["content-length"] == str(len(answer.content))
+    with zipfile.ZipFile(BytesIO(answer.content)) as archive:
+        assert json.loads(archive.read("manifest.json"))["sweep"]["id"] == sweep
+    assert http.get("/v1/sweeps/99/bundle").status_code == 404
+
+
+def test_a_bundle_is_written_and_rebuilt(url: str, sweep: int, tmp_path: Path) -> None:
+    file = tmp_path / "deep" / "out.zip"
+    assert metricsweep(url, "table", sweep, "--bundle", file).exit_code == 0
+    assert [one.name for one in file.parent.iterdir()] == ["out.zip"]
+    rebuilt = metricsweep("http://127.0.0.1:1", "rebuild", file, "--table", "main", "--out", tmp_path / "tables")
+    assert rebuilt.exit_code == 0, rebuilt.output
+    assert "DIFFERS" not in rebuilt.stdout
+    assert rebuilt.stdout.count("identical") >= 7
+    with zipfile.ZipFile(file) as archive:
+        name = "tables/main/own/latex.tex"
+        assert (tmp_path / "tables" / name).read_bytes() == archive.read(name)
+        files = {one: archive.read(one) for one in archive.namelist()}
+    files[name] += b"% more\n"
+    with zipfile.ZipFile(file, "w") as archive:
+        for one, content in files.items():
+            archive.writestr(one, content)
+    changed = metricsweep("", "rebuild", file)
+    assert changed.exit_code == 1
+    assert f"changed: {name}" in changed.stderr
+    assert metricsweep(url, "table", 99, "--bundle", tmp_path / "no.zip").exit_code == 2
+    assert not (tmp_path / "no.zip").exists()
+    assert metricsweep("", "rebuild", file, "--table", "nope").exit_code == 1
+
+
+def test_several_sweeps_in_one_table(http: TestClient, url: str, sweep: int, conductor: Conductor) -> None:
+    other = http.post("/v1/sweeps", content=SPEC.replace("[triplet, semihard]", "[semihard, angular]"), headers=YAML)
+    number = other.json()["id"]
+    answer = http.get("/v1/tables", params={"sweeps": f"{sweep},{number}", "format": "markdown"})
+    assert answer.status_code == 200, answer.text
+    assert f"sweep {sweep} (four-trials)" in answer.text
+    etag = {"If-None-Match": answer.headers["etag"]}
+    assert (
+        http.get("/v1/tables", params={"sweeps": f"{sweep},{number}", "format": "markdown"}, headers=etag).status_code
+        == 304
+    )
+    printed = metricsweep(url, "compare", sweep, number, "--view", "difference", "--format", "csv")
+    assert printed.exit_code == 0, printed.output
+    assert "difference:recall@1" in printed.stdout
+    assert metricsweep(url, "compare", sweep).exit_code == 2
+    for query in (
+        f"sweeps={sweep}",
+        "sweeps=a,b",
+        f"sweeps={sweep},99",
+        f"sweeps={sweep},{sweep}",
+        f"sweeps={sweep},{number}&view=sum",
+    ):
+        assert http.get(f"/v1/tables?{query}").status_code in (404, 409, 422), query

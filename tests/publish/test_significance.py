@@ -1,0 +1,215 @@
+"""Comparisons with a baseline: the tests against scipy's, Holm's correction, and what a table says of them."""
+
+import csv
+import io
+import json
+import random
+import re
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.lifecycle import TrialState
+from orchestrator.publish.formats import names, render
+from orchestrator.publish.formats.latex import render_standalone
+from orchestrator.publish.significance import HIGHER, LEVEL, LOWER, Comparison, compare, holm, paired_t, wilcoxon
+from orchestrator.publish.table import build
+from tests.publish import sweeps
+from tests.publish.test_latex import compiled, pdflatex
+
+REGULARIZERS = ("none", "sec", "svmax")
+
+
+def numbered(values):
+    return dict(enumerate(values))
+
+
+def shifted(shifts, seeds=5, noise=0.01, **layout):
+    """Two losses and three regularizers whose runs follow the seed, each moved by what `shifts` says."""
+    table = {
+        "rows": ["loss", "regularizer"], "columns": [], "metrics": ["recall@1", "map@r"],
+        "against": {"regularizer": "none"}, "bold": "none", **layout,
+    }  # fmt: skip
+    outcomes = sweeps.grid(
+        {"loss": ("triplet", "semihard"), "regularizer": REGULARIZERS},
+        sweeps.spec(tables={"main": table}), seeds=seeds, metrics=("recall@1", "map@r"),
+    )  # fmt: skip
+    random_ = random.Random(3)
+    by_seed = [random_.gauss(0.6, 0.1) for _ in range(seeds)]
+
+    def moved(trial):
+        labels = outcomes.cells[trial.cell].labels
+        shift = shifts.get((labels["loss"], labels["regularizer"]), 0.0)
+        values = {key: by_seed[trial.repeat] + shift + random_.gauss(0, noise) for key in trial.values}
+        return replace(trial, values=values)
+
+    return replace(outcomes, trials=tuple(moved(one) for one in outcomes.trials))
+
+
+def built(outcomes):
+    return build(outcomes, "main", sweeps.catalog())
+
+
+def cells(table):
+    return {
+        (*row.texts, column.title): cell
+        for panel in table.panels
+        for row in panel.rows
+        for column, cell in zip(panel.columns, row.cells, strict=True)
+    }
+
+
+SHIFTS = {("triplet", "sec"): 0.2, ("semihard", "sec"): -0.2}
+
+
+class TestTests:
+    @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=3, max_size=20))
+    def test_the_t_test_is_scipys(self, pairs):
+        own, base = zip(*pairs, strict=True)
+        found = paired_t([one - other for one, other in pairs], 1e-9)
+        if found is not None:
+            assert found == pytest.approx(scipy.stats.ttest_rel(own, base).pvalue, rel=1e-6, abs=1e-12)
+
+    def test_so_are_the_signed_ranks(self):
+        differences = [0.02, 0.01, 0.03, -0.005, 0.04, 0.015, 0.025]
+        assert wilcoxon(differences) == pytest.approx(scipy.stats.wilcoxon(differences).pvalue)
+        assert wilcoxon([0.01, 0.02, 0.03, 0.04, 0.05, 0.06]) == pytest.approx(2 / 64)
+
+    def test_what_does_not_vary_is_not_tested(self):
+        assert paired_t([0.1, 0.1, 0.1], 1e-12) is None
+        assert compare(numbered([0.5, 0.6, 0.7]), numbered([0.4, 0.5, 0.6]), 0, "t").p is None  # but for rounding
+        assert wilcoxon([0.0] * 6) is None
+
+    def test_pairs_are_runs_of_the_same_repeat(self):
+        own, base = {"a": 0.5, "b": 0.7, "c": 0.8, "d": 0.1}, {"c": 0.2, "b": 0.3, "a": 0.4, "e": 0.9}
+        found = compare(own, base, 4, "t")
+        assert (found.baseline, found.n) == (4, 3)
+        assert found.difference == pytest.approx((0.1 + 0.4 + 0.6) / 3)
+        assert found.p == pytest.approx(scipy.stats.ttest_rel([0.5, 0.7, 0.8], [0.4, 0.3, 0.2]).pvalue)
+        assert compare({"a": 1.0}, {"b": 1.0}, 4, "t") == Comparison(4, 0, None)
+
+    @pytest.mark.parametrize(("test", "least"), [("t", 3), ("wilcoxon", 6)])
+    def test_fewer_pairs_are_not_tested(self, test, least):
+        values = [0.1, 0.25, 0.3, 0.45, 0.5, 0.65]
+        base = numbered([0.0] * least)
+        assert compare(numbered(values[:least]), base, 0, test).p is not None
+        assert compare(numbered(values[: least - 1]), base, 0, test).p is None
+
+
+class TestHolm:
+    def test_an_example_by_hand(self):
+        ps = [0.01, 0.04, 0.03, 0.005, None]
+        found = holm({at: Comparison(0, 3, 0.1, p) for at, p in enumerate(ps)})
+        expected = [0.03, 0.06, 0.06, 0.02, None]
+        assert [one.corrected for one in found.values()] == [pytest.approx(one) for one in expected]
+        assert [one.sign for one in found.values()] == [HIGHER, "", "", HIGHER, ""]
+
+    @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+    def test_it_keeps_the_order_and_lies_between_p_and_bonferroni(self, ps):
+        found = holm({at: Comparison(0, 3, 0.1, p) for at, p in enumerate(ps)})
+        both = sorted((one.p, one.corrected) for one in found.values())
+        assert all(p <= corrected <= min(1.0, p * len(ps)) + 1e-12 for p, corrected in both)
+        assert all(one[1] <= other[1] for one, other in pairwise(both))
+
+
+class TestTable:
+    def test_marks_say_which_cells_differ_and_the_words_say_how(self):
+        table = built(shifted(SHIFTS))
+        found = cells(table)
+        assert found["Triplet", "SEC", "R@1"].after == HIGHER
+        assert found["Semihard triplet", "SEC", "MAP@R"].after == LOWER
+        assert found["Triplet", "SVMax", "R@1"].after == ""
+        base = found["Triplet", "None", "R@1"]
+        assert base.comparison is None
+        one = found["Triplet", "SEC", "R@1"].comparison
+        assert (one.baseline, one.n) == (base.cell, 5)
+        assert one.difference == pytest.approx(0.2, abs=0.02)
+        assert one.p < one.corrected < LEVEL
+        assert (
+            "Compared with regularizer None run by run: two-sided paired t-test on 5 pairs with the same seed, "
+            "p < 0.05 after Holm's correction for 8 comparisons."
+        ) in table.caption
+        meanings = {entry.symbol: entry.meaning for entry in table.legend}
+        said = "than regularizer None at the level 0.05 (paired t-test, two-sided, Holm-corrected for 8 comparisons)"
+        assert meanings == {HIGHER: f"significantly higher {said}", LOWER: f"significantly lower {said}"}
+
+    def test_they_compare_the_runs_of_the_selected_candidates(self):
+        outcomes = shifted(SHIFTS)
+        one = cells(built(outcomes))["Triplet", "SEC", "R@1"]
+        chosen = built(outcomes).summaries[one.cell].candidate
+
+        def values(cell, candidate):
+            return [
+                trial.values["best/test/recall@1"]
+                for trial in outcomes.trials
+                if (trial.cell, trial.candidate) == (cell, candidate)
+            ]
+
+        expected = scipy.stats.ttest_rel(values(one.cell, chosen), values(one.comparison.baseline, 0))
+        assert one.comparison.p == pytest.approx(expected.pvalue)
+
+    def test_a_metric_that_stands_twice_is_one_comparison(self):
+        twice = ["recall@1", {"metric": "recall@1", "unit": "fraction", "label": "share"}]
+        assert "for 4 comparisons" in built(shifted(SHIFTS, metrics=twice)).caption
+
+    def test_too_few_seeds_leave_no_marks_and_the_caption_says_why(self):
+        table = built(shifted(SHIFTS, seeds=2))
+        assert not any(cell.after for cell in cells(table).values())
+        assert (
+            "No difference from regularizer None could be tested: the paired t-test needs 3 seeds that both have, "
+            "there are 2."
+        ) in table.caption
+        ranks = built(shifted(SHIFTS, test="wilcoxon"))
+        assert "the Wilcoxon signed-rank test needs 6 seeds that both have, there are 5." in ranks.caption
+        assert all(cell.comparison.p is None for cell in cells(ranks).values() if cell.comparison)
+
+    def test_signed_ranks_need_more_pairs_the_more_there_is_to_compare(self):
+        few = built(shifted(SHIFTS, seeds=7, test="wilcoxon"))
+        assert "two-sided Wilcoxon signed-rank test on 7 pairs" in few.caption
+        assert "No mark is possible" in few.caption
+        many = built(shifted(SHIFTS, seeds=10, test="wilcoxon"))
+        assert "No mark is possible" not in many.caption
+        assert cells(many)["Triplet", "SEC", "R@1"].after == HIGHER
+
+    def test_unfinished_cells_and_missing_pairs_are_left_out(self):
+        outcomes = shifted(SHIFTS)
+        few = [one for one in outcomes.trials if not (one.cell == 1 and one.repeat > 1)]
+        table = built(replace(outcomes, trials=tuple(few)))
+        assert "for 6 comparisons. Not tested: 2 with fewer than 3 pairs." in table.caption
+        none = built(replace(outcomes, trials=(), state="queued"))
+        assert "Nothing is compared with regularizer None: there are no finished runs of both." in none.caption
+
+    def test_every_format_writes_them(self):
+        table = built(shifted(SHIFTS, counts="always"))
+        texts = {name: render(table, name).content for name in names()}
+        assert "↑(5)" in texts["markdown"].decode()
+        assert '<sup class="runs">&#8593;(5)</sup>' in texts["html"].decode()
+        assert ">↑(5)</text>" in texts["svg"].decode()
+        assert "\\textsuperscript{$\\uparrow$(5)}" in texts["latex"].decode()
+        lines = list(csv.DictReader(io.StringIO(texts["csv"].decode())))
+        tested = next(one for one in lines if (one["loss"], one["regularizer"]) == ("triplet", "sec"))
+        cell = cells(table)["Triplet", "SEC", "R@1"]
+        assert tested["pairs"] == "5"
+        assert float(tested["paired_difference"]) == cell.comparison.difference
+        assert float(tested["corrected_p"]) == cell.comparison.corrected
+        row = json.loads(texts["json"])["panels"][0]["rows"][1]["cells"][0]
+        assert row["comparison"] == {
+            "baseline": 0, "n": 5, "difference": cell.comparison.difference, "p": cell.comparison.p,
+            "corrected_p": cell.comparison.corrected, "sign": "↑",
+        }  # fmt: skip
+        assert row["runs"] == 5
+
+
+class TestCompiled:
+    pytestmark = pdflatex
+
+    def test_marks_and_counts_compile(self, tmp_path):
+        outcomes = shifted(SHIFTS, counts="always", spread="ci95", show_tuned=True)
+        running = [replace(one, state=TrialState.RUNNING) if one.cell == 5 and one.candidate == 2 else one for one in
+                   outcomes.trials]  # fmt: skip
+        log = compiled(render_standalone(built(replace(outcomes, trials=tuple(running)))), tmp_path)
+        assert not re.search(r"^!|LaTeX Warning: (?!Label)|Missing character|Overfull", log, re.MULTILINE)
