@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.errors import InvalidSpecError
 from orchestrator.plan.budget import FACTORS
 from orchestrator.plan.check import check
 from orchestrator.plan.grid import Plan, expand
@@ -142,3 +143,16 @@ def test_beside_is_for_an_honest_selection(small: Small, told: Told, catalog: Ca
     assert told(small(select={"beside": "tset"})) == [("select.beside", "expected 'test', found 'tset'")]
     (trial,) = planned(small(select={"beside": "test"}), catalog).trials()
     assert trial.recipe.select.beside_key == "best_test/test/map@r"
+
+
+def test_an_optimizer_without_a_learning_rate_has_none_to_add_by(small: Small, catalog: Catalog) -> None:
+    plain = [one.model_copy(update={"name": "plain", "parameters": []}) for one in catalog.of("optimizer")[:1]]
+    own = Catalog(entries=[*catalog.entries, *plain])
+    with pytest.raises(InvalidSpecError, match="has 1 candidate, and its optimizer has no learning rate"):
+        check(small(select={"budget": 2}, **{"recipe.optimizer": "plain"}), own)
+    mixed = expand(check(small(tune={"optimizer": ["plain", "sgd"]}, select={"budget": 3}), own), own)
+    assert candidates(mixed, 0) == [
+        {"optimizer": "plain"},
+        {"optimizer": "sgd", "optimizer.lr": "0.01"},
+        {"optimizer": "sgd", "optimizer.lr": "0.005"},
+    ]
