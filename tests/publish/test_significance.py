@@ -79,6 +79,19 @@ class TestTests:
         assert wilcoxon(differences) == pytest.approx(scipy.stats.wilcoxon(differences).pvalue)
         assert wilcoxon([0.01, 0.02, 0.03, 0.04, 0.05, 0.06]) == pytest.approx(2 / 64)
 
+    @pytest.mark.parametrize(
+        "differences",
+        [
+            [0.01] * 6,
+            [0.01, 0.01, -0.01, 0.02, 0.03, 0.03, -0.04],
+            [0.0, 0.01, 0.01, -0.02, 0.03, 0.05, 0.05],
+            [0.1, 0.1, 0.1, -0.1, -0.1, -0.1],
+        ],
+    )
+    def test_so_are_those_that_share_a_rank(self, differences):
+        exact = scipy.stats.wilcoxon([one for one in differences if one], method=scipy.stats.PermutationMethod())
+        assert wilcoxon(differences) == pytest.approx(exact.pvalue)
+
     def test_what_does_not_vary_is_not_tested(self):
         assert paired_t([0.1, 0.1, 0.1], 1e-12) is None
         assert compare(numbered([0.5, 0.6, 0.7]), numbered([0.4, 0.5, 0.6]), 0, "t").p is None  # but for rounding
