@@ -100,7 +100,7 @@ def _tied(moved: Sequence[float]) -> float:
         }
     above = sum(rank[abs(one)] for one in moved if one > 0)
     least = min(above, sum(rank[size] for size in sizes) - above)
-    return min(1.0, 2 * sum(times for total, times in ways.items() if total <= least) / 2 ** len(sizes))
+    return min(1.0, 2 * sum(times for total, times in ways.items() if total <= least) / 2.0 ** len(sizes))
 
 
 def words(found: Collection[Comparison], test: Test, baseline: str, noun: str = "seed") -> str:
