@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format serve catalog clean
+.PHONY: help install demo test check format serve up down catalog clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -35,6 +35,12 @@ format: install ## let ruff mend what it can
 
 serve: install ## serve API, pages, conductor, Ray and MLflow on 127.0.0.1
 	$(BIN)/metricsweep serve
+
+up: ## needs Docker: build the images and start docker-compose.yml; secrets from .env
+	docker compose up -d --build
+
+down: ## needs Docker: stop docker-compose.yml; its volumes stay
+	docker compose down
 
 catalog: install ## write workers/catalog.json anew after a part changed
 	$(BIN)/python -m workers catalog --write

@@ -1,4 +1,4 @@
-"""`python -m orchestrator`: the conductor's process, and a sweep without one: conduct, run, expand, table, study."""
+"""`python -m orchestrator`: the conductor's process and its health; a sweep without one: run, expand, table, study."""
 
 import argparse
 import importlib
@@ -19,6 +19,7 @@ from workers import catalog as catalogs
 FENCED = 3
 EXAMPLES = """examples:
   python -m orchestrator conduct                     serve the queue until SIGTERM
+  python -m orchestrator healthy                     0 where the database answers and a conductor holds the lease
   python -m orchestrator run sweeps/digits.yaml      train a sweep in this process, without Ray, and print its tables
   python -m orchestrator expand sweeps/digits.yaml   count cells, candidates and trials
   python -m orchestrator table 1 main --format latex print a table of a sweep
@@ -47,6 +48,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _look(settings: Settings, options: argparse.Namespace) -> int:
     """The commands that train nothing."""
+    if options.command == "healthy":
+        return _healthy(settings)
     if options.command == "expand":
         print(preview_offline(options.spec.read_bytes(), settings).model_dump_json(indent=2))
         return 0
@@ -64,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("conduct", help="serve the queue until SIGTERM")
+    commands.add_parser("healthy", help="0 where the database answers and a conductor holds the lease, else 1")
     for name, text in (("run", "train a sweep in this process"), ("expand", "count what a spec would become")):
         commands.add_parser(name, help=text).add_argument("spec", type=Path, help="a spec in YAML or JSON")
     table = commands.add_parser("table", help="print a table of a sweep")
@@ -88,6 +92,17 @@ def _conduct(settings: Settings, *, until_idle: bool) -> int:
     finally:
         store.close()
     return 0
+
+
+def _healthy(settings: Settings) -> int:
+    """For a supervisor: a conductor that stands by is as healthy as the one that holds the lease."""
+    store = Store.open(settings.database, migrate=False)
+    try:
+        conducted = store.conducted()
+    finally:
+        store.close()
+    print("a conductor holds the lease" if conducted else "no conductor holds the lease")
+    return 0 if conducted else 1
 
 
 def _run(settings: Settings, body: bytes) -> int:

@@ -6,7 +6,8 @@ from typing import Any
 
 from orchestrator.errors import InvalidSpecError, Problem
 from orchestrator.plan.grid import Plan
-from orchestrator.record.extending import Extension, Place
+from orchestrator.record.extending import Extension
+from orchestrator.record.places import Place
 from orchestrator.trial import Candidate, Cell, Labels, PlannedTrial
 
 _Key = tuple[tuple[str, str], ...]

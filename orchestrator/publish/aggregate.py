@@ -27,13 +27,14 @@ class CandidateOutcome:
 
     index: int  # within the cell
     labels: Labels
-    status: CandidateStatus
+    status: CandidateStatus  # of the repeats that every candidate of the cell has
     started: bool  # whether any of its repeats has run
     metrics: Mapping[str, Statistic]
     """Keyed checkpoint/split/metric; empty unless complete, and without the keys that not every repeat has."""
     scores: Mapping[str, Statistic]
     """The same over those repeats that every candidate of the cell has: what it is selected by. A reproduced
-    winner of a search has more, which must not unseat it."""
+    winner of a search has more, which must not unseat it; one of them that fails is left out of the means."""
+    growing: bool = False  # whether some of those further repeats are still to come
 
 
 def by_cell(outcomes: SweepOutcomes) -> dict[int, list[CandidateOutcome]]:
@@ -80,16 +81,18 @@ def run_values(trials: Iterable[TrialOutcome], key: str) -> dict[Repeat, float]:
 
 def aggregate(candidate: Candidate, trials: Sequence[TrialOutcome], shared: int | None = None) -> CandidateOutcome:
     """One candidate from its repeats, of which the first `shared` decide on its selection."""
-    status = _status(trials)
-    metrics = _means(trials) if status == "complete" else {}
-    first = trials[:shared]
+    first, further = trials[:shared], trials[len(trials) if shared is None else shared :]
+    status = _status(first)
+    scores = _means(first) if status == "complete" else {}
+    reproduced = [trial for trial in further if trial.state is TrialState.FINISHED and not trial.diverged]
     return CandidateOutcome(
         index=candidate.index,
         labels=candidate.labels,
         status=status,
         started=any(trial.state in _STARTED for trial in trials),
-        metrics=metrics,
-        scores=metrics if not metrics or len(first) == len(trials) else _means(first),
+        metrics=_means([*first, *reproduced]) if scores and reproduced else scores,
+        scores=scores,
+        growing=any(trial.state not in TRIAL_ENDED for trial in further),
     )
 
 

@@ -62,7 +62,7 @@ def _status(candidates: Sequence[CandidateOutcome], *, found: bool) -> Status:
     statuses = {one.status for one in candidates}
     if not any(one.started for one in candidates):
         return "missing"
-    if "pending" in statuses:
+    if "pending" in statuses or any(one.growing for one in candidates):
         return "partial"
     if found:
         # A cancelled candidate never competed, so the best of the others is provisional for good.

@@ -11,22 +11,9 @@ from orchestrator.lifecycle import SWEEP_STEPS, SweepState, before
 from orchestrator.record import schema
 from orchestrator.record.database import Access
 from orchestrator.record.marks import mark
-from orchestrator.record.schema import candidate, cell, training, trial
+from orchestrator.record.schema import candidate, cell, trial
 from orchestrator.record.starting import TrialRows, insert
-from orchestrator.trial import Candidate, Cell, Labels, PlannedTrial
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A trial that exists, by numbers and by labels."""
-
-    cell: int
-    cell_labels: Labels
-    candidate: int
-    candidate_labels: Labels
-    repeat: int
-    repeat_labels: Labels
-    fingerprint: str
+from orchestrator.trial import Candidate, Cell, PlannedTrial
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,30 +30,6 @@ class Extension:
 
 class Extending(Access):
     """What makes a sweep grow."""
-
-    def places(self, sweep: int) -> list[Place]:
-        """All trials of a sweep in their order."""
-        query = (
-            sa.select(
-                trial.c.cell, cell.c.labels.label("cell_labels"), trial.c.candidate,
-                candidate.c.labels.label("candidate_labels"), trial.c.repeat, trial.c.repeat_labels,
-                training.c.fingerprint,
-            )
-            .join(training, training.c.id == trial.c.training_id)
-            .join(cell, sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell))
-            .join(
-                candidate,
-                sa.and_(
-                    candidate.c.sweep_id == trial.c.sweep_id,
-                    candidate.c.cell == trial.c.cell,
-                    candidate.c.candidate == trial.c.candidate,
-                ),
-            )
-            .where(trial.c.sweep_id == sweep)
-            .order_by(trial.c.position)
-        )  # fmt: skip
-        with self._database.reading() as connection:
-            return [Place(**row._mapping) for row in connection.execute(query)]
 
     def extend_sweep(self, fence: int, sweep: int, wider: Extension) -> None:
         """Write the added rows and let the sweep go on; finished trainings are reused at once."""

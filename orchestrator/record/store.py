@@ -15,6 +15,7 @@ from orchestrator.record.migrations import migrate as upgrade
 from orchestrator.record.mirror_states import MirrorStates
 from orchestrator.record.outbox import Dirty, Outbox
 from orchestrator.record.outcomes import Outcomes
+from orchestrator.record.places import Places
 from orchestrator.record.queueing import Queueing
 from orchestrator.record.requests import PendingRequest, QueuedSweep, Requests
 from orchestrator.record.runs import Runs
@@ -28,11 +29,24 @@ from orchestrator.record.trial_views import TrialViews
 __all__ = ["Dirty", "NewSweep", "OpenCell", "PendingRequest", "QueuedSweep", "Store", "Suggested"]
 
 
-class Client(Submissions, SweepViews, TrialViews, Artifacts, Outcomes, Durations, Runs, Extending, Deleting, Evidences):
+class Client(Submissions, SweepViews, TrialViews, Artifacts, Outcomes, Durations, Runs, Places, Evidences):
     """What the API uses: it appends sweeps and requests, and reads."""
 
 
-class Conductor(Leases, Requests, Starting, Searching, Queueing, Claims, Applying, Settling, Outbox, MirrorStates):
+class Conductor(
+    Leases,
+    Requests,
+    Starting,
+    Searching,
+    Extending,
+    Deleting,
+    Queueing,
+    Claims,
+    Applying,
+    Settling,
+    Outbox,
+    MirrorStates,
+):
     """What the holder of the lease uses: it alone changes what exists."""
 
 

@@ -43,6 +43,7 @@ class SlotPool:
         self._limit = limit
         self._slots: dict[str, HeldSlot] = {}
         self._total = ray.cluster_resources()
+        self._seen: dict[str, dict[str, float]] = {}  # what every node offered, also of those that are away
         self._adopt()
 
     def _adopt(self) -> None:
@@ -91,11 +92,15 @@ class SlotPool:
         return slot
 
     def impossible(self, slot: Slot) -> str | None:
-        """Why no node of the cluster could ever hold such a slot; none when one can."""
+        """Why no node that was ever here could hold such a slot; none when one can, or when none has come yet."""
         cpus, gpus, memory = shape_of(slot, self._total.get("GPU", 0.0))
-        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        self._seen |= {node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]}
+        nodes = list(self._seen.values())
         wanted = {"CPU": cpus, "GPU": gpus, "memory": memory}
-        if any(all(node.get(kind, 0.0) >= amount for kind, amount in wanted.items()) for node in nodes):
+        # A head and a conductor may offer no CPU: until a worker joins, that says nothing of the cluster.
+        if not any(node.get("CPU") for node in nodes) or any(
+            all(node.get(kind, 0.0) >= amount for kind, amount in wanted.items()) for node in nodes
+        ):
             return None
         most = {kind: max((node.get(kind, 0.0) for node in nodes), default=0.0) for kind in wanted}
         return (

@@ -83,6 +83,11 @@ def use_as_conductor(one: Store, fence: int) -> None:
         one.postpone(dirty, "away", 0, fence)
         one.sent(dirty, "run", 3, fence)
     one.keep_experiment(sweep, "7", fence)
+    one.pause(fence, sweep)
+    one.resume(fence, sweep)
+    one.prioritize(fence, sweep, 3)
+    one.cancel(fence, sweep)
+    one.delete_sweep(fence, sweep)
     one.release(fence)
 
 
@@ -121,7 +126,8 @@ def test_what_the_client_has_is_not_the_conductors() -> None:
     conductor = {name for name in dir(Conductor) if not name.startswith("_")}
     assert client == {
         "add_sweep", "add_request", "sweeps", "sweep", "grid", "trials", "trial", "curves", "log", "outcomes", "known",
-        "durations", "experiment_id", "run_id", "cell_runs",
+        "curves_of", "durations", "evidence", "kept", "kept_by", "places", "deletion", "experiment_id", "run_id",
+        "cell_runs",
     }  # fmt: skip
     assert not client & conductor
     assert store.Store.__mro__.index(Client) < store.Store.__mro__.index(Conductor)

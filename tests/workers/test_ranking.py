@@ -113,7 +113,10 @@ def test_keys_are_in_the_order_of_cosines(dtype: torch.dtype) -> None:
     assert torch.equal(keys[:, None] + 1 > keys[None, :], values[:, None] >= values[None, :])
 
 
-@pytest.mark.parametrize(("rows", "width", "count"), [(7, 50, 3), (5, 20, 20), (4, 30, 6), (1, 1, 1), (3, 40, 20)])
+@pytest.mark.parametrize(
+    ("rows", "width", "count"),
+    [(7, 50, 3), (5, 20, 20), (4, 30, 6), (1, 1, 1), (3, 40, 20), (4, 1234, 2), (2, 1280, 4)],
+)
 @pytest.mark.parametrize("threads", [1, 3])
 def test_the_largest_of_each_row(rows: int, width: int, count: int, threads: int) -> None:
     values = torch.randn(rows, width, generator=torch.Generator().manual_seed(width))
@@ -128,7 +131,7 @@ def test_the_largest_of_each_row(rows: int, width: int, count: int, threads: int
         torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("sizes", [(300, 300), (400, 150, 50), (10,) * 60])
+@pytest.mark.parametrize("sizes", [(300, 300), (400, 150, 50), (10,) * 60, (3, 2) * 150])
 def test_many_images_with_many_ties(sizes: tuple[int, ...]) -> None:
     """Of vectors whose cosines are multiples of 1/4, and so exact, in both ways to find the nearest."""
     corners = torch.tensor(list(itertools.product((-0.5, 0.5), repeat=4)))

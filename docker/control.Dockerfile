@@ -1,0 +1,22 @@
+# The control image: API, conductor, MLflow server and Ray head. It holds no torch; trainings run in the worker image.
+# Build from the top level: docker build -f docker/control.Dockerfile -t metricsweep-control .
+ARG PYTHON=3.11
+FROM python:${PYTHON}-slim
+
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+
+# The same number in both images: they write to one storage volume. New volumes take over these folders' owner.
+RUN useradd --uid 1000 --create-home metricsweep \
+    && install -d -o metricsweep -g metricsweep /home/metricsweep/service /storage /data /mlflow
+
+WORKDIR /build
+COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY workers ./workers
+COPY orchestrator ./orchestrator
+COPY dashboards ./dashboards
+COPY api ./api
+RUN pip install -c constraints.txt .
+
+USER metricsweep
+WORKDIR /home/metricsweep
+CMD ["python", "-m", "api"]

@@ -1,0 +1,23 @@
+# The worker image: a node of the Ray cluster that trains. It needs the Python and the Ray of the control image.
+# Build from the top level: docker build -f docker/worker.Dockerfile -t metricsweep-worker .
+ARG PYTHON=3.11
+FROM python:${PYTHON}-slim
+
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+
+# The same number in both images: they write to one storage volume. New volumes take over these folders' owner.
+RUN useradd --uid 1000 --create-home metricsweep \
+    && install -d -o metricsweep -g metricsweep /home/metricsweep/service /storage /data
+
+WORKDIR /build
+COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY workers ./workers
+COPY orchestrator ./orchestrator
+COPY dashboards ./dashboards
+COPY api ./api
+# torch's wheel for Linux brings CUDA, so that the same image trains with a GPU and without.
+RUN pip install -c constraints.txt '.[worker]'
+
+USER metricsweep
+WORKDIR /home/metricsweep
+CMD ["python", "-m", "workers", "--help"]

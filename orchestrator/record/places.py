@@ -1,0 +1,81 @@
+"""What a sweep holds, before it is extended or deleted."""
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from orchestrator.errors import ConflictError
+from orchestrator.lifecycle import SWEEP_ENDED
+from orchestrator.record import schema
+from orchestrator.record.database import Access
+from orchestrator.record.schema import candidate, cell, training, trial
+from orchestrator.trial import Labels
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A trial that exists, by numbers and by labels."""
+
+    cell: int
+    cell_labels: Labels
+    candidate: int
+    candidate_labels: Labels
+    repeat: int
+    repeat_labels: Labels
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """What goes with a sweep beside its rows."""
+
+    trainings: tuple[str, ...]  # uids: folders of the storage
+    experiment: str | None  # the tracker's
+
+
+class Places(Access):
+    """Reads what stands in the way of a change, and what goes with it."""
+
+    def places(self, sweep: int) -> list[Place]:
+        """All trials of a sweep in their order."""
+        query = (
+            sa.select(
+                trial.c.cell, cell.c.labels.label("cell_labels"), trial.c.candidate,
+                candidate.c.labels.label("candidate_labels"), trial.c.repeat, trial.c.repeat_labels,
+                training.c.fingerprint,
+            )
+            .join(training, training.c.id == trial.c.training_id)
+            .join(cell, sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell))
+            .join(
+                candidate,
+                sa.and_(
+                    candidate.c.sweep_id == trial.c.sweep_id,
+                    candidate.c.cell == trial.c.cell,
+                    candidate.c.candidate == trial.c.candidate,
+                ),
+            )
+            .where(trial.c.sweep_id == sweep)
+            .order_by(trial.c.position)
+        )  # fmt: skip
+        with self._database.reading() as connection:
+            return [Place(**row._mapping) for row in connection.execute(query)]
+
+    def deletion(self, sweep: int) -> Deletion | None:
+        """What only this sweep uses; none when there is no such sweep (any more); ConflictError while it goes on."""
+        table = schema.sweep
+        with self._database.reading() as connection:
+            head = sa.select(table.c.state, table.c.mlflow_experiment).where(table.c.id == sweep)
+            row = connection.execute(head).one_or_none()
+            if row is None:
+                return None
+            if row.state not in SWEEP_ENDED:
+                raise ConflictError(f"sweep {sweep} is {row.state}; cancel it before it is deleted")
+            uids = connection.execute(sa.select(training.c.uid).where(training.c.id.in_(only_of(sweep)))).scalars()
+            return Deletion(tuple(uids), row.mlflow_experiment)
+
+
+def only_of(sweep: int) -> sa.Select[tuple[int]]:
+    """The ids of the trainings that trials of this sweep point to and of no other."""
+    other = trial.alias("other")
+    shared = sa.exists().where(other.c.training_id == trial.c.training_id, other.c.sweep_id != sweep)
+    return sa.select(trial.c.training_id).where(trial.c.sweep_id == sweep, ~shared).distinct()

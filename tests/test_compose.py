@@ -1,0 +1,201 @@
+"""docker-compose.yml, what it builds and what it asks for, without Docker."""
+
+import importlib.util
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from orchestrator.__main__ import main
+from orchestrator.record.store import Store
+from orchestrator.settings import Settings
+from tests.compose_file import COMPOSE, GPU, ROOT, example, load, variables
+
+SERVICES = {"postgres", "mlflow", "ray-head", "ray-worker", "conductor", "conductor-standby", "api"}
+KEYS = {
+    *("image", "build", "command", "environment", "depends_on", "ports", "volumes", "healthcheck", "deploy", "restart"),
+    *("init", "cap_drop", "security_opt", "shm_size", "stop_grace_period"),
+}
+GIVEN = {"POSTGRES_PASSWORD": "first", "RAY_AUTH_TOKEN": "second", "METRICSWEEP_TOKEN": "third"}
+SETTINGS = {f"METRICSWEEP_{name.upper()}" for name in Settings.model_fields}
+
+
+@pytest.fixture(scope="module")
+def services() -> dict[str, Any]:
+    found: dict[str, Any] = load(COMPOSE, GIVEN)["services"]
+    return found
+
+
+def document() -> dict[str, Any]:
+    """The file as Compose reads it; `x-` keys are its own anchors."""
+    return {key: value for key, value in load(COMPOSE, GIVEN).items() if not key.startswith("x-")}
+
+
+def test_its_services(services: dict[str, Any]) -> None:
+    assert set(services) == SERVICES
+    assert set(document()) == {"name", "services", "volumes"}
+    assert {key for service in services.values() for key in service} <= KEYS
+
+
+def test_it_follows_the_specification_where_its_schema_is_installed() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    if importlib.util.find_spec("compose") is None:
+        pytest.skip("no installed package brings the schema of the Compose specification")
+    (folder,) = importlib.util.find_spec("compose").submodule_search_locations  # type: ignore[union-attr,misc]
+    schema = json.loads((Path(folder) / "config" / "compose_spec.json").read_text(encoding="utf-8"))
+    whole = {key: value for key, value in document().items() if key != "name"}  # older than that schema
+    jsonschema.validate(whole, schema)
+    jsonschema.validate(load(GPU, {}), schema)
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_a_service_is_watched_and_bounded(services: dict[str, Any], name: str) -> None:
+    service = services[name]
+    assert service["healthcheck"]["test"][0] == "CMD"
+    assert {"interval", "timeout", "retries"} <= set(service["healthcheck"])
+    assert set(service["deploy"]["resources"]["limits"]) == {"cpus", "memory"}
+    assert service["restart"] == "unless-stopped"
+    assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
+    for other, wait in service.get("depends_on", {}).items():
+        assert wait == {"condition": "service_healthy"}
+        assert other in services
+
+
+def test_every_volume_is_declared(services: dict[str, Any]) -> None:
+    used = {volume.split(":")[0] for service in services.values() for volume in service.get("volumes", [])}
+    assert used == set(document()["volumes"])
+    shared = {name for name in services if "storage:/storage" in services[name].get("volumes", [])}
+    assert shared == {"ray-worker", "conductor", "conductor-standby", "api"}
+
+
+@pytest.mark.parametrize("missing", sorted(GIVEN))
+def test_no_secret_has_a_default(missing: str) -> None:
+    with pytest.raises(KeyError, match=missing):
+        load(COMPOSE, {name: value for name, value in GIVEN.items() if name != missing})
+    assert example()[missing] == ""
+
+
+def test_every_variable_stands_in_the_example_with_the_same_default() -> None:
+    text = COMPOSE.read_text(encoding="utf-8") + GPU.read_text(encoding="utf-8")
+    assert set(variables(text)) == set(example())
+    assert all(kinds in ({"-"}, {"?"}) for kinds in variables(text).values())
+    for name, value in example().items():
+        assert name in GIVEN or f"${{{name}:-{value}}}" in text, name
+
+
+def test_the_example_is_all_that_git_keeps() -> None:
+    assert ".env" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_settings_exist(services: dict[str, Any], name: str) -> None:
+    used = {key for key in services[name].get("environment", {}) if key.startswith("METRICSWEEP_")}
+    assert used <= SETTINGS
+
+
+def test_they_find_one_another(services: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("conductor", "conductor-standby", "api"):
+        for key, value in services[name]["environment"].items():
+            monkeypatch.setenv(key, value)
+    settings = Settings()
+    assert settings.database == "postgresql+psycopg://metricsweep:first@postgres:5432/metricsweep"
+    assert (settings.ray_address, settings.mlflow_url) == ("ray-head:6379", "http://mlflow:5000")
+    assert settings.storage == Path("/storage")
+    allowed = next(word for word in services["mlflow"]["command"] if word.startswith("--allowed-hosts="))
+    assert "mlflow:5000" in allowed
+    assert services["conductor"] == services["conductor-standby"]
+    nodes = ("ray-head", "ray-worker", "conductor")
+    assert {services[name]["environment"]["RAY_AUTH_TOKEN"] for name in nodes} == {"second"}
+
+
+def test_dockerfiles(services: dict[str, Any]) -> None:
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert ignored[1] == "*"
+    for file in {service["build"]["dockerfile"] for service in services.values() if "build" in service}:
+        text = (ROOT / file).read_text(encoding="utf-8")
+        copied = [word for line in re.findall(r"^COPY (.*)$", text, re.M) for word in line.split()[:-1]]
+        assert copied
+        assert all((ROOT / name).exists() and f"!{name}" in ignored for name in copied)
+        assert "USER metricsweep" in text
+        assert (".[worker]" in text) == ("worker" in file)
+
+
+def test_commands_exist(services: dict[str, Any]) -> None:
+    for service in services.values():
+        words = [part for word in service.get("command", []) for part in shlex.split(word)]
+        asked = [*words, *service["healthcheck"]["test"]]
+        modules = [asked[at + 1] for at, word in enumerate(asked) if word == "-m"]
+        assert all(importlib.util.find_spec(f"{module}.__main__") for module in modules)
+    for command in (services["ray-head"]["command"], services["ray-worker"]["command"]):
+        assert ray_knows(command[2:])
+    conduct = shlex.split(services["conductor"]["command"][2])
+    assert ray_knows(conduct[2 : conduct.index("&&")])
+    assert conduct[conduct.index("&&") + 1 :] == ["exec", "python", "-m", "orchestrator", "conduct"]
+    assert mlflow_knows(services["mlflow"]["command"][2:])
+
+
+def ray_knows(words: list[str]) -> bool:
+    from ray.scripts.scripts import start
+
+    return known(start, words)
+
+
+def mlflow_knows(words: list[str]) -> bool:
+    from mlflow.cli import server
+
+    return known(server, words)
+
+
+def known(command: Any, words: list[str]) -> bool:
+    options = {option for parameter in command.params for option in parameter.opts}
+    return {word.split("=")[0] for word in words} <= options
+
+
+def test_gpus_are_an_override(services: dict[str, Any]) -> None:
+    assert "reservations" not in services["ray-worker"]["deploy"]["resources"]
+    (device,) = load(GPU, {})["services"]["ray-worker"]["deploy"]["resources"]["reservations"]["devices"]
+    assert device == {"driver": "nvidia", "count": "1", "capabilities": ["gpu"]}
+
+
+def test_the_example_for_kuberay_says_the_same(services: dict[str, Any]) -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8"), re.S)
+    (cluster, conductor) = (
+        document for block in blocks for document in yaml.safe_load_all(block) if "apiVersion" in document
+    )
+    head, worker = cluster["spec"]["headGroupSpec"], cluster["spec"]["workerGroupSpecs"][0]
+    assert (cluster["kind"], head["rayStartParams"]["num-cpus"]) == ("RayCluster", "0")
+    pods = [head["template"]["spec"], worker["template"]["spec"], conductor["spec"]["template"]["spec"]]
+    for pod in pods:
+        (container,) = pod["containers"]
+        told = {entry["name"] for entry in container["env"]}
+        assert "RAY_AUTH_TOKEN" in told
+        assert {name for name in told if name.startswith("METRICSWEEP_")} <= SETTINGS
+        assert {mount["name"] for mount in container.get("volumeMounts", [])} <= {
+            volume["name"] for volume in pod.get("volumes", [])
+        }
+    for pod in pods[1:]:
+        assert "/storage" in [mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"]]
+    assert conductor["spec"]["replicas"] == 2
+    assert ray_knows(shlex.split(pods[2]["containers"][0]["command"][2].split("&&")[0])[2:])
+
+
+def test_health_follows_the_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("METRICSWEEP_DATABASE_URL", f"sqlite:///{tmp_path / 'metricsweep.db'}")
+    store = Store.open(f"sqlite:///{tmp_path / 'metricsweep.db'}")
+    assert main(["healthy"]) == 1
+    fence = store.acquire("here:1", 60)
+    assert fence is not None
+    assert main(["healthy"]) == 0
+    store.release(fence)
+    assert main(["healthy"]) == 1
+    store.close()
+
+
+def test_no_database_is_not_healthy(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("METRICSWEEP_DATABASE_URL", "postgresql+psycopg://nobody@127.0.0.1:1/none")
+    assert main(["healthy"]) == 1
+    assert "Traceback" not in capsys.readouterr().err

@@ -1,0 +1,178 @@
+"""The commands of docker-compose.yml as processes here: a sweep outlives the active conductor's container."""
+
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from sqlalchemy import make_url
+
+from api.client import Client
+from api.process import MARK, end_processes, marked
+from orchestrator.lifecycle import TrialState
+from tests.compose_file import COMPOSE, ROOT, load
+from tests.ports import free_port
+from tests.record.conftest import new_postgres_database, postgres_server  # noqa: F401  a fixture
+
+pytestmark = [pytest.mark.postgres, pytest.mark.ray, pytest.mark.slow]
+
+SPEC = {
+    "version": 1,
+    "name": "composed",
+    "recipe": {
+        "dataset": "digits",
+        "backbone": {"name": "mlp", "width": 16},
+        "embedding": 16,
+        "loss": "triplet",
+        "sampler": {"name": "balanced", "classes": 4, "per_class": 8},
+        "iterations": 3000,
+        "validation": {"name": "class_holdout", "folds": 3, "fold": 0},
+    },
+    "compare": {"regularizer": ["none", "sec"]},
+    "repeat": {"seed": [0, 1]},
+    "slot": {"cpus": 1, "gpus": 0},
+}
+PATIENCE = 240.0
+CONDUCTORS = ("conductor", "conductor-standby")
+STARTS = ("mlflow", "ray-head", "ray-worker", "api", *CONDUCTORS)
+
+
+class Composed:
+    """The compose file's services as processes; names and ports of its network become those of this machine."""
+
+    def __init__(self, folder: Path, database: str) -> None:
+        self.folder, self.token = folder, secrets.token_hex(16)
+        ports = {name: free_port() for name in ("ray", "mlflow", "api")}
+        given = {"POSTGRES_PASSWORD": "here", "RAY_AUTH_TOKEN": secrets.token_hex(32), "METRICSWEEP_TOKEN": self.token}
+        self.services = load(COMPOSE, {**given, "METRICSWEEP_LEASE_SECONDS": "4"})["services"]
+        self.api = f"http://127.0.0.1:{ports['api']}"
+        self._marks = {name: secrets.token_hex(16) for name in STARTS}
+        head = f"{_address()}:{ports['ray']}"  # Ray's nodes join one another by an address that is not loopback
+        self._here = {
+            self.services["conductor"]["environment"]["METRICSWEEP_DATABASE_URL"]: database,
+            "ray-head:6379": head,
+            "--port=6379": f"--port={ports['ray']}",
+            "mlflow:5000": f"127.0.0.1:{ports['mlflow']}",
+            "--port=5000": f"--port={ports['mlflow']}",
+            "0.0.0.0": "127.0.0.1",
+            "127.0.0.1:5000": f"127.0.0.1:{ports['mlflow']}",
+            "127.0.0.1:8787": f"127.0.0.1:{ports['api']}",
+            "/home/metricsweep/service": str(folder / "home"),
+            "/mlflow/": f"{folder}/",
+            "/storage": str(folder / "storage"),
+            "/data": str(folder / "data"),
+        }
+        self._port = str(ports["api"])
+
+    def start(self, name: str) -> None:
+        service = self.services[name]
+        environment = self._environment(name) | {MARK: self._marks[name]}
+        command = [self._translated(word) for word in service["command"]]
+        with (self.folder / f"{name}.log").open("ab") as log:
+            subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+
+    def healthy(self, name: str) -> bool:
+        """What Docker would ask."""
+        _, *command = [self._translated(word) for word in self.services[name]["healthcheck"]["test"]]
+        asked = subprocess.run(command, env=self._environment(name), capture_output=True, timeout=60, check=False)
+        return asked.returncode == 0
+
+    def kill(self, name: str) -> None:
+        """SIGKILL for every process of one service: what a killed container is."""
+        end_processes(marked(self._marks[name]), 0.0)
+
+    def end(self) -> None:
+        for name in reversed(STARTS):
+            self.kill(name)
+
+    def log(self, name: str) -> str:
+        file = self.folder / f"{name}.log"
+        return file.read_text(errors="replace") if file.exists() else ""
+
+    def active(self) -> str:
+        """The conductor that took the lease."""
+        return next((name for name in CONDUCTORS if "holding the lease" in self.log(name)), "")
+
+    def _translated(self, word: str) -> str:
+        for there, here in self._here.items():
+            word = word.replace(there, here)
+        return word
+
+    def _environment(self, name: str) -> dict[str, str]:
+        told = {key: self._translated(value) for key, value in self.services[name].get("environment", {}).items()}
+        if "METRICSWEEP_PORT" in told:
+            told["METRICSWEEP_PORT"] = self._port
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("METRICSWEEP_", "RAY_"))}
+        # Ray's folder is this test's own: its socket paths must stay short, and other Rays live in the default one.
+        here = {"PATH": path, "PYTHONPATH": str(ROOT), "RAY_TMPDIR": str(self.folder), "no_proxy": "*"}
+        return {**kept, **here, **told}
+
+
+def _address() -> str:
+    from ray._private.services import get_node_ip_address
+
+    found: str = get_node_ip_address()
+    return found
+
+
+def until(true: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < deadline, f"waited {PATIENCE} s in vain: {what}"
+        time.sleep(0.2)
+
+
+@pytest.fixture
+def composed(short_folder: Path, postgres_server: str) -> Iterator[Composed]:  # noqa: F811
+    url = new_postgres_database(postgres_server)
+    assert make_url(url).drivername == "postgresql+psycopg"
+    services = Composed(short_folder, url)
+    try:
+        yield services
+    finally:
+        services.end()
+
+
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="ms-"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_sweep_outlives_the_active_conductor(composed: Composed) -> None:
+    for name in STARTS:  # one by one: Ray's nodes of one machine take each other's sockets when they start at once
+        composed.start(name)
+        if name != "mlflow":
+            until(lambda asked=name: composed.healthy(asked), f"{name} is healthy")
+        if name in CONDUCTORS:
+            until(lambda asked=name: "holds the lease" in composed.log(asked) or composed.active() == asked, name)
+    assert composed.healthy("mlflow")
+    client = Client(composed.api, composed.token)
+    sweep = client.submit(yaml.safe_dump(SPEC).encode()).id
+
+    def both_train() -> bool:
+        return sum(trial.step > 0 for trial in client.trials(sweep, TrialState.RUNNING)) == 2
+
+    until(both_train, "both slots train")
+    active = composed.active()
+    (standby,) = set(CONDUCTORS) - {active}
+    assert "standing by" in composed.log(standby)
+    composed.kill(active)
+    until(lambda: "going on with them" in composed.log(standby), "the standby took over")
+    until(lambda: client.sweep(sweep).ended is not None, "the sweep ended")
+    ended = client.sweep(sweep)
+    assert (ended.state, ended.counts.finished) == ("finished", 4), composed.log(standby)[-3000:]
+    trials = [client.trial(trial.id) for trial in client.trials(sweep)]
+    assert Counter(len(trial.attempts) for trial in trials) == {1: 4}, "no trial was trained twice"
+    assert composed.healthy(standby)
+    assert composed.healthy("api")
