@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from api.limits import BODY_BYTES
 from api.problems import STATUS, ProblemDetails
-from orchestrator.errors import FencedError, MetricsweepError, UnavailableError
+from orchestrator.errors import DamagedError, FencedError, MetricsweepError, UnavailableError
 from orchestrator.service import Service
 from tests.api.conftest import URL
 from tests.api.played import SPEC, YAML
@@ -64,7 +64,7 @@ def test_a_browser_gets_a_page(http: TestClient) -> None:
 
 
 def test_every_error_of_ours_has_a_status() -> None:
-    assert set(STATUS) | {FencedError} == set(MetricsweepError.__subclasses__())
+    assert set(STATUS) | {FencedError, DamagedError} == set(MetricsweepError.__subclasses__())
 
 
 def test_an_unknown_error_tells_an_id_and_nothing_else(app: FastAPI, caplog: pytest.LogCaptureFixture) -> None:

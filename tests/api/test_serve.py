@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -312,6 +313,7 @@ def test_long_logs_are_rotated_at_the_start(settings: Settings, tmp_path: Path) 
 
 SCRIPT = """
 import signal, sys, threading
+from functools import partial
 from pathlib import Path
 from api.serve import Stack
 from orchestrator.settings import Settings
@@ -410,6 +412,10 @@ def test_what_a_killed_supervisor_left_is_ended_by_the_next(
     assert told[0] == ("serve", f"ended process {pids[1]}, left by an earlier run")
 
 
+def shows_mark(pid: int) -> bool:
+    return MARK in psutil.Process(pid).environ()
+
+
 def test_only_the_recorded_process_is_ended_not_one_with_its_pid(home: Path) -> None:
     sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
     theirs, stranger, unmarked = (subprocess.Popen(sleeper) for _ in range(3))
@@ -417,6 +423,8 @@ def test_only_the_recorded_process_is_ended_not_one_with_its_pid(home: Path) -> 
     wrong = subprocess.Popen(sleeper, env={**os.environ, MARK: "wrong"})
     every = [theirs, stranger, unmarked, marked, wrong]
     try:
+        for each in (marked, wrong):  # the kernel shows a process's environment a moment after it has started
+            wait_until(partial(shows_mark, each.pid))
         born = {each.pid: psutil.Process(each.pid).create_time() for each in every}
         entries = [
             {"name": "api", "pid": theirs.pid, "created": born[theirs.pid]},
