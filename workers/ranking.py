@@ -145,7 +145,7 @@ def _some(values: Tensor, count: int) -> Tensor:
         return values
     if count * _BLOCK * 4 < width:
         # The largest values lie in as many blocks: those with the largest maxima.
-        blocks = values[:, rest:].unflatten(1, (-1, _BLOCK))
+        blocks = values[:, rest:].view(len(values), -1, _BLOCK)
         chosen = blocks.amax(dim=2).topk(count, dim=1, sorted=False).indices
         largest = blocks.gather(1, chosen[:, :, None].expand(-1, -1, _BLOCK)).flatten(1)
         return torch.cat([largest, values[:, :rest]], dim=1)
