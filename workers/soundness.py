@@ -63,15 +63,18 @@ def _whole(value: Any, depth: int = 4) -> Any:
 
 
 def _field_problems(given: Mapping[str, Any], catalog: Catalog) -> Iterator[Problem]:
-    lengths = [name for name in _LENGTHS if given.get(name) is not None]
+    lengths = {name for name in _LENGTHS if given.get(name) is not None}
+    faulty = set()
     try:
         Recipe.model_validate({name: _judged(name, value) for name, value in given.items()}, strict=True)
     except ValidationError as error:
         for details in error.errors(include_url=False):
             if details["loc"]:
+                faulty.add(details["loc"][0])
                 yield Problem(path=_path(details), message=_message(details, catalog))
-            elif lengths:
-                yield Problem(path="epochs", message="`iterations` is given too; leave out one of them")
+    # The contract says so too, but only once every field by itself is right.
+    if len(lengths) > 1 and not faulty & lengths:
+        yield Problem(path="epochs", message="`iterations` is given too; leave out one of them")
     if not lengths:
         yield Problem(path="iterations", message="is missing; expected a whole number of at least 1, or `epochs`")
 

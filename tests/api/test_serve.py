@@ -321,6 +321,7 @@ from tests.api.test_serve import ours, stand_in
 
 home, folder, how = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and what nohup runs ignores this one
 children = ours(folder) if how == "plain" else [stand_in(folder, "conductor", how, grace=600.0)]
 settings = Settings(home=home, port=0, mlflow_url="http://mlflow.example:5000", ray_address="ray.example:6379")
 with Stack(settings, lambda name, state: print(name, state, flush=True), children) as stack:

@@ -335,6 +335,11 @@ def test_whatever_is_written_is_judged_and_what_passes_can_be_completed(changes:
         assert len(once.fingerprint) == 64
 
 
+def test_both_lengths_are_told_beside_another_problem() -> None:
+    found = problems({**RECIPE, "epochs": 1, "seed": "x"}, CATALOG)
+    assert {problem.path for problem in found} == {"epochs", "seed"}
+
+
 def test_the_recipe_of_the_readme_is_sound() -> None:
     """The real catalog judges the recipe that the documents show."""
     recipe = {
