@@ -1,5 +1,6 @@
 """One table from several sweeps."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Literal
 
@@ -13,14 +14,14 @@ from workers.catalog import Catalog
 View = Literal["merge", "difference"]
 
 
-class Comparing:
+class Comparing(ABC):
     """The part of the service that looks at several sweeps at once."""
 
     _store: Store
     _catalog: Catalog
 
-    def _addressed(self, table: Table, *, here: bool) -> Table:
-        raise NotImplementedError
+    @abstractmethod
+    def _addressed(self, table: Table, *, here: bool) -> Table: ...
 
     def compare(self, sweeps: Sequence[int], name: str | None, view: View, format: str) -> Rendered:  # noqa: A002
         """A table of the first sweep's spec (its first one by default) over the cells of all of them.

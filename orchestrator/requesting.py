@@ -1,5 +1,6 @@
 """What a client can ask to be done with a sweep; the conductor does it."""
 
+from abc import ABC, abstractmethod
 from typing import Any, Literal
 
 from orchestrator.checked import read
@@ -11,15 +12,15 @@ from orchestrator.views import SweepView
 from workers.catalog import Catalog
 
 
-class Requesting:
+class Requesting(ABC):
     """The part of the service that appends requests."""
 
     _store: Store
     _catalog: Catalog
 
+    @abstractmethod
     def sweep(self, sweep: int) -> SweepView:
         """One sweep whole."""
-        raise NotImplementedError
 
     def cancel(
         self, sweep: int, actor: str | None = None, trial: int | None = None, cell: int | None = None
