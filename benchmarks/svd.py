@@ -6,7 +6,8 @@
 For each size b = d: `svd` is the regularizer as it trains, forward and backward, from the singular values of the
 embeddings; `gram` the same from the eigenvalues of their Gram matrix, whose error in float32 is printed beside it. A
 step is forward, N-pair loss, backward and SGD: `step` without a regularizer, and with each of the two. Milliseconds,
-the median of the repeats, in which all five take turns. On a GPU: `--backbone googlenet --side 224 --device cuda`.
+the median of the repeats, in which all five take turns. A second table has the errors of a batch that collapses.
+On a GPU: `--backbone googlenet --side 224 --device cuda`.
 """
 
 import argparse
@@ -140,8 +141,21 @@ def write(path: Path, rows: Sequence[tuple[int, dict[str, float]]], about: dict[
             writer.writerow([size, *times, f"{values[ERROR]:.3e}", *about.values()])
 
 
+def show_collapse(rows: int = 144, columns: int = 128) -> None:
+    """The relative errors of s_mu in float32, both ways, while a batch collapses to one point."""
+    generator = torch.Generator().manual_seed(0)
+    print(f"\na batch of {rows} x {columns} that collapses: relative error of s_mu in float32 against float64")
+    print("scatter      s_mu          svd         gram")
+    for scatter in (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5):
+        point = torch.randn(1, columns, dtype=torch.float64, generator=generator)
+        batch = unit(point + scatter * torch.randn(rows, columns, dtype=torch.float64, generator=generator))
+        true = float(torch.linalg.svdvals(batch).mean())
+        errors = [abs(float(mean(batch.float())) - true) / true for mean in (mean_singular_value, by_gram)]
+        print(f"{scatter:7.0e}  {true:8.5f}  {errors[0]:11.1e}  {errors[1]:11.1e}")
+
+
 def main() -> None:
-    """Print the table, and write it where asked to."""
+    """Print the tables, and write the one of times where asked to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[32, 64, 128, 256, 512])
     parser.add_argument("--backbone", default="small_cnn")
@@ -155,6 +169,7 @@ def main() -> None:
     rows = [(size, measured(size, options)) for size in options.sizes]
     about = facts(options)
     show(rows, about)
+    show_collapse()
     if options.out:
         write(options.out, rows, about)
 
