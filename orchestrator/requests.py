@@ -4,7 +4,7 @@ import logging
 import shutil
 from pathlib import Path
 
-from orchestrator.errors import FencedError, InvalidSpecError, MetricsweepError, UnavailableError
+from orchestrator.errors import FencedError, MetricsweepError, UnavailableError
 from orchestrator.extension import extension
 from orchestrator.plan import grid
 from orchestrator.plan.spec import Spec
@@ -27,7 +27,8 @@ class Requests:
             outcome = self._apply(fence, asked)
         except (FencedError, UnavailableError):
             raise
-        except MetricsweepError as error:
+        except (MetricsweepError, ValueError, LookupError) as error:
+            # Whatever one request is wrong in, those behind it are served.
             outcome = f"refused: {error}"
             log.warning("request %d (%s of sweep %d) %s", asked.id, asked.kind, asked.sweep, outcome)
         self._store.applied(fence, asked.id, outcome)
@@ -60,10 +61,8 @@ class Requests:
         spec = Spec.model_validate(asked.arguments["spec"])
         plan = grid.expand(spec, self._catalog)
         places = self._store.places(asked.sweep)
-        try:
-            wider = extension(places, plan, asked.arguments["text"], asked.arguments["spec"])
-        except InvalidSpecError as error:  # it was checked when it came; another extension was quicker
-            return f"refused: {error}"
+        # It was checked when it came, but another extension may have been quicker: then it is refused.
+        wider = extension(places, plan, asked.arguments["text"], asked.arguments["spec"])
         self._store.extend_sweep(fence, asked.sweep, wider)
         return f"{len(wider.trials)} trials added"
 

@@ -84,6 +84,28 @@ def test_a_paused_sweep_waits_and_a_resumed_one_goes_on(service: Service, settin
         service.pause(sweep)
 
 
+def test_a_retry_leaves_a_paused_sweep_paused(service: Service, settings: Settings) -> None:
+    sweep = service.submit(named("a")).id
+    service.pause(sweep)
+    conduct(settings)
+    service.cancel(sweep, cell=1)
+    service.retry(sweep, cell=1)
+    conduct(settings)
+    found = service.sweep(sweep)
+    assert (found.state, found.counts.waiting, trained(settings)) == ("paused", 4, [])
+
+
+def test_a_request_that_cannot_be_carried_out_does_not_block_the_next(service: Service, settings: Settings) -> None:
+    sweep = service.submit(named("a")).id
+    store = Store.open(settings.database)
+    store.add_request("extend", sweep, None, None, {"text": "", "spec": {"version": 1}})  # as of another version
+    store.add_request("priority", sweep, None, None, {})
+    store.close()
+    service.prioritize(sweep, 4)
+    conduct(settings)
+    assert (service.sweep(sweep).priority, service.sweep(sweep).state) == (4, "finished")
+
+
 def test_a_cell_or_a_trial_is_cancelled_and_retried(service: Service, settings: Settings) -> None:
     sweep = service.submit(named("a")).id
     service.pause(sweep)

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from orchestrator.lifecycle import SWEEP_STEPS, SweepState, before
+from orchestrator.lifecycle import SWEEP_ENDED, SWEEP_STEPS, SweepState, before
 from orchestrator.record import schema
 from orchestrator.record.database import Access
 from orchestrator.record.marks import mark
@@ -52,7 +52,7 @@ class Extending(Access):
                 .values(summary=None, settled=None)
             )
             values: dict[str, Any] = {"text": wider.text, "spec": dict(wider.spec), "total": wider.total}
-            if row.state in before(SWEEP_STEPS, SweepState.RUNNING) - {SweepState.PAUSED}:
+            if row.state in before(SWEEP_STEPS, SweepState.RUNNING) & SWEEP_ENDED:
                 values |= {"state": SweepState.RUNNING, "ended": None, "error": None}
             connection.execute(sa.update(table).where(table.c.id == sweep).values(**values))
             for index in touched:

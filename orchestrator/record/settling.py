@@ -105,8 +105,9 @@ class Settling(Access):
             again = sa.update(table).where(table.c.id == sweep)
             searched = trial is None and cell is None and _reopen(connection, sweep)
             if retried or searched:
-                again = again.where(table.c.state.in_(before(SWEEP_STEPS, SweepState.RUNNING)))
-                again = again.where(table.c.state != SweepState.QUEUED).values(state=SweepState.RUNNING)
+                # Of an ended sweep only: one that is paused stays so.
+                again = again.where(table.c.state.in_(before(SWEEP_STEPS, SweepState.RUNNING) & SWEEP_ENDED))
+                again = again.values(state=SweepState.RUNNING)
             else:  # one that ended before its trials were written is expanded anew
                 again = again.where(
                     table.c.state.in_(before(SWEEP_STEPS, SweepState.QUEUED)), table.c.started.is_(None)
