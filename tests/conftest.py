@@ -3,8 +3,13 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:  # the tests of the workers run where none of what these need is installed
+    from orchestrator.service import Service
+    from orchestrator.settings import Settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 ROOT = Path(__file__).parents[1]
@@ -17,6 +22,24 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("the folder ../shared is not here")
     return folder
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> "Settings":
+    """An installation of its own, with the inline engine and a training that does as its learning rate says."""
+    from orchestrator.settings import Settings
+
+    return Settings(home=tmp_path, engine="inline", train="tests.run.trainings:scripted", lease_seconds=5)
+
+
+@pytest.fixture
+def service(settings: "Settings") -> "Iterator[Service]":
+    """The service over it."""
+    from orchestrator.service import Service
+
+    opened = Service.open(settings)
+    yield opened
+    opened.close()
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,8 @@ from orchestrator import bundling
 from orchestrator.errors import ConflictError, DamagedError, NotFoundError
 from orchestrator.service import Service
 from orchestrator.settings import Settings
-from tests.test_conductor import SPEC, conduct, service, settings, spec, trained  # noqa: F401 - two are fixtures
+from tests.inline_conductor import conduct
+from tests.test_conductor import SPEC, spec, trained
 
 TABLES = {
     "main": {"rows": ["loss"], "columns": [], "metrics": ["map@r", "recall@1"]},
@@ -193,8 +194,8 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(bundle: Path, monkeypatc
 
 
 def test_a_sweep_that_waits_or_failed_in_part_can_be_packed(
-    service: Service,  # noqa: F811
-    settings: Settings,  # noqa: F811
+    service: Service,
+    settings: Settings,
     tmp_path: Path,
 ) -> None:
     rates = {"optimizer.lr": [0.5, 0.25, 0.01]}
@@ -231,7 +232,7 @@ def test_what_stands_behind_a_cell(packed: Packed) -> None:
         of.cell(sweep, 2)
 
 
-def test_a_row_added_later_trains_only_what_is_missing(service: Service, settings: Settings) -> None:  # noqa: F811
+def test_a_row_added_later_trains_only_what_is_missing(service: Service, settings: Settings) -> None:
     """The same spec with one loss more: eight trials are known, four are trained."""
     service.submit(spec())
     conduct(settings)
@@ -248,7 +249,7 @@ def test_a_row_added_later_trains_only_what_is_missing(service: Service, setting
     assert [all(t.reused for one in cell.candidates for t in one.trials) for cell in cells] == [True, True, False]
 
 
-def test_one_table_of_two_sweeps(service: Service, settings: Settings) -> None:  # noqa: F811
+def test_one_table_of_two_sweeps(service: Service, settings: Settings) -> None:
     first = service.submit(spec()).id
     later = service.submit(spec(name="later", compare={"loss": ["semihard", "normalized_npair"]})).id
     conduct(settings)
@@ -266,7 +267,7 @@ def test_one_table_of_two_sweeps(service: Service, settings: Settings) -> None: 
         service.compare([first, later], "mian", "merge", "json")
 
 
-def test_sweeps_that_select_differently(service: Service, settings: Settings) -> None:  # noqa: F811
+def test_sweeps_that_select_differently(service: Service, settings: Settings) -> None:
     """Refused in one table; side by side the caption says it, and what else is not the same."""
     first = service.submit(spec()).id
     recipe = {**SPEC["recipe"], "iterations": 12}

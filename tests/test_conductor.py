@@ -1,7 +1,5 @@
 """The conductor over a real database and the inline engine: from a queued sweep to its table."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +12,7 @@ from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline
 from orchestrator.service import Service
 from orchestrator.settings import Settings
+from tests.inline_conductor import conduct
 from workers import catalog as catalogs
 
 SPEC: dict[str, Any] = {
@@ -36,27 +35,6 @@ SPEC: dict[str, Any] = {
 
 def spec(**changes: Any) -> bytes:
     return yaml.safe_dump({**SPEC, **changes}, sort_keys=False).encode()
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path, engine="inline", train="tests.run.trainings:scripted", lease_seconds=5)
-
-
-@pytest.fixture
-def service(settings: Settings) -> Iterator[Service]:
-    opened = Service.open(settings)
-    yield opened
-    opened.close()
-
-
-def conduct(settings: Settings) -> None:
-    store = Store.open(settings.database)
-    workplace = Workplace(settings.train, settings.storage, settings.data_root)
-    try:
-        Conductor(settings, store, Inline(workplace), catalogs.load(), None).conduct(until_idle=True)
-    finally:
-        store.close()
 
 
 def trained(settings: Settings) -> list[str]:

@@ -1,8 +1,5 @@
 """What clients ask of sweeps, over a real database and the inline engine: queue, extension, deletion."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 import yaml
 
@@ -12,21 +9,9 @@ from orchestrator.plan.spec import Spec
 from orchestrator.record.store import Store
 from orchestrator.service import Service
 from orchestrator.settings import Settings
+from tests.inline_conductor import conduct
 from tests.test_conductor import SPEC, spec, trained
-from tests.test_searches import conduct
 from workers import catalog
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path, engine="inline", train="tests.run.trainings:scripted", lease_seconds=5)
-
-
-@pytest.fixture
-def service(settings: Settings) -> Iterator[Service]:
-    opened = Service.open(settings)
-    yield opened
-    opened.close()
 
 
 def named(name: str) -> bytes:

@@ -1,6 +1,5 @@
 """Adaptive search over a real database and the inline engine: candidates one by one, resumed after any crash."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from orchestrator.run.inline import Inline
 from orchestrator.service import Service
 from orchestrator.settings import Settings
 from orchestrator.trial import Candidate
+from tests.inline_conductor import conduct
 from tests.test_conductor import SPEC
 from workers import catalog as catalogs
 
@@ -30,44 +30,6 @@ def spec(**changes: Any) -> bytes:
         "search": {"name": "tpe", "trials": 6, "seed": 3},
     }
     return yaml.safe_dump({**SPEC, **searched, **changes}, sort_keys=False).encode()
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path, engine="inline", train="tests.run.trainings:scripted", lease_seconds=5)
-
-
-@pytest.fixture
-def service(settings: Settings) -> Iterator[Service]:
-    opened = Service.open(settings)
-    yield opened
-    opened.close()
-
-
-class Killed(BaseException):
-    """Stands for SIGKILL: nothing that runs in between may clean up after itself."""
-
-
-def conduct(settings: Settings, orders: int | None = None) -> None:
-    """Conduct until idle, or until so many orders were claimed."""
-    store = Store.open(settings.database)
-    workplace = Workplace(settings.train, settings.storage, settings.data_root)
-    conductor = Conductor(settings, store, Inline(workplace), catalogs.load(), None)
-    if orders is not None:
-        left, claim = iter(range(orders)), conductor.next_order
-
-        def claim_or_die() -> Any:
-            if next(left, None) is None:
-                raise Killed
-            return claim()
-
-        conductor.next_order = claim_or_die  # type: ignore[method-assign]
-    try:
-        conductor.conduct(until_idle=True)
-    except Killed:
-        pass
-    finally:
-        store.close()
 
 
 def candidates(service: Service, sweep: int) -> list[list[str]]:

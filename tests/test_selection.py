@@ -11,7 +11,7 @@ import yaml
 
 from orchestrator.service import Service, preview_offline
 from orchestrator.settings import Settings
-from tests.test_searches import conduct
+from tests.inline_conductor import conduct
 
 SPEC: dict[str, Any] = {
     "version": 1,
