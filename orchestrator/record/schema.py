@@ -40,6 +40,7 @@ sweep: Final = sa.Table(
     sa.Column("started", UtcTime),
     sa.Column("ended", UtcTime),
     sa.Column("error", sa.Text),
+    sa.Column("notice", sa.Text),  # why it waits, where no node of the cluster can hold its slots
     sa.Column("mlflow_experiment", sa.String),
     sa.Column("mlflow_run", sa.String),  # of the summary run
     sqlite_autoincrement=True,
@@ -86,6 +87,7 @@ candidate: Final = sa.Table(
     sa.Column("asked", sa.Integer),
     sa.Column("told", sa.Integer),
     sa.Column("score", _DOUBLE),  # as it was told; null: none
+    sa.Column("pruned", sa.Integer),  # the evaluation after which it was told as pruned
     sa.ForeignKeyConstraint(["sweep_id", "cell"], ["cell.sweep_id", "cell.cell"]),
 )
 
@@ -130,6 +132,8 @@ trial: Final = sa.Table(
     sa.Column("state", _STATE, nullable=False),
     sa.Column("reused", sa.Boolean, nullable=False, default=False),
     sa.Column("diverged", sa.Boolean, nullable=False, default=False),  # its training's, copied for the counts
+    sa.Column("slot", sa.JSON(none_as_null=True)),  # null: that of its sweep
+    sa.Column("reason", sa.Text),  # why it was pruned
     sa.Column("started", UtcTime),
     sa.Column("ended", UtcTime),
     sa.Column("mlflow_run", sa.String),
@@ -190,6 +194,16 @@ log: Final = sa.Table(
     sa.Column("text", sa.Text, nullable=False),
 )
 
+node: Final = sa.Table(
+    "node",
+    metadata,
+    sa.Column("uid", sa.String, primary_key=True),
+    sa.Column("host", sa.String, nullable=False),
+    sa.Column("resources", sa.JSON, nullable=False),
+    sa.Column("alive", sa.Boolean, nullable=False),
+    sa.Column("seen", UtcTime, nullable=False),
+)
+
 lease: Final = sa.Table(
     "lease",
     metadata,
@@ -241,17 +255,19 @@ WRITERS: Final[Mapping[str, Mapping[tuple[str, str], frozenset[str]]]] = {
         ("insert", "cell"): frozenset({"sweep_id", "cell", "labels", "open"}),
         ("update", "cell"): frozenset({"open", "summary", "settled", "mlflow_run"}),
         ("insert", "candidate"): _columns(candidate),
-        ("update", "candidate"): frozenset({"told", "score"}),
+        ("update", "candidate"): frozenset({"told", "score", "pruned"}),
         ("insert", "training"): _columns(training),
         ("update", "training"): _columns(training, frozenset({"id", "uid", "fingerprint", "generation", "recipe"})),
         ("insert", "trial"): _columns(trial),
         ("update", "trial"): frozenset(
-            {"state", "reused", "diverged", "started", "ended", "mlflow_run", "mlflow_point"}
+            {"state", "reused", "diverged", "reason", "started", "ended", "mlflow_run", "mlflow_point"}
         ),
         ("insert", "attempt"): _columns(attempt),
         ("update", "attempt"): _columns(attempt, frozenset({"id", "uid", "training_id", "number", "slot"})),
         ("insert", "metric"): _columns(metric),
         ("insert", "log"): _columns(log),
+        ("insert", "node"): _columns(node),
+        ("update", "node"): _columns(node, frozenset({"uid"})),
         ("insert", "lease"): _columns(lease),
         ("update", "lease"): _columns(lease, frozenset({"name"})),
         ("insert", "outbox"): _columns(outbox),
