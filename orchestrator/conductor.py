@@ -15,6 +15,7 @@ from orchestrator.plan import grid
 from orchestrator.plan.spec import Spec
 from orchestrator.publish import formats, select, table
 from orchestrator.record.recorder import Recorder
+from orchestrator.record.standby import Standby
 from orchestrator.record.store import QueuedSweep, Store
 from orchestrator.record.tracker import Tracker
 from orchestrator.requests import Requests
@@ -124,10 +125,13 @@ class Conductor:
     def progressed(self, order: Order, seq: int, progress: Progress) -> None:
         """Record a message."""
         self._recorder.record(events.Progressed(order.attempt, seq, progress))
+        if progress.checkpoint is not None:
+            self._retries.advanced(order, progress.step)
 
     def finished(self, order: Order, result: Result) -> None:
         """Record a result."""
         self._recorder.record(events.Finished(order.attempt, result))
+        self._retries.ended(order)
 
     def failed(self, order: Order, failure: Failure) -> None:
         """Record a failure, and whether it is tried again."""
@@ -136,6 +140,7 @@ class Conductor:
     def stopped(self, order: Order) -> None:
         """Record that an order stopped unwanted."""
         self._recorder.record(events.Stopped(order.attempt))
+        self._retries.ended(order)
 
     # Sequencing.
 
@@ -160,9 +165,10 @@ class Conductor:
 
     def _take_lease(self) -> bool:
         holder = f"{socket.gethostname()}:{os.getpid()}"
-        told = False
+        told, standby = False, Standby()
         while not self._closing:
-            fence = self._store.acquire(holder, self._settings.lease_seconds)
+            lapsed = standby.lapsed(self._store.held())
+            fence = self._store.acquire(holder, self._settings.lease_seconds, lapsed)
             if fence is not None:
                 self._fence = fence
                 log.info("holding the lease with fence %d", fence)

@@ -1,16 +1,29 @@
 """Whether a failed attempt is tried again, and when."""
 
 import time
-from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from orchestrator.trial import Failure, Order
 
 INFRASTRUCTURE_TRIES: Final = 3
-"""Attempts that one training may lose to its machine before it counts as failed: a poison recipe ends."""
+"""Attempts in a row that one training may lose without getting any further: then its recipe is what kills them."""
+MOST_LOSSES: Final = 100
+"""Attempts that it may lose in all, however far each one got."""
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 300.0
-"""Seconds before the next attempt of a training that lost one; doubled with each loss."""
+"""Seconds before the next attempt of a training that lost one; doubled with each loss in a row."""
+
+
+@dataclass(slots=True)
+class _Losses:
+    """What one training has lost."""
+
+    in_a_row: int = 0
+    total: int = 0
+    stalled: int = 0
+    furthest: int = -1  # the step of the furthest checkpoint since the first loss
+    not_before: float = 0.0
 
 
 class Retries:
@@ -19,33 +32,43 @@ class Retries:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         # By the monotonic clock: when the wall clock is set back, nothing waits longer.
         self._now = now
-        self._lost: Counter[str] = Counter()
-        self._stalled: Counter[str] = Counter()
-        self._not_before: dict[str, float] = {}
+        self._losses: dict[str, _Losses] = {}  # by training; of those that lost something and have not ended
 
     def after(self, order: Order, failure: Failure) -> bool:
         """Whether the order's training waits again: what a recipe raises is final, a stall has the user's limit."""
-        training = order.training
         if failure.kind == "recipe":
+            self.ended(order)
             return False
+        losses = self._losses.setdefault(order.training, _Losses())
         if failure.kind == "stalled":
-            self._stalled[training] += 1
-            again, losses = self._stalled[training] <= order.slot.retries, self._stalled[training]
+            losses.stalled += 1
+            again, count = losses.stalled <= order.slot.retries, losses.stalled
         else:
-            self._lost[training] += 1
-            again, losses = self._lost[training] < INFRASTRUCTURE_TRIES, self._lost[training]
+            losses.in_a_row += 1
+            losses.total += 1
+            again, count = losses.in_a_row < INFRASTRUCTURE_TRIES and losses.total < MOST_LOSSES, losses.in_a_row
         if again:
-            self._not_before[training] = self._now() + min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (losses - 1))
+            losses.not_before = self._now() + min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (count - 1))
+        else:
+            self.ended(order)
         return again
+
+    def advanced(self, order: Order, step: int) -> None:
+        """A checkpoint of the training is complete: what it lost before was no fault of its recipe."""
+        losses = self._losses.get(order.training)
+        if losses is not None and step > losses.furthest:
+            losses.furthest = step
+            losses.in_a_row = 0
+
+    def ended(self, order: Order) -> None:
+        """The training is done; nothing of it is remembered."""
+        self._losses.pop(order.training, None)
 
     def resting(self) -> frozenset[str]:
         """The trainings whose next attempt is still to wait."""
         now = self._now()
-        self._not_before = {training: when for training, when in self._not_before.items() if when > now}
-        return frozenset(self._not_before)
+        return frozenset(training for training, losses in self._losses.items() if losses.not_before > now)
 
     def forget(self) -> None:
         """Count anew: somebody asked for a retry."""
-        self._lost.clear()
-        self._stalled.clear()
-        self._not_before.clear()
+        self._losses.clear()

@@ -1,6 +1,6 @@
 """Which failures are tried again, how often and when."""
 
-from orchestrator.retries import FIRST_PAUSE, INFRASTRUCTURE_TRIES, LONGEST_PAUSE, Retries
+from orchestrator.retries import FIRST_PAUSE, INFRASTRUCTURE_TRIES, LONGEST_PAUSE, MOST_LOSSES, Retries
 from orchestrator.trial import Failure, Slot
 from tests.run.desk import order
 
@@ -49,3 +49,25 @@ def test_the_pause_doubles_and_ends_by_the_monotonic_clock() -> None:
     clock.now += FIRST_PAUSE
     assert not retries.resting()
     assert FIRST_PAUSE * 2**20 > LONGEST_PAUSE
+
+
+def test_losses_count_in_a_row_while_the_training_gets_no_further() -> None:
+    retries, preempted = Retries(), order()
+    for step in range(1, MOST_LOSSES):
+        assert retries.after(preempted, LOST), "each attempt got further than the one before"
+        retries.advanced(preempted, 10 * step)
+    assert not retries.after(preempted, LOST), "but not for ever"
+    poison = order()
+    told = []
+    for _ in range(INFRASTRUCTURE_TRIES + 1):
+        told.append(retries.after(poison, LOST))
+        retries.advanced(poison, 5)  # it comes to the same checkpoint each time, and dies there
+    assert told == [True, True, True, False]
+
+
+def test_what_ended_is_forgotten() -> None:
+    retries, one = Retries(), order()
+    retries.after(one, LOST)
+    retries.ended(one)
+    assert not retries.resting()
+    assert [retries.after(one, LOST) for _ in range(2)] == [True, True]

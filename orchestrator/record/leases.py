@@ -1,5 +1,7 @@
 """The lease that makes one conductor the only writer, with a fence number that grows with every holder."""
 
+from dataclasses import dataclass
+
 import sqlalchemy as sa
 
 from orchestrator.record.clock import DatabaseSeconds
@@ -9,21 +11,40 @@ from orchestrator.record.schema import lease
 _OURS = lease.c.name == CONDUCTOR
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The lease as it was seen at one moment; any renewal changes it."""
+
+    fence: int
+    until: float
+    seconds: float
+
+
 class Leases(Access):
     """Taking, keeping and giving back the conductor's lease, judged by the database's clock."""
 
-    def acquire(self, holder: str, seconds: float) -> int | None:
-        """The new fence when the lease was free or had run out, none while another holds it."""
+    def held(self) -> Held | None:
+        """The lease as it is; none where nobody ever took it."""
+        query = sa.select(lease.c.fence, lease.c.until, lease.c.seconds).where(_OURS)
+        with self._database.reading() as connection:
+            row = connection.execute(query).one_or_none()
+        return None if row is None else Held(row.fence, row.until, row.seconds)
+
+    def acquire(self, holder: str, seconds: float, lapsed: Held | None = None) -> int | None:
+        """The new fence when the lease was free or had run out, none while another holds it.
+
+        Also when it is still `lapsed`: what the caller has seen unrenewed for its whole length (standby.py).
+        """
         now = DatabaseSeconds()
+        free = lease.c.until <= now
+        if lapsed is not None:
+            free = sa.or_(free, sa.and_(lease.c.fence == lapsed.fence, lease.c.until == lapsed.until))
         values = {"holder": holder, "until": now + seconds, "seconds": seconds}
         with self._database.writing() as connection:
             first = self._database.insert(lease).values(name=CONDUCTOR, fence=0, **(values | {"until": 0.0}))
             connection.execute(first.on_conflict_do_nothing())
             taken = connection.execute(
-                sa.update(lease)
-                .where(_OURS, lease.c.until <= now)
-                .values(fence=lease.c.fence + 1, **values)
-                .returning(lease.c.fence)
+                sa.update(lease).where(_OURS, free).values(fence=lease.c.fence + 1, **values).returning(lease.c.fence)
             ).scalar_one_or_none()
             return None if taken is None else int(taken)
 

@@ -12,6 +12,10 @@ from orchestrator.record.runs import RunKind
 from orchestrator.record.schema import outbox
 
 
+_FAR = 600.0
+"""Seconds beyond any pause: a mark due later than that is from before the database's clock was set back."""
+
+
 @dataclass(frozen=True, slots=True)
 class Dirty:
     """A run that the tracker does not show as it is."""
@@ -29,7 +33,8 @@ class Outbox(Access):
 
     def dirty(self, limit: int) -> list[Dirty]:
         """Marks that are due, those first that wait longest."""
-        query = sa.select(outbox).where(outbox.c.next_try <= DatabaseSeconds())
+        now = DatabaseSeconds()
+        query = sa.select(outbox).where(sa.or_(outbox.c.next_try <= now, outbox.c.next_try > now + _FAR))
         with self._database.reading() as connection:
             rows = connection.execute(query.order_by(outbox.c.next_try, outbox.c.id).limit(limit))
             return [Dirty(row.id, row.kind, row.sweep_id, row.entity, row.version, row.failures) for row in rows]

@@ -7,7 +7,9 @@ import pytest
 
 from orchestrator.errors import FencedError
 from orchestrator.events import CellSettled, Finished, Progressed, Started, Stopped, SweepSettled
+from orchestrator.record.leases import Held
 from orchestrator.record.recorder import Recorder
+from orchestrator.record.standby import Standby
 from orchestrator.record.store import Store
 from orchestrator.trial import CellSummary
 from tests.record.sample import SLOT, claimed, lease, new_sweep, planned, progress, result, started, states
@@ -39,6 +41,38 @@ def test_a_lease_that_ran_out_but_was_not_taken_still_writes(store: Store) -> No
     started(store, fence)
     assert store.renew(fence, 600)
     assert store.acquire("two", 600) is None
+
+
+def test_a_clock_set_back_keeps_no_dead_conductor_alive(store: Store) -> None:
+    first = store.acquire("one", 3600)  # as a clock an hour ahead would have written it
+    assert first is not None
+    seen = store.held()
+    assert seen is not None
+    assert store.acquire("two", 600) is None
+    assert store.acquire("two", 600, seen) == first + 1, "nobody renewed it since it was seen"
+    assert store.acquire("three", 600, seen) is None, "that was another holder's"
+
+
+def test_a_holder_that_renews_is_never_taken_for_dead(store: Store) -> None:
+    first = store.acquire("one", 3600)
+    assert first is not None
+    seen = store.held()
+    assert store.renew(first, 3601)
+    assert store.acquire("two", 600, seen) is None
+
+
+def test_a_standby_judges_by_its_own_clock() -> None:
+    moment = [100.0]
+    standby, held = Standby(lambda: moment[0]), Held(3, 5_000_000.0, 15.0)
+    assert standby.lapsed(None) is None
+    assert standby.lapsed(held) is None
+    moment[0] += 15
+    assert standby.lapsed(held) is None
+    renewed = Held(3, 5_000_010.0, 15.0)
+    moment[0] += 1
+    assert standby.lapsed(renewed) is None, "it was renewed"
+    moment[0] += 16
+    assert standby.lapsed(renewed) == renewed
 
 
 def test_of_many_that_want_the_lease_one_gets_it(store: Store, another: Callable[[], Store]) -> None:

@@ -308,3 +308,13 @@ def test_the_recorder_writes_and_forwards_with_its_fence(store: Store, shelf: Sh
     lease(store, "conductor-2")
     with pytest.raises(FencedError):
         told.record(Finished(order.attempt, result()))
+
+
+def test_a_mark_from_before_the_clock_was_set_back_is_due(store: Store) -> None:
+    fence = lease(store)
+    started(store, fence)
+    (mark,) = store.dirty(10)
+    store.postpone(mark, "away", 30, fence)
+    assert store.dirty(10) == []
+    store.postpone(mark, "away", 3_600, fence)  # what a clock an hour ahead would have written
+    assert [one.id for one in store.dirty(10)] == [mark.id]
