@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format serve up down catalog clean
+.PHONY: help install demo test faults check format serve up down catalog clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -21,6 +21,11 @@ demo: install ## run sweeps/digits.yaml through the real service and write its t
 
 test: install ## run every test that this machine can run
 	$(BIN)/pytest
+
+faults: install ## kill, stop and starve real processes at up to ten moments; figures to docs/reliability.md (half an hour)
+	rm -f build/faults.jsonl
+	FAULT_MOMENTS=10 $(BIN)/pytest -m faults tests/faults
+	$(BIN)/python -m tests.faults.report
 
 check: install ## ruff, mypy --strict, import-linter, and the tests of the tree's shape; imports no torch
 	$(BIN)/ruff check .

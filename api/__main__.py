@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from api.commands.terminal import FAILED, OK, explain
 from api.main import create_app
 from api.serve import refuse_open_host
+from orchestrator import storage
 from orchestrator.errors import MetricsweepError
 from orchestrator.service import Service
 from orchestrator.settings import Settings
@@ -21,6 +22,7 @@ def main() -> int:
     try:
         settings = Settings()
         refuse_open_host(settings)
+        storage.opened(settings.storage).check()
         service = Service.open(settings)
     except (MetricsweepError, ValidationError) as error:
         return explain(error)

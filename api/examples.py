@@ -28,7 +28,17 @@ tables:
   main: {rows: [loss, regularizer], columns: [dataset], metrics: [nmi, f1, recall@1, map@r, norm_var]}
 """
 
-SUBMITTED: Final = {"id": 7, "uid": "0b6f2c5e-2f57-4a53-9d0a-3f6f1b0c8a11", "created": True}
+WARNINGS: Final = [
+    "no node of the cluster can hold a slot of 4 CPUs, 1 GPU and 16 GB; the most that one has is 8 CPUs, 0 GPUs and "
+    "18.6 GB; trials of dataset=sop wait until such a node joins"
+]
+
+SUBMITTED: Final = {
+    "id": 7,
+    "uid": "0b6f2c5e-2f57-4a53-9d0a-3f6f1b0c8a11",
+    "created": True,
+    "warnings": WARNINGS,
+}
 
 PREVIEW: Final = {
     "name": "sec-on-digits",
@@ -46,6 +56,7 @@ PREVIEW: Final = {
         "cpu_hours": 0.19,
         "devices": ["Intel(R) Xeon(R) Processor"],
     },
+    "warnings": [],
 }
 
 COUNTS: Final = {
@@ -68,6 +79,7 @@ SUMMARY: Final[dict[str, Any]] = {
     "actor": "ada@lab",
     "priority": 0,
     "error": None,
+    "notice": None,
 }
 
 SWEEPS: Final = {"items": [SUMMARY], "next_cursor": None}
@@ -124,7 +136,7 @@ CELL: Final[dict[str, Any]] = {
                     "training": "2b1c6d3e-7f80-4a91-8b2c-3d4e5f607182", "fingerprint": "9f86d081884c7d65",
                     "dataset": "digits", "data_hash": "sha256:02c53f7b261dceb", "git_commit": "5580518a9d",
                     "versions": {"torch": "2.6.0"}, "device": "cpu (AMD EPYC)", "host": "lab", "seconds": 12.5,
-                    "error": None, "url": "/v1/trials/40", "mlflow_url": None,
+                    "error": None, "reason": None, "url": "/v1/trials/40", "mlflow_url": None,
                 }
             ],
         }
@@ -161,6 +173,7 @@ TRIAL: Final = TRIAL_SUMMARY | {
             "uid": "9e8d7c6b-5a4f-4e3d-9c2b-1a0f9e8d7c6b",
             "state": "finished",
             "slot": "slot-0",
+            "asked": {"cpus": 1.0, "gpus": 0.5, "memory_gb": None, "stall_minutes": 60.0, "retries": 1},
             "host": "lab",
             "started": "2025-11-20T09:00:03Z",
             "ended": "2025-11-20T09:00:06Z",
@@ -173,6 +186,7 @@ TRIAL: Final = TRIAL_SUMMARY | {
     "seconds": 2.9,
     "provenance": {"device": "cpu", "torch": "2.6.0"},
     "reused_from": None,
+    "reason": None,
     "trace": None,
     "mlflow_url": "http://127.0.0.1:5000/#/experiments/3/runs/0123456789abcdef",
 }

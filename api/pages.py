@@ -37,8 +37,10 @@ def sweeps(
 def sweep(id: Id, service: Asked) -> HTMLResponse:  # noqa: A002 - the name in the path
     """One sweep with its grid, tables and problems."""
     found = service.sweep(id)
-    tables = {name: service.table_html(id, name) for name in found.tables}
-    return HTMLResponse(pages.sweep_page(found, service.grid(id), tables))
+    small = found.counts.total <= pages.MOST_TABLED
+    tables = {name: service.table_html(id, name) if small else None for name in found.tables}
+    grid, cells = service.grid(id, pages.MOST_SQUARES), service.cell_count(id)
+    return HTMLResponse(pages.sweep_page(found, grid, tables, cells=cells))
 
 
 @router.get("/sweeps/{id}/cells/{index}")

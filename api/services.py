@@ -98,7 +98,7 @@ def settings_environment(settings: Settings) -> dict[str, str]:
         update={
             "home": settings.resolved_home,
             "database_url": settings.database,
-            "storage_url": str(settings.storage.absolute()),
+            "storage_url": str(settings.storage),
             "data": settings.data_root.absolute(),
             "parts": settings.parts and settings.parts.absolute(),
         }

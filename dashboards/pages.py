@@ -18,6 +18,9 @@ EXPORTS: Final = ("latex", "markdown", "csv", "json", "html", "png")
 FIGURE_EXPORTS: Final = ("pdf", "svg", "png", "json", "csv")
 SECONDS: Final = {"active": 3, "list": 15}
 """How often a page asks for itself again: while what it shows is active, and a list in which nothing is."""
+MOST_SQUARES: Final = progress.MOST_SQUARES
+MOST_TABLED: Final = 20_000
+"""Trials of a sweep whose page shows its tables; of a greater one they are computed when they are asked for."""
 
 
 def sweeps_page(page: Page[SweepSummary], *, state: str | None, name: str | None, now: datetime | None = None) -> str:
@@ -34,14 +37,22 @@ def sweeps_page(page: Page[SweepSummary], *, state: str | None, name: str | None
 
 
 def sweep_page(
-    sweep: SweepView, grid: Sequence[GridCell], tables: Mapping[str, str], *, now: datetime | None = None
+    sweep: SweepView,
+    grid: Sequence[GridCell],
+    tables: Mapping[str, str | None],
+    *,
+    cells: int = 0,
+    now: datetime | None = None,
 ) -> str:
-    """One sweep; `tables` are fragments of HTML by name, which the formats have escaped."""
+    """One sweep; `tables` are fragments of HTML by name, which the formats have escaped; none: too great to be shown.
+
+    `grid` may be the first cells alone, of `cells` in all.
+    """
     active = sweep.state in progress.ACTIVE
     return _render(
         "sweep.html", now, sweep=sweep, tables=tables,
-        grid=progress.drawn(grid), problems=problems.gathered(sweep.problems), exports=EXPORTS,
-        figure_exports=FIGURE_EXPORTS,
+        grid=progress.drawn(grid, cells=cells, trials=sweep.counts.total),
+        problems=problems.gathered(sweep.problems), exports=EXPORTS, figure_exports=FIGURE_EXPORTS,
         can_cancel=progress.can_cancel(sweep), can_retry=progress.can_retry(sweep),
         active=active, refresh=SECONDS["active"] if active else None,
     )  # fmt: skip
@@ -128,7 +139,7 @@ def _environment() -> Environment:
         length_of_time=wording.length, number=wording.number, share=wording.share, short_axis=wording.short_axis,
         indented=wording.indented, size=wording.size, counted=wording.counted, kind=progress.kind,
         eligible=progress.eligible, segments=progress.segments, percent=progress.percent,
-        quoted=lambda text: quote(text, safe=""),
+        quoted=lambda text: quote(text, safe=""), held=wording.held, upper_first=wording.upper_first,
     )  # fmt: skip
     made.globals.update(static=_address, kinds=progress.KINDS, most_problems=problems.MOST)
     return made

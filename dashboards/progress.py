@@ -80,9 +80,12 @@ def can_retry(sweep: SweepSummary) -> bool:
     return unborn or (again > 0 and sweep.state != "queued")
 
 
-def drawn(grid: Iterable[GridCell], most: int = MOST_SQUARES) -> Drawn:
-    """The first cells, up to `most` squares; a cell that alone has more is cut between its candidates."""
-    cells: list[GridCell] = []
+def drawn(grid: Iterable[GridCell], most: int = MOST_SQUARES, *, cells: int = 0, trials: int = 0) -> Drawn:
+    """The first cells, up to `most` squares; a cell that alone has more is cut between its candidates.
+
+    Of a grid that has only the first ones, `cells` and `trials` say how many there are in all.
+    """
+    shown: list[GridCell] = []
     squares = cells_left = trials_left = 0
     for cell in grid:
         candidates = []
@@ -93,7 +96,9 @@ def drawn(grid: Iterable[GridCell], most: int = MOST_SQUARES) -> Drawn:
             squares += len(candidate.trials)
             candidates.append(candidate)
         if candidates or not cell.candidates:
-            cells.append(cell.model_copy(update={"candidates": candidates}))
+            shown.append(cell.model_copy(update={"candidates": candidates}))
         else:
             cells_left += 1
-    return Drawn(cells, cells_left, trials_left)
+    if cells:
+        cells_left, trials_left = max(0, cells - len(shown)), max(0, trials - squares)
+    return Drawn(shown, cells_left, trials_left)

@@ -1,6 +1,7 @@
 """How times, lengths of time, numbers and labels are written on the pages."""
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -97,3 +98,25 @@ def indented(value: Any) -> str:
 def counted(count: int, noun: str) -> str:
     """`1 trial`, `1,200 trials`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def held(slot: Mapping[str, Any]) -> str:
+    """The resources of a slot: `4 CPUs, 0.5 GPU, 16 GB, 1 a100`."""
+    gpus, memory = slot.get("gpus"), slot.get("memory_gb")
+    said = [_amount(slot["cpus"], "CPU")] if "cpus" in slot else []
+    if gpus == "auto":
+        said.append("GPU where there is one")
+    elif gpus:
+        said.append(_amount(gpus, "GPU"))
+    if memory is not None:
+        said.append(f"{memory:g} GB")
+    return ", ".join([*said, *(f"{amount:g} {name}" for name, amount in (slot.get("resources") or {}).items())])
+
+
+def upper_first(text: str) -> str:
+    """A sentence as it begins a line."""
+    return text[:1].upper() + text[1:]
+
+
+def _amount(amount: float, noun: str) -> str:
+    return f"{amount:.3g} {noun}{'s' if amount > 1 else ''}"

@@ -6,6 +6,9 @@ import logging
 import sys
 from pathlib import Path
 
+from pydantic import ValidationError
+
+from orchestrator import storage
 from orchestrator.conductor import Conductor
 from orchestrator.errors import FencedError, MetricsweepError
 from orchestrator.record.store import Store
@@ -31,8 +34,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    settings = Settings()
     try:
+        settings = Settings()
         if options.command == "conduct":
             return _conduct(settings, until_idle=False)
         if options.command == "run":
@@ -41,6 +44,12 @@ def main(arguments: list[str] | None = None) -> int:
     except FencedError as error:
         print(error, file=sys.stderr)
         return FENCED
+    except ValidationError as error:
+        if error.title != "Settings":
+            raise
+        for one in error.errors():
+            print(f"METRICSWEEP_{'_'.join(map(str, one['loc'])).upper()}  {one['msg']}", file=sys.stderr)
+        return 1
     except (MetricsweepError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -83,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _conduct(settings: Settings, *, until_idle: bool) -> int:
     settings.resolved_home.mkdir(parents=True, exist_ok=True)
+    storage.opened(settings.storage).check()
     store = Store.open(settings.database)
     catalog = catalogs.load(settings.parts)
     conductor = Conductor(settings, store, _engine(settings), catalog, _tracker(settings))
@@ -143,7 +153,7 @@ def _engine(settings: Settings) -> Engine:
     """The engine that the settings name; a module is only imported where it is used, since Ray takes seconds."""
     workplace = Workplace(
         train=settings.train,
-        storage=settings.storage.absolute(),
+        storage=settings.storage,
         data=settings.data_root.absolute(),
         parts=settings.parts,
     )

@@ -26,7 +26,7 @@ class Bundling:
         material = Material(
             head=Head.model_validate(view.model_dump(include=set(Head.model_fields))),
             text=view.text,
-            outcomes=self._store.outcomes(sweep, only=()),
+            outcomes=self._store.outcomes(sweep, trials=False),
             evidence=self._store.evidence(sweep),
             catalog=self._catalog,
             sources=self._sources,

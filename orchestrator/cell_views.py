@@ -31,6 +31,8 @@ class CellTrial(BaseModel):
     host: str | None
     seconds: float | None
     error: str | None
+    reason: str | None
+    """Why it was pruned."""
     url: str  # /v1/trials/<id>
     mlflow_url: str | None
 

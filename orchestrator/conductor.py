@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from orchestrator import events
+from orchestrator.capacity import Capacity
 from orchestrator.errors import FencedError, MetricsweepError, UnavailableError
 from orchestrator.heartbeat import Heartbeat
 from orchestrator.plan import grid
 from orchestrator.plan.spec import Spec
-from orchestrator.publish import formats, select, table
+from orchestrator.pruning import Pruning
+from orchestrator.publish import formats, table
 from orchestrator.record.recorder import Recorder
 from orchestrator.record.standby import Standby
 from orchestrator.record.store import QueuedSweep, Store
@@ -23,6 +25,7 @@ from orchestrator.retries import Retries
 from orchestrator.run.engine import Engine
 from orchestrator.searches import Searches
 from orchestrator.settings import Settings
+from orchestrator.settlement import Settlement
 from orchestrator.trial import Failure, Order
 from workers.catalog import Catalog
 from workers.contract import Progress, Result
@@ -49,6 +52,9 @@ class Conductor:
         self._orphans: list[Order] = []
         self._retries = Retries()
         self._searches = Searches(store, catalog)
+        self._settlement = Settlement(store, catalog)
+        self._pruning = Pruning(store, catalog)
+        self._capacity = Capacity(store, engine, settings.owner_slots)
         self._requests = Requests(store, catalog, tracker, settings.storage)
 
     def conduct(self, *, until_idle: bool = False) -> None:
@@ -92,14 +98,19 @@ class Conductor:
             return
         if self._lease.lost.is_set():
             raise FencedError("another conductor holds the lease")
-        for queued in self._store.queued():  # first, so that a request finds trials
-            self._expand(queued)
-        for request in self._store.requests():
+        queued, requests = self._store.queued(), self._store.requests()
+        for sweep in queued:  # first, so that a request finds trials
+            self._expand(sweep)
+        for request in requests:
             self._requests.apply(self._fence, request)
             if request.kind == "retry":
                 self._retries.forget()
-        self._searches.advance(self._fence)
-        self._settle()
+            self._pruning.forget()
+        self._pruning.refresh(self._fence)
+        added = self._searches.advance(self._fence)
+        for ended in self._settlement.settle(self._fence, force=not self._ticked):
+            self._recorder.record(ended)
+        self._capacity.look(self._fence, anew=bool(queued or requests or added))
         self._ticked = time.monotonic()
 
     def next_order(self) -> Order | None:
@@ -112,7 +123,8 @@ class Conductor:
         return order
 
     def _claim(self) -> Order | None:
-        return self._store.next_order(self._fence, self._settings.owner_slots, self._retries.resting())
+        quota, resting, barred = self._settings.owner_slots, self._retries.resting(), self._capacity.barred
+        return self._store.next_order(self._fence, quota, resting, barred)
 
     def wanted(self, order: Order) -> bool:
         """Whether any trial still wants the order's training."""
@@ -125,12 +137,14 @@ class Conductor:
     def progressed(self, order: Order, seq: int, progress: Progress) -> None:
         """Record a message."""
         self._recorder.record(events.Progressed(order.attempt, seq, progress))
+        self._pruning.progressed(self._fence, order, progress)
         if progress.checkpoint is not None:
             self._retries.advanced(order, progress.step)
 
     def finished(self, order: Order, result: Result) -> None:
         """Record a result."""
         self._recorder.record(events.Finished(order.attempt, result))
+        self._pruning.finished(self._fence, order)
         self._retries.ended(order)
 
     def failed(self, order: Order, failure: Failure) -> None:
@@ -142,6 +156,11 @@ class Conductor:
         self._recorder.record(events.Stopped(order.attempt))
         self._retries.ended(order)
 
+    def returned(self, order: Order) -> None:
+        """Record that an order was not begun, since the node for its slot has left."""
+        self._recorder.record(events.Stopped(order.attempt, "no node that is there can hold its slot any more"))
+        self._capacity.look(self._fence, anew=True)
+
     # Sequencing.
 
     def _serve(self, until_idle: bool) -> None:
@@ -152,7 +171,7 @@ class Conductor:
                 self._orphans = self._store.orphans()
                 if self._orphans:
                     log.info("%d attempts were left running; going on with them", len(self._orphans))
-                if self._orphans or self._store.active():
+                if self._orphans or (self._store.active() and not self._capacity.stuck):
                     self._engine.run(self)
                 if until_idle and not self._store.active():
                     break
@@ -207,18 +226,6 @@ class Conductor:
         except (MetricsweepError, ValueError) as error:
             log.exception("sweep %d cannot be expanded", queued.id)
             self._store.fail_sweep(self._fence, queued.id, f"cannot be expanded: {error}")
-
-    def _settle(self) -> None:
-        ended: dict[int, list[int]] = {}
-        for sweep, cell in self._store.cells_to_settle():
-            ended.setdefault(sweep, []).append(cell)
-        for sweep, cells in ended.items():
-            outcomes = self._store.outcomes(sweep, cells)
-            better = select.direction(select.selection(outcomes.spec).metric, self._catalog)
-            for cell in cells:
-                self._recorder.record(events.CellSettled(sweep, select.summarize(outcomes, cell, better)))
-        for sweep in self._store.unsettled(self._fence):
-            self._recorder.record(events.SweepSettled(sweep))
 
     def _tables(self, sweep: int) -> Mapping[str, bytes]:
         """A sweep's tables as files, for its summary run in the tracker."""

@@ -43,9 +43,10 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """An attempt was stopped because nobody wants its training any more."""
+    """An attempt was stopped because nobody wants its training any more, or was not begun for a `reason`."""
 
     attempt: str
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ class Evidence:
     score: float | None
     error: str | None
     run: str | None  # the tracker's id of its run
+    reason: str | None = None  # why it was pruned
 
     @property
     def commit(self) -> str | None:

@@ -78,6 +78,6 @@ class Requesting(ABC):
     def _of_cell(self, sweep: int, cell: int | None) -> dict[str, Any]:
         if cell is None:
             return {}
-        if cell not in {one.index for one in self._store.grid(sweep)}:
+        if not 0 <= cell < self._store.cell_count(sweep):
             raise NotFoundError(f"no cell {cell} in sweep {sweep}")
         return {"cell": cell}

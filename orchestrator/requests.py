@@ -1,7 +1,6 @@
 """What clients asked for, carried out by the conductor, in order."""
 
 import logging
-import shutil
 from pathlib import Path
 
 from orchestrator.errors import FencedError, MetricsweepError, UnavailableError
@@ -10,6 +9,7 @@ from orchestrator.plan import grid
 from orchestrator.plan.spec import Spec
 from orchestrator.record.store import PendingRequest, Store
 from orchestrator.record.tracker import Tracker
+from orchestrator.storage import opened
 from workers.catalog import Catalog
 
 log = logging.getLogger(__name__)
@@ -18,8 +18,8 @@ log = logging.getLogger(__name__)
 class Requests:
     """Applies requests; each may be applied a second time after a crash, and then changes nothing more."""
 
-    def __init__(self, store: Store, catalog: Catalog, tracker: Tracker | None, storage: Path) -> None:
-        self._store, self._catalog, self._tracker, self._storage = store, catalog, tracker, storage
+    def __init__(self, store: Store, catalog: Catalog, tracker: Tracker | None, storage: Path | str) -> None:
+        self._store, self._catalog, self._tracker, self._storage = store, catalog, tracker, opened(storage)
 
     def apply(self, fence: int, asked: PendingRequest) -> None:
         """Carry out a request and note what became of it."""
@@ -76,8 +76,18 @@ class Requests:
                 self._tracker.remove(doomed.experiment)
             except MetricsweepError as error:  # what MLflow still shows is no reason to keep the rest
                 log.warning("the experiment %s of sweep %d stays: %s", doomed.experiment, sweep, error)
-        for training in doomed.trainings:
-            shutil.rmtree(self._storage / training, ignore_errors=True)
+        left = self._clear(doomed.trainings)
         self._store.delete_sweep(fence, sweep)
         log.info("sweep %d deleted, with %d trainings", sweep, len(doomed.trainings))
-        return "deleted"
+        return f"deleted{left}"
+
+    def _clear(self, trainings: tuple[str, ...]) -> str:
+        """Remove what trainings keep in the storage; gives what to say where that is away, which delays nobody."""
+        for done, training in enumerate(trainings):
+            try:
+                self._storage.remove(training)
+            except OSError as error:
+                left = trainings[done:]
+                log.warning("the storage keeps the folders %s: %s", ", ".join(left), error)
+                return f", but the storage keeps the folders of {len(left)} trainings: {error}"[:500]
+        return ""

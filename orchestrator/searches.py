@@ -68,8 +68,8 @@ class Searches:
         at = self._cells.get((one.sweep, one.cell)) or self._rebuild(one)
         self._cells[one.sweep, one.cell] = at
         for ended in (suggested for suggested in one.untold if suggested.ended):
-            self._store.tell(fence, one.sweep, one.cell, ended.index, at.events, ended.score)
-            at.study.tell(ended.index, ended.score)
+            self._store.tell(fence, one.sweep, one.cell, ended, at.events)
+            at.study.tell(ended.index, ended.score, ended.pruned)
             at.events += 1
         going = sum(not suggested.ended for suggested in one.untold)
         count = one.candidates
@@ -141,7 +141,8 @@ def export(store: Store, catalog: Catalog, sweep: int, cell: int, file: Path) ->
     labels = ", ".join(f"{axis}={label}" for axis, label in space.labels.items())
     study = f"{view.name}, sweep {sweep}, cell {cell}" + (f": {labels}" if labels else "")
     answers = [
-        Answer(one.values, one.score, open=one.told is None and not one.ended) for one in store.suggestions(sweep, cell)
+        Answer(one.values, one.score, one.told is None and not one.ended, one.pruned)
+        for one in store.suggestions(sweep, cell)
     ]
     write_journal(file, study, space.dimensions, answers, higher=higher(spec, catalog))
     return len(answers)
@@ -158,7 +159,7 @@ def _replay(study: Study, recorded: Sequence[Suggested]) -> bool:
     events += [(one.told, one, True) for one in recorded if one.told is not None]
     for _, one, told in sorted(events, key=lambda event: event[0]):
         if told:
-            study.tell(one.index, one.score)
+            study.tell(one.index, one.score, one.pruned)
         elif study.ask() != (one.index, dict(one.values)):
             return False
     return True
@@ -169,4 +170,4 @@ def _learn(study: Study, recorded: Sequence[Suggested]) -> None:
         if one.told is None:
             study.ask(one.values)
         else:
-            study.learn(one.values, one.score)
+            study.learn(one.values, one.score, one.pruned)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from orchestrator.bundling import Bundling
-from orchestrator.checked import read
+from orchestrator.checked import Checked, read
 from orchestrator.comparing import Comparing
 from orchestrator.errors import NotFoundError, UnavailableError
 from orchestrator.forecast import forecast, forecast_here
@@ -23,6 +23,7 @@ from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.store import NewSweep, Store
 from orchestrator.requesting import Requesting
 from orchestrator.settings import Settings
+from orchestrator.shortages import shortages
 from orchestrator.tracing import Tracing
 from orchestrator.trial import SweepOutcomes
 from orchestrator.views import (
@@ -106,7 +107,7 @@ class Service(Requesting, Tracing, Bundling, Comparing):
     ) -> Submitted:
         """Queue the sweep that `body` specifies; nothing is stored for a refused spec."""
         checked = read(body, self._catalog)
-        return self._store.add_sweep(
+        submitted = self._store.add_sweep(
             NewSweep(
                 name=checked.spec.name,
                 uid=str(uuid.uuid4()),
@@ -119,10 +120,12 @@ class Service(Requesting, Tracing, Bundling, Comparing):
                 priority=priority,
             )
         )
+        return submitted.model_copy(update={"warnings": self._warnings(checked)})
 
     def preview(self, body: bytes) -> Preview:
         """What a spec would become, how much of it is known already, and what the rest would cost."""
-        return forecast(read(body, self._catalog), self._store)
+        checked = read(body, self._catalog)
+        return forecast(checked, self._store).model_copy(update={"warnings": self._warnings(checked)})
 
     def sweeps(self, state: str | None, name: str | None, cursor: str | None, limit: int) -> Page[SweepSummary]:
         """Sweeps, newest first; `name` is a part of the name."""
@@ -134,13 +137,17 @@ class Service(Requesting, Tracing, Bundling, Comparing):
         experiment = self._store.experiment_id(sweep)
         return found.model_copy(update={"mlflow_url": self._links.to(experiment)})
 
-    def grid(self, sweep: int) -> list[GridCell]:
-        """A sweep's trials by cell, candidate and repeat."""
+    def grid(self, sweep: int, most: int | None = None) -> list[GridCell]:
+        """A sweep's trials by cell, candidate and repeat; with `most`, the first cells, up to so many trials."""
         experiment, runs = self._store.experiment_id(sweep), self._store.cell_runs(sweep)
         return [
             cell.model_copy(update={"mlflow_url": self._links.to(experiment, runs.get(cell.index))})
-            for cell in self._store.grid(sweep)
+            for cell in self._store.grid(sweep, most)
         ]
+
+    def cell_count(self, sweep: int) -> int:
+        """How many cells a sweep has; none before it is expanded."""
+        return self._store.cell_count(sweep)
 
     def trials(
         self, sweep: int, state: str | None, cell: int | None, cursor: str | None, limit: int
@@ -241,6 +248,10 @@ class Service(Requesting, Tracing, Bundling, Comparing):
             ok=alive,
             detail="holds the lease" if alive else "none holds the lease; start one with `metricsweep serve`",
         )
+
+    def _warnings(self, checked: Checked) -> list[str]:
+        """Where trainings run in the conductor's process, every slot is that."""
+        return [] if self._settings.engine == "inline" else shortages(checked.spec, self._store.nodes())
 
     def _outcomes(self, sweep: int, name: str) -> SweepOutcomes:
         outcomes = self._store.outcomes(sweep)

@@ -3,14 +3,22 @@
 import os
 from pathlib import Path
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from orchestrator.storage import parsed
 
 
 class Settings(BaseSettings):
     """Where things are. Laptop and cluster differ in three URLs and in nothing else."""
 
-    model_config = SettingsConfigDict(env_prefix="METRICSWEEP_", env_file=None, extra="ignore", validate_default=True)
+    model_config = SettingsConfigDict(
+        env_prefix="METRICSWEEP_",
+        env_file=None,
+        extra="ignore",
+        validate_default=True,
+        hide_input_in_errors=True,  # an address may hold a password
+    )
 
     home: Path = Path(".metricsweep")
     """Folder of the SQLite database, MLflow's store, artifacts, checkpoints and logs."""
@@ -23,7 +31,7 @@ class Settings(BaseSettings):
     mlflow_public_url: str = ""
     """Address by which a person's browser reaches MLflow; empty: the same."""
     storage_url: str = ""
-    """Where checkpoints, artifacts and spools go; empty: the folder `storage` in the home folder."""
+    """Where checkpoints, artifacts and spools go: a folder, file:// or s3://; empty: `storage` in the home folder."""
     data: Path | None = None
     """This machine's folder of data sets; none: the folder `data` in the home folder."""
     parts: Path | None = None
@@ -45,6 +53,12 @@ class Settings(BaseSettings):
     owner_slots: int | None = Field(default=None, ge=1)
     """Most slots in use at once for the sweeps of one owner; none: no limit."""
 
+    @field_validator("storage_url")
+    @classmethod
+    def _is_a_storage(cls, url: str) -> str:
+        parsed(url)
+        return url
+
     @property
     def resolved_home(self) -> Path:
         """The home folder as an absolute path."""
@@ -56,9 +70,12 @@ class Settings(BaseSettings):
         return self.database_url or f"sqlite:///{self.resolved_home / 'metricsweep.db'}"
 
     @property
-    def storage(self) -> Path:
-        """The storage folder in force."""
-        return Path(self.storage_url.removeprefix("file://")) if self.storage_url else self.resolved_home / "storage"
+    def storage(self) -> Path | str:
+        """The storage in force: an absolute folder, or the URL of a store."""
+        if not self.storage_url:
+            return self.resolved_home / "storage"
+        found = parsed(self.storage_url)
+        return found.absolute() if isinstance(found, Path) else self.storage_url
 
     @property
     def data_root(self) -> Path:

@@ -1,16 +1,27 @@
 """The words between the four verbs: cell, candidate, trial, order and outcome, as plain data."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from orchestrator.lifecycle import TrialState
 from workers.contract import Recipe
 
 Labels = Mapping[str, str]
 """The label of the chosen alternative by axis name, in the order of the axes."""
+
+RESOURCE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]{0,99}")
+_RESERVED: Final = {
+    "cpu": "cpus",
+    "cpus": "cpus",
+    "gpu": "gpus",
+    "gpus": "gpus",
+    "memory": "memory_gb",
+    "object_store_memory": "memory_gb",
+}
 
 
 class Slot(BaseModel):
@@ -22,10 +33,35 @@ class Slot(BaseModel):
     gpus: float | Literal["auto"] = "auto"
     """A share of a GPU, or `auto`: one where the cluster has GPUs, none otherwise."""
     memory_gb: float | None = Field(default=None, gt=0)
+    resources: dict[str, float] = Field(default_factory=dict, max_length=20, exclude_if=lambda value: not value)
+    """Custom resources of the cluster by name, such as `a100: 1`."""
     stall_minutes: float = Field(default=60, gt=0, le=100_000)
     """An attempt that reports nothing for so long is stopped and counts as a failure."""
     retries: int = Field(default=1, ge=0, le=100)
     """How often a training that stalled is tried again, from its last checkpoint."""
+
+    @field_validator("resources")
+    @classmethod
+    def _custom(cls, resources: dict[str, float]) -> dict[str, float]:
+        for name, amount in resources.items():
+            if own := _RESERVED.get(name.lower()):
+                raise ValueError(f"'{name}' is no custom resource; say it as `{own}`")
+            if not RESOURCE_NAME.fullmatch(name) or name.startswith("node:"):
+                raise ValueError(
+                    f"'{name[:100]}' is no name of a custom resource: letters, digits and _.:- after a letter"
+                )
+            if not 0.0001 <= amount <= 1_000_000:
+                raise ValueError(f"expected 0.0001 to 1,000,000 of '{name}', found {amount:g}")
+        return resources
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A machine of the cluster and what it offers, whether that is free or not."""
+
+    uid: str
+    host: str
+    resources: Mapping[str, float]  # CPU, GPU, memory (bytes), and custom ones by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +106,8 @@ class PlannedTrial:
     repeat_labels: Labels
     recipe: Recipe
     fingerprint: str
+    slot: Slot | None = None  # none: that of its sweep
+    document: Mapping[str, Any] | None = None  # the recipe as JSON, where somebody has made it already
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,8 @@ class SweepSummary(BaseModel):
     actor: str | None = None
     priority: int = 0
     error: str | None = None
+    notice: str | None = None
+    """Why trials wait that no node of the cluster can hold, a line for each slot."""
 
 
 class TrialProblem(BaseModel):
@@ -135,6 +137,8 @@ class AttemptView(BaseModel):
     uid: str
     state: str  # running, finished, failed, lost, stopped
     slot: str | None = None
+    asked: dict[str, Any] = Field(default_factory=dict)
+    """The resources that its slot holds, as the spec says them."""
     host: str | None = None
     started: datetime
     ended: datetime | None = None
@@ -157,6 +161,8 @@ class TrialView(TrialSummary):
     provenance: dict[str, Any] = Field(default_factory=dict)
     reused_from: int | None = None
     """The trial whose training this one shares, when it was known already."""
+    reason: str | None = None
+    """Why it was pruned."""
     trace: str | None = None
     mlflow_url: str | None = None
 
@@ -209,6 +215,8 @@ class Preview(BaseModel):
     exact: bool = True
     """False where a search proposes candidates: then all counts but that of the cells are at most so many."""
     cost: Cost
+    warnings: list[str] = Field(default_factory=list)
+    """Slots that no node which was ever seen can hold: their trials would wait."""
 
 
 class Submitted(BaseModel):
@@ -217,6 +225,8 @@ class Submitted(BaseModel):
     id: int
     uid: str
     created: bool
+    warnings: list[str] = Field(default_factory=list)
+    """Slots that no node which was ever seen can hold: their trials wait until one joins."""
 
 
 class Rendered(BaseModel):

@@ -13,7 +13,8 @@ import yaml
 from orchestrator.__main__ import main
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
-from tests.compose_file import COMPOSE, GPU, ROOT, example, load, variables
+from orchestrator.storage import parsed
+from tests.compose_file import COMPOSE, GPU, ROOT, S3, example, load, variables
 
 SERVICES = {"postgres", "mlflow", "ray-head", "ray-worker", "conductor", "conductor-standby", "api"}
 KEYS = {
@@ -21,6 +22,11 @@ KEYS = {
     *("init", "cap_drop", "security_opt", "shm_size", "stop_grace_period"),
 }
 GIVEN = {"POSTGRES_PASSWORD": "first", "RAY_AUTH_TOKEN": "second", "METRICSWEEP_TOKEN": "third"}
+STORE = {
+    "METRICSWEEP_STORAGE_URL": "s3://bucket/folder?endpoint_override=minio:9000&scheme=http",
+    "AWS_ACCESS_KEY_ID": "fourth",
+    "AWS_SECRET_ACCESS_KEY": "fifth",
+}
 SETTINGS = {f"METRICSWEEP_{name.upper()}" for name in Settings.model_fields}
 
 
@@ -50,6 +56,9 @@ def test_it_follows_the_specification_where_its_schema_is_installed() -> None:
     whole = {key: value for key, value in document().items() if key != "name"}  # older than that schema
     jsonschema.validate(whole, schema)
     jsonschema.validate(load(GPU, {}), schema)
+    store = load(S3, STORE)
+    store.pop("x-store")  # newer than that schema
+    jsonschema.validate(store, schema)
 
 
 @pytest.mark.parametrize("name", sorted(SERVICES))
@@ -79,12 +88,19 @@ def test_no_secret_has_a_default(missing: str) -> None:
     assert example()[missing] == ""
 
 
+@pytest.mark.parametrize("missing", sorted(STORE))
+def test_a_store_is_told_whole(missing: str) -> None:
+    with pytest.raises(KeyError, match=missing):
+        load(S3, {name: value for name, value in STORE.items() if name != missing})
+    assert example()[missing] == ""
+
+
 def test_every_variable_stands_in_the_example_with_the_same_default() -> None:
-    text = COMPOSE.read_text(encoding="utf-8") + GPU.read_text(encoding="utf-8")
+    text = "".join(file.read_text(encoding="utf-8") for file in (COMPOSE, GPU, S3))
     assert set(variables(text)) == set(example())
     assert all(kinds in ({"-"}, {"?"}) for kinds in variables(text).values())
     for name, value in example().items():
-        assert name in GIVEN or f"${{{name}:-{value}}}" in text, name
+        assert name in GIVEN | STORE or f"${{{name}:-{value}}}" in text, name
 
 
 def test_the_example_is_all_that_git_keeps() -> None:
@@ -159,6 +175,16 @@ def test_gpus_are_an_override(services: dict[str, Any]) -> None:
     assert "reservations" not in services["ray-worker"]["deploy"]["resources"]
     (device,) = load(GPU, {})["services"]["ray-worker"]["deploy"]["resources"]["reservations"]["devices"]
     assert device == {"driver": "nvidia", "count": "1", "capabilities": ["gpu"]}
+
+
+def test_a_store_is_an_override(services: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    found = load(S3, STORE)["services"]
+    assert set(found) == {name for name in services if "storage:/storage" in services[name].get("volumes", [])}
+    for service in found.values():
+        assert service == {"environment": {**STORE, "AWS_REGION": "us-east-1"}}
+    monkeypatch.setenv("METRICSWEEP_STORAGE_URL", STORE["METRICSWEEP_STORAGE_URL"])
+    assert Settings().storage == STORE["METRICSWEEP_STORAGE_URL"]
+    assert str(parsed(STORE["METRICSWEEP_STORAGE_URL"])) == "s3://bucket/folder"
 
 
 def test_the_example_for_kuberay_says_the_same(services: dict[str, Any]) -> None:

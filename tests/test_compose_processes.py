@@ -1,4 +1,4 @@
-"""The commands of docker-compose.yml as processes here: a sweep outlives the active conductor's container."""
+"""The commands of docker-compose.yml as processes here: a sweep over two workers outlives the active conductor."""
 
 import os
 import secrets
@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -42,7 +43,9 @@ SPEC = {
 }
 PATIENCE = 240.0
 CONDUCTORS = ("conductor", "conductor-standby")
-STARTS = ("mlflow", "ray-head", "api", *CONDUCTORS, "ray-worker")
+WORKERS = ("ray-worker", "ray-worker=2")
+"""What `docker compose up --scale ray-worker=2` starts."""
+STARTS = ("mlflow", "ray-head", "api", *CONDUCTORS, *WORKERS)
 
 
 class Composed:
@@ -52,12 +55,13 @@ class Composed:
         self.folder, self.token = folder, secrets.token_hex(16)
         ports = {name: free_port() for name in ("ray", "mlflow", "api")}
         given = {"POSTGRES_PASSWORD": "here", "RAY_AUTH_TOKEN": secrets.token_hex(32), "METRICSWEEP_TOKEN": self.token}
-        self.services = load(COMPOSE, {**given, "METRICSWEEP_LEASE_SECONDS": "4"})["services"]
+        given |= {"METRICSWEEP_LEASE_SECONDS": "4", "RAY_WORKER_CPUS": "1"}
+        self._services = load(COMPOSE, given)["services"]
         self.api = f"http://127.0.0.1:{ports['api']}"
         self._marks = {name: secrets.token_hex(16) for name in STARTS}
         head = f"{_address()}:{ports['ray']}"  # Ray's nodes join one another by an address that is not loopback
         self._here = {
-            self.services["conductor"]["environment"]["METRICSWEEP_DATABASE_URL"]: database,
+            self._services["conductor"]["environment"]["METRICSWEEP_DATABASE_URL"]: database,
             "ray-head:6379": head,
             "--port=6379": f"--port={ports['ray']}",
             "mlflow:5000": f"127.0.0.1:{ports['mlflow']}",
@@ -73,15 +77,14 @@ class Composed:
         self._port = str(ports["api"])
 
     def start(self, name: str) -> None:
-        service = self.services[name]
         environment = self._environment(name) | {MARK: self._marks[name]}
-        command = [self._translated(word) for word in service["command"]]
+        command = [self._translated(word) for word in self._service(name)["command"]]
         with (self.folder / f"{name}.log").open("ab") as log:
             subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
 
     def healthy(self, name: str) -> bool:
         """What Docker would ask."""
-        _, *command = [self._translated(word) for word in self.services[name]["healthcheck"]["test"]]
+        _, *command = [self._translated(word) for word in self._service(name)["healthcheck"]["test"]]
         asked = subprocess.run(command, env=self._environment(name), capture_output=True, timeout=60, check=False)
         return asked.returncode == 0
 
@@ -101,13 +104,17 @@ class Composed:
         """The conductor that took the lease."""
         return next((name for name in CONDUCTORS if "holding the lease" in self.log(name)), "")
 
+    def _service(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = self._services[name.partition("=")[0]]
+        return found
+
     def _translated(self, word: str) -> str:
         for there, here in self._here.items():
             word = word.replace(there, here)
         return word
 
     def _environment(self, name: str) -> dict[str, str]:
-        told = {key: self._translated(value) for key, value in self.services[name].get("environment", {}).items()}
+        told = {key: self._translated(value) for key, value in self._service(name).get("environment", {}).items()}
         if "METRICSWEEP_PORT" in told:
             told["METRICSWEEP_PORT"] = self._port
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -150,7 +157,8 @@ def short_folder() -> Iterator[Path]:
 
 
 def test_a_sweep_outlives_the_active_conductor(composed: Composed) -> None:
-    for name in STARTS[:-1]:  # one by one: Ray's nodes of one machine take each other's sockets when they start at once
+    # One by one: Ray's nodes of one machine take each other's sockets when they start at once.
+    for name in STARTS[: -len(WORKERS)]:
         composed.start(name)
         if name != "mlflow":
             until(lambda asked=name: composed.healthy(asked), f"{name} is healthy")
@@ -159,8 +167,10 @@ def test_a_sweep_outlives_the_active_conductor(composed: Composed) -> None:
     assert composed.healthy("mlflow")
     client = Client(composed.api, composed.token)
     sweep = client.submit(yaml.safe_dump(SPEC).encode()).id
-    until(lambda: client.sweep(sweep).counts.running > 0, "a trial waits for its slot")
-    composed.start("ray-worker")  # late: what no node can hold yet waits, and does not fail
+    until(lambda: client.sweep(sweep).state == "running", "the conductor has expanded the sweep")
+    for name in WORKERS:  # late: what no node can hold yet waits, and does not fail
+        composed.start(name)
+        until(lambda asked=name: "Ray runtime started" in composed.log(asked), f"{name} has joined")
 
     def both_train() -> bool:
         return sum(trial.step > 0 for trial in client.trials(sweep, TrialState.RUNNING)) == 2

@@ -17,15 +17,24 @@ FORMAT: Final = 1
 
 
 def save(path: Path, state: Mapping[str, Any]) -> None:
-    """Write `state` to `path`: at any moment the file is the old one or the new one, also when the power fails."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write `state` to `path`: at any moment the file is the old one or the new one, also when the power fails.
+
+    Raises OSError, with the file's name, where the disk is full or the file is larger than the system allows.
+    """
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with aside.open("wb") as file:
             torch.save({"format": FORMAT, **state}, file)
             file.flush()
             os.fsync(file.fileno())
         aside.replace(path)
+    except (OSError, RuntimeError) as error:
+        # torch.save answers an error of the file with one of its own, which says nothing of a disk.
+        cause = error if isinstance(error, OSError) else error.__context__
+        if not isinstance(cause, OSError):
+            raise
+        raise OSError(cause.errno, cause.strerror, str(path)) from error
     finally:
         aside.unlink(missing_ok=True)
     _sync_folder(path.parent)

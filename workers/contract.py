@@ -201,7 +201,7 @@ class Recipe(Frozen):
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical JSON; complete the recipe by the catalog first."""
-        return hashlib.sha256(canonical_json(self.model_dump(mode="json")).encode()).hexdigest()
+        return fingerprint_of(self.model_dump(mode="json"))
 
     def part(self, kind: str) -> Part:
         """The part of a kind; `metric` has none, since a data set declares its metrics."""
@@ -216,6 +216,11 @@ PART_FIELDS: Final = tuple(kind for kind in KINDS if kind != "metric")
 def canonical_json(value: JsonValue | Mapping[str, Any]) -> str:
     """JSON with sorted keys and no blanks: equal values give equal text."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+
+
+def fingerprint_of(recipe: Mapping[str, Any]) -> str:
+    """The fingerprint of a recipe that is JSON already."""
+    return hashlib.sha256(canonical_json(recipe).encode()).hexdigest()
 
 
 class Progress(BaseModel):

@@ -26,7 +26,8 @@ State = Callable[[], Mapping[str, Any]]
 def iterate(session: Session, place: Place, journal: Journal, state: State) -> None:
     """Iterate to the end, evaluating on the way; a checkpoint is only written between two whole iterations.
 
-    What a checkpoint holds is what `state` gives. Raises Stopped after a checkpoint when asked to stop, and Diverged.
+    What a checkpoint holds is what `state` gives. Raises Diverged, and Stopped when asked to stop, after a checkpoint
+    if it can be written.
     """
     saved = time.monotonic()
     while True:
@@ -131,6 +132,15 @@ def _judge(session: Session, journal: Journal, values: Mapping[str, float]) -> N
 
 
 def _save(session: Session, place: Place, journal: Journal, state: State) -> None:
-    """Write the checkpoint from which to go on, and say so once it is complete."""
-    checkpoint.save(place.storage / LAST, state())
-    journal.tell(session.step, {}, checkpoint=LAST)
+    """Write the checkpoint from which to go on, and say so once it is complete.
+
+    One that cannot be written, on a full disk for one, ends no training: the checkpoint before it still stands, the
+    next one may fit, and what is kept at the end is another file.
+    """
+    try:
+        checkpoint.save(place.storage / LAST, state())
+    except OSError as error:
+        reason = f"{error.strerror or error} ({error.filename or LAST})"
+        journal.tell(session.step, {}, f"no checkpoint at step {session.step}: {reason}; going on without")
+    else:
+        journal.tell(session.step, {}, checkpoint=LAST)

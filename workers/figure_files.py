@@ -38,8 +38,11 @@ def write(folder: Path, files: Mapping[str, bytes]) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         aside = folder / f".{name}.{os.getpid()}"
-        aside.write_bytes(content)
-        aside.replace(folder / name)
+        try:
+            aside.write_bytes(content)
+            aside.replace(folder / name)
+        finally:
+            aside.unlink(missing_ok=True)
     return [*files]
 
 

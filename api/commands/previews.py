@@ -1,6 +1,8 @@
 """What a spec would become and cost, in words for people or as JSON for a script."""
 
-from api.commands.terminal import out, print_json
+from collections.abc import Sequence
+
+from api.commands.terminal import err, out, print_json
 from orchestrator.views import Cost, Preview
 
 
@@ -13,6 +15,13 @@ def show_preview(preview: Preview, as_json: bool) -> None:
     out.print(f"{preview.name}: {preview.cells} cells, {most}{preview.candidates} candidates, {preview.trials} trials")
     out.print(f"{most}{preview.trainings} different trainings; {preview.cached} trials are trained already")
     out.print(f"cost: {cost_in_words(preview.cost)}")
+    show_warnings(preview.warnings)
+
+
+def show_warnings(warnings: Sequence[str]) -> None:
+    """Say on stderr what will have to wait."""
+    for warning in warnings:
+        err.print(f"warning: {warning}", style="yellow")
 
 
 def cost_in_words(cost: Cost) -> str:

@@ -7,7 +7,7 @@ import typer
 
 from api.client import Client
 from api.commands.options import DEFAULT_URL, Changes, Json, SpecFile, Token, Url, connect, read_spec
-from api.commands.previews import show_preview
+from api.commands.previews import show_preview, show_warnings
 from api.commands.terminal import duration, err, out, print_json, print_rows
 from api.commands.watch import follow, verdict
 from orchestrator.lifecycle import SweepState
@@ -36,6 +36,7 @@ def submit(  # noqa: PLR0913, PLR0917 - a command's options
         submitted = client.submit(body, key, priority)
         if as_json:
             print_json(submitted)
+            show_warnings(submitted.warnings)  # which without --json the preview has told
         else:
             known = "" if submitted.created else " (known by its key)"
             out.print(f"sweep {submitted.id}{known}  {client.url}/sweeps/{submitted.id}")
@@ -85,7 +86,7 @@ def _row(sweep: SweepSummary) -> dict[str, str]:
     return {
         "id": str(sweep.id),
         "name": sweep.name,
-        "state": sweep.state,
+        "state": sweep.state + (" (no room)" if sweep.notice else ""),
         "done": f"{sweep.counts.ended}/{sweep.total}",
         "failed": str(sweep.counts.failed),
         "created": f"{sweep.created:%Y-%m-%d %H:%M} UTC",
@@ -99,6 +100,7 @@ def _show_sweep(sweep: SweepView, client: Client) -> None:
         "state": f"{sweep.state}{left}",
         "priority": str(sweep.priority) if sweep.priority else None,
         "error": sweep.error,
+        "notice": sweep.notice,
         "trials": f"{sweep.total}: {_counted(sweep.counts)}",
         "tables": ", ".join(sweep.tables),
         "figures": ", ".join(sweep.figures),

@@ -46,6 +46,7 @@ def follow(
         seen = time.monotonic()
         found = client.sweep(sweep)
         show(found)
+        notice = _noticed(found, None, console)
         while found.state not in SWEEP_ENDED:
             time.sleep(every)
             check()
@@ -58,7 +59,15 @@ def follow(
                 continue
             seen = time.monotonic()
             show(found)
+            notice = _noticed(found, notice, console)
     return found
+
+
+def _noticed(sweep: SweepView, before: str | None, console: Console) -> str | None:
+    """Say why trials wait, once, and when that is over; what is said now."""
+    if sweep.notice != before and (sweep.notice or sweep.state not in SWEEP_ENDED):
+        console.print(sweep.notice or "a node that can hold its slots has joined", style="yellow")
+    return sweep.notice
 
 
 def verdict(sweep: SweepView, console: Console) -> int:

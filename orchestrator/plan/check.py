@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from orchestrator.errors import InvalidSpecError, Problem
-from orchestrator.plan import budget
+from orchestrator.plan import budget, rivals
 from orchestrator.plan.figure_layout import read_figures
 from orchestrator.plan.layout import read_tables
 from orchestrator.plan.points import MOST_TRIALS, count_trials
@@ -31,6 +31,7 @@ def check(document: Any, catalog: Catalog) -> Spec:
     tables = read_tables(draft, list(soundness.datasets), catalog, problems)
     figures = read_figures(document.get("figures"), draft, list(soundness.datasets), catalog, problems)
     problems += _too_many(draft) or budget.problems(draft.spec, catalog, sound=not problems)
+    problems += [] if problems else rivals.problems(draft.spec)
     if problems:
         raise InvalidSpecError(_in_order(problems))
     spec = draft.spec.model_copy(update={"tables": tables, "figures": figures})

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from orchestrator.plan.budget import candidates_of
 from orchestrator.plan.patch import apply
 from orchestrator.plan.points import Point, count_candidates, points, recipe_of
+from orchestrator.plan.slots import slot_of
 from orchestrator.plan.spec import Patch, Spec
 from orchestrator.trial import Candidate, Cell, Labels, PlannedTrial
 from workers.catalog import Catalog, complete
-from workers.contract import Recipe
+from workers.contract import Recipe, fingerprint_of
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,10 @@ class Plan:
             repeats = list(points(self.spec.repeat, at_cell.labels))
             for candidate, at_candidate in enumerate(candidates_of(self.spec, at_cell, self._catalog)):
                 raw = recipe_of(self.spec, at_cell, at_candidate)
-                for repeat, (labels, recipe) in enumerate(self._repeated(raw, repeats)):
-                    yield PlannedTrial(cell, candidate, repeat, labels, recipe, recipe.fingerprint)
+                slot = slot_of(self.spec, {**at_cell.labels, **at_candidate.labels})
+                for repeat, (labels, recipe, document) in enumerate(self._repeated(raw, repeats)):
+                    fingerprint = fingerprint_of(document)
+                    yield PlannedTrial(cell, candidate, repeat, labels, recipe, fingerprint, slot, document)
 
     @property
     def candidate_count(self) -> int:
@@ -47,17 +51,21 @@ class Plan:
             raw = recipe_of(self.spec, cell, next(points(self.spec.tune, cell.labels)))
             yield _most_trials(self.spec, cell, len(repeats)), next(self._repeated(raw, repeats))[1]
 
-    def _repeated(self, raw: Patch, repeats: list[Point]) -> Iterator[tuple[Labels, Recipe]]:
-        """The completed recipes of one candidate; seeds are set in the completed one, which is much quicker."""
+    def _repeated(self, raw: Patch, repeats: list[Point]) -> Iterator[tuple[Labels, Recipe, dict[str, Any]]]:
+        """The completed recipes of one candidate, also as JSON; seeds are set in completed ones, which is quicker."""
         whole: Recipe | None = None
+        document: dict[str, Any] = {}
         for repeat in repeats:
             patches = [choice.patch for choice in repeat.choices]
             seed = _seed_only(patches)
             if seed is None:
-                yield repeat.labels, complete(Recipe.model_validate(apply(raw, patches)), self._catalog)
+                recipe = complete(Recipe.model_validate(apply(raw, patches)), self._catalog)
+                yield repeat.labels, recipe, recipe.model_dump(mode="json")
                 continue
-            whole = whole or complete(Recipe.model_validate(raw), self._catalog)
-            yield repeat.labels, whole.model_copy(update={"seed": seed})
+            if whole is None:
+                whole = complete(Recipe.model_validate(raw), self._catalog)
+                document = whole.model_dump(mode="json")
+            yield repeat.labels, whole.model_copy(update={"seed": seed}), {**document, "seed": seed}
 
 
 def expand(spec: Spec, catalog: Catalog) -> Plan:

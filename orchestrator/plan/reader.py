@@ -9,6 +9,8 @@ from pydantic import BaseModel, ValidationError
 from orchestrator.errors import Problem
 from orchestrator.plan.axis import LONGEST_LABEL, NO_RANGES, ONLY_TUNE, AxisReader
 from orchestrator.plan.patch import FIELDS, Sources, apply, base_recipe, read_patch
+from orchestrator.plan.prune import read_prune
+from orchestrator.plan.slots import read_slot, read_slots
 from orchestrator.plan.spec import ROLES, Axis, Role, Rule, Search, SearchName, Selection, Spec
 from orchestrator.plan.when import read_when
 from orchestrator.plan.wording import meant, near, sentences, shown
@@ -56,7 +58,9 @@ def read(document: Mapping[str, Any], problems: list[Problem]) -> Draft:
         rules=reader.rules(),
         select=reader.block("select", Selection()),
         slot=reader.slot(),
+        slots=read_slots(document.get("slots"), reader.before("tune"), problems),
         search=search,
+        prune=read_prune(document.get("prune"), problems),
         fresh=reader.fresh(),
     )
     return Draft(spec, sources, document.get("tables"), reader.unreadable)
@@ -136,7 +140,7 @@ class _Reader:
             if other := next((other for other in ROLES if other != role and name in self._labels[other]), None):
                 self._note(source, f"'{name}' is an axis of `{other}` already; an axis has one role")
                 continue
-            axis = AxisReader(name, source, self._before(role), self._problems, no_ranges).read(values)
+            axis = AxisReader(name, source, self.before(role), self._problems, no_ranges).read(values)
             self._labels[role][name] = dict.fromkeys(one.label for group in axis for one in group.choices) or None
             if axis:
                 found[name] = axis
@@ -151,7 +155,7 @@ class _Reader:
         self.unreadable |= {field, meant_field}
         return f"{meant_field}{dot}{option}"
 
-    def _before(self, role: Role) -> dict[str, dict[str, None] | None]:
+    def before(self, role: Role) -> dict[str, dict[str, None] | None]:
         """The axes that a `when` of this role may name: compare axes, and earlier ones of the role."""
         return self._labels["compare"] | (self._labels["tune"] if role == "tune" else {})
 
@@ -171,7 +175,7 @@ class _Reader:
         for key in posted:
             if key not in ("when", "patch"):
                 self._note(f"{source}.{key}", f"there is no key '{key}' here; {meant(key, ('when', 'patch'))}")
-        when = read_when(posted.get("when"), f"{source}.when", self._before("compare"), self._problems)
+        when = read_when(posted.get("when"), f"{source}.when", self.before("compare"), self._problems)
         given = posted.get("patch")
         if not isinstance(given, Mapping) or not given:
             self._note(f"{source}.patch", f"expected a mapping from paths to values, found {shown(given)}")
@@ -189,11 +193,7 @@ class _Reader:
             return default
 
     def slot(self) -> Slot:
-        slot = self.block("slot", Slot())
-        if isinstance(slot.gpus, float | int) and not _is_share(slot.gpus):
-            right = "a whole number, or a share that fills a GPU, such as 0.5, 0.33 or 0.25"
-            self._note("slot.gpus", f"expected {right}; found {shown(slot.gpus)}")
-        return slot
+        return Slot.model_validate(read_slot(self._mapping("slot"), "slot", self._problems))
 
     def search(self) -> Search:
         posted = self._document.get("search")
@@ -227,10 +227,3 @@ def _no_ranges(role: Role, search: Search) -> str | None:
     if role != "tune":
         return ONLY_TUNE
     return None if search.adaptive else NO_RANGES
-
-
-def _is_share(gpus: float) -> bool:
-    """0, a whole number, or 1/k, where 0.33 is near enough to a third."""
-    if gpus < 0 or gpus > 1024:
-        return False
-    return float(gpus).is_integer() or (0.001 <= gpus < 1 and 0.98 <= gpus * round(1 / gpus) <= 1 + 1e-9)

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from orchestrator.plan.figure_spec import FigureSpec
 from orchestrator.plan.layout import NAME as TABLE_NAME
 from orchestrator.plan.patch import FIELDS
+from orchestrator.plan.prune import PRUNES
 from orchestrator.plan.reader import LONGEST_DESCRIPTION, LONGEST_NAME, SEARCHES
 from orchestrator.plan.spec import Search, Selection, TableSpec
 from orchestrator.trial import Slot
@@ -25,7 +26,9 @@ _DESCRIPTIONS: Final[Mapping[str, str]] = {
     "rules": "What depends on several compare axes; applied after compare and before tune.",
     "select": "By what the best checkpoint and the best candidate are chosen.",
     "slot": "The resources of one trial.",
+    "slots": "What the slot has otherwise for values of some axes; later entries apply over earlier ones.",
     "search": "What proposes candidates: the whole grid, or a study of Optuna's in each cell.",
+    "prune": "What stops the hopeless candidates of a cell early.",
     "tables": "How cells are laid out; without it there is one table, main.",
     "figures": "What is drawn of the cells, of curves and of the recipe's figure data.",
     "fresh": "Train everything anew, even what a finished training gave already.",
@@ -52,6 +55,7 @@ def json_schema(catalog: Catalog | None = None) -> Schema:
         "additionalProperties": _ref("labelled-axis"),  # an axis of any other name
     }
     metrics = sorted({metric for entry in catalog.of("dataset") for metric in catalog.metrics(entry.name)})
+    slot = _model(Slot, definitions)
     blocks: Schema = {
         "version": {"const": 1},
         "name": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME},
@@ -66,8 +70,10 @@ def json_schema(catalog: Catalog | None = None) -> Schema:
         "repeat": axes,
         "rules": {"type": "array", "items": _ref("rule")},
         "select": _with_examples(_model(Selection, definitions), "metric", metrics),
-        "slot": _model(Slot, definitions),
+        "slot": slot,
+        "slots": {"type": "array", "items": _object({"when": _ref("when"), **slot["properties"]}, required=["when"])},
         "search": {"anyOf": [{"enum": [*SEARCHES]}, _model(Search, definitions)]},
+        "prune": {"anyOf": [{"enum": [*PRUNES]}, *(_model(rule, definitions) for rule in PRUNES.values())]},
         "tables": _tables(definitions),
         "figures": _figures(definitions),
         "fresh": {"type": "boolean"},

@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, JsonValue
 
 from orchestrator.plan.figure_spec import FigureSpec
+from orchestrator.plan.prune import Prune
 from orchestrator.trial import Slot
 from workers.contract import Frozen, Select
 
@@ -61,6 +62,14 @@ class Rule(Frozen):
     patch: Patch
     source: _Source = ""
     sources: _Sources = Field(default_factory=dict)
+
+
+class SlotRule(Frozen):
+    """What a slot has otherwise for the trials of some labels; later ones apply over earlier ones."""
+
+    when: When
+    slot: dict[str, JsonValue]
+    """The fields that it names."""
 
 
 SearchName = Literal["grid", "random", "tpe", "gp", "cmaes", "qmc", "brute_force"]
@@ -183,7 +192,10 @@ class Spec(Frozen):
     rules: list[Rule] = Field(default_factory=list)
     select: Selection = Selection()
     slot: Slot = Slot()
+    slots: list[SlotRule] = Field(default_factory=list)
     search: Search = Search()
+    prune: Prune | None = Field(default=None, exclude_if=lambda value: value is None)
+    """What stops the hopeless candidates of a cell early; none: all are trained to their end."""
     tables: dict[str, TableSpec] = Field(default_factory=dict)
     figures: dict[str, FigureSpec] = Field(default_factory=dict)
     fresh: bool = False

@@ -6,6 +6,7 @@ from itertools import islice
 
 from orchestrator.plan.patch import apply
 from orchestrator.plan.points import Point, count_candidates, points, recipe_of
+from orchestrator.plan.slots import slot_of
 from orchestrator.plan.span import drawn
 from orchestrator.plan.spec import Choice, Span, Spec
 from orchestrator.plan.when import applies
@@ -56,9 +57,10 @@ def trials(spec: Spec, catalog: Catalog, one: Candidate) -> Iterator[PlannedTria
     """The trials of a suggested candidate: one for each repeat of its cell."""
     at = _cell(spec, one.cell)
     raw = recipe_of(spec, at, _point(spec, at, one.labels))
+    slot = slot_of(spec, {**at.labels, **one.labels})
     for number, repeat in enumerate(points(spec.repeat, at.labels)):
         recipe = complete(Recipe.model_validate(apply(raw, [choice.patch for choice in repeat.choices])), catalog)
-        yield PlannedTrial(one.cell, one.index, number, repeat.labels, recipe, recipe.fingerprint)
+        yield PlannedTrial(one.cell, one.index, number, repeat.labels, recipe, recipe.fingerprint, slot)
 
 
 def reproductions(spec: Spec, planned: Sequence[PlannedTrial]) -> Iterator[PlannedTrial]:
@@ -68,7 +70,8 @@ def reproductions(spec: Spec, planned: Sequence[PlannedTrial]) -> Iterator[Plann
     for number, seed in enumerate(islice(fresh, spec.search.reproduce)):
         recipe = first.recipe.model_copy(update={"seed": seed})
         labels = {**first.repeat_labels, "seed": str(seed)}
-        yield PlannedTrial(first.cell, first.candidate, len(planned) + number, labels, recipe, recipe.fingerprint)
+        at = len(planned) + number
+        yield PlannedTrial(first.cell, first.candidate, at, labels, recipe, recipe.fingerprint, first.slot)
 
 
 def _cell(spec: Spec, cell: int) -> Point:

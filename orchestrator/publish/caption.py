@@ -1,6 +1,7 @@
 """The words around a table: what was averaged, what was selected by what, from how many, and what is missing."""
 
-from typing import get_args
+from collections.abc import Mapping
+from typing import Final, get_args
 
 from orchestrator.publish.aggregate import by_cell
 from orchestrator.publish.averaging import averaged, runs
@@ -15,13 +16,21 @@ from orchestrator.publish.sheet import SETTLED, LegendEntry, Mark
 from orchestrator.publish.significance import meanings
 from orchestrator.publish.significance import words as tests
 
+_RULES: Final[Mapping[str, str]] = {
+    "median": "the median rule",
+    "hyperband": "Hyperband",
+    "asha": "asynchronous successive halving",
+    "wilcoxon": "a signed-rank test over the repeats",
+}
+"""The rules of early stopping in print."""
+
 
 def caption(facts: Facts, placement: Placement) -> str:
     """The spec's caption, or one made from the axes, followed by the facts that a reader needs to trust the numbers."""
     printed = facts.published.title if facts.published else ""
     lead = (facts.layout.caption or "").strip() or printed or _title(facts, placement)
     lead = lead if lead[-1] in ".!?" else lead + "."
-    own = (_loud, averaged, _splits, _units, _tested, _selected, _selections, _budget, _bold, _done)
+    own = (_loud, averaged, _splits, _units, _tested, _selected, _selections, _stopped, _budget, _bold, _done)
     words = (say(facts) for say in ((_printed, _units, _bold) if facts.published else own))
     return " ".join((lead, *(one for one in words if one)))
 
@@ -34,7 +43,7 @@ def notes(facts: Facts) -> tuple[str, ...]:
     dropped = [
         cell for cell, candidates in by_cell(facts.outcomes).items()
         if facts.summaries[cell].candidate is not None
-        and any(one.status in {"failed", "diverged", "cancelled", "pruned"} for one in candidates)
+        and any(one.status in {"failed", "diverged", "cancelled"} for one in candidates)
     ]  # fmt: skip
     if dropped:
         where = few([facts.cell_name(cell) for cell in dropped])
@@ -130,6 +139,18 @@ def _selected(facts: Facts) -> str:
 
 def _selections(facts: Facts) -> str:
     return words(facts.layout, metric_title(facts.select.metric, facts.names.parts))
+
+
+def _stopped(facts: Facts) -> str:
+    """By what candidates were stopped early, and how many were."""
+    rule = (facts.outcomes.spec.get("prune") or {}).get("name")
+    if rule is None:
+        return ""
+    found = [one.status for candidates in by_cell(facts.outcomes).values() for one in candidates]
+    split = "validation" if facts.select.split == "validation" else "TEST"
+    metric = metric_title(facts.select.metric, facts.names.parts)
+    by = f"{_RULES.get(rule, rule)}, judged by {metric} on the {split} split"
+    return f"Hopeless candidates stopped early by {by}: {found.count('pruned')} of {len(found)}."
 
 
 def _budget(facts: Facts) -> str:

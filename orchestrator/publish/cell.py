@@ -88,6 +88,7 @@ def _trial(one: Evidence) -> CellTrial:
         host=str(one.provenance["host"]) if one.provenance.get("host") else None,
         seconds=one.seconds,
         error=one.error,
+        reason=one.reason,
         url=f"/v1/trials/{outcome.trial}",
         mlflow_url=None,
     )

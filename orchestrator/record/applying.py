@@ -12,6 +12,7 @@ from orchestrator.record.database import Access
 from orchestrator.record.journal import append_log, append_points, storable
 from orchestrator.record.marks import mark, mark_trials
 from orchestrator.record.numbers import dump_result, finite_or_none, selection_score
+from orchestrator.record.pruning import unwanted
 from orchestrator.record.schema import attempt, cell, training, trial
 from orchestrator.record.settling import end_sweep, has_active_trials
 
@@ -60,9 +61,9 @@ class Applying(Access):
             case Failed():
                 self._failed(connection, running, event)
             case Stopped():
-                _end_attempt(connection, running.id, "stopped", None)
+                _end_attempt(connection, running.id, "stopped", event.reason)
                 wanted = has_active_trials(connection, running.training_id)
-                state = TrialState.WAITING if wanted else TrialState.CANCELLED
+                state = TrialState.WAITING if wanted else unwanted(connection, running.training_id)
                 self._move(connection, running.training_id, state, {})
 
     def _progressed(self, connection: sa.Connection, running: sa.Row[Any], event: Progressed) -> None:
@@ -108,7 +109,7 @@ class Applying(Access):
             values = {"error": message, "trace": storable(failure.trace)[-MAX_TRACE:]}
             self._move(connection, running.training_id, TrialState.FAILED, values)
         else:
-            state = TrialState.WAITING if wanted else TrialState.CANCELLED
+            state = TrialState.WAITING if wanted else unwanted(connection, running.training_id)
             self._move(connection, running.training_id, state, {})
 
     def _move(self, connection: sa.Connection, training_id: int, state: TrialState, values: dict[str, Any]) -> None:

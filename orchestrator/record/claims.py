@@ -1,9 +1,10 @@
 """Orders: the trainings that wait, claimed one by one as attempts, and those that an earlier conductor left running."""
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -22,22 +23,34 @@ class _Turn:
 
     quota: int | None
     resting: tuple[str, ...]
+    barred: tuple[str, ...]
 
 
 class Claims(Access):
     """Gives out what waits."""
 
-    def next_order(self, fence: int, quota: int | None = None, resting: Collection[str] = frozenset()) -> Order | None:
+    def next_order(
+        self,
+        fence: int,
+        quota: int | None = None,
+        resting: Collection[str] = frozenset(),
+        barred: Collection[str] = frozenset(),
+    ) -> Order | None:
         """Claim the training whose turn it is.
 
-        None: nothing waits, or only for owners who hold `quota` slots, or only trainings that rest after a loss.
+        None: nothing waits, or only for owners who hold `quota` slots, or only trainings that rest after a loss, or
+        whose slot is one of `barred` (its JSON as the database holds it).
         """
-        turn = _Turn(quota, tuple(resting))
+        turn = _Turn(quota, tuple(resting), tuple(barred))
         if not self._anything_waits(turn):
             return None
         with self._database.writing(fence) as connection:
             found = _first_waiting(connection, turn)
             return None if found is None else _claim(connection, fence, *found)
+
+    def waits(self, barred: Collection[str]) -> bool:
+        """Whether a training waits whose slot is none of `barred`."""
+        return self._anything_waits(_Turn(None, (), tuple(barred)))
 
     def _anything_waits(self, turn: "_Turn") -> bool:
         # Most calls find nothing; they need not take the writer's lock.
@@ -85,31 +98,43 @@ def _wanted(uid: str) -> sa.Select[tuple[int]]:
 
 
 def _first_waiting(connection: sa.Connection, turn: _Turn) -> tuple[int, Slot] | None:
-    """The training to claim next and the slot that its sweep asks for.
-
-    Sweeps by priority; among equals those of the owner who holds the fewest slots; then the oldest.
-    """
-    busy = _busy(connection)
-    running = sa.select(sweep.c.id, sweep.c.slot, sweep.c.priority, sweep.c.actor)
-    rows = connection.execute(running.where(sweep.c.state == SweepState.RUNNING)).all()
-    for row in sorted(rows, key=lambda one: (-one.priority, busy.get(one.actor, 0), one.id)):
+    """The training to claim next and the slot that its trial asks for."""
+    busy = busy_slots(connection)
+    for row in in_turn(connection, busy):
         if turn.quota is not None and busy.get(row.actor, 0) >= turn.quota:
             continue
         # One sweep at a time: the index (sweep, state, position) then gives the first row without sorting.
         first = connection.execute(
-            sa.select(trial.c.training_id)
+            sa.select(trial.c.training_id, trial.c.slot)
             .join(training, training.c.id == trial.c.training_id)
             .where(trial.c.sweep_id == row.id, trial.c.state == TrialState.WAITING)
             .where(training.c.state == TrialState.WAITING, training.c.uid.not_in(turn.resting))
+            .where(*_not_barred(row.text, turn.barred))
             .order_by(trial.c.position)
             .limit(1)
-        ).scalar_one_or_none()
+        ).first()
         if first is not None:
-            return first, Slot.model_validate(row.slot)
+            return first.training_id, Slot.model_validate(first.slot or row.slot)
     return None
 
 
-def _busy(connection: sa.Connection) -> dict[str | None, int]:
+def _not_barred(slot: str, barred: tuple[str, ...]) -> list[sa.ColumnElement[bool]]:
+    """What holds of a trial whose slot is none of those; `slot` is its sweep's."""
+    if not barred:  # as nearly always: then the index alone says which trial is next
+        return []
+    own = sa.cast(trial.c.slot, sa.Text).not_in(barred)
+    return [own] if slot in barred else [sa.or_(trial.c.slot.is_(None), own)]
+
+
+def in_turn(connection: sa.Connection, busy: Mapping[str | None, int]) -> list[sa.Row[Any]]:
+    """Running sweeps by priority; among equals those of the owner who holds the fewest slots; then the oldest."""
+    text = sa.cast(sweep.c.slot, sa.Text).label("text")
+    running = sa.select(sweep.c.id, sweep.c.slot, text, sweep.c.priority, sweep.c.actor)
+    rows = connection.execute(running.where(sweep.c.state == SweepState.RUNNING)).all()
+    return sorted(rows, key=lambda one: (-one.priority, busy.get(one.actor, 0), one.id))
+
+
+def busy_slots(connection: sa.Connection) -> dict[str | None, int]:
     """How many trainings run for each owner; one that two owners share counts for both."""
     query = (
         sa.select(sweep.c.actor, sa.func.count(trial.c.training_id.distinct()).label("n"))

@@ -34,7 +34,7 @@ class Evidences(Access):
         query = (
             sa.select(
                 trial.c.id, trial.c.uid, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.repeat_labels,
-                trial.c.state, trial.c.diverged, trial.c.reused, trial.c.position, trial.c.mlflow_run,
+                trial.c.state, trial.c.diverged, trial.c.reused, trial.c.reason, trial.c.position, trial.c.mlflow_run,
                 training.c.uid.label("training"), training.c.fingerprint, training.c.recipe, training.c.metrics,
                 training.c.best_step, training.c.seconds, training.c.score, training.c.error,
                 training.c.result["provenance"].label("provenance"),
@@ -63,6 +63,7 @@ def _evidence(row: Any) -> Evidence:
         provenance=(row.provenance or {}) if finished else {}, best_step=row.best_step if finished else None,
         seconds=row.seconds if finished else None, score=row.score if finished else None,
         error=row.error if state is TrialState.FAILED else None, run=row.mlflow_run,
+        reason=row.reason if state is TrialState.PRUNED else None,
     )  # fmt: skip
 
 

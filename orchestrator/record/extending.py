@@ -52,6 +52,8 @@ class Extending(Access):
                 .values(summary=None, settled=None)
             )
             values: dict[str, Any] = {"text": wider.text, "spec": dict(wider.spec), "total": wider.total}
+            if "slot" in wider.spec:  # which holds for all that waits and has no slot of its own
+                values["slot"] = wider.spec["slot"]
             if row.state in before(SWEEP_STEPS, SweepState.RUNNING) & SWEEP_ENDED:
                 values |= {"state": SweepState.RUNNING, "ended": None, "error": None}
             connection.execute(sa.update(table).where(table.c.id == sweep).values(**values))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from orchestrator.errors import NotFoundError
 from orchestrator.record.artifacts import Kept
 from orchestrator.record.store import Store
+from orchestrator.storage import opened
 from orchestrator.views import FigureFile, Rendered
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -28,20 +29,22 @@ MAX_UNPACKED: Final = 256 * 2**20
 
 
 class FigureFiles:
-    """Reads below one folder, the storage that workers write to and that this machine sees at `root`."""
+    """Reads from the storage that workers write to: a folder that this machine sees too, or the URL of a store."""
 
-    def __init__(self, store: Store, root: Path) -> None:
+    def __init__(self, store: Store, storage: Path | str) -> None:
         self._store = store
-        self._root = root
+        self._storage = opened(storage)
 
     def listed(self, trial: int) -> list[FigureFile]:
         """The figure files of a trial that lie in the storage; raises NotFoundError where there is no such trial."""
         kept = self._store.kept_by(trial)
+        if kept is None:
+            return []
         found = []
-        for name in sorted(_of_figures(kept)) if kept else ():
+        for name in sorted(_of_figures(kept)):
             try:
-                size = self._path(trial, kept, name).stat().st_size
-            except (NotFoundError, OSError):
+                size = self._storage.size(kept.folder, name)
+            except OSError:
                 continue
             address = f"/v1/trials/{trial}/figures/{quote(name)}"
             found.append(FigureFile(name=name, media_type=media_type(name), size=size, url=address))
@@ -53,7 +56,7 @@ class FigureFiles:
         if kept is None or name not in _of_figures(kept):
             known = ", ".join(sorted(_of_figures(kept))) if kept else ""
             raise NotFoundError(f"trial {trial} has no figure file {name!r}; it has {known or 'none'}")
-        content = _content(self._path(trial, kept, name), f"figure file {name!r} of trial {trial}")
+        content = self._content(kept, name, f"figure file {name!r} of trial {trial}")
         return Rendered(content=content, media_type=media_type(name), filename=name)
 
     def arrays_of(self, trials: Iterable[int], file: str) -> tuple[dict[int, Arrays], dict[int, str]]:
@@ -67,20 +70,25 @@ class FigureFiles:
             try:
                 if trial not in kept or name not in kept[trial].names:
                     raise NotFoundError(f"the training of trial {trial} kept no {name}")
-                found[trial] = _arrays(_content(self._path(trial, kept[trial], name), f"{name} of trial {trial}"), name)
+                found[trial] = _arrays(self._content(kept[trial], name, f"{name} of trial {trial}"), name)
             except NotFoundError as error:
                 missing[trial] = str(error)
         return found, missing
 
-    def _path(self, trial: int, kept: Kept | None, name: str) -> Path:
-        """Where a file lies; raises NotFoundError for one that would lie outside its attempt's folder."""
-        if kept is None or not _is_plain(name):
-            raise NotFoundError(f"trial {trial} has no file {name!r}")
-        folder = (self._root / kept.folder).resolve()
-        path = (folder / name).resolve()
-        if not folder.is_relative_to(self._root.resolve()) or path.parent != folder:
-            raise NotFoundError(f"trial {trial} has no file {name!r}")
-        return path
+    def _content(self, kept: Kept, name: str, what: str) -> bytes:
+        """A file of an attempt's folder and of nowhere else; raises NotFoundError."""
+        try:
+            if not _is_plain(name):
+                raise FileNotFoundError
+            if self._storage.size(kept.folder, name) > MAX_BYTES:
+                raise NotFoundError(f"{what} is larger than {MAX_BYTES // 2**20} MiB and is not served")
+            return self._storage.content(kept.folder, name)
+        except FileNotFoundError:
+            raise NotFoundError(
+                f"{what} is not in the storage any more, or METRICSWEEP_STORAGE_URL is another"
+            ) from None
+        except OSError as error:
+            raise NotFoundError(f"{what} cannot be read: {error.strerror or error}") from error
 
 
 def media_type(name: str) -> str:
@@ -96,17 +104,6 @@ def _of_figures(kept: Kept | None) -> set[str]:
 def _is_plain(name: str) -> bool:
     """Whether a name is that of a file in its folder, and no way out of it."""
     return name == PurePosixPath(name).name and "\\" not in name and name.isprintable() and not name.startswith(".")
-
-
-def _content(path: Path, what: str) -> bytes:
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise NotFoundError(f"{what} is larger than {MAX_BYTES // 2**20} MiB and is not served")
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise NotFoundError(f"{what} is not in the storage any more, or METRICSWEEP_STORAGE_URL is another") from None
-    except OSError as error:
-        raise NotFoundError(f"{what} cannot be read: {error.strerror}") from error
 
 
 def _arrays(content: bytes, name: str) -> Arrays:

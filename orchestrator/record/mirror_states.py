@@ -72,6 +72,7 @@ class TrialRun:
     seconds: float | None
     attempts: int
     error: str | None
+    reason: str | None  # why it was pruned
     source: int | None  # of a reused one: the trial that the training was run for
     source_run: str | None
     points: tuple[Point, ...]  # those not sent before
@@ -137,6 +138,7 @@ def _trial_run(connection: sa.Connection, trial_id: int) -> TrialRun:
         best_step=row.best_step if finished else None, seconds=row.seconds if finished else None,
         attempts=int(connection.execute(attempts).scalar_one()),
         error=row.error if row.state == "failed" else None,
+        reason=row.reason if row.state == "pruned" else None,
         source=source, source_run=connection.execute(source_run).scalar_one_or_none(),
         points=points, last_point=last_point,
     )  # fmt: skip

@@ -127,6 +127,8 @@ def _trial_tags(trial: TrialRun, url: str) -> dict[str, str]:
         tags["metricsweep.outcome"] = "diverged" if trial.diverged else "ok"
     if trial.error:
         tags["metricsweep.error"] = trial.error
+    if trial.reason:
+        tags["metricsweep.pruned"] = trial.reason
     if trial.cell.summary is not None:
         tags["metricsweep.selected"] = str(trial.cell.summary["candidate"] == trial.candidate).lower()
     if trial.reused:

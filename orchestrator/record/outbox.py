@@ -11,7 +11,6 @@ from orchestrator.record.database import Access
 from orchestrator.record.runs import RunKind
 from orchestrator.record.schema import outbox
 
-
 _FAR = 600.0
 """Seconds beyond any pause: a mark due later than that is from before the database's clock was set back."""
 

@@ -1,7 +1,8 @@
 """What a sweep's tables are computed from, and which trainings are known."""
 
+import sys
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -13,17 +14,15 @@ from orchestrator.record.numbers import number
 from orchestrator.record.schema import candidate, cell, training, trial
 from orchestrator.trial import Candidate, Cell, SweepOutcomes, TrialOutcome
 
-_MOST_NAMED: Final = 1_000
-"""Cells that a query names; beyond it, reading every cell is no slower."""
-
 
 class Outcomes(Access):
     """Reads what trainings gave."""
 
-    def outcomes(self, sweep: int, only: Collection[int] | None = None) -> SweepOutcomes:
+    def outcomes(self, sweep: int, only: Collection[int] | None = None, *, trials: bool = True) -> SweepOutcomes:
         """Every trial of a sweep with its result's metrics, a metric that is not a number as NaN; raises NotFoundError.
 
-        With `only`, at least the trials of these cells: settling one need not read a hundred thousand.
+        With `only`, of these cells alone, at most a thousand: settling one reads no other. Without `trials`, the cells
+        and candidates alone.
         """
         table = schema.sweep
         with self._database.reading() as connection:
@@ -32,13 +31,16 @@ class Outcomes(Access):
             if row is None:
                 raise NotFoundError(f"no sweep {sweep}")
             cells = sa.select(cell.c.cell, cell.c.labels).where(cell.c.sweep_id == sweep).order_by(cell.c.cell)
-            found = sa.select(candidate).where(candidate.c.sweep_id == sweep)
+            columns = (candidate.c.cell, candidate.c.candidate, candidate.c.labels)
+            found = sa.select(*columns).where(candidate.c.sweep_id == sweep)
             found = found.order_by(candidate.c.cell, candidate.c.candidate)
+            if only is not None:
+                cells, found = cells.where(cell.c.cell.in_(only)), found.where(candidate.c.cell.in_(only))
             return SweepOutcomes(
                 sweep=sweep, name=row.name, state=row.state, spec=row.spec,
                 cells=tuple(Cell(one.cell, one.labels) for one in connection.execute(cells)),
                 candidates=tuple(Candidate(c.cell, c.candidate, c.labels) for c in connection.execute(found)),
-                trials=tuple(_trials(connection, sweep, only)),
+                trials=tuple(_trials(connection, sweep, only)) if trials else (),
             )  # fmt: skip
 
     def known(self, fingerprints: Iterable[str]) -> set[str]:
@@ -56,16 +58,18 @@ def _trials(connection: sa.Connection, sweep: int, only: Collection[int] | None)
     query = (
         sa.select(
             trial.c.id, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.repeat_labels, trial.c.state,
-            trial.c.diverged, trial.c.reused,
+            trial.c.diverged, trial.c.reused, trial.c.position,
             sa.case((trial.c.state == TrialState.FINISHED, training.c.metrics)).label("metrics"),
         )
         .join(training, training.c.id == trial.c.training_id)
         .where(trial.c.sweep_id == sweep)
-        .order_by(trial.c.position)
     )  # fmt: skip
-    if only is not None and len(only) <= _MOST_NAMED:
-        query = query.where(trial.c.cell.in_(only))
-    for row in connection.execute(query):
+    rows: Iterable[sa.Row[Any]]
+    if only is None:
+        rows = connection.execute(query.order_by(trial.c.position))
+    else:  # sorted here: SQLite would walk through the whole sweep to have them in order
+        rows = sorted(connection.execute(query.where(trial.c.cell.in_(only))), key=lambda row: row.position)
+    for row in rows:
         yield TrialOutcome(
             trial=row.id, cell=row.cell, candidate=row.candidate, repeat=row.repeat, repeat_labels=row.repeat_labels,
             state=TrialState(row.state), diverged=row.diverged, reused=row.reused, values=_values(row.metrics),
@@ -73,4 +77,5 @@ def _trials(connection: sa.Connection, sweep: int, only: Collection[int] | None)
 
 
 def _values(metrics: Mapping[str, Any] | None) -> Mapping[str, float]:
-    return {key: number(value) for key, value in (metrics or {}).items()}
+    # Each row's JSON brings keys of its own; of a hundred thousand rows they would be half of the memory.
+    return {sys.intern(key): number(value) for key, value in (metrics or {}).items()}

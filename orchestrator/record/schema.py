@@ -268,6 +268,7 @@ WRITERS: Final[Mapping[str, Mapping[tuple[str, str], frozenset[str]]]] = {
         ("insert", "log"): _columns(log),
         ("insert", "node"): _columns(node),
         ("update", "node"): _columns(node, frozenset({"uid"})),
+        ("delete", "node"): frozenset(),
         ("insert", "lease"): _columns(lease),
         ("update", "lease"): _columns(lease, frozenset({"name"})),
         ("insert", "outbox"): _columns(outbox),

@@ -25,15 +25,16 @@ class Suggested:
     values: Mapping[str, str | float]
     asked: int
     told: int | None
-    score: float | None  # as told; before that `mean`
+    score: float | None  # as told; before that `mean`, or of a pruned one what it had when it was
     mean: float | None  # over its repeats as they are now, none where one did not finish ok
     trials: int
     ended: bool  # whether all its trials have
+    pruned: int | None = None  # the evaluation after which it was pruned
 
     @property
     def merit(self) -> float | None:
-        """By what it ranks: as told, or what a retry has given it since it was told as failed."""
-        return self.mean if self.score is None else self.score
+        """By what it ranks: as told, or what a retry has given it since it was told as failed or pruned."""
+        return self.mean if self.score is None or self.pruned is not None else self.score
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +116,12 @@ class Searching(Access):
         rows.write(trials)
         mark(self._database, connection, "sweep", sweep, sweep)
 
-    def tell(self, fence: int, sweep: int, cell: int, index: int, told: int, score: float | None) -> None:
-        """Note that the search was told a candidate's score, as its event number `told`."""
-        which = (candidate.c.sweep_id == sweep, candidate.c.cell == cell, candidate.c.candidate == index)
+    def tell(self, fence: int, sweep: int, cell: int, one: Suggested, told: int) -> None:
+        """Note that the search was told what became of a candidate, as its event number `told`."""
+        which = (candidate.c.sweep_id == sweep, candidate.c.cell == cell, candidate.c.candidate == one.index)
+        values = {"told": told, "score": one.score, "pruned": one.pruned}
         with self._database.writing(fence) as connection:
-            connection.execute(
-                sa.update(candidate).where(*which, candidate.c.told.is_(None)).values(told=told, score=score)
-            )
+            connection.execute(sa.update(candidate).where(*which, candidate.c.told.is_(None)).values(**values))
 
     def close_cell(self, fence: int, sweep: int, index: int) -> None:
         """Note that no candidate follows in a cell."""
@@ -141,7 +141,7 @@ def _suggested() -> sa.Select[tuple[object, ...]]:
     return (
         sa.select(
             candidate.c.sweep_id, candidate.c.cell, candidate.c.candidate, candidate.c.suggested, candidate.c.asked,
-            candidate.c.told, candidate.c.score,
+            candidate.c.told, candidate.c.score, candidate.c.pruned,
             sa.func.count(trial.c.id).label("trials"),
             sa.func.sum(sa.case((trial.c.state.in_(_ACTIVE), 1), else_=0)).label("active"),
             sa.func.sum(sa.case((ok, 1), else_=0)).label("ok"),
@@ -150,7 +150,7 @@ def _suggested() -> sa.Select[tuple[object, ...]]:
         .select_from(candidate.join(trial, of_it).join(training, training.c.id == trial.c.training_id))
         .group_by(
             candidate.c.sweep_id, candidate.c.cell, candidate.c.candidate, candidate.c.asked, candidate.c.told,
-            candidate.c.score,
+            candidate.c.score, candidate.c.pruned,
         )
         .order_by(candidate.c.sweep_id, candidate.c.cell, candidate.c.candidate)
     )  # fmt: skip
@@ -159,13 +159,17 @@ def _suggested() -> sa.Select[tuple[object, ...]]:
 def _read(row: sa.Row[tuple[object, ...]]) -> Suggested:
     found = row._mapping
     mean = found["mean"] if found["ok"] == found["trials"] else None
+    told, pruned = found["told"], found["pruned"]
+    if told is None and mean is not None:
+        pruned = None  # it was retried, and finished, before the search heard of it
     return Suggested(
         index=found["candidate"],
         values=found["suggested"] or {},
         asked=found["asked"] or 0,
-        told=found["told"],
-        score=mean if found["told"] is None else found["score"],
+        told=told,
+        score=mean if told is None and pruned is None else found["score"],
         mean=mean,
         trials=found["trials"],
         ended=not found["active"],
+        pruned=pruned,
     )

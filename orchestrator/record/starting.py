@@ -90,7 +90,8 @@ class TrialRows:
     ) -> None:
         self._database, self._connection, self._fresh = database, connection, fresh
         self._sweep, self._uid, self._now = sweep, uid, datetime.now(UTC)
-        self._trainings: dict[str, _Known] = {}  # by fingerprint: those that this sweep uses
+        self._trainings: dict[str, _Known] = {}  # by fingerprint: those of the chunk that is written
+        self._before = _newest(connection) if fresh else 0  # what is newer, this sweep has made
         self._position = first
 
     def write(self, trials: Iterable[PlannedTrial]) -> None:
@@ -120,13 +121,16 @@ class TrialRows:
             "reused": reused, "diverged": reused and training.diverged,
             "started": None if training.state is TrialState.WAITING else self._now,
             "ended": self._now if reused else None,
+            "slot": trial.slot.model_dump(mode="json") if trial.slot else None,
         }  # fmt: skip
 
     def _find_trainings(self, chunk: Sequence[PlannedTrial]) -> None:
-        wanted = {one.fingerprint: one for one in chunk if one.fingerprint not in self._trainings}
+        wanted = {one.fingerprint: one for one in chunk}
         found = self._find(list(wanted))
-        if not self._fresh:
-            self._trainings |= {key: one for key, one in found.items() if one.state not in _ENDED_WITHOUT_RESULT}
+        if self._fresh:
+            self._trainings = {key: one for key, one in found.items() if one.id > self._before}
+        else:
+            self._trainings = {key: one for key, one in found.items() if one.state not in _ENDED_WITHOUT_RESULT}
             again = {key: one for key, one in found.items() if one.state in _ENDED_WITHOUT_RESULT}
             self._wait_again(again)
         missing = [one for key, one in wanted.items() if key not in self._trainings]
@@ -166,7 +170,7 @@ class TrialRows:
         rows: list[dict[str, Any]] = [
             {
                 "uid": str(uuid.uuid4()), "fingerprint": one.fingerprint, "generation": generation,
-                "recipe": one.recipe.model_dump(mode="json"), "state": TrialState.WAITING,
+                "recipe": one.document or one.recipe.model_dump(mode="json"), "state": TrialState.WAITING,
                 "total_steps": one.recipe.iterations or 0,  # of epochs the first report tells
             }
             for one, generation in zip(missing, generations, strict=True)
@@ -177,6 +181,10 @@ class TrialRows:
         for row in self._connection.execute(made):
             known = _Known(row.id, TrialState.WAITING, False, generation_of[row.uid])
             self._trainings[row.fingerprint] = known
+
+
+def _newest(connection: sa.Connection) -> int:
+    return connection.execute(sa.select(sa.func.max(schema.training.c.id))).scalar_one() or 0
 
 
 _ENDED_WITHOUT_RESULT = frozenset({TrialState.FAILED, TrialState.CANCELLED, TrialState.PRUNED})

@@ -4,6 +4,7 @@ import sqlalchemy as sa
 
 from orchestrator.record.applying import Applying
 from orchestrator.record.artifacts import Artifacts
+from orchestrator.record.capacity import AskedSlot, Capacity, Nodes
 from orchestrator.record.claims import Claims
 from orchestrator.record.database import Database
 from orchestrator.record.deleting import Deleting
@@ -16,6 +17,7 @@ from orchestrator.record.mirror_states import MirrorStates
 from orchestrator.record.outbox import Dirty, Outbox
 from orchestrator.record.outcomes import Outcomes
 from orchestrator.record.places import Places
+from orchestrator.record.pruning import Competitor, Evaluation, Pruning, Verdict
 from orchestrator.record.queueing import Queueing
 from orchestrator.record.requests import PendingRequest, QueuedSweep, Requests
 from orchestrator.record.runs import Runs
@@ -26,10 +28,22 @@ from orchestrator.record.submissions import NewSweep, Submissions
 from orchestrator.record.sweep_views import SweepViews
 from orchestrator.record.trial_views import TrialViews
 
-__all__ = ["Dirty", "NewSweep", "OpenCell", "PendingRequest", "QueuedSweep", "Store", "Suggested"]
+__all__ = [
+    "AskedSlot",
+    "Competitor",
+    "Dirty",
+    "Evaluation",
+    "NewSweep",
+    "OpenCell",
+    "PendingRequest",
+    "QueuedSweep",
+    "Store",
+    "Suggested",
+    "Verdict",
+]
 
 
-class Client(Submissions, SweepViews, TrialViews, Artifacts, Outcomes, Durations, Runs, Places, Evidences):
+class Client(Submissions, SweepViews, TrialViews, Artifacts, Outcomes, Durations, Runs, Places, Evidences, Nodes):
     """What the API uses: it appends sweeps and requests, and reads."""
 
 
@@ -38,9 +52,11 @@ class Conductor(
     Requests,
     Starting,
     Searching,
+    Pruning,
     Extending,
     Deleting,
     Queueing,
+    Capacity,
     Claims,
     Applying,
     Settling,

@@ -7,7 +7,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from orchestrator.errors import NotFoundError
-from orchestrator.lifecycle import TrialState
+from orchestrator.lifecycle import SweepState, TrialState
 from orchestrator.record import schema
 from orchestrator.record.cursors import decode, encode
 from orchestrator.record.database import Access
@@ -16,9 +16,12 @@ from orchestrator.views import Counts, GridCandidate, GridCell, GridTrial, Page,
 
 MAX_PROBLEMS: Final = 100
 """Failed and diverged trials that a sweep's page names."""
+MOST_TIMED: Final = 1_000
+"""Trainings, the last in the order of the plan, by whose length the time that is left is told."""
 
 _LISTED = (
-    "id", "uid", "name", "state", "created", "started", "ended", "total", "actor", "priority", "error", "spec",
+    "id", "uid", "name", "state", "created", "started", "ended", "total", "actor", "priority", "error", "notice",
+    "spec",
 )  # fmt: skip
 
 
@@ -55,15 +58,30 @@ class SweepViews(Access):
             problems = _problems(connection, sweep)
         return SweepView(**summary, spec=row.spec, text=row.text, problems=problems)
 
-    def grid(self, sweep: int) -> list[GridCell]:
-        """A sweep's cells with their candidates and trials; raises NotFoundError."""
+    def grid(self, sweep: int, most: int | None = None) -> list[GridCell]:
+        """A sweep's cells with their candidates and trials; raises NotFoundError.
+
+        With `most`, the first cells alone, as far as they have so many trials together; the last one may be cut.
+        """
         with self._database.reading() as connection:
             require_sweep(connection, sweep)
-            cells = connection.execute(sa.select(cell).where(cell.c.sweep_id == sweep).order_by(cell.c.cell)).all()
+            trials = connection.execute(_grid_trials(sweep).limit(most)).all()
+            cells = sa.select(cell).where(cell.c.sweep_id == sweep).order_by(cell.c.cell)
             found = sa.select(candidate).where(candidate.c.sweep_id == sweep)
-            candidates = connection.execute(found.order_by(candidate.c.cell, candidate.c.candidate)).all()
-            trials = connection.execute(_grid_trials(sweep)).all()
-        return _grid(cells, candidates, trials)
+            found = found.order_by(candidate.c.cell, candidate.c.candidate)
+            if most is not None and len(trials) == most:
+                # The last candidate may be cut, too: it goes, and what is drawn has only whole ones.
+                end = (trials[-1].cell, trials[-1].candidate)
+                trials = [row for row in trials if (row.cell, row.candidate) < end]
+                cells = cells.where(cell.c.cell <= end[0])
+                found = found.where(sa.tuple_(candidate.c.cell, candidate.c.candidate) < sa.tuple_(*end))
+            return _grid(connection.execute(cells).all(), connection.execute(found).all(), trials)
+
+    def cell_count(self, sweep: int) -> int:
+        """How many cells a sweep has; none before it is expanded."""
+        query = sa.select(sa.func.count()).select_from(cell).where(cell.c.sweep_id == sweep)
+        with self._database.reading() as connection:
+            return int(connection.execute(query).scalar_one())
 
 
 def require_sweep(connection: sa.Connection, sweep: int) -> None:
@@ -96,27 +114,31 @@ def _counts(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, Count
 
 def _etas(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, float]:
     """Seconds until the last trial: the mean length of the trainings that this sweep ran, times what is left."""
-    done = sa.and_(trial.c.state == TrialState.FINISHED, ~trial.c.reused)
-    share = sa.cast(training.c.step, sa.Float) / sa.func.nullif(training.c.total_steps, 0)
-    running = trial.c.state == TrialState.RUNNING
-    left = sa.case((trial.c.state == TrialState.WAITING, 1.0), (running, 1.0 - sa.func.coalesce(share, 0.0)), else_=0.0)
-    query = (
-        sa.select(
-            trial.c.sweep_id,
-            sa.func.avg(sa.case((done, training.c.seconds))).label("mean"),
-            sa.func.sum(left).label("left"),
-            sa.func.sum(sa.case((running, 1), else_=0)).label("running"),
-        )
-        .join(training, training.c.id == trial.c.training_id)
-        .join(schema.sweep, schema.sweep.c.id == trial.c.sweep_id)
-        .where(trial.c.sweep_id.in_(sweeps), schema.sweep.c.state.in_(["running", "paused"]))
-        .group_by(trial.c.sweep_id)
+    active = sa.select(schema.sweep.c.id).where(
+        schema.sweep.c.id.in_(sweeps), schema.sweep.c.state.in_([SweepState.RUNNING, SweepState.PAUSED])
     )
-    return {
-        row.sweep_id: float(row.mean) * float(row.left) / max(1, int(row.running))
-        for row in connection.execute(query)
-        if row.mean is not None
-    }
+    found = {sweep: _eta(connection, sweep) for sweep in connection.execute(active).scalars()}
+    return {sweep: eta for sweep, eta in found.items() if eta is not None}
+
+
+def _eta(connection: sa.Connection, sweep: int) -> float | None:
+    # The index (sweep, state, position) leads to the few rows that are read: a list must not read 100,000 of each.
+    def of(state: TrialState) -> tuple[sa.ColumnElement[bool], ...]:
+        return (trial.c.sweep_id == sweep, trial.c.state == state)
+
+    lengths = sa.select(training.c.seconds).join(trial, trial.c.training_id == training.c.id)
+    lengths = lengths.where(*of(TrialState.FINISHED), ~trial.c.reused).order_by(trial.c.position.desc())
+    mean = connection.execute(sa.select(sa.func.avg(lengths.limit(MOST_TIMED).subquery().c.seconds))).scalar()
+    if mean is None:
+        return None
+    share = sa.cast(training.c.step, sa.Float) / sa.func.nullif(training.c.total_steps, 0)
+    going = sa.select(sa.func.count(), sa.func.sum(1.0 - sa.func.coalesce(share, 0.0))).select_from(trial)
+    going = going.join(training, training.c.id == trial.c.training_id).where(*of(TrialState.RUNNING))
+    running, left = connection.execute(going).one()
+    waiting = connection.execute(
+        sa.select(sa.func.count()).select_from(trial).where(*of(TrialState.WAITING))
+    ).scalar_one()
+    return float(mean) * (float(left or 0.0) + waiting) / max(1, running)
 
 
 def _problems(connection: sa.Connection, sweep: int) -> list[TrialProblem]:
@@ -128,7 +150,7 @@ def _problems(connection: sa.Connection, sweep: int) -> list[TrialProblem]:
         .join(training, training.c.id == trial.c.training_id)
         .join(cell, sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell))
         .join(candidate, of_candidate())
-        .where(trial.c.sweep_id == sweep, sa.or_(trial.c.state == TrialState.FAILED, trial.c.diverged))
+        .where(trial.c.id.in_(_troubled(connection, sweep)))
         .order_by(trial.c.position)
         .limit(MAX_PROBLEMS)
     )  # fmt: skip
@@ -142,6 +164,17 @@ def _problems(connection: sa.Connection, sweep: int) -> list[TrialProblem]:
         )
         for row in connection.execute(query)
     ]
+
+
+def _troubled(connection: sa.Connection, sweep: int) -> list[int]:
+    """The first trials that failed, and the first that diverged: each by an index, however many others there are."""
+    columns = sa.select(trial.c.id).where(trial.c.sweep_id == sweep).limit(MAX_PROBLEMS)
+    failed = columns.where(trial.c.state == TrialState.FAILED).order_by(trial.c.position)
+    found = list(connection.execute(failed).scalars())
+    for reused in (False, True):
+        ended = (trial.c.state == TrialState.FINISHED, trial.c.reused == reused, trial.c.diverged)
+        found += connection.execute(columns.where(*ended).order_by(trial.c.id)).scalars()
+    return found
 
 
 def of_candidate() -> sa.ColumnElement[bool]:

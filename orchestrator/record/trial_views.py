@@ -52,7 +52,7 @@ class TrialViews(Access):
         """One trial whole; raises NotFoundError."""
         whole = (
             training.c.uid.label("training_uid"), training.c.fingerprint, training.c.recipe, training.c.metrics,
-            training.c.best_step, training.c.seconds, training.c.result, training.c.trace,
+            training.c.best_step, training.c.seconds, training.c.result, training.c.trace, schema.trial.c.reason,
         )  # fmt: skip
         query = _summaries().add_columns(*whole, schema.sweep.c.name.label("sweep_name"))
         query = query.join(schema.sweep, schema.sweep.c.id == schema.trial.c.sweep_id)
@@ -67,6 +67,7 @@ class TrialViews(Access):
             **_summary(row), sweep_name=row.sweep_name, fingerprint=row.fingerprint, training=row.training_uid,
             recipe=row.recipe, attempts=attempts, metrics=row.metrics or {}, best_step=row.best_step,
             seconds=row.seconds, provenance=result.get("provenance", {}), reused_from=reused_from, trace=row.trace,
+            reason=row.reason if row.state == TrialState.PRUNED else None,
         )  # fmt: skip
 
     def curves(self, trial: int) -> list[Curve]:
@@ -142,8 +143,8 @@ def _attempts(connection: sa.Connection, training_id: int) -> list[AttemptView]:
     query = sa.select(attempt).where(attempt.c.training_id == training_id).order_by(attempt.c.number)
     return [
         AttemptView(
-            number=row.number, uid=row.uid, state=row.state, slot=row.holder, host=row.host, started=row.started,
-            ended=row.ended, reason=row.reason, resumed_from=row.resumed_from,
+            number=row.number, uid=row.uid, state=row.state, slot=row.holder, asked=row.slot, host=row.host,
+            started=row.started, ended=row.ended, reason=row.reason, resumed_from=row.resumed_from,
         )
         for row in connection.execute(query)
     ]  # fmt: skip

@@ -4,15 +4,17 @@ import importlib
 import os
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final, cast
 
+from orchestrator.run.bench import Bench, bench_for
 from orchestrator.run.exhaustion import explained, out_of_memory
-from orchestrator.run.spool import Message, Spool, attempt_folder
+from orchestrator.run.spool import Message
+from orchestrator.storage import opened
 from orchestrator.trial import FailureKind, Order
-from workers.contract import CheckpointError, Place, Progress, Recipe, Stopped, Train
+from workers.contract import CheckpointError, Place, Progress, Recipe, Result, Stopped, Train
 
 TRACE_CHARACTERS: Final = 8_000
 INFRASTRUCTURE: Final = (MemoryError, OSError, ConnectionError)
@@ -26,24 +28,29 @@ class Workplace:
     """What every attempt of an installation shares."""
 
     train: str  # module:function
-    storage: Path
+    storage: Path | str  # a folder, or the URL of a store
     data: Path
     parts: Path | None = None
     checkpoint_seconds: float = 20.0
 
-    def place(self, order: Order, stop: Callable[[], bool]) -> Place:
-        """Where this attempt runs; a machine's own METRICSWEEP_DATA wins over the conductor's."""
+    def place(self, order: Order, folder: Path, stop: Callable[[], bool]) -> Place:
+        """Where this attempt runs, writing to `folder`; a machine's own METRICSWEEP_DATA wins over the conductor's."""
         gpus = order.slot.gpus
         return Place(
             data_root=Path(os.environ.get("METRICSWEEP_DATA") or self.data),
-            scratch=Path(tempfile.gettempdir()) / f"metricsweep-scratch-{os.getuid()}",
-            storage=attempt_folder(self.storage, order),
+            scratch=scratch(),
+            storage=folder,
             device="auto" if gpus == "auto" else ("cuda" if gpus > 0 else "cpu"),
             threads=max(1, int(order.slot.cpus)),
             checkpoint_seconds=self.checkpoint_seconds,
             stop=stop,
             parts=self.parts,
         )
+
+
+def scratch() -> Path:
+    """This machine's folder for what its attempts share or throw away."""
+    return Path(tempfile.gettempdir()) / f"metricsweep-scratch-{os.getuid()}"
 
 
 def resolve(name: str) -> Train:
@@ -57,33 +64,54 @@ def resolve(name: str) -> Train:
 
 def execute(order: Order, workplace: Workplace, stop: Callable[[], bool], tell: Callable[[Message], None]) -> None:
     """Run one attempt to its end; every message is spooled before `tell` sees it. Raises nothing of the training's."""
-    spool = Spool(attempt_folder(workplace.storage, order))
-
-    def report(progress: Progress) -> None:
-        tell(spool.append("progress", progress.model_dump(mode="json")))
-
+    bench = bench_for(opened(workplace.storage), order, scratch(), stop)
     try:
-        place = workplace.place(order, stop)
+        bench.open()
+        place = workplace.place(order, bench.folder, stop)
         place.scratch.mkdir(parents=True, exist_ok=True)
-        resume = workplace.storage / order.resume if order.resume else None
-        if resume is not None and not resume.exists():
-            report(Progress(step=0, total=1, log=f"checkpoint {order.resume} is gone; starting anew\n"))
-            resume = None
-        train, recipe = resolve(workplace.train), Recipe.model_validate(order.recipe)
-        try:
-            result = train(recipe, place, report, resume)
-        except CheckpointError as error:
-            if resume is None:
-                raise
-            report(Progress(step=0, total=recipe.iterations or 1, log=f"{error}; starting anew\n"))
-            result = train(recipe, place, report, None)
-        tell(spool.append("finished", result.model_dump(mode="json")))
+        result = _train(order, workplace, place, bench, lambda progress: tell(bench.report(progress)))
+        bench.keep(result)
+        last = bench.end("finished", result.model_dump(mode="json"))
     except Stopped:
-        tell(spool.append("stopped", {}))
+        last = bench.end("stopped", {})
     except Exception as error:  # whatever the training raises is its outcome, not ours
-        tell(spool.append("failed", _failure(error)))
-    finally:
-        spool.close()
+        last = bench.end("failed", _failure(error))
+    tell(last)
+
+
+def _train(
+    order: Order, workplace: Workplace, place: Place, bench: Bench, report: Callable[[Progress], None]
+) -> Result:
+    """Call the training function, on from the first checkpoint that is there and whole, else from the start."""
+    train, recipe = resolve(workplace.train), Recipe.model_validate(order.recipe)
+
+    def say(line: str) -> None:
+        report(Progress(step=0, total=recipe.iterations or 1, log=f"{line}\n"))
+
+    for key in _checkpoints(order):
+        resume = bench.checkpoint(key)
+        if resume is None:
+            if key == order.resume:
+                say(f"checkpoint {key} is gone")
+            continue
+        if key != order.resume:
+            say(f"going on from {key}")
+        try:
+            return train(recipe, place, report, resume)
+        except CheckpointError as error:
+            say(str(error))
+    if order.resume:
+        say("starting anew")
+    return train(recipe, place, report, None)
+
+
+def _checkpoints(order: Order) -> Iterator[str]:
+    """What an attempt may go on from, the best first: the checkpoint that the order names, then earlier attempts'."""
+    if order.resume:
+        yield order.resume
+        name = PurePosixPath(order.resume).name
+        others = (f"{order.training}/{number}/{name}" for number in range(order.number - 1, 0, -1))
+        yield from (key for key in others if key != order.resume)
 
 
 def _failure(error: Exception) -> dict[str, Any]:

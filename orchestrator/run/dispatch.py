@@ -41,6 +41,11 @@ class Dispatch:
         self._unattended: deque[str] = deque()  # attempts that train and have no relay
         self._held: Order | None = None  # claimed, but its slot is not free yet
 
+    @property
+    def held(self) -> Order | None:
+        """The order that was claimed and waits for its slot."""
+        return self._held
+
     def busy(self) -> bool:
         """Whether anything trains or waits for its slot."""
         return bool(self._running) or self._held is not None
@@ -116,12 +121,12 @@ class Dispatch:
         """Whether the order trains now or has ended; False while its slot is not free."""
         if order.holder is not None:
             self._adopt(order)
-        elif reason := self._pool.impossible(order.slot):
-            self._desk.failed(order, Failure("recipe", reason))
         elif (slot := self._pool.take(order)) is not None:
             slot.actor.start.remote(order, self._workplace)
             self._begin(order, slot)
             self._desk.started(order, slot.name, "")
+        elif not self._pool.possible(order.slot):  # its node left since it was claimed
+            self._desk.returned(order)
         else:
             return False
         return True

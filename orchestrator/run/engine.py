@@ -1,8 +1,9 @@
 """The protocol between a conductor and what executes trainings; every engine passes one conformance suite."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
-from orchestrator.trial import Failure, Order
+from orchestrator.trial import Failure, Node, Order, Slot
 from workers.contract import Progress, Result
 
 
@@ -30,6 +31,9 @@ class Desk(Protocol):
     def stopped(self, order: Order) -> None:
         """The order stopped because it was no longer wanted."""
 
+    def returned(self, order: Order) -> None:
+        """The order was not begun, since no node can hold its slot any more: its training waits again."""
+
     def wanted(self, order: Order) -> bool:
         """False once everybody who wanted the training cancelled it."""
 
@@ -42,6 +46,12 @@ class Engine(Protocol):
 
     def run(self, desk: Desk) -> None:
         """Execute orders until there are none."""
+
+    def nodes(self) -> Sequence[Node] | None:
+        """The nodes that are there now; none: not known, or that does not matter here."""
+
+    def demand(self, waiting: Sequence[Slot]) -> None:
+        """Tell the cluster which slots trainings wait for, beside those that train, so that it can make nodes."""
 
     def close(self) -> None:
         """Release what is held; running slots live on and are adopted by the next conductor."""

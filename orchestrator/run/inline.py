@@ -1,13 +1,14 @@
 """The inline engine: trains in this process, one after the other; also the researcher's debugger."""
 
 import socket
+from collections.abc import Sequence
 from typing import Final
 
 from orchestrator.run.attempt import Workplace, execute
 from orchestrator.run.engine import Desk
 from orchestrator.run.news import hand_on, settle_from_spool
 from orchestrator.run.spool import Message
-from orchestrator.trial import Failure, Order
+from orchestrator.trial import Failure, Order, Slot
 
 HOLDER: Final = "inline"
 
@@ -26,6 +27,12 @@ class Inline:
             else:
                 self._execute(desk, order)
             desk.tick()
+
+    def nodes(self) -> None:
+        """Not known: here every slot is this process."""
+
+    def demand(self, waiting: Sequence[Slot]) -> None:
+        """Nobody hears it."""
 
     def close(self) -> None:
         """Nothing is held."""

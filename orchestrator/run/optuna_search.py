@@ -1,6 +1,7 @@
 """Optuna's samplers behind ask and tell: a study in memory for each cell, rebuilt by replaying what was recorded."""
 
 import importlib.util
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -61,23 +62,29 @@ class OptunaStudy:
         self._open[number] = trial
         return number, values
 
-    def tell(self, number: int, score: float | None) -> None:
-        """The score of a suggestion; none when it failed, diverged or was cancelled."""
+    def tell(self, number: int, score: float | None, pruned: int | None = None) -> None:
+        """The score of a suggestion; none when it failed, diverged or was cancelled.
+
+        One that was pruned after evaluation `pruned` has what it had there; none where that was not a number.
+        """
         trial = self._open.pop(number)
         try:
-            if score is None:
+            if pruned is not None:
+                trial.report(math.nan if score is None else score, pruned)
+                self._study.tell(trial, state=TrialState.PRUNED)
+            elif score is None:
                 self._study.tell(trial, state=TrialState.FAIL)
             else:
                 self._study.tell(trial, score)
         except RuntimeError:
             # brute_force stops the study after its last point, which Optuna allows within `optimize` only.
-            if self._study.trials[trial.number].state not in {TrialState.COMPLETE, TrialState.FAIL}:
+            if not self._study.trials[trial.number].state.is_finished():
                 raise
             self._exhausted = True
 
-    def learn(self, values: Values, score: float | None) -> None:
+    def learn(self, values: Values, score: float | None, pruned: int | None = None) -> None:
         """Take up a recorded suggestion and its score, where asking anew does not give the same."""
-        self._study.add_trial(_trial(self._dimensions, values, score))
+        self._study.add_trial(_trial(self._dimensions, Answer(values, score, open=False, pruned=pruned)))
         self._count += 1
 
     def export(self) -> optuna.Study:
@@ -92,6 +99,8 @@ class Answer:
     values: Values
     score: float | None
     open: bool
+    pruned: int | None = None
+    """The evaluation after which it was pruned; its score is what it had there."""
 
 
 def write_journal(
@@ -102,16 +111,22 @@ def write_journal(
         written = Path(folder) / file.name
         storage = JournalStorage(JournalFileBackend(str(written)))
         study = optuna.create_study(storage=storage, study_name=name, direction="maximize" if higher else "minimize")
-        study.add_trials([_trial(dimensions, one.values, one.score, open_=one.open) for one in answers])
+        study.add_trials([_trial(dimensions, one) for one in answers])
         written.replace(file)
 
 
-def _trial(dimensions: Sequence[Dimension], values: Values, score: float | None, *, open_: bool = False) -> FrozenTrial:
-    known = _named(dimensions, values)
+def _trial(dimensions: Sequence[Dimension], answer: Answer) -> FrozenTrial:
+    known = _named(dimensions, answer.values)
     used = {one.name: _distribution(one) for one in dimensions if one.name in known}
-    state = TrialState.RUNNING if open_ else TrialState.FAIL if score is None else TrialState.COMPLETE
-    value = None if open_ else score
-    return optuna.trial.create_trial(state=state, value=value, params=known, distributions=used)
+    score = None if answer.open else answer.score
+    state, reported = TrialState.FAIL if score is None else TrialState.COMPLETE, {}
+    if answer.open:
+        state = TrialState.RUNNING
+    elif answer.pruned is not None:
+        state, reported = TrialState.PRUNED, {answer.pruned: math.nan if score is None else score}
+    return optuna.trial.create_trial(
+        state=state, value=score, params=known, distributions=used, intermediate_values=reported
+    )
 
 
 def _named(dimensions: Sequence[Dimension], values: Values) -> dict[str, str | float]:

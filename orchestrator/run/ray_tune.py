@@ -4,8 +4,10 @@ import logging
 import os
 import shutil
 import signal
+import socket
 import time
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,21 +15,25 @@ import ray
 from ray import tune
 from ray.tune.search import ConcurrencyLimiter, Searcher
 
+from orchestrator.room import shape_of
 from orchestrator.run import slots
 from orchestrator.run.attempt import Workplace
+from orchestrator.run.demand import Demand
 from orchestrator.run.dispatch import Dispatch
 from orchestrator.run.engine import Desk
 from orchestrator.run.relay import Relay
 from orchestrator.run.slots import SlotPool
 from orchestrator.run.trouble import Trouble
+from orchestrator.run.warm import Warm, relay_bundle
+from orchestrator.trial import Node, Slot
 
 TRIALS_PER_TUNER: Final = 1_000
 """Tune keeps every trial in memory; a Tuner is replaced after this many, and its slots train on meanwhile."""
 LINGER_SECONDS: Final = 60.0
 """How long an idle Tuner waits for more: ending one takes Tune several seconds."""
 MOST_RELAYS: Final = 256
-RELAY_BUNDLE: Final = {"memory": 2**20}
-"""Tune refuses a bundle of nothing, and slots hold all CPUs; every node has a megabyte of Ray's `memory`."""
+REACH_SECONDS: Final = 10.0
+"""How long a cluster that did not answer is left alone."""
 
 ENVIRONMENT: Final = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
@@ -137,34 +143,78 @@ class RayTune:
     ) -> None:
         self._workplace, self._address, self._limit = workplace, address, limit
         self._scratch, self._linger = scratch, linger
+        self._pool: SlotPool | None = None
+        self._dispatch: Dispatch | None = None
+        self._demand = Demand()
+        self._tried = float("-inf")
         os.environ.update(ENVIRONMENT)
         logging.getLogger("ray.tune").setLevel(logging.ERROR)  # it would lament the files that we never let it write
 
     def run(self, desk: Desk) -> None:
         """Execute orders until there are none or the desk is closing."""
-        handler = signal.getsignal(signal.SIGTERM)
-        slots.connect(self._address)
-        if handler is not None:
-            signal.signal(signal.SIGTERM, handler)  # ray.init puts its own in place
-        dispatch = Dispatch(desk, SlotPool(self._limit), self._workplace)
+        self._connect()
+        self._pool = SlotPool(self._limit)
+        dispatch = self._dispatch = Dispatch(desk, self._pool, self._workplace)
         while not desk.closing():
             self._fit(dispatch, desk)
             if not dispatch.busy():
                 return
 
+    def nodes(self) -> Sequence[Node] | None:
+        """The nodes of the cluster; none while it is not reached. A local one is only started by `run`."""
+        if not ray.is_initialized() and not self._reached():
+            return None
+        return slots.alive_nodes() if self._pool is None else self._pool.nodes()
+
+    def demand(self, waiting: Sequence[Slot]) -> None:
+        """Tell an autoscaling cluster of what trains and what is waited for, up to the limit of slots."""
+        if not ray.is_initialized():
+            return
+        held = self._dispatch.held if self._dispatch is not None else None
+        wanted = [*([] if held is None else [held.slot]), *waiting]
+        training = []
+        if self._pool is not None:
+            self._pool.expect(waiting)
+            self._pool.rest()
+            training = self._pool.training()
+        nodes = self.nodes() or ()
+        left = len(wanted) if self._limit is None else max(0, self._limit - len(training))
+        self._demand.tell(training, [shape_of(slot, nodes) for slot in wanted[:left]])
+
     def close(self) -> None:
         """Leave the cluster; detached slots train on."""
         if ray.is_initialized():
+            self._demand.withdraw()
             ray.shutdown()
+
+    def _connect(self, patience: float = 30.0) -> None:
+        handler = signal.getsignal(signal.SIGTERM)
+        slots.connect(self._address, patience)
+        if handler is not None:
+            signal.signal(signal.SIGTERM, handler)  # ray.init puts its own in place
+
+    def _reached(self) -> bool:
+        """Join a cluster that answers, without waiting for one that does not."""
+        host, _, port = (self._address or "").rpartition(":")
+        if not port.isdigit() or time.monotonic() - self._tried < REACH_SECONDS:
+            return False
+        self._tried = time.monotonic()
+        try:
+            socket.create_connection((host, int(port)), timeout=1.0).close()
+            self._connect(patience=0.0)
+        except OSError:  # of which ConnectionError is one
+            return False
+        return True
 
     def _fit(self, dispatch: Dispatch, desk: Desk) -> None:
         trouble = Trouble()
         searcher = DeskSearcher(dispatch, desk, self._linger, trouble)
         name = f"relays-{uuid.uuid4().hex[:12]}"
         tuner = tune.Tuner(
-            tune.with_resources(Relay, tune.PlacementGroupFactory([RELAY_BUNDLE])),
+            tune.with_resources(Relay, relay_bundle),
             tune_config=tune.TuneConfig(
                 search_alg=ConcurrencyLimiter(searcher, max_concurrent=MOST_RELAYS),
+                scheduler=Warm(),
                 num_samples=-1,
                 reuse_actors=True,
             ),

@@ -13,8 +13,11 @@ class Study(Protocol):
     def ask(self, recorded: Values | None = None) -> tuple[int, Values] | None:
         """The next suggestion, or a recorded one, and its number from 0; none when nothing is left to suggest."""
 
-    def tell(self, number: int, score: float | None) -> None:
-        """The score of a suggestion; none when it failed, diverged or was cancelled."""
+    def tell(self, number: int, score: float | None, pruned: int | None = None) -> None:
+        """The score of a suggestion; none when it failed, diverged or was cancelled.
 
-    def learn(self, values: Values, score: float | None) -> None:
+        One that was pruned after evaluation `pruned` has what it had there; none where that was not a number.
+        """
+
+    def learn(self, values: Values, score: float | None, pruned: int | None = None) -> None:
         """Take up a recorded suggestion with its score, where asking anew does not give the same."""

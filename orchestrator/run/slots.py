@@ -2,21 +2,32 @@
 
 import time
 import uuid
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode
 
 import ray
 from ray.actor import ActorHandle
 from ray.exceptions import GetTimeoutError, RayActorError
 from ray.util import list_named_actors
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from orchestrator.room import Shape, holds, shape_of
 from orchestrator.run.slot_actor import SlotActor
-from orchestrator.trial import Order, Slot
+from orchestrator.trial import Node, Order, Slot
 
 NAMESPACE: Final = "metricsweep"
 PREFIX: Final = "slot"
 ANSWER_SECONDS: Final = 20.0
 """A live actor answers `describe` in milliseconds; one that takes this long is treated as gone."""
+LATE_SECONDS: Final = 30.0
+"""An actor that has not begun by then waits for room, which nothing else on its node may take before it."""
+LOOK_SECONDS: Final = 1.0
+IDLE_SECONDS: Final = 600.0
+"""An actor that nothing uses for so long is ended: it keeps its node from being scaled away."""
+
+_LEAST: Final = Shape(cpus=1.0, gpus=0.0, memory=0)
 
 
 @dataclass(slots=True)
@@ -24,16 +35,22 @@ class HeldSlot:
     """A slot actor as the pool knows it."""
 
     name: str
-    shape: tuple[float, float, float]  # CPUs, GPUs, memory in bytes
+    shape: Shape
+    node: str  # the first characters of its node's uid
     actor: ActorHandle
     attempt: str | None = None
     claimed: bool = True  # False: it was found training, and no order stands for that yet
+    answer: Any = None  # what a new actor says of itself once it has begun; none: it has
+    since: float = field(default_factory=time.monotonic)  # when it was made, and later when it was given back
 
-
-def shape_of(slot: Slot, cluster_gpus: float) -> tuple[float, float, float]:
-    """What Ray is asked for; `auto` is one GPU where the cluster has any."""
-    gpus = (1.0 if cluster_gpus >= 1 else 0.0) if slot.gpus == "auto" else slot.gpus
-    return (slot.cpus, gpus, (slot.memory_gb or 0) * 2**30)
+    @property
+    def late(self) -> bool:
+        """Whether its actor still waits for room."""
+        if self.answer is None or time.monotonic() - self.since <= LATE_SECONDS:
+            return False
+        if ray.wait([self.answer], timeout=0)[0]:
+            self.answer = None
+        return self.answer is not None
 
 
 class SlotPool:
@@ -42,8 +59,9 @@ class SlotPool:
     def __init__(self, limit: int | None) -> None:
         self._limit = limit
         self._slots: dict[str, HeldSlot] = {}
-        self._total = ray.cluster_resources()
-        self._seen: dict[str, dict[str, float]] = {}  # what every node offered, also of those that are away
+        self._nodes: list[Node] = []
+        self._looked = float("-inf")
+        self._expected: list[Slot] = []
         self._adopt()
 
     def _adopt(self) -> None:
@@ -61,10 +79,16 @@ class SlotPool:
             except (RayActorError, GetTimeoutError):
                 ray.kill(actor)  # else its training might go on beside the attempt that replaces it
                 continue
-            _, cpus, gpus, memory, _ = name.split(":")
-            shape = (float(cpus), float(gpus), float(memory))
+            shape, node = _read_name(name)
             attempt = state["attempt"] if state["busy"] else None
-            self._slots[name] = HeldSlot(name, shape, actor, attempt, claimed=attempt is None)
+            self._slots[name] = HeldSlot(name, shape, node, actor, attempt, claimed=attempt is None)
+
+    def nodes(self) -> Sequence[Node]:
+        """The nodes that are there now, as of a second ago at most."""
+        if time.monotonic() - self._looked > LOOK_SECONDS:
+            self._nodes = alive_nodes()
+            self._looked = time.monotonic()
+        return self._nodes
 
     def holding(self, name: str | None, attempt: str) -> HeldSlot | None:
         """The slot of that name if it trains, or has just trained, this attempt."""
@@ -83,40 +107,51 @@ class SlotPool:
 
     def take(self, order: Order) -> HeldSlot | None:
         """A free slot of the order's shape, now the order's; none: wait until one is given back."""
-        shape = shape_of(order.slot, self._total.get("GPU", 0.0))
-        slot = next((slot for slot in self._slots.values() if slot.attempt is None and slot.shape == shape), None)
+        shape = shape_of(order.slot, self.nodes())
+        late = self._late()
+        for idle in self._idle():
+            if idle.node in late:
+                self.drop(idle)
+        slot = next((idle for idle in self._idle() if idle.shape == shape), None)
         if slot is None:
-            slot = self._make(shape)
+            slot = self._make(shape, late)
         if slot is not None:
             slot.attempt = order.attempt
         return slot
 
-    def impossible(self, slot: Slot) -> str | None:
-        """Why no node that was ever here could hold such a slot; none when one can, or when none has come yet."""
-        cpus, gpus, memory = shape_of(slot, self._total.get("GPU", 0.0))
-        self._seen |= {node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]}
-        nodes = list(self._seen.values())
-        wanted = {"CPU": cpus, "GPU": gpus, "memory": memory}
-        # A head and a conductor may offer no CPU: until a worker joins, that says nothing of the cluster.
-        if not any(node.get("CPU") for node in nodes) or any(
-            all(node.get(kind, 0.0) >= amount for kind, amount in wanted.items()) for node in nodes
-        ):
-            return None
-        most = {kind: max((node.get(kind, 0.0) for node in nodes), default=0.0) for kind in wanted}
-        return (
-            f"no node of the cluster can hold a slot of {cpus:g} CPUs, {gpus:g} GPUs and {memory / 2**30:g} GB; "
-            f"the most that one has is {most['CPU']:g} CPUs, {most['GPU']:g} GPUs and {most['memory'] / 2**30:.1f} GB"
-        )
+    def possible(self, slot: Slot) -> bool:
+        """Whether a node that is there could hold such a slot, were it empty."""
+        shape = shape_of(slot, self.nodes())
+        return any(holds(node, (), shape) for node in self.nodes())
+
+    def expect(self, waiting: Sequence[Slot]) -> None:
+        """Which slots trainings wait for: an order is taken once one of these can be had."""
+        self._expected = list({slot.model_dump_json(): slot for slot in waiting}.values())
 
     def full(self) -> bool:
         """True when no order can be taken: every slot is in use and there is no room for another."""
-        if any(slot.attempt is None for slot in self._slots.values()):
+        late = self._late()
+        if self._limit is not None and len(self._busy()) >= self._limit:
+            return True
+        wanted = [slot for slot in self._expected if self.possible(slot)]  # the others are not given out
+        shapes = [shape_of(slot, self.nodes()) for slot in wanted] or [_LEAST]
+        if any(idle.node not in late and (not wanted or idle.shape in shapes) for idle in self._idle()):
             return False
-        return not self._fits((1.0, 0.0, 0.0)) if self._slots else False
+        return not any(self._room(shape, late) for shape in shapes)
+
+    def rest(self) -> None:
+        """End the actors that nothing has used for long."""
+        for idle in self._idle():
+            if time.monotonic() - idle.since > IDLE_SECONDS:
+                self.drop(idle)
+
+    def training(self) -> list[Shape]:
+        """The shapes of the slots that train."""
+        return [slot.shape for slot in self._busy()]
 
     def release(self, slot: HeldSlot) -> None:
         """Give a slot back."""
-        slot.attempt = None
+        slot.attempt, slot.since = None, time.monotonic()
 
     def drop(self, slot: HeldSlot) -> None:
         """End an actor that is dead, stuck or of a shape that nobody waits for."""
@@ -133,31 +168,87 @@ class SlotPool:
             if not slot.claimed:
                 self.drop(slot)
 
-    def _make(self, shape: tuple[float, float, float]) -> HeldSlot | None:
-        while not self._fits(shape):
-            idle = next((s for s in self._slots.values() if s.attempt is None and s.shape != shape), None)
-            if idle is None:
-                return None
-            self.drop(idle)
-        cpus, gpus, memory = shape
-        name = f"{PREFIX}:{cpus:g}:{gpus:g}:{int(memory)}:{uuid.uuid4().hex[:8]}"
-        options: dict[str, Any] = {"num_cpus": cpus, "num_gpus": gpus, "max_concurrency": 8}
-        if memory:
-            options["memory"] = int(memory)
+    def _idle(self) -> list[HeldSlot]:
+        return [slot for slot in self._slots.values() if slot.attempt is None]
+
+    def _busy(self) -> list[HeldSlot]:
+        return [slot for slot in self._slots.values() if slot.attempt is not None]
+
+    def _late(self) -> set[str]:
+        return {slot.node for slot in self._busy() if slot.late}
+
+    def _room(self, shape: Shape, late: set[str]) -> Node | None:
+        """The node that could hold one more, were its idle slots ended: one without GPUs where none is asked for, then
+        the one with the most CPUs free."""
+        busy = self._busy()
+        found: list[tuple[bool, float, Node]] = []
+        for node in self.nodes():
+            held = _shapes_on(node, busy)
+            if _short(node.uid) not in late and holds(node, held, shape):
+                free = node.resources.get("CPU", 0.0) - sum(one.cpus for one in held)
+                found.append((bool(shape.gpus) or not node.resources.get("GPU"), free, node))
+        return max(found, key=lambda one: one[:2])[2] if found else None
+
+    def _make(self, shape: Shape, late: set[str]) -> HeldSlot | None:
+        node = self._room(shape, late)
+        if node is None or (self._limit is not None and len(self._busy()) >= self._limit):
+            return None
+        idle = sorted(self._idle(), key=lambda slot: slot.node != _short(node.uid))  # those in the way first
+        for slot in idle:
+            crowded = self._limit is not None and len(self._slots) >= self._limit
+            if not crowded and holds(node, _shapes_on(node, self._slots.values()), shape):
+                break
+            self.drop(slot)
+        name = _name(shape, node)
+        options: dict[str, Any] = {"num_cpus": shape.cpus, "num_gpus": shape.gpus, "max_concurrency": 8}
+        if shape.memory:
+            options["memory"] = shape.memory
+        if shape.resources:
+            options["resources"] = dict(shape.resources)
+        # The pool counts by node: Ray's own choice of another one would leave the room that was counted on.
+        options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node.uid, soft=False)
         actor = ray.remote(SlotActor).options(name=name, namespace=NAMESPACE, lifetime="detached", **options).remote()
-        self._slots[name] = HeldSlot(name, shape, actor)
+        self._slots[name] = HeldSlot(name, shape, _short(node.uid), actor, answer=actor.describe.remote())
         return self._slots[name]
 
-    def _fits(self, shape: tuple[float, float, float]) -> bool:
-        """Whether the cluster has room beside our own slots; an empty pool may always try, and Ray waits for nodes."""
-        if not self._slots:
-            return True
-        if self._limit is not None and len(self._slots) >= self._limit:
-            return False
-        self._total = ray.cluster_resources() or self._total
-        used = [sum(slot.shape[axis] for slot in self._slots.values()) for axis in range(3)]
-        total = (self._total.get("CPU", 0.0), self._total.get("GPU", 0.0), self._total.get("memory", 0.0))
-        return all(used[axis] + shape[axis] <= total[axis] + 1e-9 for axis in range(3))
+
+def alive_nodes() -> list[Node]:
+    """The nodes of the cluster that are there, with what they offer by name."""
+    return [
+        Node(
+            uid=found["NodeID"],
+            host=found.get("NodeManagerHostname") or "",
+            resources={
+                name: amount
+                for name, amount in found["Resources"].items()
+                # Tune's placement groups come and go as resources of their own.
+                if not name.startswith("node:") and name != "object_store_memory" and "_group_" not in name
+            },
+        )
+        for found in ray.nodes()
+        if found["Alive"]
+    ]
+
+
+def _shapes_on(node: Node, slots: Iterable[HeldSlot]) -> list[Shape]:
+    return [slot.shape for slot in slots if slot.node == _short(node.uid)]
+
+
+def _short(uid: str) -> str:
+    return uid[:12]
+
+
+def _name(shape: Shape, node: Node) -> str:
+    custom = urlencode(shape.resources)
+    size = f"{shape.cpus:.10g}:{shape.gpus:.10g}:{shape.memory}"
+    return f"{PREFIX}:{size}:{uuid.uuid4().hex[:8]}:{_short(node.uid)}:{custom}"
+
+
+def _read_name(name: str) -> tuple[Shape, str]:
+    """The shape and the node of a slot; earlier versions named neither node nor custom resources."""
+    _, cpus, gpus, memory, _, node, custom = (name + "::").split(":")[:7]
+    resources = tuple((key, float(value)) for key, value in parse_qsl(custom))
+    return Shape(float(cpus), float(gpus), int(float(memory)), resources), node
 
 
 def connect(address: str | None, patience: float = 30.0) -> None:

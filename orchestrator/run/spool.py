@@ -1,16 +1,21 @@
-"""The spool: what an attempt says, numbered and kept on disk until a conductor has recorded it."""
+"""The spool: what an attempt says, numbered and kept in the storage until a conductor has recorded it."""
 
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from orchestrator.storage import Bucket, Storage
 from orchestrator.trial import Order
 
 MessageKind = Literal["progress", "finished", "failed", "stopped"]
 FILE: Final = "spool.jsonl"
+"""The spool in a folder, which can be appended to."""
+PART: Final = "spool-{first:09d}.jsonl"
+"""The spool in a bucket, where nothing can be appended: in parts, each named after its first message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,43 +32,119 @@ class Message:
         return self.kind != "progress"
 
 
-def attempt_folder(storage: Path, order: Order) -> Path:
-    """The folder of an attempt's checkpoints, artifacts and spool."""
-    return storage / order.training / str(order.number)
+def attempt_folder(order: Order) -> str:
+    """The folder of an attempt's checkpoints, artifacts and spool, relative to the storage."""
+    return f"{order.training}/{order.number}"
 
 
 class Spool:
-    """Appends messages to a file; each is on disk before it is given to anybody."""
+    """Numbers messages. Those that are not written yet are held, so that what is written never has a gap."""
+
+    def __init__(self) -> None:
+        self._seq = 0
+        self._held: list[bytes] = []
+
+    def append(self, kind: MessageKind, body: dict[str, Any]) -> Message:
+        """Number one message."""
+        self._seq += 1
+        message = Message(self._seq, kind, body)
+        self._held.append(json.dumps(asdict(message), allow_nan=True).encode() + b"\n")
+        return message
+
+
+class FileSpool(Spool):
+    """Appends messages to a file; each is on disk before it is given to anybody, as long as the disk takes it.
+
+    What it does not take (a full disk) is held in memory and written ahead of the next message. Until then it is lost
+    if this process dies, so that a conductor that was away meanwhile learns less, in the worst case not that the
+    training ended: that is then done again from its last checkpoint. The alternative was an attempt that ends, unheard.
+    """
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._file = (folder / FILE).open("a", encoding="utf-8")
-        self._seq = 0
+        super().__init__()
+        self._path = folder / FILE
+        self._file: int | None = None
+        self._whole = 0  # bytes of the file up to the end of its last whole line
 
     def append(self, kind: MessageKind, body: dict[str, Any]) -> Message:
         """Write one message and return it with its number."""
-        self._seq += 1
-        message = Message(self._seq, kind, body)
-        self._file.write(json.dumps(asdict(message), allow_nan=True) + "\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        message = super().append(kind, body)
+        with suppress(OSError):
+            self._write()
         return message
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        if self._file is not None:
+            with suppress(OSError):
+                os.close(self._file)
+            self._file = None
 
-
-def read(folder: Path, seen: int = 0) -> Iterator[Message]:
-    """The messages after number `seen`; a line cut off by a crash, and what follows it, never was."""
-    try:
-        text = (folder / FILE).read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return
-    for line in text.splitlines():
+    def _write(self) -> None:
+        if self._file is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            self._whole = os.fstat(self._file).st_size
+        self._cut(self._whole)
+        end, lines = self._whole, 0
         try:
-            message = Message(**json.loads(line))
-        except (json.JSONDecodeError, TypeError):
+            for line in self._held:
+                _write_whole(self._file, line)
+                end, lines = end + len(line), lines + 1
+        except OSError:
+            self._cut(end)
+        os.fsync(self._file)  # what a failed one has kept nobody knows: it is cut off and written once more
+        self._whole = end
+        del self._held[:lines]
+
+    def _cut(self, end: int) -> None:
+        """Cut off a line that was written in part."""
+        if self._file is not None and os.fstat(self._file).st_size > end:
+            os.ftruncate(self._file, end)
+
+
+class PartedSpool(Spool):
+    """Holds messages until `flush` stores them as one more part; one that could not be stored is tried again."""
+
+    def __init__(self, bucket: Bucket, folder: str) -> None:
+        super().__init__()
+        self._bucket, self._folder = bucket, folder
+
+    def flush(self) -> None:
+        """Store what is held; raises OSError."""
+        if self._held:
+            first = self._seq - len(self._held) + 1
+            self._bucket.write(b"".join(self._held), self._folder, PART.format(first=first))
+            self._held.clear()
+
+
+def read(storage: Storage, folder: str, seen: int = 0) -> Iterator[Message]:
+    """The messages after number `seen`; a line cut off by a crash, and what follows it, never was. Raises OSError."""
+    for name in _parts(storage.names(folder), seen):
+        try:
+            text = storage.content(folder, name).decode(errors="replace")
+        except FileNotFoundError:
             return
-        if message.seq > seen:
-            yield message
+        for line in text.splitlines():
+            try:
+                message = Message(**json.loads(line))
+            except (json.JSONDecodeError, TypeError):
+                return
+            if message.seq > seen:
+                yield message
+
+
+def _parts(names: list[str], seen: int) -> list[str]:
+    """The files of a spool from the one with message `seen` on."""
+    if FILE in names:
+        return [FILE]
+    parts = [name for name in names if name.startswith("spool-") and name.endswith(".jsonl")]
+    known = [name for name in parts if name <= PART.format(first=seen + 1)]
+    return parts[max(0, len(known) - 1) :]
+
+
+def _write_whole(file: int, line: bytes) -> None:
+    """All of a line: a file system that has room for a part of it takes that part first."""
+    left = memoryview(line)
+    while left:
+        left = left[os.write(file, left) :]

@@ -7,7 +7,7 @@ import pytest
 
 from dashboards import pages
 from orchestrator.lifecycle import SweepState, TrialState
-from orchestrator.views import Counts, Page, SweepSummary
+from orchestrator.views import AttemptView, Counts, Page, SweepSummary
 from tests.dashboards import specimens
 from tests.dashboards.markup import Markup, read
 from tests.dashboards.specimens import FIGURE, HOSTILE, MLFLOW, NOW, TABLE
@@ -58,6 +58,22 @@ def test_every_state_of_a_sweep_can_be_listed_and_filtered(state: SweepState) ->
     page = read(listed(specimens.summary(state)))
     assert page.having("span", class_=f"badge {state}")
     assert page.having("option", value=str(state))
+
+
+NOTICE = "no node of the cluster can hold a slot of 64 CPUs; trials of dataset=<sop> wait until such a node joins"
+
+
+def test_a_sweep_without_room_is_marked_in_the_list() -> None:
+    page = read(listed(specimens.summary(notice=NOTICE), specimens.summary(id=8)))
+    assert page.text.count("no node has room") == 1
+    assert [one["title"] for one in page.having("p", class_="error-line")] == [NOTICE]
+
+
+def test_the_page_of_a_sweep_says_why_trials_wait() -> None:
+    page = read(one_sweep(notice=f"{NOTICE}\n{HOSTILE}"))
+    assert len(page.having("section", id="notice")) == 1
+    assert NOTICE[1:] in page.text
+    assert not read(one_sweep()).having("section", id="notice")
 
 
 # One sweep
@@ -165,6 +181,13 @@ def test_a_failed_trial_shows_its_error_and_trace() -> None:
     page = read(one_trial(TrialState.FAILED, error="ValueError: no", trace="Traceback\n  line 1"))
     assert "ValueError: no" in page.text
     assert "Traceback line 1" in page.text
+
+
+def test_a_pruned_trial_says_why() -> None:
+    why = "pruned after evaluation 2: validation/map@r 0.31; its best is 0.31, the median of 5 peers 0.45"
+    page = read(one_trial(TrialState.PRUNED, reason=why))
+    assert page.having("span", class_="badge pruned")
+    assert why in page.text
 
 
 def test_a_diverged_trial_is_no_failure() -> None:
@@ -291,3 +314,28 @@ def test_a_trial_links_the_files_of_its_figures() -> None:
     assert page.having("img", src="/v1/trials/5/figures/panels.png", alt="panels.png")
     assert "norms.npz 1 KiB" in page.text
     assert "Figure files" not in read(one_trial()).text
+
+
+def test_the_attempts_of_a_trial_say_where_with_what_when_and_why() -> None:
+    asked = {
+        "cpus": 4.0,
+        "gpus": 0.5,
+        "memory_gb": 16.0,
+        "resources": {"a100": 1.0},
+        "stall_minutes": 60.0,
+        "retries": 1,
+    }
+    attempts = [
+        AttemptView(
+            number=1, uid="a1", state="lost", slot="slot:4:0.5", asked=asked, host="lab", started=NOW, ended=NOW,
+            reason="slot lost",
+        ),
+        AttemptView(number=2, uid="a2", state="running", slot="slot:1", asked={"cpus": 1.0, "gpus": "auto"},
+                    started=NOW, resumed_from="u1/1/last.pt"),
+    ]  # fmt: skip
+    text = read(one_trial(attempts=attempts)).text
+    for said in (
+        "lost", "slot:4:0.5", "4 CPUs, 0.5 GPU, 16 GB, 1 a100", "lab", "slot lost", "1 CPU, GPU where there is one",
+        "u1/1/last.pt", "started", "ended",
+    ):  # fmt: skip
+        assert said in text, said

@@ -53,6 +53,20 @@ def test_candidates_that_were_not_eligible_are_noted():
     assert "Omniglot / Semihard triplet / SEC" in notes[0]
 
 
+def test_early_stopping_is_said_with_its_rule_and_is_no_exception():
+    def fate(labels, candidate, repeat):
+        return "pruned" if labels["regularizer"] == "sec" and candidate == 1 and repeat else "ok"
+
+    compare = {"loss": ("triplet", "semihard"), "regularizer": ("none", "sec")}
+    table = build(sweeps.grid(compare, sweeps.spec(prune={"name": "asha"}), fate=fate), "main", sweeps.catalog())
+    assert "Hopeless candidates stopped early by asynchronous successive halving, judged by MAP@R on the validation " \
+        "split: 2 of 8." in table.caption  # fmt: skip
+    assert table.notes == ()
+    assert "Incomplete" not in table.caption
+    tested = sweeps.spec(prune={"name": "asha"}, select={"metric": "map@r", "split": "last"})
+    assert "judged by MAP@R on the TEST split" in caption(sweeps.grid(compare, tested))
+
+
 def test_unequal_numbers_of_repeats_are_said():
     outcomes = sweeps.digits()
     fewer = tuple(one for one in outcomes.trials if not (one.cell == 0 and one.repeat == 2))

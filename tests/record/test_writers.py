@@ -12,7 +12,7 @@ from orchestrator.events import CellSettled, SweepSettled
 from orchestrator.record import schema, store
 from orchestrator.record.schema import WRITERS, metadata
 from orchestrator.record.store import Client, Conductor, Store
-from orchestrator.trial import CellSummary
+from orchestrator.trial import CellSummary, Node
 from tests.record.sample import claimed, fail, lease, new_sweep, run_all, started
 
 Written = set[tuple[str, str, str]]
@@ -59,6 +59,7 @@ def use_as_client(one: Store, fence: int) -> None:
     sweep = one.sweeps().items[-1].id
     trial = one.trials(sweep).items[0].id
     one.add_request("retry", sweep, trial, "ann")
+    one.nodes()
     for read in (one.sweep, one.grid, one.outcomes, one.trials):
         read(sweep)
     for look in (one.trial, one.curves, one.log):
@@ -86,6 +87,9 @@ def use_as_conductor(one: Store, fence: int) -> None:
     one.pause(fence, sweep)
     one.resume(fence, sweep)
     one.prioritize(fence, sweep, 3)
+    for host in ("one", "two"):
+        one.note_nodes(fence, [Node(host, host, {"CPU": 4.0})])
+    one.note_notices(fence, {sweep: "no room"})
     one.cancel(fence, sweep)
     one.delete_sweep(fence, sweep)
     one.release(fence)
@@ -127,7 +131,7 @@ def test_what_the_client_has_is_not_the_conductors() -> None:
     assert client == {
         "add_sweep", "add_request", "sweeps", "sweep", "grid", "trials", "trial", "curves", "log", "outcomes", "known",
         "curves_of", "durations", "evidence", "kept", "kept_by", "places", "deletion", "experiment_id", "run_id",
-        "cell_runs",
+        "cell_runs", "nodes",
     }  # fmt: skip
     assert not client & conductor
     assert store.Store.__mro__.index(Client) < store.Store.__mro__.index(Conductor)

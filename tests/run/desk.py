@@ -33,6 +33,7 @@ class MemoryDesk:
     results: dict[str, Result] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
+    given_back: list[str] = field(default_factory=list)
     unwanted: set[str] = field(default_factory=set)
     close: bool = False
     at_tick: Callable[["MemoryDesk"], None] = lambda desk: None
@@ -75,6 +76,9 @@ class MemoryDesk:
 
     def stopped(self, order: Order) -> None:
         self.ended.append(order.training)
+
+    def returned(self, order: Order) -> None:
+        self.given_back.append(order.training)
 
     def wanted(self, order: Order) -> bool:
         return order.training not in self.unwanted

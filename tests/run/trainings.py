@@ -60,3 +60,36 @@ def scripted(recipe: Recipe, place: Place, report: Callable[[Progress], None], r
     value = rate + recipe.seed / 1000
     keys = ("best/validation/map@r", "best/test/map@r", "best/test/recall@1", "last/test/map@r")
     return Result(outcome="ok", metrics=dict.fromkeys(keys, value), best_step=1, steps=recipe.iterations, seconds=0.1)
+
+
+def evaluating(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
+    """Rises evenly to its learning rate, and more with a higher seed; every iteration is an evaluation.
+
+    `steps.txt` in the storage has a line for each iteration.
+    """
+    rate = float(recipe.optimizer.options["lr"])  # type: ignore[arg-type]
+    best = rate * (1 + recipe.seed / 1000)
+    for step in range((int(resume.read_text()) if resume else 0) + 1, (recipe.iterations or 1) + 1):
+        if place.stop():
+            raise Stopped
+        with (place.storage.parents[1] / "steps.txt").open("a") as file:
+            file.write(f"{recipe.fingerprint}\n")
+        (place.storage / "last.pt").write_text(str(step))
+        value = best * step / (recipe.iterations or 1)
+        metrics = {"train/loss": 1 / step, "validation/map@r": value, "test/map@r": value / 2}
+        report(Progress(step=step, total=recipe.iterations or 1, metrics=metrics, checkpoint="last.pt"))
+    metrics = {"best/validation/map@r": best, "best/test/map@r": best / 2, "last/test/map@r": best / 2}
+    return Result(outcome="ok", metrics=metrics, best_step=1, steps=recipe.iterations or 1, seconds=0.1)
+
+
+def lingering(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
+    """As `evaluating`, but below a learning rate of 0.01 the third iteration takes a minute, unless it is stopped."""
+
+    def report_and_linger(progress: Progress) -> None:
+        report(progress)
+        until = time.monotonic() + 60
+        while rate < 0.01 and progress.step == 2 and time.monotonic() < until and not place.stop():
+            time.sleep(0.02)
+
+    rate = float(recipe.optimizer.options["lr"])  # type: ignore[arg-type]
+    return evaluating(recipe, place, report_and_linger, resume)

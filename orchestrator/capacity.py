@@ -1,0 +1,74 @@
+"""The capacity: which nodes there are, which slots none of them can hold, and what the cluster is asked for."""
+
+import time
+from typing import Final
+
+from orchestrator.plan.slots import where
+from orchestrator.plan.spec import Spec
+from orchestrator.record.store import AskedSlot, Store
+from orchestrator.room import possible, shortage
+from orchestrator.run.engine import Engine
+from orchestrator.shortages import waiting
+from orchestrator.trial import Labels, Node
+
+LOOK_SECONDS: Final = 3.0
+"""How often the demand is told anew while nothing else happens."""
+MOST_DEMANDED: Final = 256
+
+
+class Capacity:
+    """The conductor's view of the cluster. A trial whose slot no node can hold waits, and does not hold up others."""
+
+    def __init__(self, store: Store, engine: Engine, quota: int | None) -> None:
+        self._store, self._engine, self._quota = store, engine, quota
+        self._alive: list[Node] | None = None
+        self._notices: dict[int, str] | None = None  # none: whatever an earlier conductor noted
+        self._looked = float("-inf")
+        self.barred: frozenset[str] = frozenset()
+        """The slots, as the database holds them, that no node which is there can hold."""
+
+    @property
+    def stuck(self) -> bool:
+        """Whether all that waits has such a slot, so that there is nothing to give out."""
+        return bool(self.barred) and not self._store.waits(self.barred)
+
+    def look(self, fence: int, *, anew: bool = False) -> None:
+        """Note what changed of the cluster and of what waits for it; `anew`: trials were added or changed."""
+        found = self._engine.nodes()
+        alive = None if found is None else sorted(found, key=lambda node: node.uid)
+        changed = alive != self._alive or self._notices is None
+        due = time.monotonic() - self._looked > LOOK_SECONDS
+        if not (changed or anew or due):
+            return
+        self._looked = time.monotonic()
+        if alive is None:
+            self.barred = frozenset()
+        elif changed:
+            self._store.note_nodes(fence, alive)
+        self._alive = alive
+        if changed or anew or self._notices:
+            self._judge(fence)
+        if alive is not None:
+            self._engine.demand(self._store.waiting_slots(MOST_DEMANDED, self._quota))
+
+    def _judge(self, fence: int) -> None:
+        """Which slots have to wait, and what their sweeps say of it."""
+        notices: dict[int, list[str]] = {}
+        if self._alive is not None:
+            asked = self._store.asked_slots()
+            self.barred = frozenset(one.text for one in asked if not possible(one.slot, self._alive))
+            seen = self._store.nodes()
+            for one in asked:
+                # Another one that was here may come back: of that nobody needs to be told.
+                reason = shortage(one.slot, seen) if one.text in self.barred else None
+                labels = self._store.waiting_labels(one) if reason else None
+                if reason and labels is not None:
+                    notices.setdefault(one.sweep, []).append(f"{reason}; {self._said(one, labels)}")
+        told = {sweep: "\n".join(lines) for sweep, lines in notices.items()}
+        if told != self._notices:
+            self._store.note_notices(fence, told)
+            self._notices = told
+
+    def _said(self, one: AskedSlot, labels: Labels) -> str:
+        of_it = where(Spec.model_validate(self._store.sweep(one.sweep).spec), labels) if one.own else ""
+        return waiting(of_it)

@@ -1,0 +1,34 @@
+"""The demand: what an autoscaling cluster is told of the slots that train and of those that are waited for."""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from ray.autoscaler.sdk import request_resources
+
+from orchestrator.room import Shape
+
+MOST_BUNDLES: Final = 256
+"""More than that is told once these have come."""
+
+
+class Demand:
+    """Ray's standing request for resources, which its autoscaler counts as pending demand until it is withdrawn."""
+
+    def __init__(self) -> None:
+        self._told: str | None = None
+
+    def tell(self, training: Sequence[Shape], waiting: Sequence[Shape]) -> None:
+        """Ask for room for both; the request is for all of it, since what trains takes of the same nodes."""
+        bundles = [shape.bundle for shape in (*training, *waiting)][:MOST_BUNDLES]
+        bundles.sort(key=lambda bundle: sorted(bundle.items()))
+        said = json.dumps(bundles)
+        if said != self._told:
+            request_resources(bundles=bundles)
+            self._told = said
+
+    def withdraw(self) -> None:
+        """Ask for nothing any more."""
+        if self._told not in (None, "[]"):
+            request_resources(bundles=[])
+        self._told = None

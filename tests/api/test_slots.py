@@ -1,0 +1,92 @@
+"""A slot that no node can hold, as the API, the commands and the pages tell it."""
+
+import io
+import json
+from pathlib import Path
+
+from fastapi.testclient import TestClient
+from rich.console import Console
+
+from api.client import Client
+from api.commands.watch import follow
+from orchestrator.record.store import Store
+from orchestrator.settings import Settings
+from orchestrator.trial import Node
+from tests.api.played import SPEC, YAML, Conductor
+from tests.api.test_cli import metricsweep
+
+WARNING = (
+    "no node of the cluster can hold a slot of 64 CPUs and 0 GPUs; the most that one has is 4 CPUs and 0 GPUs; "
+    "trials of loss=triplet wait until such a node joins"
+)
+BIG = SPEC + "slots: [{when: {loss: triplet}, cpus: 64}]\n"
+
+
+def seen(settings: Settings, conductor: Conductor) -> Store:
+    """The store, once a small node was seen."""
+    store = Store.open(settings.database)
+    store.note_nodes(conductor.fence, [Node("small", "lab", {"CPU": 4.0})])
+    return store
+
+
+def test_a_submit_and_a_dry_run_warn(http: TestClient, settings: Settings, conductor: Conductor) -> None:
+    assert http.post("/v1/sweeps", content=BIG, headers=YAML).json()["warnings"] == [], "no cluster was seen"
+    seen(settings, conductor).close()
+    answer = http.post("/v1/sweeps", content=BIG, headers=YAML)
+    assert (answer.status_code, answer.json()["warnings"]) == (201, [WARNING])
+    dry = http.post("/v1/sweeps", params={"dry_run": True}, content=BIG, headers=YAML)
+    assert (dry.status_code, dry.json()["warnings"]) == (200, [WARNING])
+    assert http.post("/v1/sweeps", content=SPEC, headers=YAML).json()["warnings"] == []
+
+
+def test_the_commands_warn_on_stderr_and_show_the_notice(
+    url: str, spec: Path, settings: Settings, conductor: Conductor
+) -> None:
+    store = seen(settings, conductor)
+    spec.write_text(BIG)
+    told = metricsweep(url, "submit", spec)
+    assert told.exit_code == 0
+    assert told.stderr == f"warning: {WARNING}\n"
+    as_json = metricsweep(url, "submit", spec, "--json")
+    assert json.loads(as_json.stdout)["warnings"] == [WARNING]
+    assert as_json.stderr == f"warning: {WARNING}\n"
+    store.note_notices(conductor.fence, {1: WARNING})
+    store.close()
+    assert f"notice    {WARNING}" in metricsweep(url, "show", 1).stdout
+    assert "queued (no room)" in metricsweep(url, "list").stdout
+
+
+def test_watching_says_once_why_trials_wait_and_when_that_is_over(
+    url: str, settings: Settings, conductor: Conductor
+) -> None:
+    store = seen(settings, conductor)
+    text = io.StringIO()
+    looks = iter(range(100))
+    with Client(url) as client:
+        sweep = client.submit(BIG.encode()).id
+        conductor.begin()
+        store.note_notices(conductor.fence, {sweep: WARNING})
+
+        def play() -> None:
+            match next(looks):
+                case 3:
+                    store.note_notices(conductor.fence, {})
+                case 5:
+                    for _ in range(4):
+                        conductor.finish()
+                    conductor.settle()
+
+        follow(client, sweep, Console(file=text, width=400, markup=False, highlight=False), 0.01, play)
+    store.close()
+    assert text.getvalue().count(WARNING) == 1
+    assert text.getvalue().count("a node that can hold its slots has joined") == 1
+
+
+def test_the_pages_show_the_notice(http: TestClient, settings: Settings, conductor: Conductor) -> None:
+    http.post("/v1/sweeps", content=BIG, headers=YAML)
+    store = seen(settings, conductor)
+    store.note_notices(conductor.fence, {1: WARNING})
+    store.close()
+    assert "No node has room" in http.get("/sweeps/1").text
+    assert "no node has room: " in http.get("/").text
+    assert http.get("/v1/sweeps/1").json()["notice"] == WARNING

@@ -1,0 +1,107 @@
+"""What the store knows of the cluster: nodes, asked slots, claims that pass over what has to wait, notices."""
+
+from dataclasses import replace
+
+from orchestrator.lifecycle import SweepState
+from orchestrator.record.capacity import MOST_AWAY
+from orchestrator.record.store import Store
+from orchestrator.trial import Node, Slot
+from tests.record.sample import SLOT, lease, new_sweep, planned, started
+
+BIG = Slot(cpus=64, gpus=0)
+
+
+def with_big(store: Store, fence: int, loss: str = "triplet") -> int:
+    """A sweep whose trials of one loss have a slot of their own."""
+    rules = [{"when": {"loss": [loss]}, "slot": {"cpus": 64}}]
+    new = new_sweep()
+    sweep = store.add_sweep(replace(new, spec={**new.spec, "slots": rules})).id
+    plan = planned()
+    cell = next(one.index for one in plan["cells"] if one.labels["loss"] == loss)
+    plan["trials"] = [replace(one, slot=BIG) if one.cell == cell else one for one in plan["trials"]]
+    store.start_sweep(fence, sweep, **plan, slot=SLOT, fresh=False)
+    return sweep
+
+
+def barred(store: Store, slot: Slot) -> set[str]:
+    return {one.text for one in store.asked_slots() if one.slot == slot}
+
+
+def test_nodes_are_remembered_when_they_leave(store: Store) -> None:
+    fence = lease(store)
+    one, two = Node("a", "ann", {"CPU": 4.0}), Node("b", "bob", {"CPU": 2.0, "GPU": 1.0})
+    store.note_nodes(fence, [one, two])
+    store.note_nodes(fence, [replace(one, resources={"CPU": 8.0})])
+    assert store.nodes() == [Node("a", "ann", {"CPU": 8.0}), two]
+    for number in range(MOST_AWAY + 10):
+        store.note_nodes(fence, [Node(f"n{number}", "x", {"CPU": 1.0})])
+    assert len(store.nodes()) == MOST_AWAY + 1, "an autoscaling cluster does not fill the table"
+
+
+def test_an_order_has_the_slot_of_its_trial(store: Store) -> None:
+    fence = lease(store)
+    with_big(store, fence)
+    found = [store.next_order(fence) for _ in range(4)]
+    assert [one.slot for one in found if one] == [BIG, BIG, SLOT, SLOT]
+    attempts = store.trial(1).attempts
+    assert attempts[0].asked["cpus"] == 64
+
+
+def test_what_no_node_can_hold_blocks_nothing(store: Store) -> None:
+    fence = lease(store)
+    sweep = with_big(store, fence)
+    texts = barred(store, BIG)
+    assert len(texts) == 1
+    found = [store.next_order(fence, barred=texts) for _ in range(3)]
+    assert [one.slot if one else None for one in found] == [SLOT, SLOT, None]
+    assert store.unsettled(fence) == [], "the others still wait"
+    again = store.next_order(fence)
+    assert again is not None
+    assert again.slot == BIG
+    assert store.sweep(sweep).state == SweepState.RUNNING
+
+
+def test_a_sweep_whose_own_slot_has_to_wait_gives_the_trials_that_have_another(store: Store) -> None:
+    fence = lease(store)
+    with_big(store, fence)
+    found = [store.next_order(fence, barred=barred(store, SLOT)) for _ in range(3)]
+    assert [one.slot if one else None for one in found] == [BIG, BIG, None]
+    other = started(store, fence, losses=("contrastive",))
+    assert store.next_order(fence, barred=barred(store, SLOT)) is None
+    assert store.sweep(other).counts.waiting == 2
+
+
+def test_which_slots_are_asked_for_and_by_which_trials(store: Store) -> None:
+    fence = lease(store)
+    plain, mixed = started(store, fence), with_big(store, fence)
+    asked = store.asked_slots()
+    assert [(one.sweep, one.slot, one.own) for one in asked] == [
+        (plain, SLOT, False), (mixed, SLOT, False), (mixed, BIG, True),
+    ]  # fmt: skip
+    own = next(one for one in asked if one.own)
+    assert store.waiting_labels(own) == {"loss": "triplet", "loss.margin": "0.2"}
+    store.cancel(fence, mixed, cell=0)
+    assert store.waiting_labels(own) is None
+    store.cancel(fence, plain)
+    assert [one.sweep for one in store.asked_slots()] == [mixed, mixed]
+
+
+def test_the_slots_that_are_waited_for_up_to_a_limit_and_the_quota(store: Store) -> None:
+    fence = lease(store)
+    with_big(store, fence)
+    assert store.waiting_slots(256) == [BIG, BIG, SLOT, SLOT]
+    assert store.waiting_slots(3) == [BIG, BIG, SLOT]
+    store.next_order(fence)
+    assert store.waiting_slots(256, quota=2) == [BIG], "one runs, and the owner may have two"
+
+
+def test_a_notice_is_written_once_and_goes_again(store: Store) -> None:
+    fence = lease(store)
+    sweep, other = started(store, fence), started(store, fence, fresh=True)
+    store.note_notices(fence, {sweep: "no room"})
+    assert (store.sweep(sweep).notice, store.sweep(other).notice) == ("no room", None)
+    assert [one.notice for one in store.sweeps().items] == [None, "no room"]
+    store.note_notices(fence, {other: "no room either"})
+    assert (store.sweep(sweep).notice, store.sweep(other).notice) == (None, "no room either")
+    store.note_notices(fence, {})
+    assert store.sweep(other).notice is None

@@ -1,0 +1,206 @@
+"""An attempt: from which checkpoint it goes on, and what it tells where the storage fails it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.run import attempt, bench
+from orchestrator.run.attempt import Workplace, execute
+from orchestrator.run.spool import Message, read
+from orchestrator.storage import Bucket, opened
+from orchestrator.trial import Order
+from tests.disk_limits import files_of_at_most
+from tests.object_store import ObjectStore, bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
+from tests.run.desk import order
+from tests.workers.recipes import recipe
+
+HASTY = "tests.remote_trainings:hasty"
+QUICK = "tests.run.trainings:quick"
+
+
+@pytest.fixture(autouse=True)
+def own_scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "scratch"
+    monkeypatch.setattr(attempt, "scratch", lambda: folder)
+    monkeypatch.setattr("orchestrator.storage.REQUEST_SECONDS", 1.0)
+    return folder
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    found: str = request.getfixturevalue("bucket_url") if request.param == "bucket" else ""
+    return found or tmp_path / "storage"
+
+
+def ran(
+    each: Order,
+    where: Path | str,
+    train: str = HASTY,
+    stop: Callable[[], bool] = lambda: False,
+    after: Callable[[Message], None] = lambda message: None,
+) -> list[Message]:
+    """All that an attempt told."""
+    told: list[Message] = []
+
+    def tell(message: Message) -> None:
+        told.append(message)
+        after(message)
+
+    execute(each, Workplace(train, where, Path("data")), stop, tell)
+    return told
+
+
+def log_of(told: list[Message]) -> str:
+    return "".join(message.body.get("log", "") for message in told)
+
+
+def damage(where: Path | str, folder: str) -> None:
+    """Cut the last checkpoint of an attempt in half."""
+    storage = opened(where)
+    half = storage.content(folder, "last.pt")[: storage.size(folder, "last.pt") // 2]
+    if isinstance(storage, Bucket):
+        storage.write(half, folder, "last.pt")
+    else:
+        (storage.root / folder / "last.pt").write_bytes(half)
+
+
+def stopped_after(steps: int) -> Callable[[], bool]:
+    turns = iter([False] * steps)
+    return lambda: next(turns, True)
+
+
+def test_a_damaged_checkpoint_gives_way_to_an_earlier_attempts(where: Path | str) -> None:
+    first = replace(order(), recipe=recipe().model_dump(mode="json"))
+    whole = ran(replace(first, training="whole"), where)[-1]
+    assert ran(first, where, stop=stopped_after(3))[-1].kind == "stopped"
+    second = replace(first, number=2, resume=f"{first.training}/1/last.pt")
+    told = ran(second, where, stop=stopped_after(4))
+    assert "training from step 3" in log_of(told)
+    damage(where, f"{first.training}/2")
+    third = replace(first, number=3, resume=f"{first.training}/2/last.pt")
+    told = ran(third, where)
+    log = log_of(told)
+    assert "is damaged" in log
+    assert f"going on from {first.training}/1/last.pt\ntraining from step 3" in log
+    assert told[-1].body["metrics"] == whole.body["metrics"]
+    damage(where, f"{first.training}/1")
+    fourth = replace(first, number=4, resume=f"{first.training}/3/last.pt")  # the third has finished and has none
+    told = ran(fourth, where)
+    assert f"checkpoint {fourth.resume} is gone\n" in log_of(told)
+    assert "starting anew\ntraining from step 0" in log_of(told)
+    assert told[-1].body["metrics"] == whole.body["metrics"]
+
+
+def test_what_is_told_is_spooled(where: Path | str) -> None:
+    each = order(iterations=6)
+    told = ran(each, where, QUICK)
+    assert [message.seq for message in told] == list(range(1, 8))
+    assert list(read(opened(where), f"{each.training}/1")) == told
+    again = list(read(opened(where), f"{each.training}/1", 4))
+    assert again == told[4:]
+
+
+def test_an_attempt_on_a_full_disk_is_heard(tmp_path: Path) -> None:
+    each = replace(order(), recipe=recipe().model_dump(mode="json"))
+    with files_of_at_most(1000):
+        told = ran(each, tmp_path / "storage")
+    assert "no checkpoint at step 1: File too large" in log_of(told)
+    assert told[-1].kind == "failed"
+    assert told[-1].body["kind"] == "infrastructure"
+    assert told[-1].body["message"].startswith("OSError: [Errno 27] File too large: ")
+    assert told[-1].body["message"].endswith("best.pt'")
+    assert [message.seq for message in told] == list(range(1, len(told) + 1))
+    for message in read(opened(tmp_path / "storage"), f"{each.training}/1"):
+        assert message == told[message.seq - 1]
+
+
+def test_no_folder_no_silence(tmp_path: Path) -> None:
+    (tmp_path / "storage").write_text("not a folder")
+    (last,) = ran(order(), tmp_path / "storage", QUICK)
+    assert last.kind == "failed"
+
+
+def test_a_store_that_is_away_for_a_while_stops_no_training(
+    object_store: ObjectStore,  # noqa: F811
+    bucket_url: str,  # noqa: F811
+    own_scratch: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bench, "ON_THE_WAY", ())
+    monkeypatch.setattr(bench, "REST", 0)
+
+    def meanwhile(message: Message) -> None:
+        if message.seq == 3:
+            object_store.halt()
+        if "checkpoint not stored" in message.body.get("log", ""):
+            object_store.go_on()
+
+    each = order(iterations=8)
+    told = ran(each, bucket_url, QUICK, after=meanwhile)
+    stored = [message.body["checkpoint"] for message in told[:-1]]
+    assert stored == ["last.pt"] * 3 + [None] + ["last.pt"] * 4
+    assert f"step 4\ncheckpoint not stored: {each.training}/1/last.pt in s3://" in told[3].body["log"]
+    assert told[3].body["log"].endswith("; going on\n")
+    assert told[-1].kind == "finished"
+    assert list(read(bucket_at(bucket_url), f"{each.training}/1")) == told
+    assert not list(own_scratch.glob("attempts/*/1"))
+
+
+def test_a_store_that_stays_away_is_a_failure_of_the_machine(
+    object_store: ObjectStore,  # noqa: F811
+    bucket_url: str,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bench, "AT_THE_END", (0.1,))
+    monkeypatch.setattr(bench, "ON_THE_WAY", ())
+    each = replace(order(), recipe=recipe().model_dump(mode="json"))
+    told = ran(each, bucket_url, after=lambda message: object_store.halt() if message.seq == 8 else None)
+    object_store.go_on()
+    failure: dict[str, Any] = told[-1].body
+    assert (told[-1].kind, failure["kind"]) == ("failed", "infrastructure")
+    assert failure["message"].startswith(f"OSError: {each.training}/1/best.pt in s3://")
+    assert bucket_at(bucket_url).size(f"{each.training}/1", "last.pt") > 0, "what was stored before stays"
+    again = ran(replace(each, number=2, resume=f"{each.training}/1/last.pt"), bucket_url)
+    assert again[-1].kind == "finished"
+    assert "training from step" in log_of(again)
+    assert "training from step 0" not in log_of(again)
+
+
+def test_an_unwanted_attempt_does_not_wait_for_a_store(
+    object_store: ObjectStore,  # noqa: F811
+    bucket_url: str,  # noqa: F811
+) -> None:
+    stop = False
+
+    def halt(message: Message) -> None:
+        nonlocal stop
+        if message.seq == 3:
+            object_store.halt()
+            stop = True
+
+    told = ran(order(iterations=100), bucket_url, QUICK, stop=lambda: stop, after=halt)
+    assert (len(told), told[-1].kind) == (4, "stopped")
+
+
+def test_a_store_that_does_not_answer_is_seldom_asked(
+    object_store: ObjectStore,  # noqa: F811
+    bucket_url: str,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bench, "ON_THE_WAY", ())
+
+    def meanwhile(message: Message) -> None:
+        if message.seq == 3:
+            object_store.halt()
+        if message.seq == 50:
+            object_store.go_on()
+
+    each = order(iterations=50)
+    told = ran(each, bucket_url, QUICK, after=meanwhile)
+    assert log_of(told).count("checkpoint not stored") == 1, "the rest of the steps came within its rest"
+    assert [message.body["checkpoint"] for message in told[:-1]] == ["last.pt"] * 3 + [None] * 47
+    assert told[-1].kind == "finished"
+    assert list(read(bucket_at(bucket_url), f"{each.training}/1")) == told

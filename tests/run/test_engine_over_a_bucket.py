@@ -1,0 +1,57 @@
+"""The conformance suite once more, with an object store for the storage: what needs no look into a folder."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.run import attempt
+from orchestrator.run.attempt import Workplace
+from orchestrator.run.engine import Engine
+from orchestrator.run.inline import Inline
+from orchestrator.run.ray_tune import RayTune
+from orchestrator.run.spool import read
+from tests.object_store import bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
+from tests.run.desk import order
+from tests.run.test_engine import (  # noqa: F401 - collected here, with this module's engine
+    desk_of,
+    test_an_error_of_the_recipe_is_told_and_the_rest_goes_on,
+    test_an_unwanted_order_is_stopped_while_it_trains,
+    test_divergence_is_a_result,
+    test_every_order_ends_exactly_once,
+    test_messages_arrive_in_order_without_gaps,
+)
+
+
+@pytest.fixture(params=["inline", pytest.param("ray_tune", marks=pytest.mark.ray)])
+def engine(
+    request: pytest.FixtureRequest,
+    bucket_url: str,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Engine]:
+    workplace = Workplace("tests.run.trainings:quick", bucket_url, tmp_path / "data")
+    if request.param == "inline":
+        monkeypatch.setattr(attempt, "scratch", lambda: tmp_path / "scratch")
+        yield Inline(workplace)
+    else:
+        request.getfixturevalue("local_ray")
+        yield RayTune(workplace, None, tmp_path / "tune", linger=0)
+
+
+@pytest.mark.ray
+def test_a_slot_that_dies_is_replaced_and_training_resumes_from_the_bucket(
+    local_ray: None,
+    bucket_url: str,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    workplace = Workplace("tests.run.trainings:quick", bucket_url, tmp_path)
+    each = order("dies", iterations=6)
+    desk = desk_of(each)
+    RayTune(workplace, None, tmp_path / "tune", linger=0).run(desk)
+    assert [failure.kind for failure in desk.failures] == ["infrastructure"]
+    assert each.training in desk.results
+    bucket = bucket_at(bucket_url)
+    logs = ["".join(m.body.get("log", "") for m in read(bucket, f"{each.training}/{n}")) for n in (1, 2)]
+    assert logs == ["step 1\nstep 2\n", "step 3\nstep 4\nstep 5\nstep 6\n"], "no step was trained twice"
+    assert [name for name in bucket.names(f"{each.training}/2") if name.endswith(".pt")] == []

@@ -1,0 +1,154 @@
+"""The slot pool: where slots lie, what is replaced by what, and what has to wait."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ray
+
+from orchestrator.room import Shape
+from orchestrator.run import slots
+from orchestrator.run.slots import SlotPool
+from orchestrator.trial import Node, Order, Slot
+from tests.conftest import ROOT
+from tests.run.desk import order
+
+SECONDS = 300.0
+
+
+@ray.remote(num_cpus=1)
+class Stranger:
+    """Holds a CPU that the pool knows nothing of."""
+
+    def holds(self) -> bool:
+        return True
+
+
+def asking(**slot: Any) -> Order:
+    return replace(order(), slot=Slot.model_validate({"gpus": 0, **slot}))
+
+
+@pytest.fixture
+def pool(local_ray: None) -> Iterator[SlotPool]:
+    """A pool without slots; what it makes ends with the test."""
+    made = SlotPool(None)
+    clear(made)
+    yield made
+    clear(made)
+
+
+def clear(pool: SlotPool) -> None:
+    for slot in list(pool._slots.values()):
+        pool.drop(slot)
+
+
+def test_a_name_tells_the_shape_and_the_node() -> None:
+    shape = Shape(0.5, 0.3333, 2**31, (("accelerator_type:A100", 0.5), ("a100", 1.0)))
+    name = slots._name(shape, Node("0123456789abcdef", "lab", {}))
+    assert slots._read_name(name) == (shape, "0123456789ab")
+    assert slots._read_name("slot:2:0.5:1024:ab12cd34") == (Shape(2.0, 0.5, 1024), ""), "as earlier versions named them"
+
+
+@pytest.mark.ray
+def test_idle_slots_are_taken_again_or_make_room_for_another_shape(pool: SlotPool) -> None:
+    first, second = pool.take(asking()), pool.take(asking())
+    assert first is not None
+    assert second is not None
+    assert pool.full()
+    assert pool.take(asking(cpus=2)) is None
+    pool.release(first)
+    assert not pool.full()
+    assert pool.take(asking(cpus=2)) is None, "the other half is in use"
+    assert pool.take(asking()) is first
+    pool.release(first)
+    pool.release(second)
+    large = pool.take(asking(cpus=2))
+    assert large is not None
+    assert pool.training() == [Shape(2.0, 0.0, 0)]
+
+
+@pytest.mark.ray
+def test_an_order_is_only_taken_where_one_that_is_waited_for_fits(pool: SlotPool) -> None:
+    pool.take(asking())
+    pool.expect([Slot(cpus=2, gpus=0)])
+    assert pool.full(), "what waits is too large for the rest"
+    pool.expect([Slot(cpus=2, gpus=0), Slot(cpus=0.5, gpus=0)])
+    assert not pool.full()
+    pool.expect([Slot(cpus=512, gpus=0)])
+    assert not pool.full(), "which is never given out, so what else waits decides"
+    assert not pool.possible(Slot(cpus=512, gpus=0))
+    assert not pool.possible(Slot(cpus=1, gpus=0, resources={"a100": 1}))
+
+
+@pytest.mark.ray
+def test_a_limit_of_slots_holds_for_those_that_train(local_ray: None) -> None:
+    pool = SlotPool(1)
+    clear(pool)
+    first = pool.take(asking())
+    assert first is not None
+    assert pool.full()
+    assert pool.take(asking(cpus=0.5)) is None
+    pool.release(first)
+    other = pool.take(asking(cpus=0.5))
+    assert other is not None
+    assert len(pool._slots) == 1
+    clear(pool)
+
+
+@pytest.mark.ray
+def test_nothing_overtakes_a_slot_that_waits_for_room(pool: SlotPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    stranger = Stranger.remote()
+    assert ray.get(stranger.holds.remote())
+    idle = pool.take(asking(cpus=0.5))
+    assert idle is not None
+    assert ray.get(idle.actor.describe.remote())["attempt"] is None
+    pool.release(idle)
+    waits = pool.take(asking())
+    assert waits is not None, "by what the pool knows there is room"
+    monkeypatch.setattr(slots, "LATE_SECONDS", -1.0)
+    assert pool.full()
+    assert pool.take(asking(cpus=0.5)) is None
+    assert idle.name not in pool._slots, "it may be what is in the way"
+    ray.kill(stranger)
+    ray.get(waits.answer)
+    assert not pool.full()
+    assert pool.take(asking(cpus=0.5)) is not None
+
+
+@pytest.mark.ray
+def test_a_slot_that_nothing_uses_for_long_is_ended(pool: SlotPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    idle, used = pool.take(asking()), pool.take(asking())
+    assert idle is not None
+    assert used is not None
+    pool.release(idle)
+    pool.rest()
+    assert idle.name in pool._slots
+    monkeypatch.setattr(slots, "IDLE_SECONDS", -1.0)
+    pool.rest()
+    assert list(pool._slots) == [used.name]
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_slots_of_every_shape_over_several_nodes(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+    environment.pop("RAY_ADDRESS", None)
+    command = [sys.executable, "-m", "tests.run.several_nodes", str(tmp_path)]
+    played = subprocess.run(
+        command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=SECONDS, check=True
+    )
+    said = json.loads(played.stdout.splitlines()[-1])
+    assert (said["results"], said["failures"], said["given back"]) == (15, [], 1)
+    assert said["places"] == {
+        "two": ["plain", "rich"],
+        "half": ["rich"],
+        "whole": ["rich"],
+        "special": ["rich"],
+        "auto": ["rich"],
+    }

@@ -1,0 +1,311 @@
+"""Early stopping over a real database: who is pruned, what is spared, and that a crash changes nothing."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+import sqlalchemy as sa
+import yaml
+
+from orchestrator import searches
+from orchestrator.conductor import Conductor
+from orchestrator.errors import InvalidSpecError
+from orchestrator.pruning import evaluations
+from orchestrator.record import schema
+from orchestrator.record.store import Store
+from orchestrator.retries import Retries
+from orchestrator.run.attempt import Workplace
+from orchestrator.service import Service
+from orchestrator.settings import Settings
+from orchestrator.views import TrialSummary
+from tests.inline_conductor import Killed, conduct
+from tests.test_conductor import SPEC
+from workers import catalog as catalogs
+
+RATES = [0.05, 0.04, 0.06, 0.001, 0.07, 0.002]
+"""Candidates in their order; the fourth and the last are hopeless."""
+MEDIAN = {"name": "median", "startup": 2}
+
+
+def spec(prune: Any = MEDIAN, rates: Any = RATES, seeds: int = 2, **changes: Any) -> bytes:
+    given = {"tune": {"optimizer.lr": rates}, "repeat": {"seed": list(range(seeds))}, "compare": {}}
+    tables = {"main": {"rows": ["task"], "metrics": ["map@r"]}}
+    found = {**SPEC, **given, "tables": tables, "prune": prune, **changes}
+    return yaml.safe_dump({key: one for key, one in found.items() if one is not None}, sort_keys=False).encode()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path, engine="inline", train="tests.run.trainings:evaluating", lease_seconds=5)
+
+
+def trials(service: Service, sweep: int) -> list[TrialSummary]:
+    return service.trials(sweep, None, None, None, 1000).items
+
+
+def pruned(service: Service, sweep: int) -> list[tuple[int, int, int]]:
+    found = (one for one in trials(service, sweep) if one.state == "pruned")
+    return [(one.cell, one.candidate, one.repeat) for one in found]
+
+
+def steps(settings: Settings) -> Counter[str]:
+    """Iterations by fingerprint."""
+    file = settings.storage / "steps.txt"
+    return Counter(file.read_text().split()) if file.exists() else Counter()
+
+
+def refused(service: Service, **changes: Any) -> str:
+    with pytest.raises(InvalidSpecError) as error:
+        service.preview(spec(**changes))
+    return "; ".join(f"{one.path} {one.message}" for one in error.value.problems)
+
+
+def test_repeats_of_a_hopeless_candidate_are_not_started(service: Service, settings: Settings) -> None:
+    sweep = service.submit(spec()).id
+    conduct(settings)
+    found = service.sweep(sweep)
+    assert (found.state, found.counts.pruned, found.counts.finished) == ("finished", 4, 8)
+    assert pruned(service, sweep) == [(0, 3, 0), (0, 3, 1), (0, 5, 0), (0, 5, 1)]
+    first, second = (service.trial(one.id) for one in trials(service, sweep) if one.candidate == 3)
+    assert first.reason == "pruned after evaluation 2: validation/map@r 0.0002; its best is 0.0002, the median of " \
+        "3 peers 0.01"  # fmt: skip
+    assert second.reason == f"pruned with trial {first.id}, after" + (first.reason or "").partition("after")[2]
+    assert [one.state for one in first.attempts] == ["stopped"]
+    assert second.attempts == []
+    assert steps(settings)[first.fingerprint] == 2
+    (cell,) = service.grid(sweep)
+    assert [one.selected for one in cell.candidates] == [False, False, False, False, True, False]
+    assert sum(steps(settings).values()) == 8 * 10 + 2 * 2
+    table = service.table(sweep, "main", "markdown").content.decode()
+    assert "Hopeless candidates stopped early by the median rule" in table
+    assert "on the validation split: 2 of 6." in table
+    view = service.cell(sweep, 0)
+    assert view.status == "complete"
+    assert [one.reason for one in view.candidates[4].trials] == [first.reason, second.reason]
+
+
+@pytest.mark.parametrize(
+    ("prune", "seeds", "expected"),
+    [
+        ({"name": "median", "startup": 1, "warmup": 0}, 1, [1, 3, 5]),
+        ({"name": "median", "startup": 6}, 1, []),
+        ("asha", 1, [1, 3, 5]),
+        ({"name": "asha", "min_evaluations": 16}, 1, []),
+        ({"name": "hyperband", "max_evaluations": 3}, 1, [3, 5]),
+        ({"name": "wilcoxon", "p": 0.3}, 4, [1, 3, 5]),
+        ({"name": "wilcoxon", "p": 0.1}, 5, [1, 3, 5]),
+    ],
+)
+def test_each_rule(service: Service, settings: Settings, prune: Any, seeds: int, expected: list[int]) -> None:
+    sweep = service.submit(spec(prune, seeds=seeds)).id
+    conduct(settings)
+    assert service.sweep(sweep).state == "finished"
+    assert sorted({one for _, one, _ in pruned(service, sweep)}) == expected
+    if expected and seeds > 1:
+        spared = 2 if prune["p"] == 0.3 else 4
+        assert {one for _, _, one in pruned(service, sweep)} == set(range(spared, seeds)), "finished ones stay so"
+        reasons = [service.trial(one.id).reason or "" for one in trials(service, sweep) if one.state == "pruned"]
+        assert all(f"after {spared} repeats: mean validation/map@r" in one for one in reasons)
+
+
+def test_a_candidate_without_rivals_is_never_pruned(service: Service, settings: Settings) -> None:
+    sweep = service.submit(spec({"name": "asha", "reduction": 2}, rates=[0.01, 0.02, 0.03], seeds=1)).id
+    conduct(settings)
+    assert service.sweep(sweep).counts.finished >= 1
+    falling = service.submit(spec({"name": "median", "startup": 1}, rates=[0.9, 0.001], seeds=2, name="two")).id
+    conduct(settings)
+    assert pruned(service, falling) == [(0, 1, 0), (0, 1, 1)]
+
+
+def test_a_conductor_that_is_killed_often_prunes_the_same(tmp_path: Path) -> None:
+    found = []
+    for every in (None, 1, 2, 3, 5):
+        settings = Settings(
+            home=tmp_path / str(every), engine="inline", train="tests.run.trainings:evaluating", lease_seconds=1
+        )
+        service = Service.open(settings)
+        sweep = service.submit(spec(compare={"loss": ["triplet", "semihard"]}, tables=None)).id
+        while every is not None and service.sweep(sweep).state != "finished":
+            conduct(settings, every)
+        conduct(settings)
+        reasons = [service.trial(one.id).reason for one in trials(service, sweep)]
+        found.append((pruned(service, sweep), reasons, service.table(sweep, "main", "csv").content))
+        service.close()
+    assert len(found[0][0]) == 8
+    assert all(one == found[0] for one in found[1:])
+
+
+def test_nor_does_a_kill_while_a_training_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for kills in ((), (12, 31, 42)):
+        settings = Settings(
+            home=tmp_path / str(len(kills)), engine="inline", train="tests.run.trainings:evaluating", lease_seconds=1
+        )
+        service = Service.open(settings)
+        sweep = service.submit(spec({"name": "hyperband", "max_evaluations": 3}, tables=None)).id
+        progressed, count = Conductor.progressed, iter(range(1, 10_000))
+
+        def killed(self: Conductor, *given: Any, at: Any = kills, next_: Any = count, go_on: Any = progressed) -> None:
+            if next(next_) in at:
+                raise Killed
+            go_on(self, *given)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Conductor, "progressed", killed)
+            patched.setattr(Retries, "resting", lambda self: frozenset())  # else another goes first
+            for _ in range(len(kills) + 1):
+                conduct(settings)
+        assert service.sweep(sweep).state == "finished"
+        reasons = [service.trial(one.id).reason for one in trials(service, sweep)]
+        found.append((pruned(service, sweep), reasons, service.table(sweep, "main", "csv").content))
+        service.close()
+    assert found[0][0]
+    assert found[0] == found[1]
+
+
+def test_a_verdict_that_was_not_written_is_given_by_the_next_conductor(
+    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep = service.submit(spec({"name": "wilcoxon", "p": 0.3}, seeds=4)).id
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "prune", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            conduct(settings)
+    assert pruned(service, sweep) == []
+    conduct(settings)
+    assert sorted({one for _, one, _ in pruned(service, sweep)}) == [1, 3, 5]
+
+
+def test_a_training_that_another_sweep_wants_trains_on(service: Service, settings: Settings) -> None:
+    stopping, whole = service.submit(spec()).id, service.submit(spec(None, name="whole")).id
+    conduct(settings)
+    assert len(pruned(service, stopping)) == 4
+    assert service.sweep(whole).counts.finished == 12
+    assert {one.state for one in trials(service, whole)} == {"finished"}
+    assert set(steps(settings).values()) == {10}, "each was trained once, and from its start to its end"
+
+
+def test_what_was_trained_already_competes(service: Service, settings: Settings) -> None:
+    service.submit(spec(None, rates=RATES[:3]))
+    conduct(settings)
+    sweep = service.submit(spec(rates=[*RATES[:3], 0.001])).id
+    conduct(settings)
+    assert pruned(service, sweep) == [(0, 3, 0), (0, 3, 1)]
+    assert service.sweep(sweep).counts.reused == 6
+
+
+def test_retry_of_all_trains_pruned_ones_to_their_end(service: Service, settings: Settings) -> None:
+    sweep = service.submit(spec()).id
+    conduct(settings)
+    service.retry(sweep, actor=None)
+    conduct(settings)
+    assert len(pruned(service, sweep)) == 4, "pruned ones are asked for by name"
+    service.retry(sweep, actor=None, what="all")
+    conduct(settings)
+    assert (service.sweep(sweep).state, service.sweep(sweep).counts.finished) == ("finished", 12)
+    assert set(steps(settings).values()) == {10}, "they went on from their checkpoints"
+    assert {service.trial(one.id).reason for one in trials(service, sweep)} == {None}
+
+
+def test_a_search_hears_of_pruned_candidates_and_replays(tmp_path: Path) -> None:
+    found = []
+    for every in (None, 3):
+        settings = Settings(
+            home=tmp_path / str(every), engine="inline", train="tests.run.trainings:evaluating", lease_seconds=1
+        )
+        service = Service.open(settings)
+        wide = {"low": 1e-4, "high": 0.1, "log": True}
+        search = {"name": "tpe", "trials": 20, "seed": 3, "reproduce": 2}
+        sweep = service.submit(spec(rates=wide, search=search)).id
+        while every is not None and service.sweep(sweep).state != "finished":
+            conduct(settings, every)
+        conduct(settings)
+        suggestions = service._store.suggestions(sweep, 0)
+        found.append([replace(one, mean=None) for one in suggestions])
+        stopped = [one for one in suggestions if one.pruned is not None]
+        assert stopped
+        assert all(one.pruned and one.pruned >= 2 and one.mean is None for one in stopped)
+        best = max(suggestions, key=lambda one: one.merit or 0.0)
+        assert best.trials == 4, "the winner is reproduced, and is not pruned in that"
+        assert {one.state for one in trials(service, sweep) if one.candidate == best.index} == {"finished"}
+        file = tmp_path / "study.log"
+        searches.export(service._store, catalogs.load(), sweep, 0, file)
+        storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(file)))
+        study = optuna.load_study(study_name=optuna.get_all_study_names(storage)[0], storage=storage)
+        states = ["PRUNED" if one.pruned is not None else "COMPLETE" for one in suggestions]
+        assert [one.state.name for one in study.trials] == states
+        assert [one.value for one in study.trials] == [one.score for one in suggestions]
+        service.close()
+    assert found[0] == found[1]
+
+
+def test_nothing_is_read_for_sweeps_that_do_not_stop_early(
+    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.submit(spec(None))
+    for name in ("competitors", "competitors_of", "evaluations", "cells_under_way", "appended"):
+        monkeypatch.setattr(Store, name, None)
+    conduct(settings)
+    assert service.sweep(1).counts.finished == 12
+
+
+def test_a_pruned_training_is_pruned_too(service: Service, settings: Settings) -> None:
+    service.submit(spec())
+    conduct(settings)
+    with service._store._database.reading() as connection:
+        found = connection.execute(sa.select(schema.training.c.state)).scalars().all()
+        told = connection.execute(sa.select(schema.candidate.c.pruned, schema.candidate.c.score)).all()
+    assert Counter(found) == {"finished": 8, "pruned": 4}
+    assert [one.pruned for one in told] == [None, None, None, 2, None, 2]
+
+
+def test_how_many_evaluations_a_training_has() -> None:
+    recipe = {**SPEC["recipe"], "iterations": 300}
+    assert evaluations(recipe) == 10
+    assert evaluations({**recipe, "evaluate_every": 70}) == 5
+    assert evaluations({**recipe, "validation": {"name": "cross_validation", "folds": 3}}) == 30
+    by_epoch = {key: one for key, one in recipe.items() if key != "iterations"}
+    assert evaluations({**by_epoch, "epochs": 7, "evaluate_every": 2}) == 4
+
+
+def test_what_is_wrong_is_told_with_what_would_be_right(service: Service) -> None:
+    assert refused(service, prune="medium") == "prune.name there is no rule 'medium'; did you mean 'median'?"
+    assert "prune.name is missing; expected one of 'median'" in refused(service, prune={"startup": 3})
+    assert "expected a name or a mapping" in refused(service, prune=3)
+    told = refused(service, prune={"name": "median", "reduction": 3, "start": 2, "warmup": -1})
+    assert "prune.reduction is an option of hyperband and asha; 'median' takes `startup`, `warmup`" in told
+    assert "prune.start is not known here; did you mean 'startup'?" in told
+    assert "prune.warmup expected at least 0, found -1" in told
+    narrow = {"name": "hyperband", "min_evaluations": 4, "max_evaluations": 2}
+    assert "max_evaluations is 2; expected at least min_evaluations, which is 4" in refused(service, prune=narrow)
+
+
+def test_it_needs_rivals_and_the_test_needs_repeats(service: Service) -> None:
+    assert "prune nothing competes: every cell has one candidate" in refused(service, rates=[0.1])
+    told = refused(service, prune="wilcoxon")
+    assert "can judge after 4 repeats at the earliest, so that of 5 it may spare one; found 2 repeats" in told
+    service.preview(spec("wilcoxon", seeds=5))
+    service.preview(spec({"name": "wilcoxon", "p": 0.3}, seeds=3))
+
+
+@pytest.mark.ray
+def test_a_pruned_training_is_stopped_long_before_its_next_report(local_ray: None, tmp_path: Path) -> None:
+    from orchestrator.run.ray_tune import RayTune
+
+    settings = Settings(home=tmp_path, train="tests.run.trainings:lingering", lease_seconds=5)
+    service = Service.open(settings)
+    one_by_one = {"cpus": 2, "gpus": 0}
+    prune = {"name": "median", "startup": 1}
+    sweep = service.submit(spec(prune, rates=[0.05, 0.001], seeds=1, slot=one_by_one)).id
+    store = Store.open(settings.database)
+    workplace = Workplace(settings.train, settings.storage, settings.data_root)
+    engine = RayTune(workplace, None, tmp_path / "tune", linger=0)
+    Conductor(settings, store, engine, catalogs.load(), None).conduct(until_idle=True)
+    store.close()
+    (trial,) = (one for one in trials(service, sweep) if one.state == "pruned")
+    found = service.trial(trial.id)
+    assert [(one.state, found.step) for one in found.attempts] == [("stopped", 2)]
+    service.close()

@@ -1,0 +1,202 @@
+"""A trial costs the same in a small sweep and in one ten times as large, counted in SQLite's steps, not in seconds."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from fastapi.testclient import TestClient
+
+from api.main import create_app
+from benchmarks.sweep_of import Shape, body
+from dashboards import pages
+from orchestrator import conductor as conducting
+from orchestrator.conductor import Conductor
+from orchestrator.plan import grid
+from orchestrator.plan.spec import Spec
+from orchestrator.record.store import Store
+from orchestrator.run.attempt import Workplace
+from orchestrator.run.inline import Inline
+from orchestrator.service import Service
+from orchestrator.settings import Settings
+from orchestrator.trial import Cell
+from tests.inline_conductor import Killed, conduct
+from workers import catalog as catalogs
+
+GRAIN = 20
+"""Steps of SQLite's machine between two counts."""
+ORDERS = 40
+SHAPES = [("4x5x10", "4x50x10"), ("20x1x10", "200x1x10")]
+"""A sweep and one ten times as large: with more candidates, and with more cells."""
+
+
+@dataclass
+class Work:
+    """What the database did."""
+
+    steps: int = 0
+    statements: int = 0
+    most_rows: int = 0  # that one statement wrote
+    commits: int = 0
+
+
+@contextmanager
+def counted() -> Iterator[Work]:
+    """Everything that connections do which are opened meanwhile."""
+    work = Work()
+
+    def step() -> int:
+        work.steps += GRAIN
+        return 0
+
+    def connected(connection: Any, record: Any) -> None:
+        connection.set_progress_handler(step, GRAIN)
+
+    def execute(connection: Any, cursor: Any, statement: str, values: Any, context: Any, many: bool) -> None:
+        work.statements += 1
+        work.most_rows = max(work.most_rows, len(values) if many else 1)
+
+    def commit(connection: sa.Connection) -> None:
+        work.commits += bool(connection.get_execution_options().get("writes"))
+
+    heard = (("connect", connected), ("before_cursor_execute", execute), ("commit", commit))
+    for name, hear in heard:
+        sa.event.listen(sa.Engine, name, hear)
+    try:
+        yield work
+    finally:
+        for name, hear in heard:
+            sa.event.remove(sa.Engine, name, hear)
+
+
+def expanded(settings: Settings, shape: str, iterations: int = 1) -> Service:
+    """The service with one sweep that is expanded, and nothing trained."""
+    service = Service.open(settings)
+    service.submit(body(Shape.parse(shape), iterations))
+    conduct(settings, orders=0)
+    return service
+
+
+def scheduled(settings: Settings, work: Work) -> None:
+    """Train so many orders, and count from the first claim on."""
+    store = Store.open(settings.database)
+    workplace = Workplace(settings.train, settings.storage, settings.data_root)
+    conductor = Conductor(settings, store, Inline(workplace), catalogs.load(), None)
+    left, claim = iter(range(ORDERS)), conductor.next_order
+
+    def claim_or_die() -> Any:
+        number = next(left, None)
+        if number is None:
+            raise Killed
+        if number == 0:
+            work.steps = work.statements = 0
+        return claim()
+
+    conductor.next_order = claim_or_die  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        conductor.conduct()
+    store.close()
+
+
+@pytest.mark.parametrize(("small", "large"), SHAPES)
+def test_claiming_and_recording_a_trial_costs_the_same_in_a_larger_sweep(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, small: str, large: str
+) -> None:
+    monkeypatch.setattr(conducting, "TICK_SECONDS", 60.0)  # what is done at a turn depends on the time, not on trials
+    found = []
+    for shape in (small, large):
+        settings = Settings(home=tmp_path / shape, engine="inline", train="tests.run.trainings:scripted")
+        expanded(settings, shape).close()
+        with counted() as work:
+            scheduled(settings, work)
+        found.append(work)
+    assert found[1].statements == pytest.approx(found[0].statements, abs=ORDERS / 10)
+    assert found[1].steps < 1.2 * found[0].steps
+
+
+@pytest.mark.parametrize(("small", "large"), [("4x5x10", "40x5x10")])
+def test_settling_a_cell_reads_no_other(tmp_path: Any, small: str, large: str) -> None:
+    steps = []
+    for shape in (small, large):
+        settings = Settings(home=tmp_path / shape, engine="inline")
+        expanded(settings, shape).close()
+        with counted() as work:
+            store = Store.open(settings.database, migrate=False)
+            outcomes = store.outcomes(1, [2])
+            store.close()
+        assert {one.cell for one in outcomes.trials} == {one.index for one in outcomes.cells} == {2}
+        assert (len(outcomes.trials), len(outcomes.candidates)) == (50, 5)
+        assert [(one.candidate, one.repeat) for one in outcomes.trials] == [(c, r) for c in range(5) for r in range(10)]
+        steps.append(work.steps)
+    assert steps[1] < 1.2 * steps[0]
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_sweep_is_expanded_in_one_transaction_that_holds_a_thousand_rows(settings: Settings, fresh: bool) -> None:
+    service = Service.open(settings)
+    spec = json.loads(body(Shape(13, 20, 10))) | {"fresh": fresh}
+    service.submit(json.dumps(spec).encode())
+    store = Store.open(settings.database)
+    fence = store.acquire("test", 60.0)
+    assert fence is not None
+    queued = store.queued()[0]
+    conductor = Conductor(
+        settings, store, Inline(Workplace("", settings.storage, settings.home)), catalogs.load(), None
+    )
+    conductor._fence = fence
+    with counted() as work:
+        conductor._expand(queued)
+    assert (work.commits, work.most_rows) == (1, 1_000)
+    assert work.statements < 60, "a few for each thousand trials"
+    assert service.sweep(1).counts.waiting == 2_600
+    store.close()
+    service.close()
+
+
+def test_a_fresh_sweep_trains_a_recipe_once_wherever_it_stands(settings: Settings) -> None:
+    """The same trainings in the first thousand trials and in the second."""
+    service = expanded(settings, "1x100x10")
+    submitted = service.submit(json.dumps(json.loads(body(Shape(1, 100, 10))) | {"fresh": True}).encode()).id
+    store = Store.open(settings.database)
+    fence = store.acquire("test", 60.0)
+    assert fence is not None
+    queued = next(one for one in store.queued() if one.id == submitted)
+    plan = grid.expand(Spec.model_validate(queued.spec), catalogs.load())
+    twice = [replace(one, cell=cell) for cell in (0, 1) for one in plan.trials()]
+    cells = [Cell(0, {"embedding": "1"}), Cell(1, {"embedding": "again"})]
+    candidates = [replace(one, cell=cell.index) for cell in cells for one in plan.candidates]
+    store.start_sweep(fence, submitted, cells, candidates, twice, plan.spec.slot, fresh=True)
+    first, own, again = (service.trial(number).training for number in (1, 1_001, 2_001))
+    assert first != own == again
+    store.close()
+    service.close()
+
+
+def test_the_pages_of_a_list_lead_to_each_trial_once(settings: Settings) -> None:
+    service = expanded(settings, "10x11x10")
+    seen, cursor = [], None
+    while True:
+        page = service.trials(1, None, None, cursor, 200)
+        seen += [one.id for one in page.items]
+        if (cursor := page.next_cursor) is None:
+            break
+    assert len(seen) == len(set(seen)) == 1_100
+    service.close()
+
+
+def test_the_page_of_a_great_sweep_stays_small(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = expanded(settings, "30x8x10")
+    monkeypatch.setattr(pages, "MOST_TABLED", 1_000)
+    with TestClient(create_app(service, settings), base_url="http://127.0.0.1:8787") as http:
+        page = http.get("/sweeps/1").text
+    assert page.count('class="sq ') < 2_100, "the squares of the grid, and those of the legend"
+    assert "410 trials more in 5 cells are not drawn" in page
+    assert "is computed when it is asked for" in page
+    assert len(page) < 700_000
+    assert [cell.index for cell in service.grid(1, 85)] == [0, 1]
+    assert service.grid(1, 85) == [*service.grid(1)[:1], service.grid(1, 85)[1]]
+    assert service.grid(1, 85)[1].candidates == []
+    service.close()

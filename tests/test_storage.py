@@ -1,0 +1,270 @@
+"""The storage as a folder and as a bucket of a real S3-compatible server, from the setting to the deleted sweep."""
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from orchestrator import storage
+from orchestrator.__main__ import main
+from orchestrator.record.store import Store
+from orchestrator.run import attempt, bench
+from orchestrator.service import Service
+from orchestrator.settings import Settings
+from orchestrator.storage import Bucket, Folder, opened
+from tests.inline_conductor import conduct
+from tests.object_store import ObjectStore, bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
+
+SPEC: dict[str, Any] = {
+    "version": 1,
+    "name": "far",
+    "recipe": {
+        "dataset": "digits",
+        "backbone": {"name": "mlp", "width": 16},
+        "embedding": 8,
+        "loss": "triplet",
+        "sampler": {"name": "balanced", "classes": 4, "per_class": 4},
+        "iterations": 12,
+        "evaluate_every": 4,
+        "figures": ["norms"],
+        "validation": {"name": "class_holdout", "folds": 3, "fold": 0},
+    },
+    "repeat": {"seed": [0, 1]},
+    "slot": {"cpus": 1, "gpus": 0},
+    "tables": {"main": {"rows": [], "columns": ["dataset"], "metrics": ["map@r"]}},
+}
+
+
+@pytest.fixture(autouse=True)
+def own_scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The machine's scratch folder, for this test alone."""
+    folder = tmp_path / "scratch"
+    monkeypatch.setattr(attempt, "scratch", lambda: folder)
+    return folder
+
+
+def settings_at(home: Path, url: str, train: str = "hasty") -> Settings:
+    return Settings(
+        home=home, storage_url=url, engine="inline", train=f"tests.remote_trainings:{train}", lease_seconds=1
+    )
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Folder | Bucket:
+    if request.param == "folder":
+        return Folder(tmp_path / "storage")
+    return bucket_at(request.getfixturevalue("bucket_url"))
+
+
+def fill(place: Folder | Bucket, folder: str, name: str, content: bytes) -> None:
+    if isinstance(place, Bucket):
+        place.write(content, folder, name)
+    else:
+        (place.root / folder).mkdir(parents=True, exist_ok=True)
+        (place.root / folder / name).write_bytes(content)
+
+
+def test_a_folder_and_a_bucket_answer_alike(place: Folder | Bucket) -> None:
+    place.check()
+    assert place.names("t") == []
+    for folder, name in (("t/1", "last.pt"), ("t/1", "a b.npz"), ("t/2", "x"), ("other/1", "x")):
+        fill(place, folder, name, name.encode())
+    assert place.names("t/1") == ["a b.npz", "last.pt"]
+    assert place.names("t") == [], "folders are no files"
+    assert (place.size("t/1", "a b.npz"), place.content("t/1", "a b.npz")) == (7, b"a b.npz")
+    for missing in (("t/1", "y"), ("t/3", "x"), ("t", "1")):
+        with pytest.raises(OSError):  # noqa: PT011 - the kinds differ for a folder, which is never asked for
+            place.content(*missing)
+    with pytest.raises(FileNotFoundError):
+        place.size("t/1", "y")
+    place.remove("t")
+    place.remove("t")
+    assert (place.names("t/1"), place.names("other/1")) == ([], ["x"])
+
+
+def test_a_file_goes_to_a_bucket_and_comes_back(bucket_url: str, tmp_path: Path) -> None:  # noqa: F811
+    bucket = bucket_at(bucket_url)
+    content = np.random.default_rng(0).bytes(12_000_000)  # in several parts
+    (tmp_path / "here").write_bytes(content)
+    bucket.put(tmp_path / "here", "t/1", "last.pt")
+    bucket.fetch("t/1/last.pt", tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == content
+    (tmp_path / "here").write_bytes(b"newer")
+    bucket.put(tmp_path / "here", "t/1", "last.pt")
+    assert bucket.content("t/1", "last.pt") == b"newer"
+    bucket.discard("t/1", "last.pt")
+    bucket.discard("t/1", "last.pt")
+    with pytest.raises(FileNotFoundError):
+        bucket.fetch("t/1/last.pt", tmp_path / "back")
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("gopher://bucket/x?region=hush", "no storage of the kind gopher://; give a folder, file:///folder or s3://"),
+        ("s3://", "no bucket; give it as s3://bucket/folder"),
+        ("s3:///folder?region=hush", "no bucket"),
+        ("s3://127.0.0.1:9000/bucket", "no bucket"),
+        ("s3://me:hush@bucket/folder", "no credentials in the URL; set AWS_ACCESS_KEY_ID"),
+        ("s3://bucket?secret_key=hush", "no option 'secret_key' of an s3:// URL; there are endpoint_override"),
+        ("s3://bucket?scheme=ftp", "is http or https"),
+    ],
+)
+def test_a_wrong_url_is_told_at_the_start(
+    url: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("METRICSWEEP_HOME", str(tmp_path))
+    monkeypatch.setenv("METRICSWEEP_STORAGE_URL", url)
+    assert main(["conduct"]) == 1
+    done = subprocess.run([sys.executable, "-m", "api"], env=os.environ, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    for text in (capfd.readouterr().err, done.stderr):
+        assert "METRICSWEEP_STORAGE_URL" in text
+        assert says in " ".join(text.split())
+        assert "hush" not in text
+
+
+def test_a_bucket_that_is_not_there_is_told_at_the_start(
+    object_store: ObjectStore,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv("METRICSWEEP_HOME", str(tmp_path))
+    monkeypatch.setenv("METRICSWEEP_STORAGE_URL", object_store.url("nowhere/x"))
+    assert main(["conduct"]) == 1
+    assert "METRICSWEEP_STORAGE_URL: 127.0.0.1:" in (said := capsys.readouterr().err)
+    assert "has no bucket 'nowhere'; make it" in said
+    with caplog.at_level(logging.WARNING):
+        opened("s3://bucket?endpoint_override=127.0.0.1:9&scheme=http").check()  # away, but it may come
+    assert "METRICSWEEP_STORAGE_URL: its bucket in s3://bucket" in caplog.text
+
+
+def test_paths_stay_what_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for url in ("kept", f"file://{tmp_path}/kept", str(tmp_path / "kept")):
+        assert Settings(storage_url=url).storage == tmp_path / "kept"
+    assert Settings(home=tmp_path).storage == tmp_path / "storage"
+    code = "import sys, orchestrator.run.attempt as a; a.opened('kept'); print('pyarrow' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.slow
+def test_a_sweep_over_a_bucket(bucket_url: str, own_scratch: Path, tmp_path: Path) -> None:  # noqa: F811
+    settings = settings_at(tmp_path, bucket_url)
+    service = Service.open(settings)
+    sweep = service.submit(yaml.safe_dump(SPEC).encode()).id
+    conduct(settings)
+    assert service.sweep(sweep).counts.finished == 2
+    bucket = bucket_at(bucket_url)
+    first = service.trials(sweep, None, None, None, 10).items[0].id
+    log = service.log(first).text
+    assert "not stored" not in log
+    trial = service.trial(first)
+    (file,) = service.figure_files(first)
+    assert (file.name, file.size) == ("norms.npz", len(service.figure_file(first, "norms.npz").content))
+    arrays, missing = service._files.arrays_of([first], "norms")
+    assert arrays.keys() == {first}
+    assert missing == {}
+    folder = Store.open(settings.database).kept([first])[first].folder
+    names = bucket.names(folder)
+    assert [name for name in names if not name.startswith("spool-")] == ["best.pt", "norms.npz"], "last.pt is gone"
+    assert len(names) > 10, "the spool went along with the checkpoints"
+    assert not list(own_scratch.glob("attempts/*/*")), "nothing stays on the machine that trained"
+    assert trial.attempts[0].number == 1
+    service.delete(sweep, "far")
+    conduct(settings)
+    assert bucket.names(folder) == []
+    service.close()
+
+
+@pytest.mark.slow
+def test_killed_in_the_middle_it_goes_on_from_the_bucket(
+    object_store: ObjectStore,  # noqa: F811
+    bucket_url: str,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(yaml.safe_dump({**SPEC, "repeat": {"seed": [0]}}))
+    told = {
+        "METRICSWEEP_HOME": str(tmp_path), "METRICSWEEP_STORAGE_URL": bucket_url, "METRICSWEEP_LEASE_SECONDS": "1",
+        "METRICSWEEP_TRAIN": "tests.remote_trainings:killed", "TMPDIR": str(tmp_path / "other machine"),
+    }  # fmt: skip
+    (tmp_path / "other machine").mkdir()
+    command = [sys.executable, "-m", "orchestrator", "run", str(spec)]
+    done = subprocess.run(command, env={**os.environ, **told}, capture_output=True, text=True, check=False)
+    assert done.returncode == -9, done.stderr
+    settings = settings_at(tmp_path, bucket_url, "killed")
+    monkeypatch.setattr(storage, "REQUEST_SECONDS", 1.0)
+    object_store.halt()
+    back = threading.Timer(8, object_store.go_on)
+    back.start()
+    conduct(settings)
+    back.join()
+    assert "holding, nothing is requeued: the storage does not answer" in caplog.text
+    service = Service.open(settings)
+    trial = service.trial(service.trials(1, None, None, None, 10).items[0].id)
+    assert [each.state for each in trial.attempts] == ["lost", "finished"]
+    assert "training from step 3 on cpu" in service.log(trial.id).text
+    service.close()
+    whole = settings_at(tmp_path / "whole", "", "hasty")
+    service = Service.open(whole)
+    service.submit(spec.read_bytes())
+    conduct(whole)
+    assert service.trial(1).metrics == trial.metrics, "as if it had not been killed"
+    service.close()
+
+
+@pytest.mark.slow
+def test_a_store_that_is_away_delays_no_deletion(
+    object_store: ObjectStore,  # noqa: F811
+    bucket_url: str,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(storage, "REQUEST_SECONDS", 1.0)
+    settings = settings_at(tmp_path, bucket_url)
+    service = Service.open(settings)
+    sweep = service.submit(yaml.safe_dump(SPEC).encode()).id
+    conduct(settings)
+    service.delete(sweep, "far")
+    object_store.halt()
+    with caplog.at_level(logging.WARNING):
+        conduct(settings)
+    object_store.go_on()
+    assert service.sweeps(None, None, None, 10).items == []
+    assert "the storage keeps the folders" in caplog.text
+    service.close()
+
+
+def test_leftovers_of_a_killed_attempt_are_removed(
+    bucket_url: str,  # noqa: F811
+    own_scratch: Path,
+) -> None:
+    from tests.run.desk import order
+
+    first, second = order(), order()
+    killed = own_scratch / "attempts" / "gone" / "1"
+    killed.mkdir(parents=True)
+    (killed / bench.HELD).touch()
+    (killed / "last.pt").touch()
+    benches = [bench.Apart(bucket_at(bucket_url), each, own_scratch, lambda: False) for each in (first, second)]
+    for each in benches:
+        each.open()
+    assert not killed.parent.exists()
+    assert benches[0].folder.is_dir(), "it is at work"
+    for each in benches:
+        each.end("stopped", {})
+    assert not list(own_scratch.glob("attempts/*/*"))

@@ -1,0 +1,114 @@
+"""A disk that is full on the way ends no training; at the end it is an error that names the file."""
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.disk_limits import files_of_at_most
+from tests.workers.recipes import numbers, place, recipe, run
+from workers import checkpoint, figure_files
+from workers.contract import Place, Progress, Stopped
+from workers.train import train
+
+
+def limit(size: int) -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+
+def test_checkpoints_come_again_once_there_is_room(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    reports: list[Progress] = []
+
+    def report(progress: Progress) -> None:
+        reports.append(progress)
+        # iterations 1 to 3 have room, 4 to 8 have none
+        if progress.checkpoint and progress.step == 3:
+            limit(2000)
+        if progress.log.startswith("no checkpoint at step 8"):
+            limit(before)
+
+    where = place(tmp_path / "short", checkpoint_seconds=0.0)
+    try:
+        result = train(recipe(), where, report)
+    finally:
+        limit(before)
+    assert [one.step for one in reports if one.checkpoint] == [1, 2, 3, 9, 10, 11, 12]
+    lost = [one for one in reports if "no checkpoint" in one.log]
+    assert [one.step for one in lost] == [4, 5, 6, 7, 8]
+    expected = f"no checkpoint at step 4: File too large ({tmp_path}/short/last.pt); going on without\n"
+    assert lost[0].log == expected
+    assert numbers(result) == numbers(run(recipe(), tmp_path / "long")[0]), "as if there had been room"
+    assert sorted(path.name for path in (tmp_path / "short").iterdir()) == ["best.pt"]
+
+
+def test_the_checkpoint_before_it_still_stands(tmp_path: Path) -> None:
+    where = place(tmp_path, checkpoint_seconds=0.0, stop=iter([False] * 4 + [True]).__next__)
+    reports: list[Progress] = []
+
+    def report(progress: Progress) -> None:
+        reports.append(progress)
+        if progress.checkpoint:
+            limit(2000)
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    try:
+        with pytest.raises(Stopped, match="stopped after 4 of 12"):
+            train(recipe(), where, report)
+    finally:
+        limit(before)
+    assert [one.step for one in reports if one.checkpoint] == [1]
+    assert "no checkpoint at step 4" in reports[-1].log, "also the one that was asked for at the stop"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["last.pt"], "nothing half is left"
+    log = "".join(one.log for one in run(recipe(), tmp_path / "again", tmp_path / "last.pt")[1])
+    assert "training from step 1" in log
+
+
+@pytest.mark.parametrize("size", [100, 20_000])
+def test_results_that_do_not_fit_are_an_error_with_their_name(tmp_path: Path, size: int) -> None:
+    with files_of_at_most(size), pytest.raises(OSError, match=r"File too large: '.*/best.pt'"):
+        train(recipe(backbone={"name": "mlp", "width": 64}), place(tmp_path), lambda progress: None)
+    assert list(tmp_path.iterdir()) == []
+    with files_of_at_most(size), pytest.raises(OSError, match="File too large"):
+        figure_files.write(tmp_path, {"norms.npz": b"x" * 30_000})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_device_without_room(tmp_path: Path) -> None:
+    """The same with a real file system of 200 KiB, where this process may mount one."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(folder)]
+    if os.getuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("this process may mount nothing")
+    reports: list[Progress] = []
+    where = Place(tmp_path / "data", tmp_path / "scratch", folder, checkpoint_seconds=0.0)
+    wide = recipe(backbone={"name": "mlp", "width": 512})
+    try:
+        with pytest.raises(OSError, match=r"No space left on device: '.*/best.pt'"):
+            train(wide, where, reports.append)
+        assert list(folder.iterdir()) == []
+        assert "no checkpoint at step 1: No space left on device" in "".join(one.log for one in reports)
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_another_error_of_saving_stays_what_it_is(tmp_path: Path) -> None:
+    with pytest.raises((AttributeError, TypeError)):
+        checkpoint.save(tmp_path / "last.pt", {"code": lambda: None})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_limited_process_trains_to_its_end(tmp_path: Path) -> None:
+    """The limit set from outside, as a batch system does."""
+    code = (
+        "import resource, sys; from pathlib import Path; from tests.workers.recipes import recipe, run;"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (15_000, 15_000));"
+        "result, reports = run(recipe(backbone={'name': 'mlp', 'width': 16}), Path(sys.argv[1]), checkpoint_seconds=0);"
+        "print(result.outcome, result.artifacts, sum('no checkpoint' in one.log for one in reports))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.stdout.split("\n")[0] == "ok ['best.pt'] 12", done.stderr
