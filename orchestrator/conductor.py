@@ -88,6 +88,10 @@ class Conductor:
 
     # What an engine asks and tells: the Desk protocol.
 
+    def installation(self) -> str:
+        """The UUID of this database, which its next conductor finds too."""
+        return self._store.installation(self._fence)
+
     def closing(self) -> bool:
         """True once asked to end, or once another conductor holds the lease."""
         return self._closing or self._lease.lost.is_set()

@@ -1,12 +1,13 @@
 """The lease that makes one conductor the only writer, with a fence number that grows with every holder."""
 
+import uuid
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from orchestrator.record.clock import DatabaseSeconds
 from orchestrator.record.database import CONDUCTOR, Access
-from orchestrator.record.schema import lease
+from orchestrator.record.schema import installation, lease
 
 _OURS = lease.c.name == CONDUCTOR
 
@@ -29,6 +30,13 @@ class Leases(Access):
         with self._database.reading() as connection:
             row = connection.execute(query).one_or_none()
         return None if row is None else Held(row.fence, row.until, row.seconds)
+
+    def installation(self, fence: int) -> str:
+        """The UUID of whatever shares this database, made by its first conductor."""
+        made = self._database.insert(installation).values(id=1, uid=str(uuid.uuid4()))
+        with self._database.writing(fence) as connection:
+            connection.execute(made.on_conflict_do_nothing())
+            return str(connection.execute(sa.select(installation.c.uid)).scalar_one())
 
     def acquire(self, holder: str, seconds: float, lapsed: Held | None = None) -> int | None:
         """The new fence when the lease was free or had run out, none while another holds it.

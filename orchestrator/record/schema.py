@@ -204,6 +204,13 @@ node: Final = sa.Table(
     sa.Column("seen", UtcTime, nullable=False),
 )
 
+installation: Final = sa.Table(
+    "installation",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),  # 1: there is one row
+    sa.Column("uid", _UID, nullable=False),
+)
+
 lease: Final = sa.Table(
     "lease",
     metadata,
@@ -269,6 +276,7 @@ WRITERS: Final[Mapping[str, Mapping[tuple[str, str], frozenset[str]]]] = {
         ("insert", "node"): _columns(node),
         ("update", "node"): _columns(node, frozenset({"uid"})),
         ("delete", "node"): frozenset(),
+        ("insert", "installation"): _columns(installation),
         ("insert", "lease"): _columns(lease),
         ("update", "lease"): _columns(lease, frozenset({"name"})),
         ("insert", "outbox"): _columns(outbox),

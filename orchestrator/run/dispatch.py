@@ -59,7 +59,12 @@ class Dispatch:
         execution = self._running[self._unattended.popleft()]
         execution.relay = relay
         self._relays[relay] = execution.order.attempt
-        return {"attempt": execution.order.attempt, "slot": execution.slot.name, "seen": execution.seen}
+        return {
+            "attempt": execution.order.attempt,
+            "slot": execution.slot.name,
+            "namespace": self._pool.namespace,
+            "seen": execution.seen,
+        }
 
     def take(self, relay: str, result: dict[str, Any]) -> None:
         """News from a relay."""

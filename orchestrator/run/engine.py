@@ -10,6 +10,9 @@ from workers.contract import Progress, Result
 class Desk(Protocol):
     """The conductor's side: gives out orders and takes what comes of them. Called from one thread only."""
 
+    def installation(self) -> str:
+        """A name that no other installation on the same cluster has, and that a next conductor has too."""
+
     def tick(self) -> None:
         """Apply requests and expand queued sweeps; cheap enough to be called at every turn."""
 

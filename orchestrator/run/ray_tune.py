@@ -153,7 +153,7 @@ class RayTune:
     def run(self, desk: Desk) -> None:
         """Execute orders until there are none or the desk is closing."""
         self._connect()
-        self._pool = SlotPool(self._limit)
+        self._pool = SlotPool(self._limit, desk.installation())
         dispatch = self._dispatch = Dispatch(desk, self._pool, self._workplace)
         while not desk.closing():
             self._fit(dispatch, desk)

@@ -7,8 +7,6 @@ import ray
 from ray import tune
 from ray.exceptions import RayActorError
 
-from orchestrator.run.slots import NAMESPACE
-
 POLL_SECONDS: Final = 1.0
 
 
@@ -18,7 +16,7 @@ class Relay(tune.Trainable):  # type: ignore[misc]
     def setup(self, config: dict[str, Any]) -> None:
         """Attach to the slot actor that `config` names; nothing but names and a number stands in it."""
         self._attempt, self._seen = str(config["attempt"]), int(config["seen"])
-        self._slot = str(config["slot"])
+        self._slot, self._namespace = str(config["slot"]), str(config["namespace"])
         self._actor: Any = None
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
@@ -31,7 +29,7 @@ class Relay(tune.Trainable):  # type: ignore[misc]
         host = None
         try:
             if self._actor is None:
-                self._actor = ray.get_actor(self._slot, namespace=NAMESPACE)
+                self._actor = ray.get_actor(self._slot, namespace=self._namespace)
                 host = ray.get(self._actor.describe.remote())["host"]
             messages = ray.get(self._actor.poll.remote(self._attempt, self._seen, POLL_SECONDS))
         except (ValueError, RayActorError) as error:

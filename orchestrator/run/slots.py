@@ -54,10 +54,14 @@ class HeldSlot:
 
 
 class SlotPool:
-    """The slots that this conductor may use; it makes one when there is room and ends idle ones of another shape."""
+    """The slots that this conductor may use; it makes one when there is room and ends idle ones of another shape.
 
-    def __init__(self, limit: int | None) -> None:
+    They live in a namespace of the installation: another one on the same cluster must not end them as nobody's.
+    """
+
+    def __init__(self, limit: int | None, installation: str) -> None:
         self._limit = limit
+        self.namespace = f"{NAMESPACE}-{installation}"
         self._slots: dict[str, HeldSlot] = {}
         self._nodes: list[Node] = []
         self._looked = float("-inf")
@@ -67,11 +71,11 @@ class SlotPool:
     def _adopt(self) -> None:
         """Take over the actors that an earlier conductor left; those that do not answer are ended."""
         for entry in list_named_actors(all_namespaces=True):
-            if entry["namespace"] != NAMESPACE or not entry["name"].startswith(f"{PREFIX}:"):
+            if entry["namespace"] != self.namespace or not entry["name"].startswith(f"{PREFIX}:"):
                 continue
             name = entry["name"]
             try:
-                actor = ray.get_actor(name, namespace=NAMESPACE)
+                actor = ray.get_actor(name, namespace=self.namespace)
             except ValueError:
                 continue  # it ended meanwhile
             try:
@@ -207,7 +211,8 @@ class SlotPool:
             options["resources"] = dict(shape.resources)
         # The pool counts by node: Ray's own choice of another one would leave the room that was counted on.
         options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node.uid, soft=False)
-        actor = ray.remote(SlotActor).options(name=name, namespace=NAMESPACE, lifetime="detached", **options).remote()
+        named = {"name": name, "namespace": self.namespace, "lifetime": "detached"}
+        actor = ray.remote(SlotActor).options(**named, **options).remote()
         self._slots[name] = HeldSlot(name, shape, _short(node.uid), actor, answer=actor.describe.remote())
         return self._slots[name]
 

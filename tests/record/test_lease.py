@@ -31,6 +31,15 @@ def test_the_lease_has_one_holder_and_every_holder_a_higher_fence(store: Store, 
     assert store.acquire("one", 600) is None
 
 
+def test_an_installation_has_one_name(store: Store, another: Callable[[], Store]) -> None:
+    first = lease(store, seconds=-1)
+    name = store.installation(first)
+    second = lease(another(), "conductor-2")
+    assert another().installation(second) == name
+    with pytest.raises(FencedError):
+        store.installation(first)
+
+
 def test_a_lease_that_ran_out_is_taken_over(store: Store) -> None:
     assert store.acquire("one", -1) == 1  # it has run out already
     assert store.acquire("two", 600) == 2

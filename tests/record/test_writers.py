@@ -69,6 +69,7 @@ def use_as_client(one: Store, fence: int) -> None:
 
 def use_as_conductor(one: Store, fence: int) -> None:
     assert one.renew(fence, 600)
+    assert one.installation(fence)
     sweep = started(one, fence)
     fail(one, fence, claimed(one, fence), requeue=True)
     fail(one, fence, claimed(one, fence))
@@ -131,7 +132,7 @@ def test_what_the_client_has_is_not_the_conductors() -> None:
     assert client == {
         "add_sweep", "add_request", "sweeps", "sweep", "grid", "trials", "trial", "curves", "log", "outcomes", "known",
         "curves_of", "durations", "evidence", "kept", "kept_by", "places", "deletion", "experiment_id", "run_id",
-        "cell_runs", "nodes",
+        "cell_runs", "nodes", "cell_count",
     }  # fmt: skip
     assert not client & conductor
     assert store.Store.__mro__.index(Client) < store.Store.__mro__.index(Conductor)

@@ -28,6 +28,7 @@ class MemoryDesk:
 
     waiting: deque[Order]
     retries: int = 2
+    name: str = "test"
     messages: dict[str, list[int]] = field(default_factory=dict)
     starts: list[str] = field(default_factory=list)
     results: dict[str, Result] = field(default_factory=dict)
@@ -41,6 +42,9 @@ class MemoryDesk:
     holders: dict[str, str] = field(default_factory=dict)
     lock: object = field(default_factory=threading.Lock)
     """Stands for what a real desk holds and nobody can pickle, such as its database."""
+
+    def installation(self) -> str:
+        return self.name
 
     def tick(self) -> None:
         self.at_tick(self)

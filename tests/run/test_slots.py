@@ -37,7 +37,7 @@ def asking(**slot: Any) -> Order:
 @pytest.fixture
 def pool(local_ray: None) -> Iterator[SlotPool]:
     """A pool without slots; what it makes ends with the test."""
-    made = SlotPool(None)
+    made = SlotPool(None, "test")
     clear(made)
     yield made
     clear(made)
@@ -88,7 +88,7 @@ def test_an_order_is_only_taken_where_one_that_is_waited_for_fits(pool: SlotPool
 
 @pytest.mark.ray
 def test_a_limit_of_slots_holds_for_those_that_train(local_ray: None) -> None:
-    pool = SlotPool(1)
+    pool = SlotPool(1, "test")
     clear(pool)
     first = pool.take(asking())
     assert first is not None
@@ -99,6 +99,17 @@ def test_a_limit_of_slots_holds_for_those_that_train(local_ray: None) -> None:
     assert other is not None
     assert len(pool._slots) == 1
     clear(pool)
+
+
+@pytest.mark.ray
+def test_another_installation_on_the_cluster_leaves_them_alone(pool: SlotPool) -> None:
+    mine = pool.take(asking())
+    assert mine is not None
+    assert ray.get(mine.actor.describe.remote())["attempt"] is None
+    other, again = SlotPool(None, "other"), SlotPool(None, "test")
+    other.reap()
+    assert mine.name not in other._slots
+    assert mine.name in again._slots, "the next conductor of the same one finds them"
 
 
 @pytest.mark.ray

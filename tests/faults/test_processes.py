@@ -1,0 +1,152 @@
+"""Faults of single processes and of the machine below them, one after the other on an installation that stands."""
+
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import psutil
+import pytest
+
+from api.client import Unreachable
+from tests.faults.conftest import Note, moments
+from tests.faults.disturbing import begin, goes_on, recovery, trains, wait, whole
+from tests.faults.evidence import inspect, rows, total
+from tests.faults.installation import Installation
+from tests.faults.sweeps import poisoned, spec
+
+pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.slow]
+
+LOCK = """
+import sqlite3, sys, time
+connection = sqlite3.connect(sys.argv[1], timeout=30, isolation_level=None)
+connection.execute("BEGIN EXCLUSIVE")
+print("locked", flush=True)
+time.sleep(float(sys.argv[2]))
+connection.execute("ROLLBACK")
+"""
+LOCKED_SECONDS = 10
+FILE_BYTES, CHECKPOINT_BYTES = 200_000, 500_000
+
+
+@pytest.mark.parametrize("moment", moments("conductor", 8.0, most=10))
+def test_the_conductor_is_killed(standing: Installation, note: Note, moment: float) -> None:
+    body = spec()
+    sweep = begin(standing, body)
+    wait(standing, moment)
+    standing.kill("conductor")
+    seconds = recovery(standing)
+    found = whole(standing, sweep, body)
+    assert found.attempts == found.repeated == 0, "the slots outlive the conductor"
+    note("SIGKILL of the conductor", found, moment=moment, seconds=seconds)
+
+
+@pytest.mark.parametrize("moment", moments("worker", 4.0, most=5))
+def test_a_worker_is_killed_in_a_trial(standing: Installation, note: Note, moment: float) -> None:
+    body = spec()
+    sweep = begin(standing, body)
+    trains(standing)
+    wait(standing, moment)
+    training, process = trains(standing)[0]
+    os.kill(process, signal.SIGKILL)
+    seconds = standing.until(lambda: second_attempts(standing, training), "the training goes on")
+    found = whole(standing, sweep, body)
+    note("SIGKILL of a worker in a trial", found, moment=moment, seconds=seconds)
+
+
+def second_attempts(installation: Installation, training: str) -> int:
+    """Attempts beyond the first of which anything was heard, and the first where it had ended before it was killed."""
+    query = (
+        "SELECT count(*) FROM attempt a JOIN training t ON t.id = a.training_id"
+        " WHERE t.uid = :uid AND (a.number > 1 AND a.seen > 0 OR a.state = 'finished')"
+    )
+    return int(rows(installation.settings.database, query, uid=training)[0][0])
+
+
+@pytest.mark.parametrize("moment", moments("api", 1.2, most=3))
+def test_the_api_is_killed_while_sweeps_are_submitted(standing: Installation, note: Note, moment: float) -> None:
+    body = spec(steps=5, seeds=1) + b"# a long spec takes a while to be read\n" * 10_000
+    keys = [uuid.uuid4().hex for _ in range(3)]
+
+    def submit(key: str) -> int | None:
+        try:
+            return standing.client.submit(body, key).id
+        except Unreachable:
+            return None
+
+    with ThreadPoolExecutor(len(keys)) as pool:
+        told = [pool.submit(submit, key) for key in keys]
+        time.sleep(moment)
+        standing.kill("api")
+        answers = [one.result() for one in told]
+    query = "SELECT id, text, total FROM sweep WHERE idempotency_key = :key"
+    stored = [rows(standing.settings.database, query, key=key) for key in keys]
+    assert all(row.text == body.decode() and row.total == 2 for found in stored for row in found), "nothing is half"
+    seconds = standing.until(lambda: submit(keys[0]), "the API answers again")
+    sweeps = [standing.client.submit(body, key) for key in keys]
+    assert not any(one.created and found for one, found in zip(sweeps, stored, strict=True))
+    assert all(answer in (None, one.id) for answer, one in zip(answers, sweeps, strict=True)), "what was told holds"
+    assert [[row.id for row in rows(standing.settings.database, query, key=key)] for key in keys] == [
+        [one.id] for one in sweeps
+    ], "one sweep for each key"
+    found = [whole(standing, one.id, body) for one in sweeps]
+    note("SIGKILL of the API during a submit", total(found), moment=moment, seconds=seconds)
+
+
+def test_sqlite_is_locked_by_another_process(standing: Installation, note: Note) -> None:
+    body = spec()
+    sweep = begin(standing, body)
+    trains(standing, 2)
+    file = standing.settings.database.removeprefix("sqlite:///")
+    locker = subprocess.Popen([sys.executable, "-c", LOCK, file, str(LOCKED_SECONDS)], stdout=subprocess.PIPE)
+    assert locker.stdout is not None
+    assert locker.stdout.readline() == b"locked\n"
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        sqlite3.connect(file, timeout=0).execute("BEGIN IMMEDIATE")
+    assert locker.wait() == 0
+    seconds = recovery(standing)
+    found = whole(standing, sweep, body)
+    assert found.attempts == found.repeated == 0, "nothing is requeued"
+    note(f"SQLite locked for {LOCKED_SECONDS} s", found, seconds=seconds)
+
+
+def test_no_space_is_left_for_a_checkpoint(standing: Installation, note: Note) -> None:
+    body = spec()
+    sweep = begin(standing, body, kept=CHECKPOINT_BYTES)
+    processes = [process for _, process in trains(standing, 2)]
+    before = {process: resource.prlimit(process, resource.RLIMIT_FSIZE) for process in processes}
+    for process, (_, hard) in before.items():
+        resource.prlimit(process, resource.RLIMIT_FSIZE, (FILE_BYTES, hard))
+
+    def failures() -> int:
+        query = "SELECT count(*) FROM attempt WHERE reason LIKE '%File too large%'"
+        return int(rows(standing.settings.database, query)[0][0])
+
+    standing.until(failures, "a checkpoint cannot be written")
+    for process, limits in before.items():
+        resource.prlimit(process, resource.RLIMIT_FSIZE, limits)
+    seconds = goes_on(standing, sweep)
+    found = whole(standing, sweep, body)
+    assert found.attempts >= 1
+    assert all(psutil.pid_exists(process) for process in processes), "the slots live on"
+    note("No space for a checkpoint", found, seconds=seconds)
+
+
+def test_a_recipe_kills_its_process_each_time(standing: Installation, note: Note) -> None:
+    body = poisoned()
+    sweep = begin(standing, body)
+    standing.until(lambda: standing.client.sweep(sweep).ended is not None, "the sweep ends")
+    found = inspect(standing, sweep, {"finished": 2, "failed": 2})
+    trials = [standing.client.trial(trial.id) for trial in standing.client.trials(sweep)]
+    failed = [trial for trial in trials if trial.state == "failed"]
+    assert [len(trial.attempts) for trial in failed] == [3, 3], "three attempts, and no more"
+    assert all("slot lost" in (trial.error or "") for trial in failed), [trial.error for trial in failed]
+    table = standing.client.table(sweep, "main", "csv").content.decode().splitlines()
+    assert sum(",failed," in line for line in table) == 4, "two cells of two metrics are marked"
+    assert sum(",complete," in line for line in table) == 4
+    note("A recipe that kills its process each time", found)
