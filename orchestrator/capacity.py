@@ -1,6 +1,7 @@
 """The capacity: which nodes there are, which slots none of them can hold, and what the cluster is asked for."""
 
 import time
+from collections.abc import Callable
 from typing import Final
 
 from orchestrator.plan.slots import where
@@ -9,18 +10,23 @@ from orchestrator.record.store import AskedSlot, Store
 from orchestrator.room import possible, shortage
 from orchestrator.run.engine import Engine
 from orchestrator.shortages import waiting
-from orchestrator.trial import Labels, Node
+from orchestrator.trial import Labels, Node, Slot
 
 LOOK_SECONDS: Final = 3.0
 """How often the demand is told anew while nothing else happens."""
 MOST_DEMANDED: Final = 256
+TURN_SECONDS: Final = 15.0
+"""How long one of the slots that no node was ever seen to hold is asked for; an autoscaler looks every 5 s."""
 
 
 class Capacity:
     """The conductor's view of the cluster. A trial whose slot no node can hold waits, and does not hold up others."""
 
-    def __init__(self, store: Store, engine: Engine, quota: int | None) -> None:
-        self._store, self._engine, self._quota = store, engine, quota
+    def __init__(
+        self, store: Store, engine: Engine, quota: int | None, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._store, self._engine, self._quota, self._now = store, engine, quota, now
+        self._began = now()
         self._alive: list[Node] | None = None
         self._notices: dict[int, str] | None = None  # none: whatever an earlier conductor noted
         self._looked = float("-inf")
@@ -37,10 +43,10 @@ class Capacity:
         found = self._engine.nodes()
         alive = None if found is None else sorted(found, key=lambda node: node.uid)
         changed = alive != self._alive or self._notices is None
-        due = time.monotonic() - self._looked > LOOK_SECONDS
+        due = self._now() - self._looked > LOOK_SECONDS
         if not (changed or anew or due):
             return
-        self._looked = time.monotonic()
+        self._looked = self._now()
         if alive is None:
             self.barred = frozenset()
         elif changed:
@@ -49,7 +55,22 @@ class Capacity:
         if changed or anew or self._notices:
             self._judge(fence)
         if alive is not None:
-            self._engine.demand(self._store.waiting_slots(MOST_DEMANDED, self._quota))
+            self._engine.demand(self._demanded())
+
+    def _demanded(self) -> list[Slot]:
+        """What waits; of slots that no node was ever seen to hold one kind in turn, and none between two of them.
+
+        Ray's second autoscaler starts nothing at all while one of the slots fits none of its kinds of nodes.
+        """
+        waiting, seen = self._store.waiting_slots(MOST_DEMANDED, self._quota), self._store.nodes()
+        names = [slot.model_dump_json() for slot in waiting]
+        kinds = dict(zip(names, waiting, strict=True))
+        unknown = [name for name, slot in kinds.items() if not possible(slot, seen)]
+        turn, mixed = int((self._now() - self._began) / TURN_SECONDS), len(unknown) < len(kinds)
+        left_out = set(unknown)
+        if unknown and not (mixed and turn % 2):
+            left_out.remove(unknown[(turn // 2 if mixed else turn) % len(unknown)])
+        return [slot for name, slot in zip(names, waiting, strict=True) if name not in left_out]
 
     def _judge(self, fence: int) -> None:
         """Which slots have to wait, and what their sweeps say of it."""

@@ -70,7 +70,10 @@ class Conductor:
         try:
             self._serve(until_idle)
         finally:
-            self._engine.close()
+            try:
+                self._engine.close()
+            except Exception:
+                log.exception("the engine did not close")  # the lease is given back all the same
             mirror.end()
             self._drain()
             lease.end()
@@ -106,7 +109,8 @@ class Conductor:
         for sweep in queued:  # first, so that a request finds trials
             self._expand(sweep)
         for request in requests:
-            self._requests.apply(self._fence, request)
+            if not self._requests.apply(self._fence, request):
+                continue
             if request.kind == "retry":
                 self._retries.forget()
             self._pruning.forget()
@@ -160,23 +164,33 @@ class Conductor:
         self._recorder.record(events.Stopped(order.attempt))
         self._retries.ended(order)
 
-    def returned(self, order: Order) -> None:
-        """Record that an order was not begun, since the node for its slot has left."""
-        self._recorder.record(events.Stopped(order.attempt, "no node that is there can hold its slot any more"))
+    def outranked(self, order: Order) -> bool:
+        """Whether another of a higher priority waits, or only paused sweeps want the order."""
+        quota, resting, barred = self._settings.owner_slots, self._retries.resting(), self._capacity.barred
+        return self._store.outranked(order.attempt, quota, resting, barred)
+
+    def returned(self, order: Order, reason: str) -> None:
+        """Record that an order was not begun, and why."""
+        self._recorder.record(events.Stopped(order.attempt, reason))
         self._capacity.look(self._fence, anew=True)
 
     # Sequencing.
 
     def _serve(self, until_idle: bool) -> None:
+        ran = True
         while not self.closing():
             try:
-                self._ticked = 0.0
+                if ran:  # settle at once what it left; while all waits, a large sweep is only looked through at times
+                    self._ticked, ran = 0.0, False
                 self.tick()
                 self._orphans = self._store.orphans()
                 if self._orphans:
                     log.info("%d attempts were left running; going on with them", len(self._orphans))
                 if self._orphans or (self._store.active() and not self._capacity.stuck):
+                    ran = True
                     self._engine.run(self)
+                else:
+                    self._engine.rest(self)
                 if until_idle and not self._store.active():
                     break
             except (UnavailableError, ConnectionError) as error:

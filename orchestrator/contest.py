@@ -92,7 +92,7 @@ class Contest:
 
     def _evaluated(self, entry: Entry, row: Evaluation) -> None:
         one = entry.one
-        if row.id <= entry.row:
+        if row.id <= entry.row or entry.over:  # the second: conductors' clocks differ, so that an end seems earlier
             return
         entry.row = row.id
         if row.step <= entry.step:
@@ -159,7 +159,11 @@ class RepeatContest(Contest):
         if len(scores) == shared:
             judge.finish(candidate, entry.value)
         else:
+            self._forget(candidate)  # what was said after fewer repeats
             self._note(entry, judge.verdict(candidate))
+
+    def _forget(self, candidate: int) -> None:
+        self._hopeless = {at: one for at, one in self._hopeless.items() if one.one.candidate != candidate}
 
     def _verdict(self, entry: Entry) -> Verdict:
         one = entry.one

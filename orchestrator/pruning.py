@@ -88,13 +88,15 @@ class Pruning:
         at = (rule.sweep, cell)
         try:
             contest = self._contests.get(at)
+            if contest is None and news is not None and self._over(rule, news):
+                return  # a training that another sweep wants goes on
             if contest is None or news is None:
                 contest = self._contests[at] = self._contest(rule, cell)
             else:
                 self._append(rule)
                 self._tell(rule, contest, [news], contest.after(news.trial))
             self._settle(fence, contest)
-            if news is not None and news.ended and not rule.grows and not self._store.has_active(*at):
+            if news is not None and self._over(rule, news):
                 del self._contests[at]
         except MetricsweepError:
             self._contests.pop(at, None)  # what was judged may not be written: it is entered anew
@@ -102,6 +104,10 @@ class Pruning:
         except Exception:  # whatever a rule fails in, trainings go on
             log.exception("sweep %d: nothing more is pruned", rule.sweep)
             self._rules[rule.sweep] = None
+
+    def _over(self, rule: _Rule, news: Competitor) -> bool:
+        """Whether nothing can be pruned any more where the news comes from."""
+        return news.ended is not None and not rule.grows and not self._store.has_active(news.sweep, news.cell)
 
     def _settle(self, fence: int, contest: Contest) -> None:
         for verdict in contest.verdicts():

@@ -21,8 +21,8 @@ class Requests:
     def __init__(self, store: Store, catalog: Catalog, tracker: Tracker | None, storage: Path | str) -> None:
         self._store, self._catalog, self._tracker, self._storage = store, catalog, tracker, opened(storage)
 
-    def apply(self, fence: int, asked: PendingRequest) -> None:
-        """Carry out a request and note what became of it."""
+    def apply(self, fence: int, asked: PendingRequest) -> bool:
+        """Carry out a request and note what became of it; False where it has to wait, and is to be applied later."""
         try:
             outcome = self._apply(fence, asked)
         except (FencedError, UnavailableError):
@@ -31,9 +31,12 @@ class Requests:
             # Whatever one request is wrong in, those behind it are served.
             outcome = f"refused: {error}"
             log.warning("request %d (%s of sweep %d) %s", asked.id, asked.kind, asked.sweep, outcome)
+        if outcome is None:
+            return False
         self._store.applied(fence, asked.id, outcome)
+        return True
 
-    def _apply(self, fence: int, asked: PendingRequest) -> str:
+    def _apply(self, fence: int, asked: PendingRequest) -> str | None:
         act = {
             "cancel": self._cancel, "retry": self._retry, "pause": self._pause, "resume": self._resume,
             "priority": self._prioritize, "extend": self._extend, "delete": self._delete,
@@ -66,11 +69,13 @@ class Requests:
         self._store.extend_sweep(fence, asked.sweep, wider)
         return f"{len(wider.trials)} trials added"
 
-    def _delete(self, fence: int, asked: PendingRequest) -> str:
+    def _delete(self, fence: int, asked: PendingRequest) -> str | None:
         sweep = asked.sweep
         doomed = self._store.deletion(sweep)
         if doomed is None:
             return "was gone"
+        if doomed.busy:
+            return None  # what is being stopped would write its last checkpoint into a folder that nobody removes
         if self._tracker is not None and doomed.experiment is not None:
             try:
                 self._tracker.remove(doomed.experiment)

@@ -44,9 +44,10 @@ class Retries:
             losses.stalled += 1
             again, count = losses.stalled <= order.slot.retries, losses.stalled
         else:
-            losses.in_a_row += 1
+            losses.in_a_row += failure.begun  # one that never began says nothing of the recipe
             losses.total += 1
-            again, count = losses.in_a_row < INFRASTRUCTURE_TRIES and losses.total < MOST_LOSSES, losses.in_a_row
+            again = losses.in_a_row < INFRASTRUCTURE_TRIES and losses.total < MOST_LOSSES
+            count = max(1, losses.in_a_row)
         if again:
             losses.not_before = self._now() + min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (count - 1))
         else:

@@ -5,8 +5,9 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from orchestrator.errors import ConflictError, NotFoundError
+from orchestrator.errors import ConflictError, MetricsweepError, NotFoundError
 from orchestrator.plan import suggestion
 from orchestrator.plan.points import MOST_TRIALS, count
 from orchestrator.plan.spec import Search, Spec
@@ -19,6 +20,9 @@ from orchestrator.trial import Dimension
 from workers.catalog import Catalog
 
 log = logging.getLogger(__name__)
+
+MOST_SAID: Final = 2_000
+"""Characters of why a search cannot go on."""
 
 Make = Callable[[Search, Sequence[Dimension], int, bool], Study]
 """A study from the search, its dimensions, a seed, and whether higher scores are better."""
@@ -50,18 +54,27 @@ class Searches:
         found = self._store.open_cells()
         for gone in self._cells.keys() - {(one.sweep, one.cell) for one in found}:
             del self._cells[gone]
-        added = False
+        added, failed = False, set[int]()
         for one in found:
+            if one.sweep in failed:
+                continue  # what would be added to it now would wait for ever
             try:
                 added |= self._advance(fence, one)
             except (ConflictError, ValueError, LookupError) as error:
                 # A recipe that cannot be is the trouble of this sweep, not of those that search beside it.
+                failed.add(one.sweep)
                 self._cells.pop((one.sweep, one.cell), None)
                 self._store.fail_sweep(fence, one.sweep, f"the search of cell {one.cell} cannot go on: {error}")
-            except BaseException:
+            except MetricsweepError:
                 # What was asked or told may not be recorded, and so did not happen: rebuild the study.
                 self._cells.pop((one.sweep, one.cell), None)
                 raise
+            except Exception as error:  # a sampler's own trouble, which it would have at every turn
+                failed.add(one.sweep)
+                log.exception("sweep %d: the search of cell %d cannot go on", one.sweep, one.cell)
+                self._cells.pop((one.sweep, one.cell), None)
+                said = f"the search of cell {one.cell} cannot go on: {type(error).__name__}: {error}"
+                self._store.fail_sweep(fence, one.sweep, said[:MOST_SAID])
         return added
 
     def _advance(self, fence: int, one: OpenCell) -> bool:
@@ -79,9 +92,11 @@ class Searches:
                 break
             self._add(fence, one, at, *asked)
             count, going = count + 1, going + 1
-        if not going:
+        # One that is trained again after it was told as failed or pruned may be the best: its end is waited for.
+        over = not going and not self._store.has_active(one.sweep, one.cell)
+        if over:
             self._end(fence, one, at)
-        return count > one.candidates or not going
+        return count > one.candidates or over
 
     def _add(self, fence: int, one: OpenCell, at: _Cell, number: int, values: Values) -> None:
         made = suggestion.candidate(at.spec, one.cell, number, values)

@@ -213,6 +213,8 @@ def parsed(url: str) -> Path | Address:
     scheme, _, host = options.get("endpoint_override", "").rpartition("://")
     if host:
         options |= {"endpoint_override": host} | ({"scheme": scheme} if scheme else {})
+    if "@" in options.get("endpoint_override", ""):
+        raise ValueError("no credentials in the URL; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY wherever it is")
     if options.get("scheme", "https") not in {"http", "https"}:
         raise ValueError("the scheme of an s3:// URL is http or https")
     return Address(parts.netloc, parts.path.strip("/"), options)

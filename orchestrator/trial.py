@@ -134,6 +134,7 @@ class Failure:
     kind: FailureKind
     message: str  # one line: the exception's type and text
     trace: str = ""  # the traceback, or the last lines of the log
+    begun: bool = True  # False: its slot was lost before it was there, so that the training had no part in it
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from orchestrator.capacity import TURN_SECONDS, Capacity
 from orchestrator.conductor import Conductor
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
@@ -18,7 +19,7 @@ from tests.test_conductor import SPEC, trained
 from workers import catalog as catalogs
 
 SMALL = Node("small", "lab", {"CPU": 4.0, "memory": 2.0**33})
-LARGE = Node("large", "lab", {"CPU": 128.0, "memory": 2.0**33})
+LARGE = Node("large", "hall", {"CPU": 128.0, "memory": 2.0**33})
 LACK = "no node of the cluster can hold a slot of 64 CPUs and 0 GPUs; the most that one has is 4 CPUs and 0 GPUs"
 
 
@@ -133,6 +134,90 @@ def test_a_submit_warns_of_what_no_node_could_ever_hold(clustered_service: Servi
     assert clustered_service.preview(spec(slots=BIG)).warnings == [], "one that was here can come again"
 
 
+def test_a_machine_that_came_back_smaller_is_one_of_those_that_no_longer_count(
+    clustered_service: Service, cluster: Cluster
+) -> None:
+    cluster.engine.there[:] = [Node("before", "lab", {"CPU": 128.0, "memory": 2.0**33})]
+    cluster.conduct()
+    cluster.engine.there[:] = [SMALL]
+    sweep = clustered_service.submit(spec(slot={"cpus": 64, "gpus": 0})).id
+    cluster.conduct()
+    assert clustered_service.sweep(sweep).notice == f"{LACK}; its trials wait until such a node joins"
+
+
+class Asked:
+    """A store and an engine of which only the demand matters."""
+
+    def __init__(self, waiting: list[Slot]) -> None:
+        self.waiting, self.heard = waiting, list[list[float]]()
+
+    def nodes(self) -> list[Node]:
+        return [SMALL]
+
+    def note_nodes(self, fence: int, alive: Sequence[Node]) -> None: ...
+
+    def asked_slots(self) -> list[Any]:
+        return []
+
+    def note_notices(self, fence: int, notices: dict[int, str]) -> None: ...
+
+    def waiting_slots(self, most: int, quota: int | None) -> list[Slot]:
+        return self.waiting
+
+    def demand(self, waiting: Sequence[Slot]) -> None:
+        self.heard.append([slot.cpus for slot in waiting])
+
+
+def test_what_no_node_was_ever_seen_to_hold_is_asked_for_in_turn() -> None:
+    clock = [1000.0]
+    asked = Asked([Slot(cpus=cpus, gpus=0) for cpus in (64, 1, 96, 64)])
+    capacity = Capacity(asked, asked, None, lambda: clock[0])  # type: ignore[arg-type]
+    for _ in range(4):
+        capacity.look(1, anew=True)
+        clock[0] += TURN_SECONDS
+    assert asked.heard == [[64, 1, 64], [1], [1, 96], [1]], "one that cannot be had keeps the others waiting for long"
+    asked.waiting, asked.heard = [Slot(cpus=64, gpus=0)], []
+    capacity.look(1, anew=True)
+    clock[0] += TURN_SECONDS
+    capacity.look(1, anew=True)
+    assert asked.heard == [[64], [64]]
+
+
+def test_an_extension_without_slots_takes_those_of_trials_back(clustered_service: Service, cluster: Cluster) -> None:
+    sweep = clustered_service.submit(spec(slots=BIG)).id
+    cluster.conduct()
+    assert clustered_service.sweep(sweep).notice
+    clustered_service.extend(sweep, spec(repeat={"seed": [0, 1, 2]}))
+    cluster.conduct()
+    found = clustered_service.sweep(sweep)
+    assert (found.state, found.counts.finished, found.notice) == ("finished", 12, None)
+
+
+def test_a_sweep_that_waits_is_not_looked_through_at_every_turn(clustered_service: Service, cluster: Cluster) -> None:
+    clustered_service.submit(spec(slot={"cpus": 64, "gpus": 0}))
+    forced: list[bool] = []
+    settle = cluster.conductor._settlement.settle
+
+    def counted(fence: int, *, force: bool = False) -> Any:
+        forced.append(force)
+        return settle(fence, force=force)
+
+    cluster.conductor._settlement.settle = counted  # type: ignore[method-assign]
+    cluster.conduct(turns=8)
+    assert forced[0]
+    assert len(forced) > 1
+    assert not any(forced[1:])
+
+
+def test_a_lease_is_given_back_though_the_engine_does_not_close(cluster: Cluster) -> None:
+    def broken() -> None:
+        raise RuntimeError("Ray is gone")
+
+    cluster.engine.close = broken  # type: ignore[method-assign]
+    cluster.conduct()
+    assert not cluster.store.conducted()
+
+
 def test_a_node_that_left_makes_its_trials_wait_without_a_notice(clustered_service: Service, cluster: Cluster) -> None:
     cluster.engine.there[:] = [SMALL, LARGE]
     cluster.conduct()
@@ -154,7 +239,7 @@ def test_an_order_that_is_given_back_waits_again(clustered_service: Service, clu
             cluster.engine.there[:] = [SMALL]  # it left between claim and slot
             if order.slot.cpus == 64:
                 given_back.append(order.training)
-                desk.returned(order)
+                desk.returned(order, "it left")
             else:
                 cluster.engine._execute(desk, order)
             order = desk.next_order()
@@ -165,7 +250,7 @@ def test_an_order_that_is_given_back_waits_again(clustered_service: Service, clu
     found = clustered_service.sweep(sweep)
     assert (found.state, found.counts.finished, found.counts.waiting) == ("running", 4, 4)
     attempt = clustered_service.trial(1).attempts[0]
-    assert (attempt.state, attempt.reason) == ("stopped", "no node that is there can hold its slot any more")
+    assert (attempt.state, attempt.reason) == ("stopped", "it left")
 
 
 def test_an_inline_engine_knows_no_shortage(service: Service, settings: Settings) -> None:

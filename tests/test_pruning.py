@@ -309,3 +309,22 @@ def test_a_pruned_training_is_stopped_long_before_its_next_report(local_ray: Non
     found = service.trial(trial.id)
     assert [(one.state, found.step) for one in found.attempts] == [("stopped", 2)]
     service.close()
+
+
+def test_repeats_that_are_added_to_pruned_candidates_are_not_trained(service: Service, settings: Settings) -> None:
+    sweep = service.submit(spec()).id
+    conduct(settings)
+    service.extend(sweep, spec(seeds=3))
+    conduct(settings)
+    found = service.sweep(sweep)
+    assert (found.state, found.counts.pruned, found.counts.finished) == ("finished", 6, 12)
+    assert sorted(pruned(service, sweep)) == [(0, one, repeat) for one in (3, 5) for repeat in range(3)]
+    added = next(one for one in trials(service, sweep) if (one.candidate, one.repeat) == (3, 2))
+    assert service.trial(added.id).reason == (
+        "pruned with its candidate, which had been pruned before this repeat was added"
+    )
+    service.retry(sweep, what="all")
+    conduct(settings)
+    service.extend(sweep, spec(seeds=4))
+    conduct(settings)
+    assert service.sweep(sweep).counts.finished == 24, "those that were retried get all repeats"

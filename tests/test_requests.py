@@ -4,11 +4,14 @@ import pytest
 import yaml
 
 from orchestrator.errors import ConflictError, InvalidSpecError, NotFoundError
+from orchestrator.events import Stopped
 from orchestrator.plan import grid
 from orchestrator.plan.spec import Spec
 from orchestrator.record.store import Store
+from orchestrator.requests import Requests
 from orchestrator.service import Service
 from orchestrator.settings import Settings
+from orchestrator.trial import Slot
 from tests.inline_conductor import conduct
 from tests.test_conductor import SPEC, spec, trained
 from workers import catalog
@@ -163,3 +166,28 @@ def test_a_sweep_that_goes_on_is_not_deleted(service: Service) -> None:
     sweep = service.submit(spec()).id
     with pytest.raises(ConflictError, match="cancel it before"):
         service.delete(sweep, "rates")
+
+
+def test_a_deletion_waits_for_what_is_being_stopped(service: Service, settings: Settings) -> None:
+    sweep = service.submit(spec()).id
+    store = Store.open(settings.database)
+    fence = store.acquire("test", 600)
+    assert fence is not None
+    plan = grid.expand(Spec.model_validate(store.sweep(sweep).spec), catalog.load())
+    store.start_sweep(fence, sweep, plan.cells, plan.candidates, plan.trials(), Slot(gpus=0), False)
+    order = store.next_order(fence)
+    assert order is not None
+    store.cancel(fence, sweep)
+    service.delete(sweep, "rates")
+    last = settings.storage / order.training / "1" / "last.pt"
+    last.parent.mkdir(parents=True)
+    last.touch()
+    inbox = Requests(store, catalog.load(), None, settings.storage)
+    assert not inbox.apply(fence, store.requests()[0])
+    assert last.exists()
+    assert service.sweep(sweep).state == "cancelled"
+    store.apply(fence, Stopped(order.attempt))
+    assert inbox.apply(fence, store.requests()[0])
+    assert not last.exists()
+    assert store.requests() == []
+    store.close()

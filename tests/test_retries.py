@@ -65,6 +65,13 @@ def test_losses_count_in_a_row_while_the_training_gets_no_further() -> None:
     assert told == [True, True, True, False]
 
 
+def test_what_never_began_says_nothing_of_the_recipe() -> None:
+    retries, one = Retries(), order()
+    gone = Failure("infrastructure", "its node left", begun=False)
+    assert all(retries.after(one, gone) for _ in range(MOST_LOSSES - 1))
+    assert not retries.after(one, gone), "but a cluster that never begins it is not tried for ever"
+
+
 def test_what_ended_is_forgotten() -> None:
     retries, one = Retries(), order()
     retries.after(one, LOST)

@@ -219,3 +219,39 @@ def test_what_is_wrong_with_a_search_is_said(service: Service, changes: Any, pat
     with pytest.raises(InvalidSpecError) as refused:
         service.preview(spec(**changes))
     assert any(one.path == path and said in one.message for one in refused.value.problems), refused.value.problems
+
+
+def test_a_sampler_that_fails_ends_its_sweep_alone(
+    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = service.submit(spec(name="broken", search={"name": "tpe", "trials": 3})).id
+    whole = service.submit(spec(compare={}, name="whole", search={"name": "random", "trials": 2})).id
+
+    sample, left = optuna.samplers.TPESampler.sample_independent, iter([True])
+
+    def fail_once(*given: Any, **named: Any) -> Any:
+        if next(left, False):
+            raise RuntimeError("the matrix is singular")
+        return sample(*given, **named)
+
+    monkeypatch.setattr(optuna.samplers.TPESampler, "sample_independent", fail_once)
+    conduct(settings)
+    assert (service.sweep(broken).state, service.sweep(whole).state) == ("failed", "finished")
+    told = "the search of cell 0 cannot go on: RuntimeError: the matrix is singular"
+    assert service.sweep(broken).error == told
+    assert service.trials(broken, None, None, None, 10).items == [], "nothing waits in its other cell"
+
+
+def test_the_end_of_a_search_waits_for_what_is_retried(service: Service, settings: Settings) -> None:
+    tune = {"optimizer.lr": {"values": [0.1, 0.2, 0.5]}}
+    search = {"name": "brute_force", "reproduce": 2}
+    sweep = service.submit(spec(tune=tune, search=search, compare={}, repeat={"seed": [7]})).id
+    conduct(settings)
+    assert service.sweep(sweep).counts.failed == 1
+    (settings.storage / "mended").touch()
+    service.retry(sweep)
+    conduct(settings)
+    (cell,) = service.grid(sweep)
+    (best,) = (one for one in cell.candidates if one.selected)
+    assert (best.labels["optimizer.lr"], len(best.trials)) == ("0.5", 3), "the best by now is reproduced too"
+    assert service.sweep(sweep).state == "finished"

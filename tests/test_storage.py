@@ -113,6 +113,7 @@ def test_a_file_goes_to_a_bucket_and_comes_back(bucket_url: str, tmp_path: Path)
         ("s3:///folder?region=hush", "no bucket"),
         ("s3://127.0.0.1:9000/bucket", "no bucket"),
         ("s3://me:hush@bucket/folder", "no credentials in the URL; set AWS_ACCESS_KEY_ID"),
+        ("s3://bucket?endpoint_override=me:hush@minio:9000", "no credentials in the URL"),
         ("s3://bucket?secret_key=hush", "no option 'secret_key' of an s3:// URL; there are endpoint_override"),
         ("s3://bucket?scheme=ftp", "is http or https"),
     ],

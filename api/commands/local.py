@@ -78,8 +78,9 @@ def run(
             token = config.token.get_secret_value() if config.token else None
             with Client(stack.addresses["api"], token) as client:
                 _print_addresses(stack.addresses, "")
-                sweep = _begun(client, body)
-                code = _followed(client, sweep, folder, crashes.check)
+                alone = not config.ray_address  # this machine is the whole cluster, and nothing joins it
+                sweep = _begun(client, body, alone)
+                code = _followed(client, sweep, folder, crashes.check, alone)
             err.print("ending")
     except KeyboardInterrupt:
         err.print("interrupted; the same command goes on where it was")
@@ -88,9 +89,11 @@ def run(
     raise typer.Exit(code)
 
 
-def _begun(client: Client, body: bytes) -> int:
+def _begun(client: Client, body: bytes, alone: bool) -> int:
     """Submit the spec, or find the sweep of it that an interrupted run left behind."""
     preview = client.preview(body)
+    if alone and preview.warnings:
+        raise _too_large("\n".join(preview.warnings))
     show_preview(preview, as_json=False)
     sweep = unfinished(client, preview.name, body)
     if sweep is None:
@@ -99,9 +102,14 @@ def _begun(client: Client, body: bytes) -> int:
     return sweep
 
 
-def _followed(client: Client, sweep: int, folder: Path, check: Callable[[], None]) -> int:
+def _followed(client: Client, sweep: int, folder: Path, check: Callable[[], None], alone: bool) -> int:
     """Watch the sweep to its end, then print and write its tables; gives the exit code."""
-    ended = follow(client, sweep, out, check=check)
+
+    def told(notice: str) -> None:
+        if alone:  # nobody had looked at the machine when it was submitted
+            raise _too_large(notice)
+
+    ended = follow(client, sweep, out, check=check, told=told)
     code = verdict(ended, out)
     for name in ended.tables:
         out.print()
@@ -112,6 +120,13 @@ def _followed(client: Client, sweep: int, folder: Path, check: Callable[[], None
     for path in write_figures(client, sweep, ended.figures, ended.name, folder):
         out.print(f"wrote {path}")
     return code
+
+
+def _too_large(said: str) -> MetricsweepError:
+    return MetricsweepError(
+        f"this machine cannot train all of it, and no other will join:\n{said}\n"
+        "Make `slot` or `slots` of the spec smaller, or set METRICSWEEP_RAY_ADDRESS to a cluster that can."
+    )
 
 
 def unfinished(client: Client, name: str, body: bytes) -> int | None:

@@ -40,13 +40,14 @@ def follow(
     console: Console,
     every: float = POLL_SECONDS,
     check: Callable[[], None] = lambda: None,
+    told: Callable[[str], None] = lambda notice: None,
 ) -> SweepView:
-    """Show a sweep's progress until it has ended, or until `check`, called at every look, raises."""
+    """Show a sweep's progress until it has ended, or `check`, called at every look, or `told` of its notice raises."""
     with (_bar if console.is_terminal else _lines)(console) as show:
         seen = time.monotonic()
         found = client.sweep(sweep)
         show(found)
-        notice = _noticed(found, None, console)
+        notice = _noticed(found, None, console, told)
         while found.state not in SWEEP_ENDED:
             time.sleep(every)
             check()
@@ -59,12 +60,14 @@ def follow(
                 continue
             seen = time.monotonic()
             show(found)
-            notice = _noticed(found, notice, console)
+            notice = _noticed(found, notice, console, told)
     return found
 
 
-def _noticed(sweep: SweepView, before: str | None, console: Console) -> str | None:
+def _noticed(sweep: SweepView, before: str | None, console: Console, told: Callable[[str], None]) -> str | None:
     """Say why trials wait, once, and when that is over; what is said now."""
+    if sweep.notice:
+        told(sweep.notice)
     if sweep.notice != before and (sweep.notice or sweep.state not in SWEEP_ENDED):
         console.print(sweep.notice or "a node that can hold its slots has joined", style="yellow")
     return sweep.notice

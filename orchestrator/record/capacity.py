@@ -45,7 +45,10 @@ class Capacity(Access):
     """What the conductor notes of the cluster, and what it asks of those that wait."""
 
     def note_nodes(self, fence: int, alive: Sequence[Node]) -> None:
-        """Write down which nodes are there; those that left are remembered, the latest ones."""
+        """Write down which nodes are there; those that left are remembered, the latest ones.
+
+        But not one whose machine is there as another node: it came back with what it has now.
+        """
         now = datetime.now(UTC)
         with self._database.writing(fence) as connection:
             connection.execute(
@@ -55,7 +58,13 @@ class Capacity(Access):
                 values = {"host": one.host, "resources": dict(one.resources), "alive": True, "seen": now}
                 write = self._database.insert(node).values(uid=one.uid, **values)
                 connection.execute(write.on_conflict_do_update(index_elements=["uid"], set_=values))
-            kept = sa.select(node.c.uid).where(~node.c.alive).order_by(node.c.seen.desc(), node.c.uid).limit(MOST_AWAY)
+            back = [one.host for one in alive if one.host]
+            kept = (
+                sa.select(node.c.uid)
+                .where(~node.c.alive, node.c.host.not_in(back))
+                .order_by(node.c.seen.desc(), node.c.uid)
+                .limit(MOST_AWAY)
+            )
             connection.execute(sa.delete(node).where(~node.c.alive, node.c.uid.not_in(kept)))
 
     def asked_slots(self) -> list[AskedSlot]:
@@ -90,17 +99,21 @@ class Capacity(Access):
         return None if row is None else {**row.cell_labels, **row.candidate_labels}
 
     def waiting_slots(self, most: int, quota: int | None = None) -> list[Slot]:
-        """The slots of the next trials in turn, at most `most`, of each owner as many as the quota leaves."""
+        """The slots of the next trainings in turn, at most `most`, of each owner as many as the quota leaves."""
         found: list[Slot] = []
+        counted: set[int] = set()  # trials of several sweeps may wait for one training
         with self._database.reading() as connection:
             busy = busy_slots(connection)
             for row in in_turn(connection, busy):
                 left = most - len(found) if quota is None else min(most - len(found), quota - busy.get(row.actor, 0))
                 if left <= 0:
                     continue
-                waiting = sa.select(trial.c.slot).where(trial.c.sweep_id == row.id, trial.c.state == TrialState.WAITING)
-                slots = connection.execute(waiting.order_by(trial.c.position).limit(left)).scalars().all()
-                found += [Slot.model_validate(slot or row.slot) for slot in slots]
+                waiting = sa.select(trial.c.training_id, trial.c.slot)
+                waiting = waiting.where(trial.c.sweep_id == row.id, trial.c.state == TrialState.WAITING)
+                trials = connection.execute(waiting.order_by(trial.c.position).limit(left)).all()
+                slots = {one.training_id: one.slot for one in reversed(trials) if one.training_id not in counted}
+                found += [Slot.model_validate(slot or row.slot) for slot in reversed(slots.values())]
+                counted.update(slots)
                 busy[row.actor] = busy.get(row.actor, 0) + len(slots)
         return found
 

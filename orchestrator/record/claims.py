@@ -48,6 +48,19 @@ class Claims(Access):
             found = _first_waiting(connection, turn)
             return None if found is None else _claim(connection, fence, *found)
 
+    def outranked(self, uid: str, quota: int | None, resting: Collection[str], barred: Collection[str]) -> bool:
+        """Whether a training of a higher priority waits than that of this attempt, or only paused sweeps want it."""
+        wanting = (
+            sa.select(sa.func.max(sweep.c.priority))
+            .join(trial, trial.c.sweep_id == sweep.c.id)
+            .join(attempt, attempt.c.training_id == trial.c.training_id)
+            .where(attempt.c.uid == uid, trial.c.state == TrialState.RUNNING, sweep.c.state == SweepState.RUNNING)
+        )
+        with self._database.reading() as connection:
+            rank = connection.execute(wanting).scalar()
+            turn = _Turn(quota, tuple(resting), tuple(barred))
+            return rank is None or _first_waiting(connection, turn, rank) is not None
+
     def waits(self, barred: Collection[str]) -> bool:
         """Whether a training waits whose slot is none of `barred`."""
         return self._anything_waits(_Turn(None, (), tuple(barred)))
@@ -97,10 +110,12 @@ def _wanted(uid: str) -> sa.Select[tuple[int]]:
     )
 
 
-def _first_waiting(connection: sa.Connection, turn: _Turn) -> tuple[int, Slot] | None:
-    """The training to claim next and the slot that its trial asks for."""
+def _first_waiting(connection: sa.Connection, turn: _Turn, above: int | None = None) -> tuple[int, Slot] | None:
+    """The training to claim next and the slot that its trial asks for; with `above`, of a higher priority than that."""
     busy = busy_slots(connection)
     for row in in_turn(connection, busy):
+        if above is not None and row.priority <= above:
+            return None  # as are all that follow
         if turn.quota is not None and busy.get(row.actor, 0) >= turn.quota:
             continue
         # One sweep at a time: the index (sweep, state, position) then gives the first row without sorting.

@@ -10,7 +10,9 @@ import sqlalchemy as sa
 from orchestrator.lifecycle import SWEEP_ENDED, SWEEP_STEPS, SweepState, before
 from orchestrator.record import schema
 from orchestrator.record.database import Access
+from orchestrator.record.leases import extend
 from orchestrator.record.marks import mark
+from orchestrator.record.pruning import prune_added
 from orchestrator.record.schema import candidate, cell, trial
 from orchestrator.record.starting import TrialRows, insert
 from orchestrator.trial import Candidate, Cell, PlannedTrial
@@ -45,6 +47,7 @@ class Extending(Access):
             first = connection.execute(position.where(trial.c.sweep_id == sweep)).scalar_one()
             fresh = bool(wider.spec.get("fresh"))
             TrialRows(self._database, connection, sweep, uuid.UUID(row.uid), fresh, first).write(wider.trials)
+            prune_added(connection, sweep, first)
             touched = sorted({one.cell for one in wider.trials})
             connection.execute(
                 sa.update(cell)
@@ -54,12 +57,17 @@ class Extending(Access):
             values: dict[str, Any] = {"text": wider.text, "spec": dict(wider.spec), "total": wider.total}
             if "slot" in wider.spec:  # which holds for all that waits and has no slot of its own
                 values["slot"] = wider.spec["slot"]
+            if not wider.spec.get("slots"):  # it takes back what some trials had of their own
+                connection.execute(
+                    sa.update(trial).where(trial.c.sweep_id == sweep, trial.c.slot.is_not(None)).values(slot=None)
+                )
             if row.state in before(SWEEP_STEPS, SweepState.RUNNING) & SWEEP_ENDED:
                 values |= {"state": SweepState.RUNNING, "ended": None, "error": None}
             connection.execute(sa.update(table).where(table.c.id == sweep).values(**values))
             for index in touched:
                 mark(self._database, connection, "cell", sweep, index)
             mark(self._database, connection, "sweep", sweep, sweep)
+            extend(connection)
 
 
 def _candidates(sweep: int, added: Iterable[Candidate]) -> Iterable[dict[str, Any]]:

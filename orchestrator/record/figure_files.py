@@ -1,6 +1,7 @@
 """The files that trainings keep for figures: listed, served and read, never from outside the storage."""
 
 import io
+import logging
 import mimetypes
 import zipfile
 from collections.abc import Iterable, Mapping
@@ -17,6 +18,8 @@ from orchestrator.record.store import Store
 from orchestrator.storage import opened
 from orchestrator.views import FigureFile, Rendered
 
+log = logging.getLogger(__name__)
+
 Arrays = Mapping[str, NDArray[Any]]
 """The named arrays of one file."""
 
@@ -26,6 +29,10 @@ MAX_BYTES: Final = 64 * 2**20
 """The largest file that is served or read."""
 MAX_UNPACKED: Final = 256 * 2**20
 """The most that the arrays of one file take in memory."""
+
+
+class _AwayError(NotFoundError):
+    """The storage does not answer."""
 
 
 class FigureFiles:
@@ -44,8 +51,11 @@ class FigureFiles:
         for name in sorted(_of_figures(kept)):
             try:
                 size = self._storage.size(kept.folder, name)
-            except OSError:
+            except (FileNotFoundError, PermissionError):
                 continue
+            except OSError as error:  # a store that does not answer would not answer for the next one either
+                log.warning("the figure files of trial %d are not listed: %s", trial, error)
+                break
             address = f"/v1/trials/{trial}/figures/{quote(name)}"
             found.append(FigureFile(name=name, media_type=media_type(name), size=size, url=address))
         return found
@@ -66,11 +76,16 @@ class FigureFiles:
         name = f"{file}.npz"
         found: dict[int, Arrays] = {}
         missing: dict[int, str] = {}
+        away = ""
         for trial in wanted:
             try:
+                if away:
+                    raise NotFoundError(f"{name} of trial {trial} cannot be read: {away}")
                 if trial not in kept or name not in kept[trial].names:
                     raise NotFoundError(f"the training of trial {trial} kept no {name}")
                 found[trial] = _arrays(self._content(kept[trial], name, f"{name} of trial {trial}"), name)
+            except _AwayError as error:  # nor would it answer for the others, each of which would take its time
+                missing[trial], away = str(error), str(error.__cause__)
             except NotFoundError as error:
                 missing[trial] = str(error)
         return found, missing
@@ -88,7 +103,8 @@ class FigureFiles:
                 f"{what} is not in the storage any more, or METRICSWEEP_STORAGE_URL is another"
             ) from None
         except OSError as error:
-            raise NotFoundError(f"{what} cannot be read: {error.strerror or error}") from error
+            kind = NotFoundError if isinstance(error, PermissionError) else _AwayError
+            raise kind(f"{what} cannot be read: {error.strerror or error}") from error
 
 
 def media_type(name: str) -> str:

@@ -8,7 +8,7 @@ from orchestrator.errors import ConflictError
 from orchestrator.lifecycle import SWEEP_ENDED
 from orchestrator.record import schema
 from orchestrator.record.database import Access
-from orchestrator.record.schema import candidate, cell, training, trial
+from orchestrator.record.schema import attempt, candidate, cell, training, trial
 from orchestrator.trial import Labels
 
 
@@ -31,6 +31,7 @@ class Deletion:
 
     trainings: tuple[str, ...]  # uids: folders of the storage
     experiment: str | None  # the tracker's
+    busy: bool  # whether one of the trainings is still being stopped, and writes into its folder meanwhile
 
 
 class Places(Access):
@@ -71,7 +72,9 @@ class Places(Access):
             if row.state not in SWEEP_ENDED:
                 raise ConflictError(f"sweep {sweep} is {row.state}; cancel it before it is deleted")
             uids = connection.execute(sa.select(training.c.uid).where(training.c.id.in_(only_of(sweep)))).scalars()
-            return Deletion(tuple(uids), row.mlflow_experiment)
+            stopping = attempt.c.training_id.in_(only_of(sweep)), attempt.c.state == "running"
+            busy = connection.execute(sa.select(attempt.c.id).where(*stopping).limit(1)).first() is not None
+            return Deletion(tuple(uids), row.mlflow_experiment, busy)
 
 
 def only_of(sweep: int) -> sa.Select[tuple[int]]:

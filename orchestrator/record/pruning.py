@@ -163,13 +163,38 @@ class Pruning(Access):
             .where(*its, candidate.c.told.is_(None))
             .values(pruned=verdict.number, score=finite_or_none(verdict.value))
         )
-        # A training that runs is stopped by its engine, which asks whether it is wanted; one that waits ends here.
-        still_wanted = sa.exists().where(trial.c.training_id == training.c.id, trial.c.state.in_(_ACTIVE))
-        connection.execute(
-            sa.update(training)
-            .where(training.c.id.in_(trainings), training.c.state == TrialState.WAITING, ~still_wanted)
-            .values(state=TrialState.PRUNED, ended=datetime.now(UTC))
-        )
+        _end_unwanted(connection, trainings)
+
+
+def prune_added(connection: sa.Connection, sweep: int, position: int) -> None:
+    """End the repeats, from a position on, that were added to pruned candidates: these cannot be selected any more."""
+    other = trial.alias()
+    here = (
+        other.c.sweep_id == trial.c.sweep_id,
+        other.c.cell == trial.c.cell,
+        other.c.candidate == trial.c.candidate,
+    )
+    gone = sa.exists().where(*here, other.c.state == TrialState.PRUNED)
+    spared = sa.exists().where(*here, other.c.reason.is_not(None), other.c.state != TrialState.PRUNED)
+    reason = "pruned with its candidate, which had been pruned before this repeat was added"
+    rows = connection.execute(
+        sa.update(trial)
+        .where(trial.c.sweep_id == sweep, trial.c.position >= position, trial.c.state.in_(_ACTIVE), gone, ~spared)
+        .values(state=TrialState.PRUNED, ended=datetime.now(UTC), reason=reason)
+        .returning(trial.c.training_id)
+    ).scalars()
+    for trainings in chunked(list(rows), _CHUNK):
+        _end_unwanted(connection, trainings)
+
+
+def _end_unwanted(connection: sa.Connection, trainings: Collection[int]) -> None:
+    """A training that runs is stopped by its engine, which asks whether it is wanted; one that waits ends here."""
+    still_wanted = sa.exists().where(trial.c.training_id == training.c.id, trial.c.state.in_(_ACTIVE))
+    connection.execute(
+        sa.update(training)
+        .where(training.c.id.in_(trainings), training.c.state == TrialState.WAITING, ~still_wanted)
+        .values(state=TrialState.PRUNED, ended=datetime.now(UTC))
+    )
 
 
 def unwanted(connection: sa.Connection, training_id: int) -> TrialState:
@@ -201,11 +226,16 @@ def _competitor(row: sa.Row[Any]) -> Competitor:
 def _rival(verdict: Verdict) -> sa.Select[tuple[int]]:
     """Another candidate of the cell that can still be selected."""
     ended_badly = (TrialState.FAILED, TrialState.CANCELLED, TrialState.PRUNED)
+    scoreless = sa.exists().where(training.c.id == trial.c.training_id, training.c.score.is_(None))
     lost = sa.exists().where(
         trial.c.sweep_id == candidate.c.sweep_id,
         trial.c.cell == candidate.c.cell,
         trial.c.candidate == candidate.c.candidate,
-        sa.or_(trial.c.state.in_(ended_badly), trial.c.diverged),
+        sa.or_(
+            trial.c.state.in_(ended_badly),
+            trial.c.diverged,
+            sa.and_(trial.c.state == TrialState.FINISHED, scoreless),  # its metric was not a number at the end
+        ),
     )
     of_cell = (candidate.c.sweep_id == verdict.sweep, candidate.c.cell == verdict.cell)
     others = sa.select(candidate.c.candidate).where(*of_cell, candidate.c.candidate != verdict.candidate)

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, cast
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from orchestrator.run.bench import Bench, bench_for
 from orchestrator.run.exhaustion import explained, out_of_memory
@@ -21,6 +21,9 @@ INFRASTRUCTURE: Final = (MemoryError, OSError, ConnectionError)
 """Errors that say more about the machine than about the recipe, so that another attempt may help."""
 MISSING: Final = (FileNotFoundError, NotADirectoryError, PermissionError)
 """Errors of the operating system that another attempt meets again."""
+
+_Given = ParamSpec("_Given")
+_Got = TypeVar("_Got")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,25 @@ def resolve(name: str) -> Train:
         raise ValueError(f"no training function {name!r}: {error}") from error
 
 
+class _Ours(BaseException):
+    """Carries what our own side raised through the training, which takes it for no fault of its own."""
+
+
 def execute(order: Order, workplace: Workplace, stop: Callable[[], bool], tell: Callable[[Message], None]) -> None:
-    """Run one attempt to its end; every message is spooled before `tell` sees it. Raises nothing of the training's."""
+    """Run one attempt to its end; every message is spooled before `tell` sees it.
+
+    Raises nothing of the training's. What `stop` or `tell` raise, such as a database that is away, leaves the attempt
+    where it is and is raised here.
+    """
+    try:
+        last = _attempt(order, workplace, _carried(stop), _carried(tell))
+    except _Ours as carried:
+        raise carried.__cause__ or carried from None
+    tell(last)
+
+
+def _attempt(order: Order, workplace: Workplace, stop: Callable[[], bool], tell: Callable[[Message], None]) -> Message:
+    """Run one attempt; gives its last message, which is spooled and not told yet."""
     bench = bench_for(opened(workplace.storage), order, scratch(), stop)
     try:
         bench.open()
@@ -71,12 +91,23 @@ def execute(order: Order, workplace: Workplace, stop: Callable[[], bool], tell: 
         place.scratch.mkdir(parents=True, exist_ok=True)
         result = _train(order, workplace, place, bench, lambda progress: tell(bench.report(progress)))
         bench.keep(result)
-        last = bench.end("finished", result.model_dump(mode="json"))
+        return bench.end("finished", result.model_dump(mode="json"))
     except Stopped:
-        last = bench.end("stopped", {})
-    except Exception as error:  # whatever the training raises is its outcome, not ours
-        last = bench.end("failed", _failure(error))
-    tell(last)
+        return bench.end("stopped", {})
+    except (Exception, SystemExit) as error:  # whatever the training raises is its outcome, not ours
+        return bench.end("failed", _failure(error))
+
+
+def _carried(act: Callable[_Given, _Got]) -> Callable[_Given, _Got]:
+    """Our own side's function for the training to call."""
+
+    def call(*given: _Given.args, **named: _Given.kwargs) -> _Got:
+        try:
+            return act(*given, **named)
+        except Exception as error:
+            raise _Ours from error
+
+    return call
 
 
 def _train(
@@ -114,7 +145,7 @@ def _checkpoints(order: Order) -> Iterator[str]:
         yield from (key for key in others if key != order.resume)
 
 
-def _failure(error: Exception) -> dict[str, Any]:
+def _failure(error: BaseException) -> dict[str, Any]:
     machine = isinstance(error, INFRASTRUCTURE) and not isinstance(error, MISSING)
     text = str(error).strip().splitlines()
     said = f"{type(error).__name__}: {text[0] if text else ''}"[:1000]

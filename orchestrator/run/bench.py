@@ -1,11 +1,12 @@
 """The bench: the folder in which an attempt trains, and how what lies there gets into the storage."""
 
+import errno
 import fcntl
 import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final, Protocol, TypeVar
 
 from orchestrator.run.spool import FileSpool, Message, MessageKind, PartedSpool, attempt_folder
@@ -127,7 +128,7 @@ class Apart:
     def keep(self, result: Result) -> None:
         """Store the files that a result names."""
         for name in result.artifacts:
-            if (self.folder / name).is_file():
+            if _is_within(self.folder, name) and (self.folder / name).is_file():
                 self._send(name, AT_THE_END)
 
     def end(self, kind: MessageKind, body: dict[str, Any]) -> Message:
@@ -136,7 +137,7 @@ class Apart:
         if not (kind == "stopped" and self._away):  # who asked it to stop waits, and not for long
             with suppress(OSError):  # who listens hears it all the same; else the attempt counts as lost
                 self._insist(self._spool.flush, AT_THE_END if kind == "finished" else ON_THE_WAY)
-        if kind == "finished":
+        if kind == "finished" and self._spool.flushed:  # else it may have to go on from there
             with suppress(OSError):
                 for name in self._stored.difference(body["artifacts"]):
                     self._storage.discard(self._key, name)
@@ -154,6 +155,8 @@ class Apart:
             return progress.model_copy(update={"checkpoint": None})
         said = {}
         try:
+            if not _is_within(self.folder, name):
+                raise OSError(errno.EINVAL, "not in the attempt's folder", name)
             self._send(name, ON_THE_WAY)
             self._stored.add(name)
             self._away = False
@@ -189,6 +192,13 @@ def bench_for(storage: Storage, order: Order, scratch: Path, stop: Callable[[], 
     if isinstance(storage, Bucket):
         return Apart(storage, order, scratch, stop)
     return InPlace(storage, order)
+
+
+def _is_within(folder: Path, name: str) -> bool:
+    """Whether a name that a training gave is that of a file in its folder, and no way out of it."""
+    path = PurePosixPath(name)
+    plain = not path.is_absolute() and ".." not in path.parts
+    return plain and (folder / name).resolve().is_relative_to(folder.resolve())
 
 
 def _remove_abandoned(held: Path) -> None:

@@ -17,6 +17,8 @@ from orchestrator.trial import Failure, FailureKind, Order
 
 STOP_SECONDS: Final = 30.0
 """An attempt that has not stopped this long after it was asked loses its slot actor."""
+ROOM_SECONDS: Final = 3600.0
+"""How long a slot may wait for room that something else on its node holds; then it is tried again, on any node."""
 
 
 @dataclass(slots=True)
@@ -99,17 +101,27 @@ class Dispatch:
     def watch(self) -> None:
         """Stop what is no longer wanted; end a slot actor that does not obey, or whose training reports nothing."""
         for execution in list(self._running.values()):
-            minutes = execution.order.slot.stall_minutes
             if execution.asked_to_stop is None:
                 if not self._desk.wanted(execution.order):
                     execution.asked_to_stop = time.monotonic()
                     execution.slot.actor.stop.remote(execution.order.attempt)
-                elif time.monotonic() - execution.heard > 60 * minutes:
-                    self._lose(
-                        execution, f"nothing was reported for {minutes:g} minutes (slot.stall_minutes)", "stalled"
-                    )
+                else:
+                    self._listen(execution)
             elif time.monotonic() - execution.asked_to_stop > STOP_SECONDS:
                 self._lose(execution, "slot lost: it did not stop when asked")
+        self._reconsider()
+
+    def _reconsider(self) -> None:
+        """What waits for its slot keeps others waiting only while it is wanted and nothing ranks above it."""
+        order = self._held
+        if order is None or order.holder is not None:
+            return
+        if not self._desk.wanted(order):
+            self._held = None
+            self._desk.stopped(order)
+        elif self._desk.outranked(order):
+            self._held = None
+            self._desk.returned(order, "gave way, before it began, to another sweep's priority or to its own's pause")
 
     def _dispatch(self) -> None:
         """Take orders until one trains, none waits, or the first has to wait for its slot."""
@@ -131,7 +143,7 @@ class Dispatch:
             self._begin(order, slot)
             self._desk.started(order, slot.name, "")
         elif not self._pool.possible(order.slot):  # its node left since it was claimed
-            self._desk.returned(order)
+            self._desk.returned(order, "no node that is there can hold its slot any more")
         else:
             return False
         return True
@@ -157,13 +169,24 @@ class Dispatch:
         self._running.pop(execution.order.attempt, None)
         self._pool.release(execution.slot)
 
+    def _listen(self, execution: Execution) -> None:
+        """End what has had no room for long, and what has reported nothing for long since it began."""
+        minutes, now = execution.order.slot.stall_minutes, time.monotonic()
+        if not execution.slot.begun:  # somebody whom the pool does not know holds its room: no fault of the training's
+            execution.heard = now
+            if now - execution.slot.since > ROOM_SECONDS:
+                self._lose(execution, f"slot lost: its node had no room for {ROOM_SECONDS / 60:g} minutes")
+        elif now - execution.heard > 60 * minutes:
+            self._lose(execution, f"nothing was reported for {minutes:g} minutes (slot.stall_minutes)", "stalled")
+
     def _lose(self, execution: Execution, reason: str, kind: FailureKind = "infrastructure") -> None:
+        begun = execution.seen > 0 or execution.slot.begun
         self._running.pop(execution.order.attempt, None)
         with contextlib.suppress(ValueError):
             self._unattended.remove(execution.order.attempt)
-        self._pool.drop(execution.slot)
+        self._pool.lost(execution.slot)
         if not self._desk.wanted(execution.order):
             self._desk.stopped(execution.order)
         else:
-            failure = Failure(kind, explained(reason))
+            failure = Failure(kind, explained(reason), begun=begun)
             settle_from_spool(self._desk, execution.order, self._workplace, execution.seen, failure)

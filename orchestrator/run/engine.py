@@ -34,8 +34,11 @@ class Desk(Protocol):
     def stopped(self, order: Order) -> None:
         """The order stopped because it was no longer wanted."""
 
-    def returned(self, order: Order) -> None:
-        """The order was not begun, since no node can hold its slot any more: its training waits again."""
+    def returned(self, order: Order, reason: str) -> None:
+        """The order was not begun: its training waits again."""
+
+    def outranked(self, order: Order) -> bool:
+        """Whether, before the order has begun, another of a higher priority waits, or only paused sweeps want it."""
 
     def wanted(self, order: Order) -> bool:
         """False once everybody who wanted the training cancelled it."""
@@ -55,6 +58,9 @@ class Engine(Protocol):
 
     def demand(self, waiting: Sequence[Slot]) -> None:
         """Tell the cluster which slots trainings wait for, beside those that train, so that it can make nodes."""
+
+    def rest(self, desk: Desk) -> None:
+        """Called while there is nothing to run: give back what an earlier conductor left."""
 
     def close(self) -> None:
         """Release what is held; running slots live on and are adopted by the next conductor."""

@@ -34,6 +34,9 @@ class Inline:
     def demand(self, waiting: Sequence[Slot]) -> None:
         """Nobody hears it."""
 
+    def rest(self, desk: Desk) -> None:
+        """Nothing is ever left."""
+
     def close(self) -> None:
         """Nothing is held."""
 

@@ -1,5 +1,6 @@
 """The Ray Tune engine: Tune's trials relay what detached slot actors train."""
 
+import contextlib
 import logging
 import os
 import shutil
@@ -7,20 +8,23 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import ray
 from ray import tune
+from ray.exceptions import RayError
 from ray.tune.search import ConcurrencyLimiter, Searcher
 
+from orchestrator.errors import UnavailableError
 from orchestrator.room import shape_of
 from orchestrator.run import slots
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.demand import Demand
 from orchestrator.run.dispatch import Dispatch
 from orchestrator.run.engine import Desk
+from orchestrator.run.nodes import alive_nodes
 from orchestrator.run.relay import Relay
 from orchestrator.run.slots import SlotPool
 from orchestrator.run.trouble import Trouble
@@ -164,12 +168,23 @@ class RayTune:
         """The nodes of the cluster; none while it is not reached. A local one is only started by `run`."""
         if not ray.is_initialized() and not self._reached():
             return None
-        return slots.alive_nodes() if self._pool is None else self._pool.nodes()
+        with _answering():
+            return alive_nodes() if self._pool is None else self._pool.nodes()
 
     def demand(self, waiting: Sequence[Slot]) -> None:
         """Tell an autoscaling cluster of what trains and what is waited for, up to the limit of slots."""
-        if not ray.is_initialized():
-            return
+        if ray.is_initialized():
+            with _answering():
+                self._ask(waiting)
+
+    def rest(self, desk: Desk) -> None:
+        """While there is nothing to run: end in time what an earlier conductor left idle, and what nobody wants."""
+        if self._pool is None and ray.is_initialized():
+            with _answering():
+                self._pool = SlotPool(self._limit, desk.installation())
+                self._pool.reap()
+
+    def _ask(self, waiting: Sequence[Slot]) -> None:
         held = self._dispatch.held if self._dispatch is not None else None
         wanted = [*([] if held is None else [held.slot]), *waiting]
         training = []
@@ -184,7 +199,8 @@ class RayTune:
     def close(self) -> None:
         """Leave the cluster; detached slots train on."""
         if ray.is_initialized():
-            self._demand.withdraw()
+            with contextlib.suppress(RayError):  # a cluster that is gone has nothing to be told
+                self._demand.withdraw()
             ray.shutdown()
 
     def _connect(self, patience: float = 30.0) -> None:
@@ -231,3 +247,12 @@ class RayTune:
         finally:
             shutil.rmtree(self._scratch / name, ignore_errors=True)
         trouble.raise_again()
+
+
+@contextlib.contextmanager
+def _answering() -> Iterator[None]:
+    """Within Tune's loop an error of Ray's would end the conductor, where it only has to hold."""
+    try:
+        yield
+    except RayError as error:
+        raise UnavailableError(f"Ray does not answer: {error}") from error

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import ray
 from ray import tune
-from ray.exceptions import RayActorError
+from ray.exceptions import ActorUnschedulableError, RayActorError, RuntimeEnvSetupError
 
 POLL_SECONDS: Final = 1.0
 
@@ -32,7 +32,7 @@ class Relay(tune.Trainable):  # type: ignore[misc]
                 self._actor = ray.get_actor(self._slot, namespace=self._namespace)
                 host = ray.get(self._actor.describe.remote())["host"]
             messages = ray.get(self._actor.poll.remote(self._attempt, self._seen, POLL_SECONDS))
-        except (ValueError, RayActorError) as error:
+        except (ValueError, RayActorError, ActorUnschedulableError, RuntimeEnvSetupError) as error:
             return {"messages": "[]", "lost": f"{type(error).__name__}: {error}"[:500], "done": True}
         if messages:
             self._seen = messages[-1]["seq"]

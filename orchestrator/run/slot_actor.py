@@ -3,10 +3,11 @@
 import os
 import socket
 import threading
+import traceback
 from dataclasses import asdict
 from typing import Any
 
-from orchestrator.run.attempt import Workplace, execute
+from orchestrator.run.attempt import TRACE_CHARACTERS, Workplace, execute
 from orchestrator.run.spool import Message
 from orchestrator.trial import Order
 
@@ -62,4 +63,10 @@ class SlotActor:
                 self._messages.append(message)
                 self._changed.notify_all()
 
-        execute(order, workplace, stop.is_set, tell)
+        try:
+            execute(order, workplace, stop.is_set, tell)
+        except BaseException as error:  # else the attempt would be silent until it counts as stalled
+            trace = "".join(traceback.format_exception(error))[-TRACE_CHARACTERS:]
+            said = f"{type(error).__name__}: {error}"[:1000]
+            body = {"kind": "infrastructure", "message": said, "trace": trace}
+            tell(Message(len(self._messages) + 1, "failed", body))

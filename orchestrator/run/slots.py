@@ -9,11 +9,12 @@ from urllib.parse import parse_qsl, urlencode
 
 import ray
 from ray.actor import ActorHandle
-from ray.exceptions import GetTimeoutError, RayActorError
+from ray.exceptions import ActorUnschedulableError, GetTimeoutError, RayActorError, RayError
 from ray.util import list_named_actors
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from orchestrator.room import Shape, holds, shape_of
+from orchestrator.run.nodes import alive_nodes
 from orchestrator.run.slot_actor import SlotActor
 from orchestrator.trial import Node, Order, Slot
 
@@ -48,9 +49,23 @@ class HeldSlot:
         """Whether its actor still waits for room."""
         if self.answer is None or time.monotonic() - self.since <= LATE_SECONDS:
             return False
-        if ray.wait([self.answer], timeout=0)[0]:
-            self.answer = None
-        return self.answer is not None
+        return not ray.wait([self.answer], timeout=0)[0]
+
+    @property
+    def begun(self) -> bool:
+        """Whether its actor ever was there; also when its own creation raised, which is no fault of the node's."""
+        if self.answer is None:
+            return True
+        try:
+            ray.get(self.answer, timeout=0)
+        except (ActorUnschedulableError, GetTimeoutError):
+            return False
+        except RayActorError as error:
+            return bool(error.actor_init_failed)
+        except RayError:
+            return True
+        self.answer = None
+        return True
 
 
 class SlotPool:
@@ -80,7 +95,7 @@ class SlotPool:
                 continue  # it ended meanwhile
             try:
                 state = ray.get(actor.describe.remote(), timeout=ANSWER_SECONDS)
-            except (RayActorError, GetTimeoutError):
+            except (RayActorError, ActorUnschedulableError, GetTimeoutError):
                 ray.kill(actor)  # else its training might go on beside the attempt that replaces it
                 continue
             shape, node = _read_name(name)
@@ -92,6 +107,10 @@ class SlotPool:
         if time.monotonic() - self._looked > LOOK_SECONDS:
             self._nodes = alive_nodes()
             self._looked = time.monotonic()
+            there = {"", *(_short(node.uid) for node in self._nodes)}
+            for idle in self._idle():
+                if idle.node not in there:  # it went with its node: whoever took it would lose an attempt
+                    self.drop(idle)
         return self._nodes
 
     def holding(self, name: str | None, attempt: str) -> HeldSlot | None:
@@ -101,7 +120,7 @@ class SlotPool:
             return None
         try:
             state: dict[str, Any] = ray.get(slot.actor.describe.remote(), timeout=ANSWER_SECONDS)
-        except (RayActorError, GetTimeoutError):
+        except (RayActorError, ActorUnschedulableError, GetTimeoutError):
             self.drop(slot)
             return None
         if state["attempt"] != attempt:
@@ -134,11 +153,11 @@ class SlotPool:
 
     def full(self) -> bool:
         """True when no order can be taken: every slot is in use and there is no room for another."""
-        late = self._late()
+        late, nodes = self._late(), self.nodes()
         if self._limit is not None and len(self._busy()) >= self._limit:
             return True
         wanted = [slot for slot in self._expected if self.possible(slot)]  # the others are not given out
-        shapes = [shape_of(slot, self.nodes()) for slot in wanted] or [_LEAST]
+        shapes = [shape_of(slot, nodes) for slot in wanted] or [_LEAST]
         if any(idle.node not in late and (not wanted or idle.shape in shapes) for idle in self._idle()):
             return False
         return not any(self._room(shape, late) for shape in shapes)
@@ -161,6 +180,13 @@ class SlotPool:
         """End an actor that is dead, stuck or of a shape that nobody waits for."""
         self._slots.pop(slot.name, None)
         ray.kill(slot.actor)
+
+    def lost(self, slot: HeldSlot) -> None:
+        """End an actor that was lost, and the idle ones beside it: its node may be gone before Ray knows."""
+        self.drop(slot)
+        for idle in self._idle():
+            if idle.node == slot.node:
+                self.drop(idle)
 
     def unclaimed(self) -> bool:
         """Whether a slot trains what no order stands for yet."""
@@ -215,24 +241,6 @@ class SlotPool:
         actor = ray.remote(SlotActor).options(**named, **options).remote()
         self._slots[name] = HeldSlot(name, shape, _short(node.uid), actor, answer=actor.describe.remote())
         return self._slots[name]
-
-
-def alive_nodes() -> list[Node]:
-    """The nodes of the cluster that are there, with what they offer by name."""
-    return [
-        Node(
-            uid=found["NodeID"],
-            host=found.get("NodeManagerHostname") or "",
-            resources={
-                name: amount
-                for name, amount in found["Resources"].items()
-                # Tune's placement groups come and go as resources of their own.
-                if not name.startswith("node:") and name != "object_store_memory" and "_group_" not in name
-            },
-        )
-        for found in ray.nodes()
-        if found["Alive"]
-    ]
 
 
 def _shapes_on(node: Node, slots: Iterable[HeldSlot]) -> list[Shape]:

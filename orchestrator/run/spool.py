@@ -110,6 +110,11 @@ class PartedSpool(Spool):
         super().__init__()
         self._bucket, self._folder = bucket, folder
 
+    @property
+    def flushed(self) -> bool:
+        """Whether nothing is held."""
+        return not self._held
+
     def flush(self) -> None:
         """Store what is held; raises OSError."""
         if self._held:

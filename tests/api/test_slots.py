@@ -4,11 +4,14 @@ import io
 import json
 from pathlib import Path
 
+import pytest
 from fastapi.testclient import TestClient
 from rich.console import Console
 
 from api.client import Client
+from api.commands.local import _begun
 from api.commands.watch import follow
+from orchestrator.errors import MetricsweepError
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
 from orchestrator.trial import Node
@@ -80,6 +83,30 @@ def test_watching_says_once_why_trials_wait_and_when_that_is_over(
     store.close()
     assert text.getvalue().count(WARNING) == 1
     assert text.getvalue().count("a node that can hold its slots has joined") == 1
+
+
+def test_who_watches_may_give_up_at_a_notice(url: str, settings: Settings, conductor: Conductor) -> None:
+    store = seen(settings, conductor)
+
+    def told(notice: str) -> None:
+        raise MetricsweepError(notice)
+
+    with Client(url) as client:
+        sweep = client.submit(BIG.encode()).id
+        conductor.begin()
+        store.note_notices(conductor.fence, {sweep: WARNING})
+        with pytest.raises(MetricsweepError, match="no node of the cluster"):
+            follow(client, sweep, Console(file=io.StringIO()), 0.01, told=told)
+    store.close()
+
+
+def test_run_refuses_what_its_one_machine_cannot_hold(url: str, settings: Settings, conductor: Conductor) -> None:
+    seen(settings, conductor).close()
+    with Client(url) as client:
+        with pytest.raises(MetricsweepError, match="no other will join"):
+            _begun(client, BIG.encode(), alone=True)
+        assert list(client.sweeps()) == []
+        assert _begun(client, BIG.encode(), alone=False) == 1
 
 
 def test_the_pages_show_the_notice(http: TestClient, settings: Settings, conductor: Conductor) -> None:

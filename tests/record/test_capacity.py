@@ -34,8 +34,42 @@ def test_nodes_are_remembered_when_they_leave(store: Store) -> None:
     store.note_nodes(fence, [replace(one, resources={"CPU": 8.0})])
     assert store.nodes() == [Node("a", "ann", {"CPU": 8.0}), two]
     for number in range(MOST_AWAY + 10):
-        store.note_nodes(fence, [Node(f"n{number}", "x", {"CPU": 1.0})])
+        store.note_nodes(fence, [Node(f"n{number}", f"x{number}", {"CPU": 1.0})])
     assert len(store.nodes()) == MOST_AWAY + 1, "an autoscaling cluster does not fill the table"
+
+
+def test_what_has_not_begun_gives_way_to_a_higher_priority_and_to_a_pause(store: Store) -> None:
+    fence = lease(store)
+    first = started(store, fence)
+    held = store.next_order(fence)
+    assert held is not None
+    assert not store.outranked(held.attempt, None, (), ())
+    other = started(store, fence, losses=("contrastive",))
+    assert not store.outranked(held.attempt, None, (), ()), "of the same priority"
+    store.prioritize(fence, other, 5)
+    assert store.outranked(held.attempt, None, (), ())
+    assert not store.outranked(held.attempt, None, (), barred(store, SLOT)), "by what cannot be given out"
+    store.pause(fence, other)
+    assert not store.outranked(held.attempt, None, (), ())
+    store.pause(fence, first)
+    assert store.outranked(held.attempt, None, (), ())
+
+
+def test_a_machine_that_came_back_as_another_node_counts_once(store: Store) -> None:
+    fence = lease(store)
+    before, now, other = (Node(uid, host, {"CPU": 4.0}) for uid, host in (("a", "ann"), ("c", "ann"), ("b", "bob")))
+    store.note_nodes(fence, [before, other])
+    store.note_nodes(fence, [now])
+    assert store.nodes() == [other, now]
+
+
+def test_a_training_that_several_sweeps_wait_for_is_asked_for_once(store: Store) -> None:
+    fence = lease(store)
+    started(store, fence)
+    alone = store.waiting_slots(100)
+    started(store, fence)
+    assert alone
+    assert store.waiting_slots(100) == alone
 
 
 def test_an_order_has_the_slot_of_its_trial(store: Store) -> None:

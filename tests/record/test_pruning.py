@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from orchestrator.events import Progressed, Stopped
+from orchestrator.events import Finished, Progressed, Stopped
 from orchestrator.lifecycle import TrialState
 from orchestrator.record.store import Store, Verdict
 from orchestrator.trial import Candidate, Cell, PlannedTrial
-from tests.record.sample import SLOT, claimed, lease, new_sweep, progress, recipe, run, states
+from tests.record.sample import SLOT, claimed, lease, new_sweep, progress, recipe, result, run, states
 from tests.record.test_writers import allowed, listening
 
 
@@ -93,3 +93,12 @@ def test_a_training_that_another_sweep_wants_stays_wanted(store: Store) -> None:
     assert store.wanted(order.attempt)
     run(store, fence, order)
     assert (states(store, first)[0], states(store, second)[0]) == ("pruned", "finished")
+
+
+def test_a_candidate_without_a_score_is_no_rival(store: Store) -> None:
+    fence = lease(store)
+    sweep = two_candidates(store, fence)
+    for _ in range(2):
+        store.apply(fence, Finished(claimed(store, fence).attempt, result(metrics={"last/test/map@r": 0.5})))
+    assert store.prune(fence, verdict(sweep, 1, store.trials(sweep).items[2].id)) is None
+    assert states(store, sweep) == ["finished", "finished", "waiting", "waiting"]

@@ -36,6 +36,7 @@ class MemoryDesk:
     ended: list[str] = field(default_factory=list)
     given_back: list[str] = field(default_factory=list)
     unwanted: set[str] = field(default_factory=set)
+    overtaken: set[str] = field(default_factory=set)
     close: bool = False
     at_tick: Callable[["MemoryDesk"], None] = lambda desk: None
     last: dict[str, Progress] = field(default_factory=dict)
@@ -81,7 +82,10 @@ class MemoryDesk:
     def stopped(self, order: Order) -> None:
         self.ended.append(order.training)
 
-    def returned(self, order: Order) -> None:
+    def outranked(self, order: Order) -> bool:
+        return order.training in self.overtaken
+
+    def returned(self, order: Order, reason: str) -> None:
         self.given_back.append(order.training)
 
     def wanted(self, order: Order) -> bool:

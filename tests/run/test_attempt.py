@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.errors import UnavailableError
 from orchestrator.run import attempt, bench
 from orchestrator.run.attempt import Workplace, execute
 from orchestrator.run.spool import Message, read
@@ -16,6 +17,7 @@ from tests.disk_limits import files_of_at_most
 from tests.object_store import ObjectStore, bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
 from tests.run.desk import order
 from tests.workers.recipes import recipe
+from workers.contract import Progress, Result
 
 HASTY = "tests.remote_trainings:hasty"
 QUICK = "tests.run.trainings:quick"
@@ -204,3 +206,61 @@ def test_a_store_that_does_not_answer_is_seldom_asked(
     assert [message.body["checkpoint"] for message in told[:-1]] == ["last.pt"] * 3 + [None] * 47
     assert told[-1].kind == "finished"
     assert list(read(bucket_at(bucket_url), f"{each.training}/1")) == told
+
+
+def test_a_training_that_exits_has_failed(where: Path | str) -> None:
+    told = ran(order("exits"), where, QUICK)
+    assert [message.kind for message in told] == ["progress", "failed"]
+    assert (told[-1].body["kind"], told[-1].body["message"]) == ("recipe", "SystemExit: no such file")
+
+
+@pytest.mark.parametrize("who", ["tell", "stop"])
+def test_what_our_own_side_raises_is_no_failure_of_the_training(tmp_path: Path, who: str) -> None:
+    def away() -> bool:
+        raise UnavailableError("the database does not answer")
+
+    each, told = order(), [Message(0, "progress", {})]
+    with pytest.raises(UnavailableError, match="the database does not answer"):
+        execute(
+            each,
+            Workplace(QUICK, tmp_path, Path("data")),
+            away if who == "stop" else lambda: False,
+            lambda message: told.append(message) if who == "stop" else away() and None,
+        )
+    assert all(message.kind == "progress" for message in [*told, *read(opened(tmp_path), f"{each.training}/1")])
+
+
+def test_only_what_lies_in_its_folder_is_sent(bucket_url: str, own_scratch: Path) -> None:  # noqa: F811
+    each, bucket = order(), bucket_at(bucket_url)
+    place = bench.Apart(bucket, each, own_scratch, lambda: False)
+    place.open()
+    (place.folder / "best.pt").write_text("weights")
+    (place.folder.parent / "secret").write_text("not theirs")
+    (place.folder / "link.npz").symlink_to(place.folder.parent / "secret")
+    strays = ["../secret", str(place.folder.parent / "secret"), "link.npz", "gone.npz"]
+    place.keep(Result(outcome="ok", steps=1, seconds=0, artifacts=["best.pt", *strays]))
+    assert bucket.names(f"{each.training}/1") == ["best.pt"]
+    assert bucket.names(each.training) == []
+    said = place.report(Progress(step=1, total=2, checkpoint="../secret")).body
+    assert said["checkpoint"] is None
+    assert "checkpoint not stored: [Errno 22] not in the attempt's folder: '../secret'; going on" in said["log"]
+    place.end("stopped", {})
+
+
+def test_a_checkpoint_goes_only_after_the_end_is_stored(
+    bucket_url: str,  # noqa: F811
+    own_scratch: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    each, bucket = order(), bucket_at(bucket_url)
+    place = bench.Apart(bucket, each, own_scratch, lambda: True)
+    place.open()
+    (place.folder / "last.pt").write_text("1")
+    place.report(Progress(step=1, total=2, checkpoint="last.pt"))
+
+    def refuse(*given: Any) -> None:
+        raise OSError("slow down")
+
+    monkeypatch.setattr(Bucket, "write", refuse)
+    place.end("finished", {"artifacts": []})
+    assert bucket.size(f"{each.training}/1", "last.pt") == 1, "nobody may ever hear of this end"

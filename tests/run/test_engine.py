@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import UnavailableError
+from orchestrator.run import dispatch
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Engine
 from orchestrator.run.inline import Inline
 from orchestrator.run.ray_tune import RayTune
+from orchestrator.run.slots import HeldSlot
 from orchestrator.trial import Order, Slot
 from tests.run.desk import MemoryDesk, order
 
@@ -183,6 +185,67 @@ def test_an_order_whose_slot_no_node_can_hold_is_given_back(local_ray: None, tmp
     assert desk.failures == []
     assert set(desk.results) == {good.training}
     assert desk.starts.count(good.training) == 2, "told again once the slot's host is known"
+
+
+@pytest.mark.ray
+def test_what_is_cancelled_while_it_waits_for_its_slot_holds_up_nothing(local_ray: None, tmp_path: Path) -> None:
+    engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path, tmp_path), None, tmp_path / "tune", linger=0)
+    slow, small = order(iterations=2000, delay=0.02), order()
+    large = replace(order(), slot=Slot(cpus=2, gpus=0))
+    desk = desk_of(slow, large, small)
+
+    def cancel(desk: MemoryDesk) -> None:
+        if slow.training in desk.last and not any(large is one for one in desk.waiting):
+            desk.unwanted.add(large.training)
+        if small.training in desk.results:
+            desk.unwanted.add(slow.training)
+
+    desk.at_tick = cancel
+    engine.run(desk)
+    assert list(desk.results) == [small.training]
+    assert sorted(desk.ended) == sorted(one.training for one in (slow, large, small))
+
+
+@pytest.mark.ray
+def test_what_waits_for_its_slot_gives_way_to_a_higher_priority(local_ray: None, tmp_path: Path) -> None:
+    engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path, tmp_path), None, tmp_path / "tune", linger=0)
+    slow, urgent = order(iterations=400, delay=0.02), order()
+    large = replace(order(), slot=Slot(cpus=2, gpus=0))
+    desk = desk_of(slow, large)
+
+    def hurry(desk: MemoryDesk) -> None:
+        if slow.training in desk.last and not desk.waiting and not desk.overtaken:
+            desk.overtaken.add(large.training)
+            desk.waiting.append(urgent)
+
+    desk.at_tick = hurry
+    engine.run(desk)
+    assert desk.given_back == [large.training]
+    assert desk.ended == [urgent.training, slow.training]
+
+
+@pytest.mark.ray
+def test_what_an_earlier_conductor_left_idle_is_known_while_nothing_runs(local_ray: None, tmp_path: Path) -> None:
+    workplace = Workplace("tests.run.trainings:quick", tmp_path, tmp_path)
+    desk = desk_of(order())
+    RayTune(workplace, None, tmp_path / "tune", linger=0).run(desk)
+    engine = RayTune(workplace, None, tmp_path / "tune", linger=0)
+    engine.rest(desk)
+    assert engine._pool is not None
+    assert len(engine._pool._idle()) >= 1, "so that it is ended in time"
+
+
+@pytest.mark.ray
+def test_a_slot_without_room_is_no_stall(local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path, tmp_path), None, tmp_path / "tune", linger=0)
+    desk = desk_of(order(iterations=2000, delay=0.02))
+    desk.retries = 0
+    monkeypatch.setattr(HeldSlot, "begun", False)
+    monkeypatch.setattr(dispatch, "ROOM_SECONDS", 2.0)
+    engine.run(desk)
+    (failure,) = desk.failures
+    assert (failure.kind, failure.begun) == ("infrastructure", False)
+    assert "had no room" in failure.message
 
 
 @pytest.mark.ray

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import ray
+from ray.exceptions import ActorUnschedulableError, RayActorError
 
 from orchestrator.room import Shape
 from orchestrator.run import slots
@@ -130,6 +131,41 @@ def test_nothing_overtakes_a_slot_that_waits_for_room(pool: SlotPool, monkeypatc
     ray.get(waits.answer)
     assert not pool.full()
     assert pool.take(asking(cpus=0.5)) is not None
+
+
+@pytest.mark.ray
+def test_a_slot_goes_with_its_node_and_those_beside_one_that_was_lost(
+    pool: SlotPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    idle, used, other = pool.take(asking(cpus=0.5)), pool.take(asking(cpus=0.5)), pool.take(asking(cpus=0.5))
+    assert idle is not None
+    assert used is not None
+    assert other is not None
+    pool.release(idle)
+    pool.lost(other)
+    assert list(pool._slots) == [used.name], "whoever took the idle one would lose its attempt too"
+    pool.release(used)
+    monkeypatch.setattr(slots, "alive_nodes", list)
+    monkeypatch.setattr(slots, "LOOK_SECONDS", -1.0)
+    assert pool.full()
+    assert not pool._slots
+
+
+@pytest.mark.ray
+def test_a_slot_whose_node_is_dead_never_began(pool: SlotPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    used = pool.take(asking())
+    assert used is not None
+    ray.get(used.answer)
+    assert used.begun
+    monkeypatch.setattr(pool, "_nodes", [Node("a1" * 28, "gone", {"CPU": 1.0})])
+    monkeypatch.setattr(slots, "LOOK_SECONDS", SECONDS)
+    gone = pool.take(asking())
+    assert gone is not None
+    assert gone.node == "a1" * 6
+    with pytest.raises((ActorUnschedulableError, RayActorError)):
+        ray.get(gone.answer)
+    assert not gone.begun
+    assert not gone.late
 
 
 @pytest.mark.ray

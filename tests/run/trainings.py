@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +37,8 @@ def quick(recipe: Recipe, place: Place, report: Callable[[Progress], None], resu
             time.sleep(0.02)
         if recipe.loss.name == "raises":
             raise ValueError("alpha must be positive")
+        if recipe.loss.name == "exits":
+            sys.exit("no such file")
         if recipe.loss.name == "dies" and step == 2 and start == 0:
             os.kill(os.getpid(), signal.SIGKILL)
         if recipe.loss.name == "poison":

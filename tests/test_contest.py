@@ -1,0 +1,49 @@
+"""The contest of a cell, told directly: what clocks that differ and verdicts that were outlived do to it."""
+
+from datetime import UTC, datetime, timedelta
+
+from orchestrator.contest import Contest, RepeatContest
+from orchestrator.lifecycle import TrialState
+from orchestrator.record.store import Competitor, Evaluation
+from orchestrator.run.optuna_prune import OptunaJudge
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+class Scripted:
+    """A judge that finds candidate 1 hopeless at its first evaluation only."""
+
+    def __init__(self) -> None:
+        self.reported: list[tuple[int, int]] = []
+
+    def report(self, candidate: int, number: int, value: float) -> None:
+        self.reported.append((candidate, number))
+
+    def verdict(self, candidate: int) -> str | None:
+        return "too low" if candidate == 1 and self.reported.count((1, 2)) == 0 else None
+
+    def finish(self, candidate: int, score: float) -> None:
+        """Nothing follows from it."""
+
+
+def competitor(candidate: int, repeat: int = 0, score: float | None = None, minutes: int = 0) -> Competitor:
+    state, ended = (TrialState.RUNNING, None) if score is None else (TrialState.FINISHED, NOON)
+    number = 10 * candidate + repeat + 1
+    ended = ended and ended + timedelta(minutes=minutes)
+    return Competitor(number, 1, 0, candidate, repeat, number, state, ended, False, 9, score)
+
+
+def test_an_end_that_a_slow_clock_put_before_its_last_evaluation_changes_nothing_else() -> None:
+    contest = Contest("map@r", lambda: OptunaJudge("median", {"startup": 1, "warmup": 0}, higher=True))
+    trials = [competitor(0, score=0.9), competitor(1)]
+    later = NOON + timedelta(minutes=1)
+    rows = [Evaluation(1, 1, 3, 0.8, NOON - timedelta(minutes=1)), Evaluation(2, 11, 3, 0.1, later)]
+    contest.take(trials, [*rows, Evaluation(3, 1, 9, 0.9, later)])
+    assert [one.candidate for one in contest.verdicts()] == [1]
+
+
+def test_a_verdict_by_fewer_repeats_does_not_outlive_a_better_one() -> None:
+    contest = RepeatContest("map@r", Scripted)
+    trials = [competitor(1, repeat, 0.5 + repeat, repeat) for repeat in range(2)]
+    contest.take([*trials, competitor(1, 2)], [])
+    assert contest.verdicts() == [], "as it would have been told, had it been entered while they came"
