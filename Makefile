@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+ALONE := ray or slow or postgres or browser or faults
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test faults check format serve up down catalog clean
@@ -19,8 +20,9 @@ $(INSTALLED): pyproject.toml constraints.txt
 demo: install ## run sweeps/digits.yaml through the real service and write its table to build/digits
 	$(BIN)/metricsweep run sweeps/digits.yaml --home .metricsweep --out build/digits
 
-test: install ## run every test that this machine can run
-	$(BIN)/pytest
+test: install ## run every test that this machine can run: first those that share it, then those that need it to themselves
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --maxprocesses 4 --dist worksteal -m "not ($(ALONE))"
+	$(BIN)/pytest -q -m "$(ALONE)"
 
 faults: install ## kill, stop and starve real processes at up to ten moments; figures to docs/reliability.md (half an hour)
 	rm -f build/faults.jsonl
