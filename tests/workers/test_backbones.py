@@ -1,5 +1,6 @@
 """Pretrained backbones: shapes, pooling, frozen batch norm, published architectures, and where weights come from."""
 
+import urllib.request
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -305,6 +306,7 @@ def test_pretrained_without_a_network_says_what_to_do(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))  # nothing is cached there
+    monkeypatch.setattr(urllib.request, "_opener", None)  # it keeps the proxies of the process's first request
     for proxy in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
         monkeypatch.setenv(proxy, "http://127.0.0.1:9")  # nobody listens there
     for direct in ("no_proxy", "NO_PROXY"):
