@@ -150,7 +150,8 @@ def _stopped(facts: Facts) -> str:
     split = "validation" if facts.select.split == "validation" else "TEST"
     metric = metric_title(facts.select.metric, facts.names.parts)
     by = f"{_RULES.get(rule, rule)}, judged by {metric} on the {split} split"
-    return f"Hopeless candidates stopped early by {by}: {found.count('pruned')} of {len(found)}."
+    count = f": {found.count('pruned')} of {len(found)}" if found else ""
+    return f"Hopeless candidates stopped early by {by}{count}."
 
 
 def _budget(facts: Facts) -> str:
