@@ -45,7 +45,8 @@ def test_a_checkpoint_is_cut_off(empty: Callable[..., Installation], ray_head: R
     logs = [
         "".join(row.text for row in rows(url, query, uid=file.parents[1].name)).splitlines() for file in (damaged, kept)
     ]
-    assert any("last.pt" in line and "starting anew" in line for line in logs[0]), logs[0][:5]
+    assert any("last.pt is damaged" in line for line in logs[0]), logs[0][:5]
+    assert "starting anew" in logs[0]
     assert not any("starting anew" in line for line in logs[1]), logs[1][:5]
     query = (
         "SELECT max(m.step) FROM metric m JOIN attempt a ON a.id = m.attempt_id JOIN training t"
