@@ -70,10 +70,7 @@ class Conductor:
         try:
             self._serve(until_idle)
         finally:
-            try:
-                self._engine.close()
-            except Exception:
-                log.exception("the engine did not close")  # the lease is given back all the same
+            self._end_engine()
             mirror.end()
             self._drain()
             lease.end()
@@ -83,6 +80,18 @@ class Conductor:
     def close(self, *_: object) -> None:
         """Ask `conduct` to return soon; what trains on a slot trains on. Also a signal handler."""
         self._closing = True
+
+    def _end_engine(self) -> None:
+        """Whatever fails in it, the lease is given back all the same."""
+        try:
+            if self._renew():  # else the engine's slots may be another conductor's by now
+                self._engine.leave()
+        except Exception:
+            log.exception("idle slots stay")
+        try:
+            self._engine.close()
+        except Exception:
+            log.exception("the engine did not close")
 
     def handle_signals(self) -> None:
         """Close on SIGTERM and SIGINT."""

@@ -62,5 +62,8 @@ class Engine(Protocol):
     def rest(self, desk: Desk) -> None:
         """Called while there is nothing to run: give back what an earlier conductor left."""
 
+    def leave(self) -> None:
+        """Before `close`, by who holds the lease: end what holds resources and does nothing."""
+
     def close(self) -> None:
         """Release what is held; running slots live on and are adopted by the next conductor."""

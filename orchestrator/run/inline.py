@@ -37,6 +37,9 @@ class Inline:
     def rest(self, desk: Desk) -> None:
         """Nothing is ever left."""
 
+    def leave(self) -> None:
+        """Nothing is held."""
+
     def close(self) -> None:
         """Nothing is held."""
 

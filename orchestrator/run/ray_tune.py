@@ -184,6 +184,12 @@ class RayTune:
                 self._pool = SlotPool(self._limit, desk.installation())
                 self._pool.reap()
 
+    def leave(self) -> None:
+        """End the slots that train nothing."""
+        if self._pool is not None and ray.is_initialized():
+            with _answering():
+                self._pool.leave()
+
     def _ask(self, waiting: Sequence[Slot]) -> None:
         held = self._dispatch.held if self._dispatch is not None else None
         wanted = [*([] if held is None else [held.slot]), *waiting]

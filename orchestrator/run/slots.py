@@ -188,6 +188,11 @@ class SlotPool:
             if idle.node == slot.node:
                 self.drop(idle)
 
+    def leave(self) -> None:
+        """End the slots that train nothing; their room is not ours while nobody conducts."""
+        for idle in self._idle():
+            self.drop(idle)
+
     def unclaimed(self) -> bool:
         """Whether a slot trains what no order stands for yet."""
         return any(not slot.claimed for slot in self._slots.values())

@@ -114,6 +114,16 @@ def test_another_installation_on_the_cluster_leaves_them_alone(pool: SlotPool) -
 
 
 @pytest.mark.ray
+def test_who_leaves_takes_idle_slots_along(pool: SlotPool) -> None:
+    training, idle = pool.take(asking()), pool.take(asking())
+    assert training is not None
+    assert idle is not None
+    pool.release(idle)
+    pool.leave()
+    assert list(pool._slots) == [training.name]
+
+
+@pytest.mark.ray
 def test_nothing_overtakes_a_slot_that_waits_for_room(pool: SlotPool, monkeypatch: pytest.MonkeyPatch) -> None:
     stranger = Stranger.remote()
     assert ray.get(stranger.holds.remote())
