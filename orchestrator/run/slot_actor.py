@@ -3,33 +3,43 @@
 import os
 import socket
 import threading
+import time
 import traceback
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from orchestrator.run.attempt import TRACE_CHARACTERS, Workplace, execute
 from orchestrator.run.spool import Message
 from orchestrator.trial import Order
 
+LONELY_SECONDS: Final = 1_800.0
+"""A slot that trains nothing and that nobody has asked anything for so long ends itself: its conductor may be gone for
+good, and nobody else knows of it. What its last attempt said is in the spool."""
+
 
 class SlotActor:
     """Lives detached in Ray, so that training outlives the conductor. Its methods are called from several threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, lonely: float = LONELY_SECONDS, leave: Callable[[int], object] = os._exit) -> None:
+        self._asked = time.monotonic()
         self._changed = threading.Condition()
         self._attempt: str | None = None
         self._messages: list[Message] = []
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        threading.Thread(target=self._wait_for_company, args=(lonely, leave), daemon=True).start()
 
     def describe(self) -> dict[str, Any]:
         """Where the slot is and which attempt it holds, ended or not, until another is started."""
         with self._changed:
+            self._asked = time.monotonic()
             return {"host": socket.gethostname(), "pid": os.getpid(), "attempt": self._attempt, "busy": self._busy()}
 
     def start(self, order: Order, workplace: Workplace) -> bool:
         """Begin an attempt; the same one again changes nothing; False while another one trains."""
         with self._changed:
+            self._asked = time.monotonic()
             if self._attempt == order.attempt:
                 return True
             if self._busy():
@@ -42,6 +52,7 @@ class SlotActor:
     def poll(self, attempt: str, seen: int, wait: float) -> list[dict[str, Any]]:
         """The messages after number `seen`, waiting up to `wait` seconds for the first."""
         with self._changed:
+            self._asked = time.monotonic()
             self._changed.wait_for(lambda: self._attempt == attempt and len(self._messages) > seen, timeout=wait)
             return [asdict(message) for message in self._messages[seen:]] if self._attempt == attempt else []
 
@@ -50,6 +61,16 @@ class SlotActor:
         with self._changed:
             if self._attempt == attempt:
                 self._stop.set()
+
+    def _wait_for_company(self, lonely: float, leave: Callable[[int], object]) -> None:
+        while True:
+            time.sleep(lonely / 10)
+            with self._changed:
+                if self._busy():
+                    self._asked = time.monotonic()
+                elif time.monotonic() - self._asked > lonely:
+                    break
+        leave(0)
 
     def _busy(self) -> bool:
         return self._thread is not None and self._thread.is_alive() and not self._ended()

@@ -3,6 +3,7 @@
 import os
 import secrets
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -31,6 +32,13 @@ ROOT = Path(__file__).parents[2]
 PATIENCE = 180.0
 CONDUCT, API = applications()
 LEASE_SECONDS = 3.0
+_CLEAR = """
+import sys, ray
+from ray.util import list_named_actors
+ray.init(address=sys.argv[1], log_to_driver=False, logging_level="error")
+for one in list_named_actors(all_namespaces=True):
+    ray.kill(ray.get_actor(one["name"], namespace=one["namespace"]))
+"""
 
 
 @dataclass
@@ -146,6 +154,13 @@ class RayCluster(Processes):
         self.until(node.is_ready, f"node {name} is up")
         return node
 
+    def clear(self) -> None:
+        """End every detached actor: an installation that is gone for good must not keep the room of the next one."""
+        told = {**inherited_environment(), **self.environment, **_everywhere()}
+        command = [sys.executable, "-c", _CLEAR, self.address]
+        with suppress(subprocess.TimeoutExpired):  # the head may be gone, and they with it
+            subprocess.run(command, env=told, capture_output=True, timeout=60, check=False)
+
     @property
     def environment(self) -> dict[str, str]:
         """What its nodes and its drivers share."""
@@ -189,6 +204,12 @@ class Installation(Processes):
         """Start a conductor; `more` are variables of its environment."""
         command = (sys.executable, "-m", module, "conduct")
         self.start(replace(CONDUCT, name=name, command=command, environment=more), self.environment, again=True)
+
+    def end_all(self) -> None:
+        """End everything, its slots included."""
+        super().end_all()
+        if self.ray is not None:
+            self.ray.clear()
 
     def start_mlflow(self, port: int) -> None:
         """Start an MLflow server and wait until it answers."""
