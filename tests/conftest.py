@@ -59,3 +59,13 @@ def local_ray() -> Iterator[None]:
     )
     yield
     ray.shutdown()
+
+
+@pytest.fixture
+def own_ray(local_ray: None) -> None:
+    """The same Ray without the slots of other installations, which would keep its CPUs."""
+    import ray
+    from ray.util import list_named_actors
+
+    for one in list_named_actors(all_namespaces=True):
+        ray.kill(ray.get_actor(one["name"], namespace=one["namespace"]))

@@ -292,7 +292,7 @@ def test_it_needs_rivals_and_the_test_needs_repeats(service: Service) -> None:
 
 
 @pytest.mark.ray
-def test_a_pruned_training_is_stopped_long_before_its_next_report(local_ray: None, tmp_path: Path) -> None:
+def test_a_pruned_training_is_stopped_long_before_its_next_report(own_ray: None, tmp_path: Path) -> None:
     from orchestrator.run.ray_tune import RayTune
 
     settings = Settings(home=tmp_path, train="tests.run.trainings:lingering", lease_seconds=5)
