@@ -156,6 +156,8 @@ class RayCluster(Processes):
 
     def clear(self) -> None:
         """End every detached actor: an installation that is gone for good must not keep the room of the next one."""
+        if not self._kept:
+            return  # they ended with it
         told = {**inherited_environment(), **self.environment, **_everywhere()}
         command = [sys.executable, "-c", _CLEAR, self.address]
         with suppress(subprocess.TimeoutExpired):  # the head may be gone, and they with it
