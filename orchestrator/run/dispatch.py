@@ -10,8 +10,9 @@ from typing import Any, Final
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Desk
 from orchestrator.run.exhaustion import explained
+from orchestrator.run.held_slot import HeldSlot
 from orchestrator.run.news import hand_on, settle_from_spool
-from orchestrator.run.slots import HeldSlot, SlotPool
+from orchestrator.run.slots import SlotPool
 from orchestrator.run.spool import Message
 from orchestrator.trial import Failure, FailureKind, Order
 

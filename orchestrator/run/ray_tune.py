@@ -19,12 +19,11 @@ from ray.tune.search import ConcurrencyLimiter, Searcher
 
 from orchestrator.errors import UnavailableError
 from orchestrator.room import shape_of
-from orchestrator.run import slots
 from orchestrator.run.attempt import Workplace
+from orchestrator.run.cluster import alive_nodes, connect
 from orchestrator.run.demand import Demand
 from orchestrator.run.dispatch import Dispatch
 from orchestrator.run.engine import Desk
-from orchestrator.run.nodes import alive_nodes
 from orchestrator.run.relay import Relay
 from orchestrator.run.slots import SlotPool
 from orchestrator.run.trouble import Trouble
@@ -211,7 +210,7 @@ class RayTune:
 
     def _connect(self, patience: float = 30.0) -> None:
         handler = signal.getsignal(signal.SIGTERM)
-        slots.connect(self._address, patience)
+        connect(self._address, patience)
         if handler is not None:
             signal.signal(signal.SIGTERM, handler)  # ray.init puts its own in place
 

@@ -1,71 +1,27 @@
 """The slots of a cluster: makes, finds, hands out and ends detached slot actors."""
 
 import time
-import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlencode
 
 import ray
-from ray.actor import ActorHandle
-from ray.exceptions import ActorUnschedulableError, GetTimeoutError, RayActorError, RayError
+from ray.exceptions import ActorUnschedulableError, GetTimeoutError, RayActorError
 from ray.util import list_named_actors
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from orchestrator.room import Shape, holds, shape_of
-from orchestrator.run.nodes import alive_nodes
+from orchestrator.room import Shape, holds, possible, shape_of
+from orchestrator.run.cluster import NAMESPACE, alive_nodes
+from orchestrator.run.held_slot import PREFIX, HeldSlot, name_of, read_name, short
 from orchestrator.run.slot_actor import SlotActor
 from orchestrator.trial import Node, Order, Slot
 
-NAMESPACE: Final = "metricsweep"
-PREFIX: Final = "slot"
 ANSWER_SECONDS: Final = 20.0
 """A live actor answers `describe` in milliseconds; one that takes this long is treated as gone."""
-LATE_SECONDS: Final = 30.0
-"""An actor that has not begun by then waits for room, which nothing else on its node may take before it."""
 LOOK_SECONDS: Final = 1.0
 IDLE_SECONDS: Final = 600.0
 """An actor that nothing uses for so long is ended: it keeps its node from being scaled away."""
 
 _LEAST: Final = Shape(cpus=1.0, gpus=0.0, memory=0)
-
-
-@dataclass(slots=True)
-class HeldSlot:
-    """A slot actor as the pool knows it."""
-
-    name: str
-    shape: Shape
-    node: str  # the first characters of its node's uid
-    actor: ActorHandle
-    attempt: str | None = None
-    claimed: bool = True  # False: it was found training, and no order stands for that yet
-    answer: Any = None  # what a new actor says of itself once it has begun; none: it has
-    since: float = field(default_factory=time.monotonic)  # when it was made, and later when it was given back
-
-    @property
-    def late(self) -> bool:
-        """Whether its actor still waits for room."""
-        if self.answer is None or time.monotonic() - self.since <= LATE_SECONDS:
-            return False
-        return not ray.wait([self.answer], timeout=0)[0]
-
-    @property
-    def begun(self) -> bool:
-        """Whether its actor ever was there; also when its own creation raised, which is no fault of the node's."""
-        if self.answer is None:
-            return True
-        try:
-            ray.get(self.answer, timeout=0)
-        except (ActorUnschedulableError, GetTimeoutError):
-            return False
-        except RayActorError as error:
-            return bool(error.actor_init_failed)
-        except RayError:
-            return True
-        self.answer = None
-        return True
 
 
 class SlotPool:
@@ -98,7 +54,7 @@ class SlotPool:
             except (RayActorError, ActorUnschedulableError, GetTimeoutError):
                 ray.kill(actor)  # else its training might go on beside the attempt that replaces it
                 continue
-            shape, node = _read_name(name)
+            shape, node = read_name(name)
             attempt = state["attempt"] if state["busy"] else None
             self._slots[name] = HeldSlot(name, shape, node, actor, attempt, claimed=attempt is None)
 
@@ -107,7 +63,7 @@ class SlotPool:
         if time.monotonic() - self._looked > LOOK_SECONDS:
             self._nodes = alive_nodes()
             self._looked = time.monotonic()
-            there = {"", *(_short(node.uid) for node in self._nodes)}
+            there = {short(node.uid) for node in self._nodes}
             for idle in self._idle():
                 if idle.node not in there:  # it went with its node: whoever took it would lose an attempt
                     self.drop(idle)
@@ -144,8 +100,7 @@ class SlotPool:
 
     def possible(self, slot: Slot) -> bool:
         """Whether a node that is there could hold such a slot, were it empty."""
-        shape = shape_of(slot, self.nodes())
-        return any(holds(node, (), shape) for node in self.nodes())
+        return possible(slot, self.nodes())
 
     def expect(self, waiting: Sequence[Slot]) -> None:
         """Which slots trainings wait for: an order is taken once one of these can be had."""
@@ -219,7 +174,7 @@ class SlotPool:
         found: list[tuple[bool, float, Node]] = []
         for node in self.nodes():
             held = _shapes_on(node, busy)
-            if _short(node.uid) not in late and holds(node, held, shape):
+            if short(node.uid) not in late and holds(node, held, shape):
                 free = node.resources.get("CPU", 0.0) - sum(one.cpus for one in held)
                 found.append((bool(shape.gpus) or not node.resources.get("GPU"), free, node))
         return max(found, key=lambda one: one[:2])[2] if found else None
@@ -228,13 +183,13 @@ class SlotPool:
         node = self._room(shape, late)
         if node is None or (self._limit is not None and len(self._busy()) >= self._limit):
             return None
-        idle = sorted(self._idle(), key=lambda slot: slot.node != _short(node.uid))  # those in the way first
+        idle = sorted(self._idle(), key=lambda slot: slot.node != short(node.uid))  # those in the way first
         for slot in idle:
             crowded = self._limit is not None and len(self._slots) >= self._limit
             if not crowded and holds(node, _shapes_on(node, self._slots.values()), shape):
                 break
             self.drop(slot)
-        name = _name(shape, node)
+        name = name_of(shape, node)
         options: dict[str, Any] = {"num_cpus": shape.cpus, "num_gpus": shape.gpus, "max_concurrency": 8}
         if shape.memory:
             options["memory"] = shape.memory
@@ -244,47 +199,9 @@ class SlotPool:
         options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node.uid, soft=False)
         named = {"name": name, "namespace": self.namespace, "lifetime": "detached"}
         actor = ray.remote(SlotActor).options(**named, **options).remote()
-        self._slots[name] = HeldSlot(name, shape, _short(node.uid), actor, answer=actor.describe.remote())
+        self._slots[name] = HeldSlot(name, shape, short(node.uid), actor, answer=actor.describe.remote())
         return self._slots[name]
 
 
 def _shapes_on(node: Node, slots: Iterable[HeldSlot]) -> list[Shape]:
-    return [slot.shape for slot in slots if slot.node == _short(node.uid)]
-
-
-def _short(uid: str) -> str:
-    return uid[:12]
-
-
-def _name(shape: Shape, node: Node) -> str:
-    custom = urlencode(shape.resources)
-    size = f"{shape.cpus:.10g}:{shape.gpus:.10g}:{shape.memory}"
-    return f"{PREFIX}:{size}:{uuid.uuid4().hex[:8]}:{_short(node.uid)}:{custom}"
-
-
-def _read_name(name: str) -> tuple[Shape, str]:
-    """The shape and the node of a slot; earlier versions named neither node nor custom resources."""
-    _, cpus, gpus, memory, _, node, custom = (name + "::").split(":")[:7]
-    resources = tuple((key, float(value)) for key, value in parse_qsl(custom))
-    return Shape(float(cpus), float(gpus), int(float(memory)), resources), node
-
-
-def connect(address: str | None, patience: float = 30.0) -> None:
-    """Join the Ray cluster at `address`, or start a local one; ConnectionError when it does not answer."""
-    if ray.is_initialized():
-        return
-    deadline = time.monotonic() + patience
-    while True:
-        try:
-            ray.init(
-                address=address or "local",
-                namespace=NAMESPACE,
-                log_to_driver=False,
-                logging_level="error",
-                include_dashboard=False if not address else None,
-            )
-            return
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            if time.monotonic() > deadline:
-                raise ConnectionError(f"Ray at {address} does not answer: {error}") from error
-            time.sleep(1.0)
+    return [slot.shape for slot in slots if slot.node == short(node.uid)]

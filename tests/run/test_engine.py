@@ -11,9 +11,9 @@ from orchestrator.errors import UnavailableError
 from orchestrator.run import dispatch
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Engine
+from orchestrator.run.held_slot import HeldSlot
 from orchestrator.run.inline import Inline
 from orchestrator.run.ray_tune import RayTune
-from orchestrator.run.slots import HeldSlot
 from orchestrator.trial import Order, Slot
 from tests.run.desk import MemoryDesk, order
 

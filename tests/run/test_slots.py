@@ -14,7 +14,7 @@ import ray
 from ray.exceptions import ActorUnschedulableError, RayActorError
 
 from orchestrator.room import Shape
-from orchestrator.run import slots
+from orchestrator.run import held_slot, slots
 from orchestrator.run.slots import SlotPool
 from orchestrator.trial import Node, Order, Slot
 from tests.conftest import ROOT
@@ -51,9 +51,10 @@ def clear(pool: SlotPool) -> None:
 
 def test_a_name_tells_the_shape_and_the_node() -> None:
     shape = Shape(0.5, 0.3333, 2**31, (("accelerator_type:A100", 0.5), ("a100", 1.0)))
-    name = slots._name(shape, Node("0123456789abcdef", "lab", {}))
-    assert slots._read_name(name) == (shape, "0123456789ab")
-    assert slots._read_name("slot:2:0.5:1024:ab12cd34") == (Shape(2.0, 0.5, 1024), ""), "as earlier versions named them"
+    plain = Shape(2.0, 0.5, 1024)
+    for one in (shape, plain):
+        name = held_slot.name_of(one, Node("0123456789abcdef", "lab", {}))
+        assert held_slot.read_name(name) == (one, "0123456789ab")
 
 
 @pytest.mark.ray
@@ -133,7 +134,7 @@ def test_nothing_overtakes_a_slot_that_waits_for_room(pool: SlotPool, monkeypatc
     pool.release(idle)
     waits = pool.take(asking())
     assert waits is not None, "by what the pool knows there is room"
-    monkeypatch.setattr(slots, "LATE_SECONDS", -1.0)
+    monkeypatch.setattr(held_slot, "LATE_SECONDS", -1.0)
     assert pool.full()
     assert pool.take(asking(cpus=0.5)) is None
     assert idle.name not in pool._slots, "it may be what is in the way"
