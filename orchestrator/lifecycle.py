@@ -32,6 +32,10 @@ State = TypeVar("State", bound=StrEnum)
 SWEEP_ENDED: Final = frozenset({SweepState.FINISHED, SweepState.FAILED, SweepState.CANCELLED})
 TRIAL_ENDED: Final = frozenset({TrialState.FINISHED, TrialState.FAILED, TrialState.CANCELLED, TrialState.PRUNED})
 
+SWEEP_GOING: Final = frozenset({SweepState.RUNNING, SweepState.PAUSED})
+"""Of a sweep in which something may train: what trains in a paused one goes on."""
+TRIAL_ACTIVE: Final = frozenset({TrialState.WAITING, TrialState.RUNNING})
+
 SWEEP_STEPS: Final[Mapping[SweepState, frozenset[SweepState]]] = {
     SweepState.QUEUED: frozenset({SweepState.RUNNING, SweepState.FAILED, SweepState.CANCELLED}),
     SweepState.RUNNING: frozenset({SweepState.PAUSED, SweepState.FINISHED, SweepState.FAILED, SweepState.CANCELLED}),

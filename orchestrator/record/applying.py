@@ -7,7 +7,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from orchestrator.events import CellSettled, Event, Failed, Finished, Progressed, Started, Stopped, SweepSettled
-from orchestrator.lifecycle import TRIAL_STEPS, TrialState, before
+from orchestrator.lifecycle import TRIAL_ACTIVE, TRIAL_STEPS, TrialState, before
 from orchestrator.record.database import Access
 from orchestrator.record.journal import append_log, append_points, storable
 from orchestrator.record.marks import mark, mark_trials
@@ -15,8 +15,6 @@ from orchestrator.record.numbers import dump_result, finite_or_none, selection_s
 from orchestrator.record.pruning import unwanted
 from orchestrator.record.schema import attempt, cell, training, trial
 from orchestrator.record.settling import end_sweep, has_active_trials
-
-ACTIVE = (TrialState.WAITING, TrialState.RUNNING)
 
 MAX_MESSAGE: Final = 2_000
 MAX_TRACE: Final = 65_536
@@ -123,7 +121,7 @@ class Applying(Access):
         )
         moved = connection.execute(
             sa.update(trial)
-            .where(trial.c.training_id == training_id, trial.c.state.in_(ACTIVE))
+            .where(trial.c.training_id == training_id, trial.c.state.in_(TRIAL_ACTIVE))
             .values(state=state, ended=ended, diverged=bool(values.get("diverged", False)))
             .returning(trial.c.sweep_id, trial.c.id)
         ).all()
@@ -131,7 +129,7 @@ class Applying(Access):
 
     def _mark_active(self, connection: sa.Connection, training_id: int) -> None:
         active = sa.select(trial.c.sweep_id, trial.c.id).where(
-            trial.c.training_id == training_id, trial.c.state.in_(ACTIVE)
+            trial.c.training_id == training_id, trial.c.state.in_(TRIAL_ACTIVE)
         )
         rows = connection.execute(active).all()
         mark_trials(self._database, connection, [(row.sweep_id, row.id) for row in rows])
@@ -139,7 +137,9 @@ class Applying(Access):
     def _cell_settled(self, connection: sa.Connection, event: CellSettled) -> None:
         summary = event.summary
         its_trials = sa.and_(trial.c.sweep_id == event.sweep, trial.c.cell == summary.cell)
-        if connection.execute(sa.select(trial.c.id).where(its_trials, trial.c.state.in_(ACTIVE)).limit(1)).first():
+        if connection.execute(
+            sa.select(trial.c.id).where(its_trials, trial.c.state.in_(TRIAL_ACTIVE)).limit(1)
+        ).first():
             return  # retried meanwhile: it is settled again later
         changed = connection.execute(
             sa.update(cell)

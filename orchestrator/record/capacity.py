@@ -7,7 +7,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from orchestrator.lifecycle import SweepState, TrialState
+from orchestrator.lifecycle import SWEEP_GOING, TrialState
 from orchestrator.record.claims import busy_slots, in_turn
 from orchestrator.record.database import Access
 from orchestrator.record.schema import candidate, cell, node, sweep, trial
@@ -17,7 +17,6 @@ from orchestrator.trial import Labels, Node, Slot
 MOST_AWAY: Final = 64
 """Nodes that are remembered though they have left: an autoscaling cluster has new ones every day."""
 
-_ACTIVE: Final = (SweepState.RUNNING, SweepState.PAUSED)
 _TEXT: Final = sa.cast(trial.c.slot, sa.Text)
 
 
@@ -71,7 +70,7 @@ class Capacity(Access):
         """Every different slot of each running or paused sweep; trials are looked through where their spec has some."""
         found: list[AskedSlot] = []
         columns = (sweep.c.id, sweep.c.slot, sa.cast(sweep.c.slot, sa.Text).label("text"))
-        query = sa.select(*columns, sweep.c.spec["slots"].label("rules")).where(sweep.c.state.in_(_ACTIVE))
+        query = sa.select(*columns, sweep.c.spec["slots"].label("rules")).where(sweep.c.state.in_(SWEEP_GOING))
         with self._database.reading() as connection:
             for row in connection.execute(query.order_by(sweep.c.id)).all():
                 found.append(AskedSlot(row.id, row.text, Slot.model_validate(row.slot), own=False))

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from orchestrator.lifecycle import SweepState, TrialState
+from orchestrator.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
 from orchestrator.record.database import Access
 from orchestrator.record.journal import write_log
 from orchestrator.record.schema import attempt, sweep, training, trial
@@ -104,7 +104,7 @@ def _wanted(uid: str) -> sa.Select[tuple[int]]:
         .where(
             sa.exists().where(
                 trial.c.training_id == attempt.c.training_id,
-                trial.c.state.in_([TrialState.WAITING, TrialState.RUNNING]),
+                trial.c.state.in_(TRIAL_ACTIVE),
             )
         )
     )
@@ -154,7 +154,7 @@ def busy_slots(connection: sa.Connection) -> dict[str | None, int]:
     query = (
         sa.select(sweep.c.actor, sa.func.count(trial.c.training_id.distinct()).label("n"))
         .join(trial, trial.c.sweep_id == sweep.c.id)
-        .where(sweep.c.state.in_([SweepState.RUNNING, SweepState.PAUSED]), trial.c.state == TrialState.RUNNING)
+        .where(sweep.c.state.in_(SWEEP_GOING), trial.c.state == TrialState.RUNNING)
         .group_by(sweep.c.actor)
     )
     return {row.actor: row.n for row in connection.execute(query)}

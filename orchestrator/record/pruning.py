@@ -7,14 +7,13 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from orchestrator.lifecycle import TRIAL_STEPS, SweepState, TrialState, before
+from orchestrator.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, TRIAL_STEPS, TrialState, before
 from orchestrator.record import schema
 from orchestrator.record.database import Access, chunked
 from orchestrator.record.marks import mark_trials
 from orchestrator.record.numbers import finite_or_none, number
 from orchestrator.record.schema import attempt, candidate, metric, training, trial
 
-_ACTIVE: Final = (TrialState.WAITING, TrialState.RUNNING)
 _CHUNK: Final = 500
 
 
@@ -66,7 +65,7 @@ class Pruning(Access):
     def going(self) -> list[int]:
         """Sweeps in which something may train."""
         table = schema.sweep
-        query = sa.select(table.c.id).where(table.c.state.in_([SweepState.RUNNING, SweepState.PAUSED]))
+        query = sa.select(table.c.id).where(table.c.state.in_(SWEEP_GOING))
         with self._database.reading() as connection:
             return list(connection.execute(query.order_by(table.c.id)).scalars())
 
@@ -78,7 +77,7 @@ class Pruning(Access):
 
     def cells_under_way(self, sweep: int) -> list[int]:
         """Cells of which something has begun and something is still to come."""
-        active = sa.func.sum(sa.case((trial.c.state.in_(_ACTIVE), 1), else_=0))
+        active = sa.func.sum(sa.case((trial.c.state.in_(TRIAL_ACTIVE), 1), else_=0))
         begun = sa.func.sum(sa.case((trial.c.state != TrialState.WAITING, 1), else_=0))
         query = sa.select(trial.c.cell).where(trial.c.sweep_id == sweep).group_by(trial.c.cell)
         with self._database.reading() as connection:
@@ -130,7 +129,7 @@ class Pruning(Access):
         """Whether a trial of a cell waits or runs."""
         query = sa.select(trial.c.id).where(trial.c.sweep_id == sweep, trial.c.cell == cell)
         with self._database.reading() as connection:
-            return connection.execute(query.where(trial.c.state.in_(_ACTIVE)).limit(1)).first() is not None
+            return connection.execute(query.where(trial.c.state.in_(TRIAL_ACTIVE)).limit(1)).first() is not None
 
     def prune(self, fence: int, verdict: Verdict) -> int | None:
         """End a candidate's active trials as pruned and return how many these were.
@@ -179,7 +178,7 @@ def prune_added(connection: sa.Connection, sweep: int, position: int) -> None:
     reason = "pruned with its candidate, which had been pruned before this repeat was added"
     rows = connection.execute(
         sa.update(trial)
-        .where(trial.c.sweep_id == sweep, trial.c.position >= position, trial.c.state.in_(_ACTIVE), gone, ~spared)
+        .where(trial.c.sweep_id == sweep, trial.c.position >= position, trial.c.state.in_(TRIAL_ACTIVE), gone, ~spared)
         .values(state=TrialState.PRUNED, ended=datetime.now(UTC), reason=reason)
         .returning(trial.c.training_id)
     ).scalars()
@@ -189,7 +188,7 @@ def prune_added(connection: sa.Connection, sweep: int, position: int) -> None:
 
 def _end_unwanted(connection: sa.Connection, trainings: Collection[int]) -> None:
     """A training that runs is stopped by its engine, which asks whether it is wanted; one that waits ends here."""
-    still_wanted = sa.exists().where(trial.c.training_id == training.c.id, trial.c.state.in_(_ACTIVE))
+    still_wanted = sa.exists().where(trial.c.training_id == training.c.id, trial.c.state.in_(TRIAL_ACTIVE))
     connection.execute(
         sa.update(training)
         .where(training.c.id.in_(trainings), training.c.state == TrialState.WAITING, ~still_wanted)

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from orchestrator.lifecycle import SweepState, TrialState
+from orchestrator.lifecycle import TRIAL_ACTIVE, SweepState, TrialState
 from orchestrator.record import schema
 from orchestrator.record.database import Access
 from orchestrator.record.marks import mark
 from orchestrator.record.schema import candidate, cell, training, trial
 from orchestrator.record.starting import TrialRows
 from orchestrator.trial import Candidate, PlannedTrial
-
-_ACTIVE = (TrialState.WAITING, TrialState.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +141,7 @@ def _suggested() -> sa.Select[tuple[object, ...]]:
             candidate.c.sweep_id, candidate.c.cell, candidate.c.candidate, candidate.c.suggested, candidate.c.asked,
             candidate.c.told, candidate.c.score, candidate.c.pruned,
             sa.func.count(trial.c.id).label("trials"),
-            sa.func.sum(sa.case((trial.c.state.in_(_ACTIVE), 1), else_=0)).label("active"),
+            sa.func.sum(sa.case((trial.c.state.in_(TRIAL_ACTIVE), 1), else_=0)).label("active"),
             sa.func.sum(sa.case((ok, 1), else_=0)).label("ok"),
             sa.func.avg(training.c.score).label("mean"),
         )

@@ -6,7 +6,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from orchestrator.lifecycle import SWEEP_ENDED, SWEEP_STEPS, TRIAL_STEPS, SweepState, TrialState, before
+from orchestrator.lifecycle import SWEEP_ENDED, SWEEP_STEPS, TRIAL_ACTIVE, TRIAL_STEPS, SweepState, TrialState, before
 from orchestrator.record import schema
 from orchestrator.record.claims import run_with_training
 from orchestrator.record.database import Access, check_fence, chunked
@@ -14,7 +14,6 @@ from orchestrator.record.marks import mark, mark_trials
 from orchestrator.record.schema import cell, training, trial
 from orchestrator.record.trial_views import first_trial
 
-_ACTIVE = (TrialState.WAITING, TrialState.RUNNING)
 _RETRIED = before(TRIAL_STEPS, TrialState.WAITING) - {TrialState.RUNNING}
 _RETRIES: Final[Mapping[str, Sequence[TrialState]]] = {
     "": (TrialState.FAILED, TrialState.CANCELLED),
@@ -28,7 +27,7 @@ class Settling(Access):
 
     def unsettled(self, fence: int) -> list[int]:
         """Running sweeps whose trials and searches have all ended; raises FencedError."""
-        active = sa.exists().where(trial.c.sweep_id == schema.sweep.c.id, trial.c.state.in_(_ACTIVE))
+        active = sa.exists().where(trial.c.sweep_id == schema.sweep.c.id, trial.c.state.in_(TRIAL_ACTIVE))
         searched = sa.exists().where(cell.c.sweep_id == schema.sweep.c.id, cell.c.open)
         query = sa.select(schema.sweep.c.id).where(schema.sweep.c.state == SweepState.RUNNING, ~active, ~searched)
         with self._database.reading() as connection:
@@ -38,7 +37,7 @@ class Settling(Access):
     def cells_to_settle(self) -> list[tuple[int, int]]:
         """(sweep, cell) of each cell whose trials have all ended and that has no summary yet."""
         active = sa.exists().where(
-            trial.c.sweep_id == cell.c.sweep_id, trial.c.cell == cell.c.cell, trial.c.state.in_(_ACTIVE)
+            trial.c.sweep_id == cell.c.sweep_id, trial.c.cell == cell.c.cell, trial.c.state.in_(TRIAL_ACTIVE)
         )
         query = sa.select(cell.c.sweep_id, cell.c.cell).where(cell.c.settled.is_(None), ~cell.c.open, ~active)
         with self._database.reading() as connection:
@@ -83,7 +82,7 @@ class Settling(Access):
             .returning(trial.c.id, trial.c.training_id, trial.c.mlflow_run)
         ).all()
         # A training that runs is stopped by its engine, which asks whether it is wanted; one that waits ends here.
-        still_wanted = sa.exists().where(trial.c.training_id == training.c.id, trial.c.state.in_(_ACTIVE))
+        still_wanted = sa.exists().where(trial.c.training_id == training.c.id, trial.c.state.in_(TRIAL_ACTIVE))
         touched = sa.select(trial.c.training_id).where(trial.c.sweep_id == sweep)
         if rows:
             connection.execute(
@@ -158,7 +157,7 @@ def end_sweep(connection: sa.Connection, sweep: int) -> bool:
     counts = sa.select(trial.c.state, sa.func.count()).where(trial.c.sweep_id == sweep).group_by(trial.c.state)
     states = {row[0] for row in connection.execute(counts).all()}
     searched = sa.select(cell.c.cell).where(cell.c.sweep_id == sweep, cell.c.open).limit(1)
-    if states & set(_ACTIVE) or connection.execute(searched).first() is not None:
+    if states & TRIAL_ACTIVE or connection.execute(searched).first() is not None:
         return False
     state = SweepState.FINISHED
     if TrialState.FAILED in states:
@@ -186,7 +185,7 @@ def _reopen(connection: sa.Connection, sweep: int) -> bool:
 
 def has_active_trials(connection: sa.Connection, training_id: int) -> bool:
     """Whether some trial still waits for the training or runs with it."""
-    active = sa.select(trial.c.id).where(trial.c.training_id == training_id, trial.c.state.in_(_ACTIVE)).limit(1)
+    active = sa.select(trial.c.id).where(trial.c.training_id == training_id, trial.c.state.in_(TRIAL_ACTIVE)).limit(1)
     return connection.execute(active).first() is not None
 
 

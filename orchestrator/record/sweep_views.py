@@ -7,7 +7,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from orchestrator.errors import NotFoundError
-from orchestrator.lifecycle import SweepState, TrialState
+from orchestrator.lifecycle import SWEEP_GOING, TrialState
 from orchestrator.record import schema
 from orchestrator.record.cursors import decode, encode
 from orchestrator.record.database import Access
@@ -114,9 +114,7 @@ def _counts(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, Count
 
 def _etas(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, float]:
     """Seconds until the last trial: the mean length of the trainings that this sweep ran, times what is left."""
-    active = sa.select(schema.sweep.c.id).where(
-        schema.sweep.c.id.in_(sweeps), schema.sweep.c.state.in_([SweepState.RUNNING, SweepState.PAUSED])
-    )
+    active = sa.select(schema.sweep.c.id).where(schema.sweep.c.id.in_(sweeps), schema.sweep.c.state.in_(SWEEP_GOING))
     found = {sweep: _eta(connection, sweep) for sweep in connection.execute(active).scalars()}
     return {sweep: eta for sweep, eta in found.items() if eta is not None}
 
