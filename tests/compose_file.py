@@ -42,6 +42,21 @@ def load(path: Path, given: Mapping[str, str]) -> dict[str, Any]:
     return loaded
 
 
+def rendered(given: Mapping[str, str], *paths: Path) -> dict[str, Any]:
+    """What `docker compose -f A -f B config` makes of several files: mappings are merged, all else is replaced."""
+    merged: dict[str, Any] = {}
+    for path in paths:
+        merged = _merged(merged, load(path, given))
+    return merged
+
+
+def _merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    return under | {
+        key: _merged(under[key], value) if isinstance(value, dict) and isinstance(under.get(key), dict) else value
+        for key, value in over.items()
+    }
+
+
 def _value(match: re.Match[str], given: Mapping[str, str]) -> str:
     value = given.get(match["name"], "")
     if value or match["kind"] == "-":

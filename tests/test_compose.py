@@ -14,7 +14,7 @@ from orchestrator.__main__ import main
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
 from orchestrator.storage import parsed
-from tests.compose_file import COMPOSE, GPU, ROOT, S3, example, load, variables
+from tests.compose_file import COMPOSE, GPU, ROOT, S3, example, load, rendered, variables
 
 SERVICES = {"postgres", "mlflow", "ray-head", "ray-worker", "conductor", "conductor-standby", "api"}
 KEYS = {
@@ -173,8 +173,29 @@ def known(command: Any, words: list[str]) -> bool:
 
 def test_gpus_are_an_override(services: dict[str, Any]) -> None:
     assert "reservations" not in services["ray-worker"]["deploy"]["resources"]
-    (device,) = load(GPU, {})["services"]["ray-worker"]["deploy"]["resources"]["reservations"]["devices"]
-    assert device == {"driver": "nvidia", "count": "1", "capabilities": ["gpu"]}
+    worker = rendered(GIVEN, COMPOSE, GPU)["services"]["ray-worker"]
+    (device,) = worker["deploy"]["resources"]["reservations"]["devices"]
+    assert device == {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
+    assert worker["command"] == services["ray-worker"]["command"]
+    assert not any(word.startswith("--num-gpus") for word in worker["command"])  # Ray counts what the container sees
+
+
+def test_no_two_containers_share_a_gpu(services: dict[str, Any]) -> None:
+    """Docker gives the first GPUs to each container that asks for some; a name keeps Compose from scaling."""
+    whole = rendered(GIVEN, COMPOSE, GPU)["services"]
+    with_gpus = [name for name in whole if "reservations" in whole[name]["deploy"]["resources"]]
+    assert with_gpus == ["ray-worker"]
+    assert whole["ray-worker"]["container_name"]
+    assert "container_name" not in services["ray-worker"]
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "sweeps").glob("*.yaml")), ids=lambda file: file.stem)
+def test_a_worker_holds_the_slots_of_every_preset(services: dict[str, Any], file: Path) -> None:
+    words = dict(word.split("=", 1) for word in services["ray-worker"]["command"] if "=" in word)
+    spec = yaml.safe_load(file.read_text(encoding="utf-8"))
+    asked = [spec.get("slot", {}), *(rule.get("slot", rule.get("patch", {})) for rule in spec.get("slots", []))]
+    assert all(slot.get("cpus", 1) <= int(words["--num-cpus"]) for slot in asked)
+    assert services["ray-worker"]["deploy"]["resources"]["limits"]["cpus"] == "0"  # refused above the machine's own
 
 
 def test_a_store_is_an_override(services: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
