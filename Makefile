@@ -1,5 +1,5 @@
 # What README and CI call. Everything is installed into .venv, with the exact versions of constraints.txt.
-PYTHON ?= python3
+# PYTHON=/path/to/python3.13 names the Python to install with; .ci/python looks for one otherwise.
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 ALONE := ray or slow or postgres or browser or faults
@@ -13,7 +13,8 @@ help: ## list the targets
 install: $(INSTALLED) ## make .venv and install the project with its workers and its tests (about 6 GB, a few minutes)
 
 $(INSTALLED): pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv
+	@found=$$(PYTHON="$(PYTHON)" sh .ci/python) || exit 1; clear=--clear; \
+	[ "$$($$found -V)" = "$$(.venv/bin/python -V 2>/dev/null)" ] && clear=; $$found -m venv $$clear .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[worker,dev]'
 	touch $(INSTALLED)
 

@@ -1,0 +1,117 @@
+"""What `make` does before it downloads anything, and what it then installs."""
+
+import importlib.metadata
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def chosen(folder: Path, versions: dict[str, str], python: str = "") -> subprocess.CompletedProcess[str]:
+    """Runs .ci/python where only `versions` (command -> version) are found."""
+    for command, version in versions.items():
+        major, minor = version.split(".")[:2]
+        answer = minor if major == "3" else ""
+        script = f'#!/bin/sh\n[ "$1" = --version ] && echo "Python {version}" || echo "{answer}"\n'
+        (folder / command).write_text(script)
+        (folder / command).chmod(0o755)
+    for tool in ("sh", "seq", "df", "awk", "head", "cat"):
+        found = next(path for path in ("/bin", "/usr/bin") if (Path(path) / tool).exists())
+        (folder / tool).symlink_to(Path(found) / tool)
+    environment = {"PATH": str(folder), "PYTHON": python}
+    return subprocess.run(
+        ["sh", str(ROOT / ".ci" / "python")], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("version", ["3.11.7", "3.12.1", "3.13.0", "3.14.2"])
+def test_a_supported_python_is_taken_and_said(tmp_path: Path, version: str) -> None:
+    done = chosen(tmp_path, {"python3": version})
+    assert (done.returncode, done.stdout.strip()) == (0, str(tmp_path / "python3"))
+    assert f"Python {version}" in done.stderr
+
+
+def test_the_newest_supported_is_looked_for(tmp_path: Path) -> None:
+    done = chosen(tmp_path, {"python3": "3.15.0", "python3.12": "3.12.1", "python3.13": "3.13.0"})
+    assert done.stdout.strip() == str(tmp_path / "python3.13")
+
+
+@pytest.mark.parametrize("version", ["2.7.18", "3.10.13", "3.15.0"])
+def test_a_wrong_python_is_refused_with_what_to_do(tmp_path: Path, version: str) -> None:
+    done = chosen(tmp_path, {"python3": version})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"{tmp_path / 'python3'} is Python {version}" in done.stderr
+    assert "Python 3.11 to 3.14" in done.stderr
+    assert "make PYTHON=" in done.stderr
+
+
+def test_the_one_that_was_named_is_taken_or_refused(tmp_path: Path) -> None:
+    versions = {"python3": "3.13.0", "other": "3.9.1"}
+    done = chosen(tmp_path, versions, python=str(tmp_path / "other"))
+    assert done.returncode == 1
+    assert "Python 3.9.1" in done.stderr
+
+
+def test_no_python_at_all(tmp_path: Path) -> None:
+    done = chosen(tmp_path, {})
+    assert done.returncode == 1
+    assert "found none" in done.stderr
+
+
+def test_what_is_said_is_what_the_project_declares() -> None:
+    declared = re.fullmatch(r">=3\.(\d+),<3\.(\d+)", PROJECT["requires-python"])
+    assert declared
+    script = (ROOT / ".ci" / "python").read_text(encoding="utf-8")
+    assert f"FIRST={declared[1]}\nLAST={int(declared[2]) - 1}\n" in script
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"Python 3.{declared[1]} to 3.{int(declared[2]) - 1}" in readme
+
+
+def test_every_installed_version_is_pinned() -> None:
+    pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split() if "==" in line)
+    names = {canonical(name): version for name, version in pinned.items()}
+    unpinned = {
+        f"{needed}=={importlib.metadata.version(needed)}"
+        for needed in closure()
+        if names.get(canonical(needed)) != importlib.metadata.version(needed)
+    }
+    assert unpinned == set()
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def closure() -> set[str]:
+    """The distributions that the project, its workers and its tests need, as far as they are installed."""
+    asked = [*PROJECT["dependencies"], *(line for extra in PROJECT["optional-dependencies"].values() for line in extra)]
+    waiting, seen = [Requirement(line) for line in asked], set()
+    while waiting:
+        requirement = waiting.pop()
+        key = (canonical(requirement.name), frozenset(requirement.extras))
+        if key in seen:
+            continue
+        seen.add(key)
+        try:
+            further = importlib.metadata.requires(requirement.name) or []
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        for line in further:
+            found = Requirement(line)
+            if found.marker is None or any(found.marker.evaluate({"extra": extra}) for extra in {"", *key[1]}):
+                waiting.append(found)
+    return {name for name, _ in seen if installed(name)}
+
+
+def installed(name: str) -> bool:
+    try:
+        importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
