@@ -3,10 +3,11 @@
 import logging
 from pathlib import Path
 
-from orchestrator.errors import FencedError, MetricsweepError, UnavailableError
+from orchestrator.errors import ConflictError, FencedError, MetricsweepError, NotFoundError, UnavailableError
 from orchestrator.extension import extension
 from orchestrator.plan import grid
 from orchestrator.plan.spec import Spec
+from orchestrator.record.existence import REFUSED
 from orchestrator.record.store import PendingRequest, Store
 from orchestrator.record.tracker import Tracker
 from orchestrator.storage import opened
@@ -24,13 +25,16 @@ class Requests:
     def apply(self, fence: int, asked: PendingRequest) -> bool:
         """Carry out a request and note what became of it; False where it has to wait, and is to be applied later."""
         try:
+            self._store.require_standing(asked)
             outcome = self._apply(fence, asked)
         except (FencedError, UnavailableError):
             raise
-        except (MetricsweepError, ValueError, LookupError) as error:
-            # Whatever one request is wrong in, those behind it are served.
-            outcome = f"refused: {error}"
+        except MetricsweepError as error:
+            outcome = f"{REFUSED}{error}"
             log.warning("request %d (%s of sweep %d) %s", asked.id, asked.kind, asked.sweep, outcome)
+        except Exception as error:  # whatever one request is wrong in, those behind it are served
+            outcome = f"{REFUSED}{type(error).__name__}: {error}"
+            log.exception("request %d (%s of sweep %d) cannot be carried out", asked.id, asked.kind, asked.sweep)
         if outcome is None:
             return False
         self._store.applied(fence, asked.id, outcome)
@@ -41,14 +45,17 @@ class Requests:
             "cancel": self._cancel, "retry": self._retry, "pause": self._pause, "resume": self._resume,
             "priority": self._prioritize, "extend": self._extend, "delete": self._delete,
         }.get(asked.kind)  # fmt: skip
-        return act(fence, asked) if act else f"unknown to this version: {asked.kind}"
+        if act is None:
+            raise ConflictError(f"this version knows no request of the kind {asked.kind!r}")
+        return act(fence, asked)
 
     def _cancel(self, fence: int, asked: PendingRequest) -> str:
-        return f"{self._store.cancel(fence, asked.sweep, asked.trial, asked.arguments.get('cell'))} trials"
+        cancelled = self._store.cancel(fence, asked.sweep, asked.trial, asked.arguments.get("cell"))
+        return f"{_trials(cancelled)} cancelled"
 
     def _retry(self, fence: int, asked: PendingRequest) -> str:
         cell, what = asked.arguments.get("cell"), asked.arguments.get("what", "")
-        return f"{self._store.retry(fence, asked.sweep, asked.trial, cell, what)} trials"
+        return f"{_trials(self._store.retry(fence, asked.sweep, asked.trial, cell, what))} wait again"
 
     def _pause(self, fence: int, asked: PendingRequest) -> str:
         return "paused" if self._store.pause(fence, asked.sweep) else "was not running"
@@ -57,8 +64,9 @@ class Requests:
         return "resumed" if self._store.resume(fence, asked.sweep) else "was not paused"
 
     def _prioritize(self, fence: int, asked: PendingRequest) -> str:
-        self._store.prioritize(fence, asked.sweep, int(asked.arguments["priority"]))
-        return "set"
+        priority = int(asked.arguments["priority"])
+        self._store.prioritize(fence, asked.sweep, priority)
+        return f"priority {priority}"
 
     def _extend(self, fence: int, asked: PendingRequest) -> str:
         spec = Spec.model_validate(asked.arguments["spec"])
@@ -67,24 +75,25 @@ class Requests:
         # It was checked when it came, but another extension may have been quicker: then it is refused.
         wider = extension(places, plan, asked.arguments["text"], asked.arguments["spec"])
         self._store.extend_sweep(fence, asked.sweep, wider)
-        return f"{len(wider.trials)} trials added"
+        return f"{_trials(len(wider.trials))} added"
 
     def _delete(self, fence: int, asked: PendingRequest) -> str | None:
         sweep = asked.sweep
         doomed = self._store.deletion(sweep)
         if doomed is None:
-            return "was gone"
+            raise NotFoundError(f"no sweep {sweep}")
         if doomed.busy:
             return None  # what is being stopped would write its last checkpoint into a folder that nobody removes
         if self._tracker is not None and doomed.experiment is not None:
             try:
                 self._tracker.remove(doomed.experiment)
-            except MetricsweepError as error:  # what MLflow still shows is no reason to keep the rest
+            except Exception as error:  # what MLflow still shows is no reason to keep the rest
                 log.warning("the experiment %s of sweep %d stays: %s", doomed.experiment, sweep, error)
         left = self._clear(doomed.trainings)
-        self._store.delete_sweep(fence, sweep)
+        outcome = f"deleted{left}"
+        self._store.delete_sweep(fence, sweep, asked.id, outcome)
         log.info("sweep %d deleted, with %d trainings", sweep, len(doomed.trainings))
-        return f"deleted{left}"
+        return outcome
 
     def _clear(self, trainings: tuple[str, ...]) -> str:
         """Remove what trainings keep in the storage; gives what to say where that is away, which delays nobody."""
@@ -96,3 +105,7 @@ class Requests:
                 log.warning("the storage keeps the folders %s: %s", ", ".join(left), error)
                 return f", but the storage keeps the folders of {len(left)} trainings: {error}"[:500]
         return ""
+
+
+def _trials(count: int) -> str:
+    return "1 trial" if count == 1 else f"{count} trials"

@@ -1,12 +1,17 @@
 """What clients ask of sweeps, over a real database and the inline engine: queue, extension, deletion."""
 
+from datetime import UTC, datetime
+from typing import Any
+
 import pytest
+import sqlalchemy as sa
 import yaml
 
 from orchestrator.errors import ConflictError, InvalidSpecError, NotFoundError
 from orchestrator.events import Stopped
 from orchestrator.plan import grid
 from orchestrator.plan.spec import Spec
+from orchestrator.record import schema
 from orchestrator.record.store import Store
 from orchestrator.requests import Requests
 from orchestrator.service import Service
@@ -21,6 +26,23 @@ def named(name: str) -> bytes:
     """A spec of four trainings that no other name has."""
     first = 10 * sum(name.encode())
     return spec(name=name, repeat={"seed": [first, first + 1]}, tune={})
+
+
+def append(store: Store, kind: str, sweep: int, arguments: dict[str, Any] | None = None) -> int:
+    """A request as one API appends it that has not seen what another one appended just before."""
+    values = {"kind": kind, "sweep_id": sweep, "created": datetime.now(UTC), "arguments": arguments}
+    with store._database.writing() as connection:
+        made = sa.insert(schema.request).values(values).returning(schema.request.c.id)
+        return int(connection.execute(made).scalar_one())
+
+
+def outcomes(settings: Settings) -> dict[int, str | None]:
+    """What became of every request."""
+    store = Store.open(settings.database)
+    with store._database.reading() as connection:
+        found = {row.id: row.outcome for row in connection.execute(sa.select(schema.request))}
+    store.close()
+    return found
 
 
 def claimed(service: Service, sweeps: list[int]) -> list[int]:
@@ -191,3 +213,84 @@ def test_a_deletion_waits_for_what_is_being_stopped(service: Service, settings: 
     assert not last.exists()
     assert store.requests() == []
     store.close()
+
+
+@pytest.mark.parametrize("kind", ["cancel", "retry", "pause", "resume", "priority", "extend", "delete", "unheard-of"])
+def test_a_request_behind_a_deletion_ends_nobody(service: Service, settings: Settings, kind: str) -> None:
+    """`DELETE` and at once another request: each of three ended the conductor."""
+    doomed, other = service.submit(named("a")).id, service.submit(named("b")).id
+    conduct(settings)
+    store = Store.open(settings.database)
+    arguments = {"priority": 3, "text": "", "spec": service.sweep(doomed).spec}
+    deletion, behind = append(store, "delete", doomed), append(store, kind, doomed, arguments)
+    last = append(store, "priority", other, {"priority": 7})
+    store.close()
+    conduct(settings)
+    found = outcomes(settings)
+    assert found[deletion] == "deleted"
+    assert (found[behind] or "").startswith(f"refused: no sweep {doomed}: it was deleted at ")
+    assert (found[last], service.sweep(other).priority) == ("priority 7", 7)
+
+
+def test_what_is_asked_of_a_sweep_whose_deletion_waits_is_refused(service: Service, settings: Settings) -> None:
+    sweep = service.submit(named("a")).id
+    conduct(settings)
+    service.delete(sweep, "a", "ada")
+    for ask in (
+        lambda: service.retry(sweep),
+        lambda: service.prioritize(sweep, 3),
+        lambda: service.extend(sweep, named("a")),
+        lambda: service.delete(sweep, "a"),
+    ):
+        with pytest.raises(ConflictError, match=rf"sweep {sweep} is about to be deleted, as ada asked \(request 1\)"):
+            ask()
+    conduct(settings)
+    with pytest.raises(NotFoundError, match=rf"no sweep {sweep}: it was deleted at .* as ada asked \(request 1\)"):
+        service.sweep(sweep)
+    with pytest.raises(NotFoundError, match="it was deleted"):
+        service.retry(sweep)
+    assert list(outcomes(settings).values()) == ["deleted"]
+
+
+def test_a_deletion_that_waits_keeps_its_sweep_as_it_is(service: Service, settings: Settings) -> None:
+    """What comes behind it would else make the sweep go on, and the deletion would be refused."""
+    sweep = service.submit(spec()).id
+    store = Store.open(settings.database)
+    fence = store.acquire("test", 600)
+    assert fence is not None
+    plan = grid.expand(Spec.model_validate(store.sweep(sweep).spec), catalog.load())
+    store.start_sweep(fence, sweep, plan.cells, plan.candidates, plan.trials(), Slot(gpus=0), False)
+    order = store.next_order(fence)
+    assert order is not None
+    store.cancel(fence, sweep)
+    deletion, behind = append(store, "delete", sweep), append(store, "retry", sweep)
+    inbox = Requests(store, catalog.load(), None, settings.storage)
+    assert [inbox.apply(fence, one) for one in store.requests()] == [False, True]
+    assert "about to be deleted" in (outcomes(settings)[behind] or "")
+    store.apply(fence, Stopped(order.attempt))
+    assert inbox.apply(fence, store.requests()[0])
+    assert outcomes(settings)[deletion] == "deleted"
+    store.close()
+
+
+def test_whatever_a_request_fails_in_is_its_own_trouble(
+    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep = service.submit(named("a")).id
+    store = Store.open(settings.database)
+    broken = append(store, "priority", sweep, {"priority": [4]})
+    odd = append(store, "\x07", sweep)
+    store.close()
+    service.prioritize(sweep, 4)
+
+    def fail(*_: object) -> None:
+        raise RecursionError("too deep \ud800")
+
+    monkeypatch.setattr(Store, "pause", fail)
+    service.pause(sweep)
+    conduct(settings)
+    found = outcomes(settings)
+    assert (found[broken] or "").startswith("refused: TypeError: ")
+    assert (found[odd] or "").startswith("refused: this version knows no request of the kind")
+    assert list(found.values())[2:] == ["priority 4", "refused: RecursionError: too deep ?"]
+    assert service.sweep(sweep).state == "finished"

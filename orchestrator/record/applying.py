@@ -9,16 +9,15 @@ import sqlalchemy as sa
 from orchestrator.events import CellSettled, Event, Failed, Finished, Progressed, Started, Stopped, SweepSettled
 from orchestrator.lifecycle import TRIAL_ACTIVE, TRIAL_STEPS, TrialState, before
 from orchestrator.record.database import Access
-from orchestrator.record.journal import append_log, append_points, storable
+from orchestrator.record.journal import MAX_MESSAGE, append_log, append_points, storable
 from orchestrator.record.marks import mark, mark_trials
 from orchestrator.record.numbers import dump_result, finite_or_none, selection_score
 from orchestrator.record.pruning import unwanted
 from orchestrator.record.schema import attempt, cell, training, trial
 from orchestrator.record.settling import end_sweep, has_active_trials
 
-MAX_MESSAGE: Final = 2_000
 MAX_TRACE: Final = 65_536
-"""Characters of a failure's line, and of the end of its traceback."""
+"""Characters of the end of a failure's traceback."""
 
 
 class Applying(Access):

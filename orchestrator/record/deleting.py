@@ -1,10 +1,14 @@
 """Deleting a sweep with everything that only it uses."""
 
+from datetime import UTC, datetime
+
 import sqlalchemy as sa
 
+from orchestrator.errors import ConflictError
 from orchestrator.lifecycle import SWEEP_ENDED
 from orchestrator.record import schema
 from orchestrator.record.database import Access, chunked
+from orchestrator.record.existence import require_sweep
 from orchestrator.record.places import only_of
 from orchestrator.record.schema import attempt, log, metric, training, trial
 
@@ -12,15 +16,24 @@ from orchestrator.record.schema import attempt, log, metric, training, trial
 class Deleting(Access):
     """The second half of a deletion: the files went before, by `Places.deletion`, so that a crash loses no trace."""
 
-    def delete_sweep(self, fence: int, sweep: int) -> None:
-        """Delete an ended sweep's rows, and those of the trainings that no other sweep points to."""
+    def delete_sweep(self, fence: int, sweep: int, by: int | None = None, outcome: str = "deleted") -> None:
+        """Delete an ended sweep's rows, and those of the trainings that no other sweep points to.
+
+        Its requests stay, to say what became of them, without the specs that they carried; `by` is the one that is done
+        with this, whose outcome is noted. Raises NotFoundError, and ConflictError for a sweep that goes on.
+        """
         table = schema.sweep
         with self._database.writing(fence) as connection:
+            require_sweep(connection, sweep)
             ended = sa.select(table.c.id).where(table.c.id == sweep, table.c.state.in_(SWEEP_ENDED)).with_for_update()
             if connection.execute(ended).first() is None:
-                return
+                raise ConflictError(f"sweep {sweep} goes on; cancel it before it is deleted")
             alone = list(connection.execute(only_of(sweep)).scalars())
-            for rows in (schema.outbox, schema.request, trial, schema.candidate, schema.cell):
+            requests = sa.update(schema.request).where(schema.request.c.sweep_id == sweep)
+            connection.execute(requests.values(arguments=None))
+            done = requests.where(schema.request.c.id == by, schema.request.c.applied.is_(None))
+            connection.execute(done.values(applied=datetime.now(UTC), outcome=outcome))
+            for rows in (schema.outbox, trial, schema.candidate, schema.cell):
                 connection.execute(sa.delete(rows).where(rows.c.sweep_id == sweep))
             for chunk in chunked(alone, 1_000):
                 attempts = sa.select(attempt.c.id).where(attempt.c.training_id.in_(chunk))

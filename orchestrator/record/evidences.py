@@ -8,9 +8,9 @@ import sqlalchemy as sa
 from orchestrator.evidence import Evidence
 from orchestrator.lifecycle import TrialState
 from orchestrator.record.database import Access
+from orchestrator.record.existence import require_sweep
 from orchestrator.record.numbers import number
 from orchestrator.record.schema import training, trial
-from orchestrator.record.sweep_views import require_sweep
 from orchestrator.trial import TrialOutcome
 
 _AT_ONCE: Final = 500

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from orchestrator.lifecycle import SWEEP_ENDED, SWEEP_STEPS, SweepState, before
 from orchestrator.record import schema
 from orchestrator.record.database import Access
+from orchestrator.record.existence import require_sweep
 from orchestrator.record.leases import extend
 from orchestrator.record.marks import mark
 from orchestrator.record.pruning import prune_added
@@ -37,6 +38,7 @@ class Extending(Access):
         """Write the added rows and let the sweep go on; finished trainings are reused at once."""
         table = schema.sweep
         with self._database.writing(fence) as connection:
+            require_sweep(connection, sweep)
             row = connection.execute(sa.select(table.c.uid, table.c.state).where(table.c.id == sweep)).one()
             insert(
                 connection, cell,

@@ -13,6 +13,9 @@ from workers.contract import Progress
 MAX_LOG_BYTES: Final = 10 * 1_048_576
 """Of one attempt."""
 
+MAX_MESSAGE: Final = 2_000
+"""Characters of what is said of a failure or a refusal."""
+
 _CUT_NOTE = "\n[the log is cut here: it passed 10 MiB]\n"
 
 

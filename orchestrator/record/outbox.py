@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from orchestrator.record import schema
 from orchestrator.record.clock import DatabaseSeconds
 from orchestrator.record.database import Access
+from orchestrator.record.journal import MAX_MESSAGE, storable
 from orchestrator.record.runs import RunKind
 from orchestrator.record.schema import outbox
 
@@ -50,12 +51,10 @@ class Outbox(Access):
 
     def postpone(self, dirty: Dirty, error: str, seconds: float, fence: int | None = None) -> None:
         """Try the mark again in `seconds`, and keep why."""
+        later = {"next_try": DatabaseSeconds() + seconds, "failures": outbox.c.failures + 1}
+        said = storable(error)[:MAX_MESSAGE]
         with self._database.writing(fence) as connection:
-            connection.execute(
-                sa.update(outbox)
-                .where(outbox.c.id == dirty.id)
-                .values(next_try=DatabaseSeconds() + seconds, failures=outbox.c.failures + 1, error=error)
-            )
+            connection.execute(sa.update(outbox).where(outbox.c.id == dirty.id).values(error=said, **later))
 
     def outbox_lag(self) -> int:
         """How many runs the tracker does not show as they are."""

@@ -10,6 +10,7 @@ from orchestrator.errors import NotFoundError
 from orchestrator.lifecycle import TrialState
 from orchestrator.record import schema
 from orchestrator.record.database import Access, chunked
+from orchestrator.record.existence import absence
 from orchestrator.record.numbers import number
 from orchestrator.record.schema import candidate, cell, training, trial
 from orchestrator.trial import Candidate, Cell, SweepOutcomes, TrialOutcome
@@ -29,7 +30,7 @@ class Outcomes(Access):
             head = connection.execute(sa.select(table.c.name, table.c.state, table.c.spec).where(table.c.id == sweep))
             row = head.one_or_none()
             if row is None:
-                raise NotFoundError(f"no sweep {sweep}")
+                raise NotFoundError(absence(connection, sweep))
             cells = sa.select(cell.c.cell, cell.c.labels).where(cell.c.sweep_id == sweep).order_by(cell.c.cell)
             columns = (candidate.c.cell, candidate.c.candidate, candidate.c.labels)
             found = sa.select(*columns).where(candidate.c.sweep_id == sweep)

@@ -5,6 +5,7 @@ import sqlalchemy as sa
 from orchestrator.lifecycle import SWEEP_STEPS, SweepState, before
 from orchestrator.record import schema
 from orchestrator.record.database import Access
+from orchestrator.record.existence import require_sweep
 from orchestrator.record.marks import mark
 
 
@@ -23,6 +24,7 @@ class Queueing(Access):
         """Set a sweep's priority; of what already trains nothing is stopped for it."""
         table = schema.sweep
         with self._database.writing(fence) as connection:
+            require_sweep(connection, sweep)
             connection.execute(sa.update(table).where(table.c.id == sweep).values(priority=priority))
             mark(self._database, connection, "sweep", sweep, sweep)
 
@@ -31,6 +33,7 @@ class Queueing(Access):
             raise ValueError(f"{new} does not follow {old}")
         table = schema.sweep
         with self._database.writing(fence) as connection:
+            require_sweep(connection, sweep)
             moving = sa.update(table).where(table.c.id == sweep, table.c.state == old)
             moved = connection.execute(moving.values(state=new)).rowcount == 1
             if moved:

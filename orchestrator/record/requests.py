@@ -10,6 +10,8 @@ import sqlalchemy as sa
 from orchestrator.lifecycle import SweepState
 from orchestrator.record import schema
 from orchestrator.record.database import Access
+from orchestrator.record.existence import require_lasting, require_sweep
+from orchestrator.record.journal import MAX_MESSAGE, storable
 from orchestrator.record.schema import request
 
 
@@ -49,8 +51,15 @@ class Requests(Access):
     def applied(self, fence: int, request_id: int, outcome: str) -> None:
         """Note what became of a request; raises FencedError."""
         done = sa.update(request).where(request.c.id == request_id, request.c.applied.is_(None))
+        said = storable(outcome)[:MAX_MESSAGE]
         with self._database.writing(fence) as connection:
-            connection.execute(done.values(applied=datetime.now(UTC), outcome=outcome))
+            connection.execute(done.values(applied=datetime.now(UTC), outcome=said))
+
+    def require_standing(self, asked: PendingRequest) -> None:
+        """Raise NotFoundError where a request's sweep is gone, ConflictError where an earlier request deletes it."""
+        with self._database.reading() as connection:
+            require_sweep(connection, asked.sweep)
+            require_lasting(connection, asked.sweep, before=asked.id)
 
     def queued(self) -> list[QueuedSweep]:
         """Sweeps to expand, oldest first."""

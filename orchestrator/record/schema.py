@@ -51,13 +51,14 @@ request: Final = sa.Table(
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("kind", sa.String(16), nullable=False),
-    sa.Column("sweep_id", sa.ForeignKey("sweep.id"), nullable=False),
-    sa.Column("trial_id", sa.ForeignKey("trial.id")),
+    sa.Column("sweep_id", sa.Integer, nullable=False),  # no key: what became of a request outlives its sweep
+    sa.Column("trial_id", sa.Integer),
     sa.Column("arguments", sa.JSON(none_as_null=True)),
     sa.Column("actor", sa.String),
     sa.Column("created", UtcTime, nullable=False),
     sa.Column("applied", UtcTime, index=True),
     sa.Column("outcome", sa.Text),
+    sa.Index(None, "sweep_id", "id"),
     sqlite_autoincrement=True,
 )
 
@@ -245,9 +246,9 @@ _EXTENDED: Final = frozenset({"state", "priority", "text", "spec", "total"})
 
 
 _DELETED: Final = (
-    "log", "metric", "attempt", "request", "trial", "candidate", "cell", "sweep", "training",
+    "log", "metric", "attempt", "trial", "candidate", "cell", "sweep", "training",
 )  # fmt: skip
-"""What goes with a deleted sweep."""
+"""What goes with a deleted sweep; its requests stay, without their arguments, to say what became of them."""
 
 
 def _columns(table: sa.Table, without: frozenset[str] = frozenset()) -> frozenset[str]:
@@ -258,7 +259,7 @@ WRITERS: Final[Mapping[str, Mapping[tuple[str, str], frozenset[str]]]] = {
     "client": {("insert", "sweep"): _SUBMITTED, ("insert", "request"): _ASKED},
     "conductor": {
         ("update", "sweep"): _columns(sweep, _SUBMITTED - _EXTENDED),
-        ("update", "request"): frozenset({"applied", "outcome"}),
+        ("update", "request"): frozenset({"applied", "outcome", "arguments"}),
         ("insert", "cell"): frozenset({"sweep_id", "cell", "labels", "open"}),
         ("update", "cell"): frozenset({"open", "summary", "settled", "mlflow_run"}),
         ("insert", "candidate"): _columns(candidate),

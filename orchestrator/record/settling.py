@@ -10,6 +10,8 @@ from orchestrator.lifecycle import SWEEP_ENDED, SWEEP_STEPS, TRIAL_ACTIVE, TRIAL
 from orchestrator.record import schema
 from orchestrator.record.claims import run_with_training
 from orchestrator.record.database import Access, check_fence, chunked
+from orchestrator.record.existence import require_sweep
+from orchestrator.record.journal import MAX_MESSAGE, storable
 from orchestrator.record.marks import mark, mark_trials
 from orchestrator.record.schema import cell, training, trial
 from orchestrator.record.trial_views import first_trial
@@ -47,6 +49,7 @@ class Settling(Access):
     def cancel(self, fence: int, sweep: int, trial: int | None = None, cell: int | None = None) -> int:
         """Cancel a sweep, a cell or a trial of it and return how many trials that ended; others stay as they are."""
         with self._database.writing(fence) as connection:
+            require_sweep(connection, sweep)
             cancelled = self._cancel_trials(connection, sweep, trial, cell)
             if trial is None and cell is not None:
                 cells = schema.cell
@@ -99,6 +102,7 @@ class Settling(Access):
         `what` is `failed` (only these), `all` (pruned ones too), or empty: failed and cancelled ones.
         """
         with self._database.writing(fence) as connection:
+            require_sweep(connection, sweep)
             retried = self._retry_trials(connection, sweep, _RETRIES[what], trial, cell)
             table = schema.sweep
             again = sa.update(table).where(table.c.id == sweep)
@@ -144,12 +148,13 @@ class Settling(Access):
         with self._database.writing(fence) as connection:
             self._cancel_trials(connection, sweep, None)
             connection.execute(sa.update(cell).where(cell.c.sweep_id == sweep, cell.c.open).values(open=False))
-            connection.execute(
+            failed = connection.execute(
                 sa.update(table)
                 .where(table.c.id == sweep, table.c.state.in_(before(SWEEP_STEPS, SweepState.FAILED)))
-                .values(state=SweepState.FAILED, error=message, ended=datetime.now(UTC))
+                .values(state=SweepState.FAILED, error=storable(message)[:MAX_MESSAGE], ended=datetime.now(UTC))
             )
-            mark(self._database, connection, "sweep", sweep, sweep)
+            if failed.rowcount:
+                mark(self._database, connection, "sweep", sweep, sweep)
 
 
 def end_sweep(connection: sa.Connection, sweep: int) -> bool:

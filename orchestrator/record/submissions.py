@@ -12,6 +12,7 @@ from orchestrator.errors import ConflictError, NotFoundError
 from orchestrator.lifecycle import SweepState
 from orchestrator.record import schema
 from orchestrator.record.database import Access
+from orchestrator.record.existence import require_lasting, require_sweep
 from orchestrator.views import Submitted
 
 RequestKind = Literal["cancel", "retry", "pause", "resume", "priority", "extend", "delete"]
@@ -79,11 +80,14 @@ class Submissions(Access):
         actor: str | None,
         arguments: Mapping[str, Any] | None = None,
     ) -> int:
-        """Ask the conductor for something and return the request's id; raises NotFoundError."""
-        sweeps, trials, requests = schema.sweep, schema.trial, schema.request
+        """Ask the conductor for something and return the request's id.
+
+        Raises NotFoundError, and ConflictError once the sweep's deletion was asked for.
+        """
+        trials, requests = schema.trial, schema.request
         with self._database.writing() as connection:
-            if connection.execute(sa.select(sweeps.c.id).where(sweeps.c.id == sweep)).first() is None:
-                raise NotFoundError(f"no sweep {sweep}")
+            require_sweep(connection, sweep)
+            require_lasting(connection, sweep)
             its_sweep = sa.select(trials.c.sweep_id).where(trials.c.id == trial)
             if trial is not None and connection.execute(its_sweep).scalar_one_or_none() != sweep:
                 raise NotFoundError(f"no trial {trial} in sweep {sweep}")

@@ -11,6 +11,7 @@ from orchestrator.lifecycle import SWEEP_GOING, TrialState
 from orchestrator.record import schema
 from orchestrator.record.cursors import decode, encode
 from orchestrator.record.database import Access
+from orchestrator.record.existence import absence, require_sweep
 from orchestrator.record.schema import candidate, cell, training, trial
 from orchestrator.views import Counts, GridCandidate, GridCell, GridTrial, Page, SweepSummary, SweepView, TrialProblem
 
@@ -53,7 +54,7 @@ class SweepViews(Access):
         with self._database.reading() as connection:
             row = connection.execute(sa.select(schema.sweep).where(schema.sweep.c.id == sweep)).one_or_none()
             if row is None:
-                raise NotFoundError(f"no sweep {sweep}")
+                raise NotFoundError(absence(connection, sweep))
             summary = _summary(row, _counts(connection, [sweep]), _etas(connection, [sweep]))
             problems = _problems(connection, sweep)
         return SweepView(**summary, spec=row.spec, text=row.text, problems=problems)
@@ -82,12 +83,6 @@ class SweepViews(Access):
         query = sa.select(sa.func.count()).select_from(cell).where(cell.c.sweep_id == sweep)
         with self._database.reading() as connection:
             return int(connection.execute(query).scalar_one())
-
-
-def require_sweep(connection: sa.Connection, sweep: int) -> None:
-    """Raise NotFoundError unless the sweep exists."""
-    if connection.execute(sa.select(schema.sweep.c.id).where(schema.sweep.c.id == sweep)).first() is None:
-        raise NotFoundError(f"no sweep {sweep}")
 
 
 def _summary(row: sa.Row[Any], counts: Mapping[int, Counts], etas: Mapping[int, float]) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from orchestrator.lifecycle import TRIAL_ENDED, TrialState
 from orchestrator.record import schema
 from orchestrator.record.cursors import decode, encode
 from orchestrator.record.database import Access, chunked
+from orchestrator.record.existence import require_sweep
 from orchestrator.record.schema import attempt, candidate, cell, log, metric, training
-from orchestrator.record.sweep_views import of_candidate, require_sweep
+from orchestrator.record.sweep_views import of_candidate
 from orchestrator.views import AttemptView, Curve, LogView, Page, TrialSummary, TrialView
 
 Points = list[tuple[int, float | None]]
