@@ -1,24 +1,36 @@
 """The API as a process of its own: `python -m api`, one worker, on METRICSWEEP_HOST and METRICSWEEP_PORT."""
 
 import logging
+import os
 import signal
+import socket
 import sys
+import threading
+from functools import partial
+from typing import Final
 
 import uvicorn
 from pydantic import ValidationError
 
 from api.commands.terminal import FAILED, OK, explain
+from api.connections import BACKLOG, Connection, Crowd, Patience, allowed_connections
 from api.main import create_app
 from api.serve import refuse_open_host
 from orchestrator import storage
 from orchestrator.errors import MetricsweepError
+from orchestrator.logs import begin_logging
 from orchestrator.service import Service
 from orchestrator.settings import Settings
 
+log = logging.getLogger(__name__)
 
-def main() -> int:
+END_SECONDS: Final = 5
+"""How long a SIGTERM waits for what is being answered; the supervisor kills after ten."""
+
+
+def main(patience: Patience = Patience()) -> int:  # noqa: B008 - nobody can change it
     """Serve until SIGTERM or SIGINT; returns the exit status."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    begin_logging()
     try:
         settings = Settings()
         refuse_open_host(settings)
@@ -26,27 +38,47 @@ def main() -> int:
         service = Service.open(settings)
     except (MetricsweepError, ValidationError) as error:
         return explain(error)
+    crowd = Crowd(allowed_connections(), patience)
     config = uvicorn.Config(
         create_app(service, settings),
         host=settings.host,
         port=settings.port,
+        http=partial(Connection, crowd=crowd),  # type: ignore[arg-type]  # called as the class would be
+        ws="none",
+        backlog=BACKLOG,
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=5,
+        timeout_keep_alive=int(patience.idle),
+        timeout_graceful_shutdown=END_SECONDS,
         lifespan="off",
     )
     # uvicorn ends gracefully and then raises the signal once more: by then there is nothing left to end.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    server = uvicorn.Server(config)
     try:
-        server.run()
+        _Server(config).run()
     except SystemExit:  # a start that failed, which uvicorn has logged
         return FAILED
     finally:
         service.close()
     return OK
+
+
+class _Server(uvicorn.Server):
+    """Ends within its time even where a request's thread does not, which nothing can interrupt."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn's, with a last resort; the database undoes what was under way."""
+        last = threading.Timer(END_SECONDS + 2, _leave)
+        last.daemon = True
+        last.start()
+        await super().shutdown(sockets)
+
+
+def _leave() -> None:
+    log.warning("requests are still at work %s s after the signal; ending without them", END_SECONDS + 2)
+    os._exit(OK)
 
 
 if __name__ == "__main__":

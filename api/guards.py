@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from fastapi import Request
 from fastapi.responses import Response
 from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.problems import answer, details
@@ -62,6 +63,8 @@ class Envelope:
 
         try:
             await self.app(scope, receive, dressed)
+        except ClientDisconnect:  # who goes away while sending has no answer coming, and nothing has gone wrong here
+            log.debug("request %s: %s %s: its sender went away", request_id, scope["method"], scope["path"])
         except Exception:
             log.exception("request %s: %s %s failed", request_id, scope["method"], scope["path"])
             if started:
@@ -73,7 +76,7 @@ class Envelope:
 
 
 class Doors:
-    """ASGI middleware that refuses foreign Host names (DNS rebinding) and foreign Origins of anything that changes."""
+    """ASGI middleware that refuses foreign Host names (DNS rebinding), and other sites' pages all but links."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app = app
@@ -91,21 +94,43 @@ class Doors:
         if not self._ours(host):
             detail = f"this server does not answer to the name {host!r}; METRICSWEEP_HOST or METRICSWEEP_URL name it"
             return answer(request, details(request, 421, detail))
-        if request.method in SAFE_METHODS:
-            return None
         origin = request.headers.get("origin")
         site = request.headers.get("sec-fetch-site", "same-origin")
-        foreign = urlsplit(origin).netloc.lower() != host.lower() if origin else site not in ("same-origin", "none")
-        if not foreign:
+        foreign = _netloc(origin) != host.lower() if origin else site not in ("same-origin", "none")
+        if not foreign or _is_navigation(request):
             return None
-        detail = f"a page of {origin or 'another site'} may not change anything here"
-        return answer(request, details(request, 403, detail))
+        where = origin or "another site"
+        reading = request.method in SAFE_METHODS
+        said = "may link to this server, not load from it" if reading else "may not change anything here"
+        return answer(request, details(request, 403, f"a page of {where} {said}"))
 
     def _ours(self, host: str) -> bool:
         name = _hostname(host)
         if name in self.names:
             return True
         return self.numeric and _is_address(name)
+
+
+def _is_navigation(request: Request) -> bool:
+    """Whether a person followed a link, in a window of its own; only browsers send these headers, and no page can.
+
+    An image, a frame or a script of another site would have this server compute a figure for nobody to see.
+    """
+    sent = request.headers
+    return (
+        request.method in ("GET", "HEAD")
+        and "origin" not in sent
+        and sent.get("sec-fetch-mode") == "navigate"
+        and sent.get("sec-fetch-dest") == "document"
+        and "prefetch" not in sent.get("sec-purpose", sent.get("purpose", ""))
+    )
+
+
+def _netloc(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:  # an unclosed bracket
+        return ""
 
 
 def _names(settings: Settings) -> Iterable[str]:

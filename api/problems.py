@@ -39,12 +39,15 @@ KINDS: Final[Mapping[int, str]] = {
     403: "foreign-origin",
     404: "not-found",
     405: "method-not-allowed",
+    408: "too-slow",
     409: "conflict",
     413: "too-large",
     415: "unsupported-media-type",
     421: "foreign-host",
     422: "invalid",
+    431: "headers-too-large",
     500: "internal",
+    501: "not-implemented",
     503: "unavailable",
 }
 """The last part of a problem's `type`, which a program may rely on."""

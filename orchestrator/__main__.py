@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from orchestrator import storage
 from orchestrator.conductor import Conductor
 from orchestrator.errors import FencedError, MetricsweepError
+from orchestrator.logs import begin_logging
 from orchestrator.record.store import Store
 from orchestrator.record.tracker import Tracker
 from orchestrator.run.attempt import Workplace
@@ -32,7 +33,7 @@ EXAMPLES = """examples:
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; 0 on success, 1 on an error that is explained on stderr, 3 when another conductor took over."""
     options = _parser().parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    begin_logging()
     logging.getLogger("alembic").setLevel(logging.WARNING)
     try:
         settings = Settings()

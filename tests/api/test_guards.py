@@ -70,10 +70,48 @@ def test_our_own_pages_and_programs_may(http: TestClient) -> None:
         assert http.post("/v1/sweeps", content=SPEC, headers=YAML | headers).status_code == 201
 
 
-def test_reading_needs_no_origin(http: TestClient) -> None:
-    answer = http.get("/v1/sweeps", headers={"Origin": "https://evil.example"})
-    assert answer.status_code == 200
-    assert "access-control-allow-origin" not in answer.headers  # a browser keeps it from the page that asked
+FOLLOWED = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document", "Sec-Fetch-User": "?1"}
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "none", "same-origin"])
+@pytest.mark.parametrize("path", ["/", "/v1/catalog", "/static/style.css"])
+def test_a_link_may_be_followed_from_anywhere(http: TestClient, site: str, path: str) -> None:
+    assert http.get(path, headers=FOLLOWED | {"Sec-Fetch-Site": site}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"},
+        {"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "script"},
+        {"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "empty"},
+        {"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty", "Origin": "https://evil.example"},
+        {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"},
+        {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "object"},
+        {**FOLLOWED, "Sec-Purpose": "prefetch;prerender"},
+        {},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+@pytest.mark.parametrize("path", ["/", "/v1/sweeps/1/figures/main?format=png", "/v1/sweeps/1/bundle", "/healthz"])
+def test_foreign_pages_load_nothing(http: TestClient, headers: dict[str, str], site: str, path: str) -> None:
+    answer = http.get(path, headers=headers | {"Sec-Fetch-Site": site})
+    assert answer.status_code == 403
+    assert "may link to this server" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:5000", "http://["])
+def test_a_foreign_origin_reads_nothing_even_in_a_browser_that_says_no_more(http: TestClient, origin: str) -> None:
+    answer = http.get("/v1/sweeps", headers={"Origin": origin})
+    assert answer.status_code == 403
+    assert "access-control-allow-origin" not in answer.headers
+
+
+def test_our_own_pages_load_what_they_show(http: TestClient) -> None:
+    loaded = {"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image", "Sec-Fetch-Site": "same-origin"}
+    for headers in (loaded, {"Origin": URL, "Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}):
+        assert http.get("/v1/sweeps", headers=headers).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/v1/sweeps", "/v1/catalog", "/v1/openapi.json", "/v1/nothing", "/"])
