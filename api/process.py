@@ -9,7 +9,6 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 from typing import Final
@@ -17,11 +16,11 @@ from typing import Final
 import psutil
 
 import api.leash
+from api.log_file import LogFile
 
 MARK: Final = "METRICSWEEP_SERVE"
 """Environment variable by which every process that one supervisor started, however deep, is known as its own."""
 
-_LOG_BYTES: Final = 10_000_000
 _SETTLED: Final = 1.0  # seconds that a process of which nothing is asked must live to count as ready
 
 
@@ -46,10 +45,9 @@ class Child:
 
     def __init__(self, spec: ChildSpec, log: Path) -> None:
         self.spec = spec
-        self.log = log
+        self.log = LogFile(log)
         self._process: subprocess.Popen[bytes] | None = None
         self._born = 0.0
-        self._log_from = 0
 
     @property
     def pid(self) -> int:
@@ -58,14 +56,8 @@ class Child:
 
     def start(self, environment: Mapping[str, str]) -> None:
         """Start it, or start it again; its output is appended to its log."""
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        if self.log.exists() and self.log.stat().st_size > _LOG_BYTES:
-            self.log.replace(self.log.with_name(self.log.name + ".1"))
         leash = [sys.executable, "-I", "-S", str(api.leash.__file__), str(os.getpid())]
-        with self.log.open("ab") as log:
-            log.write(f"--- {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {self.spec.name} starts\n".encode())
-            log.flush()
-            self._log_from = log.tell()
+        with self.log.begin(self.spec.name) as log:
             self._process = subprocess.Popen(  # noqa: S603  the command is our own
                 [*leash, *self.spec.command],
                 stdin=subprocess.DEVNULL,
@@ -89,7 +81,7 @@ class Child:
             return False
         if spec.port is not None and not any(_listens(process, spec.port) for process in self.tree()):
             return False
-        if spec.says is not None and not self._has_said(spec.says):
+        if spec.says is not None and not self.log.has_said(spec.says):
             return False
         return spec.health is None or spec.port is None or _answers(spec.host, spec.port, spec.health)
 
@@ -118,18 +110,6 @@ class Child:
         end_processes(tree.union(stubborn), 0.0 if stubborn or hurry.is_set() else 3.0)
         if self._process is not None:
             self._process.wait()
-
-    def last_lines(self, count: int = 8) -> str:
-        """The end of its log."""
-        with suppress(OSError), self.log.open("rb") as log:
-            log.seek(max(0, self.log.stat().st_size - 8_000))
-            return "\n".join(log.read().decode(errors="replace").splitlines()[-count:])
-        return ""
-
-    def _has_said(self, text: str) -> bool:
-        with self.log.open("rb") as log:
-            log.seek(self._log_from)
-            return text.encode() in log.read()
 
 
 def end_processes(processes: Collection[psutil.Process], grace: float) -> None:

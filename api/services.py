@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from api.log_file import KEPT, LOG_BYTES
 from api.process import ChildSpec
 from orchestrator.settings import Settings
 
@@ -63,6 +64,9 @@ def ray_head(folder: Path, ports: Mapping[str, int], token: str, settings: Setti
             **theirs,
             # On SIGTERM Ray otherwise waits 30 s for its actors, which are detached and never end by themselves.
             "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
+            # Each file of its session's logs, those of the slots too: by default 512 MiB, five times, or without end.
+            "RAY_ROTATION_MAX_BYTES": str(LOG_BYTES),
+            "RAY_ROTATION_BACKUP_COUNT": str(KEPT),
         },
         port=ports["ray"],
         says="Ray runtime started",  # its first server listens a second before there is a node

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from api.process import Child, describe_exit
 from orchestrator.errors import UnavailableError
+from orchestrator.printable import printable
 
 Tell = Callable[[str, str], None]
 """Is told a process's name and its state in words, from the supervisor's thread."""
@@ -15,6 +16,7 @@ Tell = Callable[[str, str], None]
 FIRST_DELAY: Final = 0.5
 LONGEST_DELAY: Final = 30.0
 _LONG_LIFE: Final = 60.0  # seconds after which an exit counts as the first again
+_TOLD_LINES: Final = 8  # of the log of a process that cannot be started
 _FIRST_TRIES: Final = 3  # exits of a process that was never ready before the start is given up
 
 
@@ -53,6 +55,7 @@ class Supervision:
         """Look at every process once; raises UnavailableError when one cannot be brought up for the first time."""
         for name, each in self._watched.items():
             code = each.child.exit_code()
+            each.child.log.cut()
             if each.state == "waiting":
                 if time.monotonic() >= each.at and self._may_start(each):
                     self._start(name, each)
@@ -91,9 +94,9 @@ class Supervision:
         if asked:
             each.at = 0.0
             return
-        said = f"ended with {describe_exit(code)}; its log is {each.child.log}"
+        said = f"ended with {describe_exit(code)}; its log is {each.child.log.path}"
         if not each.was_ready and each.exits >= _FIRST_TRIES:
-            raise UnavailableError(f"{name} {said}\n{each.child.last_lines()}".rstrip())
+            raise UnavailableError(f"{name} {said}\n{printable(each.child.log.last_lines(_TOLD_LINES))}".rstrip())
         each.delay = FIRST_DELAY if lived > _LONG_LIFE or each.exits == 1 else min(2 * each.delay, LONGEST_DELAY)
         each.at = time.monotonic() + each.delay
         self._tell(name, f"{said}; starting again in {each.delay:g} s")

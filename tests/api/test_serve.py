@@ -297,6 +297,25 @@ def test_what_does_not_listen_to_sigterm_is_killed_with_its_children(settings: S
     assert all(is_gone(pid) for pid in pids)
 
 
+def test_a_log_is_cut_while_its_process_writes(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.log_file.LOG_BYTES", 100_000)
+    write = (
+        "import os, time\nfor n in range(2_000): os.write(1, b'%04d' % n + b'x' * 995 + b'\\n'); time.sleep(.0005)\n"
+    )
+    talks = ChildSpec("conductor", (sys.executable, "-c", write + "os.write(1, b'the end')\ntime.sleep(600)"))
+    logs = settings.resolved_home / "logs"
+    with Stack(settings, children=[talks, stand_in(tmp_path, "api")]) as stack:
+        stack.start()
+        wait_until(lambda: (logs / "conductor.log").read_bytes().endswith(b"the end"))
+        files = sorted(logs.glob("conductor.log*"))
+        assert [file.name for file in files] == ["conductor.log", "conductor.log.1", "conductor.log.2"]
+        # 2 MB were written; each file may pass its bound by what comes within a tick of the supervisor
+        assert sum(file.stat().st_size for file in files) < 1_500_000
+        assert b"\0" not in files[0].read_bytes()  # the process goes on at the new end, not where it was
+
+
 def test_long_logs_are_rotated_at_the_start(settings: Settings, tmp_path: Path) -> None:
     logs = settings.resolved_home / "logs"
     logs.mkdir(parents=True)
@@ -488,7 +507,11 @@ class Kept:
     def pid(self):
         import os
         return os.getpid()
+    def shout(self):
+        for _ in range(35):
+            print("x" * 1_000_000)
 
+ray.get(Kept.remote().shout.remote())
 print(ray.get(Kept.remote().pid.remote()))
 """
 
@@ -537,6 +560,10 @@ def test_the_real_services(home: Path, tmp_path: Path) -> None:
         os.kill(first, signal.SIGKILL)
         wait_until(lambda: pid_of(tmp_path, "conductor") != first)
         assert int(drive(stack.addresses["ray"], **for_ray).stdout) == actor  # Ray and its actors never noticed
+        lines = [process.cmdline() for process in psutil.Process().children(recursive=True)]
+        session = next(Path(line[line.index("--temp-dir") + 1]) for line in lines if "--temp-dir" in line)
+        written = {file.name: file.stat().st_size for file in session.rglob("*.out*") if not file.is_symlink()}
+        assert max(written.values()) < 12_000_000, written  # of the 70 MB that the actor printed
         everything = psutil.Process().children(recursive=True)
     assert not [process for process in everything if process.is_running()]
     assert told.of("ray") == ["starting", "ready", "stopping", "stopped"]
