@@ -14,9 +14,12 @@ class Checked:
 
     spec: Spec
     plan: Plan
+    notes: tuple[str, ...] = ()
+    """What the subset that was taken of the spec can no longer show, a sentence each."""
 
 
 def read(body: bytes, catalog: Catalog) -> Checked:
     """The spec in `body`, checked and expanded; raises InvalidSpecError with every problem, or TooLargeError."""
-    spec = check.check(document.parse(body), catalog)
-    return Checked(spec, grid.expand(spec, catalog))
+    notes: list[str] = []
+    spec = check.check(document.parse(body), catalog, notes)
+    return Checked(spec, grid.expand(spec, catalog), tuple(notes))

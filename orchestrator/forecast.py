@@ -32,6 +32,7 @@ def forecast(checked: Checked, store: Store | None) -> Preview:
         cached=sum(trials[fingerprint] for fingerprint in known),
         exact=not adaptive,
         cost=estimate(demands, store.durations(demands) if store is not None else {}, checked.spec.slot.gpus),
+        notes=list(checked.notes),
     )
 
 

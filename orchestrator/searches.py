@@ -9,7 +9,7 @@ from typing import Final
 
 from orchestrator.errors import ConflictError, MetricsweepError, NotFoundError
 from orchestrator.plan import suggestion
-from orchestrator.plan.points import MOST_TRIALS, count
+from orchestrator.plan.points import cells_of
 from orchestrator.plan.spec import Search, Spec
 from orchestrator.plan.suggestion import Space
 from orchestrator.publish import select
@@ -149,7 +149,7 @@ def export(store: Store, catalog: Catalog, sweep: int, cell: int, file: Path) ->
     spec = Spec.model_validate(view.spec)
     if not spec.search.adaptive:
         raise ConflictError(f"sweep {sweep} trains a grid: there is no study of it")
-    cells = count(spec.compare, {}, MOST_TRIALS)
+    cells = sum(1 for _ in cells_of(spec))
     if not 0 <= cell < cells:
         raise NotFoundError(f"sweep {sweep} has no cell {cell}; expected 0 to {cells - 1}")
     space = suggestion.space(spec, cell)

@@ -12,7 +12,7 @@ from orchestrator.errors import NotFoundError, UnavailableError
 from orchestrator.forecast import forecast, forecast_here
 from orchestrator.lifecycle import SweepState
 from orchestrator.links import Links
-from orchestrator.plan import edit, schema
+from orchestrator.plan import edit, excerpt, schema
 from orchestrator.publish import beside, formats, paper
 from orchestrator.publish.figures import drawing, rendering, training, vega
 from orchestrator.publish.figures.sketch import Sources
@@ -55,6 +55,11 @@ def preview_offline(body: bytes, settings: Settings) -> Preview:
 def with_values(body: bytes, assignments: Sequence[str]) -> bytes:
     """The same spec with `path=value` set for each of `assignments`; raises InvalidSpecError, or TooLargeError."""
     return edit.edited(body, assignments)
+
+
+def subset_of(body: bytes, only: Sequence[str], without: Sequence[str]) -> bytes:
+    """The same spec with each `axis=label,label` added to its `only` and `without`; raises as `with_values` does."""
+    return excerpt.excerpt(body, only, without)
 
 
 def published_tables() -> list[PublishedSummary]:
@@ -120,7 +125,7 @@ class Service(Requesting, Tracing, Bundling, Comparing):
                 priority=priority,
             )
         )
-        return submitted.model_copy(update={"warnings": self._warnings(checked)})
+        return submitted.model_copy(update={"warnings": self._warnings(checked), "notes": list(checked.notes)})
 
     def preview(self, body: bytes) -> Preview:
         """What a spec would become, how much of it is known already, and what the rest would cost."""

@@ -217,6 +217,8 @@ class Preview(BaseModel):
     cost: Cost
     warnings: list[str] = Field(default_factory=list)
     """Slots that no node which was ever seen can hold: their trials would wait."""
+    notes: list[str] = Field(default_factory=list)
+    """What the subset that `only` and `without` take can no longer show."""
 
 
 class Submitted(BaseModel):
@@ -227,6 +229,8 @@ class Submitted(BaseModel):
     created: bool
     warnings: list[str] = Field(default_factory=list)
     """Slots that no node which was ever seen can hold: their trials wait until one joins."""
+    notes: list[str] = Field(default_factory=list)
+    """What the subset that `only` and `without` take can no longer show."""
 
 
 class Rendered(BaseModel):

@@ -155,6 +155,30 @@ def test_an_extension_trains_only_what_is_new(service: Service, settings: Settin
     assert tables[0] == tables[1]
 
 
+def test_a_subset_shares_its_trainings_with_the_whole_and_grows_to_it(service: Service, settings: Settings) -> None:
+    only = spec(only={"loss": "triplet", "seed": [0]})
+    sweep = service.submit(only, "key").id
+    conduct(settings)
+    assert (service.sweep(sweep).total, len(trained(settings))) == (2, 2)
+    assert yaml.safe_load(service.sweep(sweep).text)["only"] == {"loss": "triplet", "seed": [0]}
+    assert not service.submit(only, "key").created
+    with pytest.raises(ConflictError):
+        service.submit(spec(only={"loss": "triplet"}), "key")
+    again = service.submit(service.sweep(sweep).text.encode()).id
+    with pytest.raises(InvalidSpecError, match="lacks what the sweep has: loss=triplet"):
+        service.extend(sweep, spec(without={"loss": "triplet"}))
+    service.extend(sweep, spec(without={"seed": 1}))
+    conduct(settings)
+    assert (service.sweep(sweep).counts.finished, len(trained(settings))) == (4, 4)
+    assert service.sweep(again).counts.reused == 2
+    service.extend(sweep, spec())
+    whole = service.submit(spec()).id
+    conduct(settings)
+    assert len(trained(settings)) == len(set(trained(settings))) == 8
+    tables = [service.table(one, "main", "markdown").content for one in (sweep, whole)]
+    assert tables[0] == tables[1]
+
+
 def test_an_extension_must_hold_what_there_is(service: Service, settings: Settings) -> None:
     sweep = service.submit(spec()).id
     conduct(settings)

@@ -10,7 +10,7 @@ import typer
 
 from api.client import Client
 from api.commands.figures import write_figures
-from api.commands.options import Changes, Home, SpecFile, read_spec, settings
+from api.commands.options import Changes, Home, Only, SpecFile, Without, read_spec, settings
 from api.commands.previews import show_preview
 from api.commands.specs import afresh
 from api.commands.tables import print_table, write_tables
@@ -50,6 +50,8 @@ def serve(
 def run(
     file: SpecFile,
     changes: Changes = None,
+    only: Only = None,
+    without: Without = None,
     home: Home = None,
     folder: Annotated[
         Path, typer.Option("--out", file_okay=False, metavar="DIR", help="Where the tables and figures go.")
@@ -62,7 +64,7 @@ def run(
     from api.serve import Stack
     from orchestrator.service import preview_offline
 
-    body = read_spec(file, changes)
+    body = read_spec(file, changes, only, without)
     body = afresh(body) if fresh else body
     later = settings(home=home)
     preview_offline(body, later)  # a wrong spec ends here, before anything is started

@@ -46,6 +46,24 @@ Changes = Annotated[
         show_default=False,
     ),
 ]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--only",
+        help="Take only the trials with one of these labels, such as dataset=cub200,sop. May be given several times.",
+        metavar="AXIS=LABEL,...",
+        show_default=False,
+    ),
+]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--without",
+        help="Leave out the trials with one of these labels, such as dataset=sop. May be given several times.",
+        metavar="AXIS=LABEL,...",
+        show_default=False,
+    ),
+]
 Home = Annotated[
     Path | None,
     typer.Option(
@@ -64,15 +82,21 @@ def connect(url: str, token: str | None) -> Client:
     return Client(url, token)
 
 
-def read_spec(file: Path, changes: Sequence[str] | None = None) -> bytes:
-    """The bytes of a spec's file, or of standard input for `-`, with each `path=value` of `changes` set."""
+def read_spec(
+    file: Path,
+    changes: Sequence[str] | None = None,
+    only: Sequence[str] | None = None,
+    without: Sequence[str] | None = None,
+) -> bytes:
+    """A spec's file, or standard input for `-`, with each `path=value` set and the subset of `axis=labels` taken."""
     body = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-    if not changes:
+    if not (changes or only or without):
         return body
     # Here and not above: a spec that is taken as it is needs nothing of the service.
-    from orchestrator.service import with_values
+    from orchestrator.service import subset_of, with_values
 
-    return with_values(body, changes)
+    body = with_values(body, changes) if changes else body
+    return subset_of(body, only or (), without or ()) if only or without else body
 
 
 def settings(**given: Any) -> Settings:

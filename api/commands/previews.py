@@ -15,7 +15,14 @@ def show_preview(preview: Preview, as_json: bool) -> None:
     out.print(f"{preview.name}: {preview.cells} cells, {most}{preview.candidates} candidates, {preview.trials} trials")
     out.print(f"{most}{preview.trainings} different trainings; {preview.cached} trials are trained already")
     out.print(f"cost: {cost_in_words(preview.cost)}")
+    show_notes(preview.notes)
     show_warnings(preview.warnings)
+
+
+def show_notes(notes: Sequence[str]) -> None:
+    """Say on stderr what a subset of a spec leaves out."""
+    for note in notes:
+        err.print(f"note: {note}")
 
 
 def show_warnings(warnings: Sequence[str]) -> None:

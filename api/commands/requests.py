@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from api.commands.options import DEFAULT_URL, Changes, SpecFile, SweepId, Token, Url, connect, read_spec
+from api.commands.options import DEFAULT_URL, Changes, Only, SpecFile, SweepId, Token, Url, Without, connect, read_spec
 from api.commands.terminal import out
 
 Trial = Annotated[int | None, typer.Option(min=1, help="Only this trial.")]
@@ -77,11 +77,13 @@ def extend(
     id: SweepId,  # noqa: A002
     file: SpecFile,
     changes: Changes = None,
+    only: Only = None,
+    without: Without = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
 ) -> None:
     """Extend a sweep to a wider spec (more seeds, a new loss); only what is new is trained."""
-    body = read_spec(file, changes)
+    body = read_spec(file, changes, only, without)
     with connect(url, token) as client:
         found = client.extend(id, body)
     out.print(f"sweep {found.id} {found.name}: asked to grow; watch it with `metricsweep watch {found.id}`")

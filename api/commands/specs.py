@@ -4,18 +4,25 @@ import json
 import re
 from typing import Final
 
-from api.commands.options import Changes, Home, Json, SpecFile, read_spec, settings
+from api.commands.options import Changes, Home, Json, Only, SpecFile, Without, read_spec, settings
 from api.commands.previews import show_preview
 
 _FRESH: Final = re.compile(rb"^(['\"]?)fresh\1[ \t]*:[^\r\n]*", re.MULTILINE)
 
 
-def expand(file: SpecFile, changes: Changes = None, home: Home = None, as_json: Json = False) -> None:
+def expand(
+    file: SpecFile,
+    changes: Changes = None,
+    only: Only = None,
+    without: Without = None,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
     """Check a spec here, without a server, and count its cells, candidates and trials."""
     # Here and not above: the service brings the database's libraries, which the other commands do not wait for.
     from orchestrator.service import preview_offline
 
-    show_preview(preview_offline(read_spec(file, changes), settings(home=home)), as_json)
+    show_preview(preview_offline(read_spec(file, changes, only, without), settings(home=home)), as_json)
 
 
 def afresh(body: bytes) -> bytes:

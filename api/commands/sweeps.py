@@ -1,13 +1,14 @@
 """`submit`, `list` and `show`: the commands about sweeps."""
 
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Annotated
 
 import typer
 
 from api.client import Client
-from api.commands.options import DEFAULT_URL, Changes, Json, SpecFile, Token, Url, connect, read_spec
-from api.commands.previews import show_preview, show_warnings
+from api.commands.options import DEFAULT_URL, Changes, Json, Only, SpecFile, Token, Url, Without, connect, read_spec
+from api.commands.previews import show_notes, show_preview, show_warnings
 from api.commands.terminal import duration, err, out, print_json, print_rows
 from api.commands.watch import follow, verdict
 from orchestrator.lifecycle import SweepState
@@ -17,6 +18,8 @@ from orchestrator.views import Counts, SweepSummary, SweepView, TrialView
 def submit(  # noqa: PLR0913, PLR0917 - a command's options
     file: SpecFile,
     changes: Changes = None,
+    only: Only = None,
+    without: Without = None,
     watch: Annotated[bool, typer.Option("--watch", help="Stay until the sweep has ended.")] = False,
     key: Annotated[str | None, typer.Option(help="Idempotency key: the same key and spec submit once.")] = None,
     priority: Annotated[int, typer.Option(min=-100, max=100, help="Sweeps of higher priority are drawn first.")] = 0,
@@ -26,7 +29,7 @@ def submit(  # noqa: PLR0913, PLR0917 - a command's options
     token: Token = None,
 ) -> None:
     """Submit a spec; every problem of a wrong one is told at once."""
-    body = read_spec(file, changes)
+    body = read_spec(file, changes, only, without)
     with connect(url, token) as client:
         if dry_run:
             show_preview(client.preview(body), as_json)
@@ -36,6 +39,7 @@ def submit(  # noqa: PLR0913, PLR0917 - a command's options
         submitted = client.submit(body, key, priority)
         if as_json:
             print_json(submitted)
+            show_notes(submitted.notes)
             show_warnings(submitted.warnings)  # which without --json the preview has told
         else:
             known = "" if submitted.created else " (known by its key)"
@@ -101,6 +105,7 @@ def _show_sweep(sweep: SweepView, client: Client) -> None:
         "priority": str(sweep.priority) if sweep.priority else None,
         "error": sweep.error,
         "notice": sweep.notice,
+        **{key: _labelled(sweep.spec.get(key, {})) for key in ("only", "without")},
         "trials": f"{sweep.total}: {_counted(sweep.counts)}",
         "tables": ", ".join(sweep.tables),
         "figures": ", ".join(sweep.figures),
@@ -132,6 +137,10 @@ def _show_trial(trial: TrialView, client: Client) -> None:
 
 def _counted(counts: Counts) -> str:
     return ", ".join(f"{number} {state}" for state, number in counts.model_dump().items() if number) or "none yet"
+
+
+def _labelled(part: Mapping[str, Sequence[str]]) -> str:
+    return "; ".join(f"{axis}={','.join(labels)}" for axis, labels in part.items())
 
 
 def _print_facts(facts: dict[str, str | None]) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from orchestrator.errors import Problem
 from orchestrator.plan.patch import apply
-from orchestrator.plan.points import MOST_TRIALS, Point, count, points, recipe_of
+from orchestrator.plan.points import MOST_TRIALS, Point, cells_of, count, points, recipe_of
 from orchestrator.plan.spec import Choice, Spec
 from orchestrator.plan.wording import text
 from workers.catalog import Catalog
@@ -42,7 +42,7 @@ def problems(spec: Spec, catalog: Catalog, *, sound: bool) -> list[Problem]:
     if search.adaptive:
         message = f"search '{search.name}' gives every cell a budget already, by `search.trials`; leave one of them out"
         return [Problem(_PLACE, message)]
-    cells = list(points(spec.compare, {}))
+    cells = list(cells_of(spec))
     sizes = [count(spec.tune, cell.labels, MOST_TRIALS) for cell in cells]
     if over := [at for at, size in enumerate(sizes) if size > budget]:
         most = max(over, key=lambda at: sizes[at])  # the first of equals

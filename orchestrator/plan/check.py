@@ -1,16 +1,19 @@
 """Checks a posted document: a spec, or every problem at once."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from orchestrator.errors import InvalidSpecError, Problem
 from orchestrator.plan import budget, rivals
 from orchestrator.plan.figure_layout import read_figures
 from orchestrator.plan.layout import read_tables
+from orchestrator.plan.leftover import Leftover
 from orchestrator.plan.points import MOST_TRIALS, count_trials
 from orchestrator.plan.reader import KEYS, Draft, read
 from orchestrator.plan.soundness import Soundness
 from orchestrator.plan.spec import Spec
+from orchestrator.plan.subset import narrowed
 from orchestrator.plan.wording import shown
 from workers.catalog import Catalog
 
@@ -18,23 +21,34 @@ MOST_TOLD: Final = 200
 """Problems that are told; the rest is counted."""
 
 
-def check(document: Any, catalog: Catalog) -> Spec:
-    """The spec that a document means; raises InvalidSpecError with every problem that it has."""
+def check(document: Any, catalog: Catalog, notes: list[str] | None = None) -> Spec:
+    """The spec that a document means; raises InvalidSpecError with every problem that it has.
+
+    `notes` gets a sentence for each thing that the subset which `only` and `without` take can no longer show or do.
+    """
     if not isinstance(document, Mapping):
         expected = "a spec is a mapping with at least `version`, `name` and `recipe`"
         raise InvalidSpecError([Problem("", f"{expected}; found {shown(document)}")])
     problems: list[Problem] = []
-    draft = read(document, problems)
-    soundness = Soundness(draft, catalog)
+    whole = read(document, problems)
+    too_many = _too_many(whole)
+    subset = whole if too_many else replace(whole, spec=narrowed(whole.spec, problems))
+    soundness = Soundness(subset, catalog)
     if isinstance(document.get("recipe"), Mapping):
         problems += soundness.problems()
-    tables = read_tables(draft, list(soundness.datasets), catalog, problems)
-    figures = read_figures(document.get("figures"), draft, list(soundness.datasets), catalog, problems)
-    problems += _too_many(draft) or budget.problems(draft.spec, catalog, sound=not problems)
-    problems += [] if problems else rivals.problems(draft.spec)
+    datasets = list(soundness.datasets)
+    tables = read_tables(whole, datasets, catalog, problems)
+    figures = read_figures(document.get("figures"), whole, datasets, catalog, problems)
+    problems += too_many or budget.problems(subset.spec, catalog, sound=not problems)
+    problems += [] if problems else rivals.problems(whole.spec)
     if problems:
         raise InvalidSpecError(_in_order(problems))
-    spec = draft.spec.model_copy(update={"tables": tables, "figures": figures})
+    spec = subset.spec.model_copy(update={"tables": tables, "figures": figures})
+    if subset.spec is not whole.spec:
+        leftover = Leftover(whole.spec, subset, datasets, catalog)
+        spec = leftover.spec(tables, figures)
+        if notes is not None:
+            notes += leftover.notes
     return Spec.model_validate(spec.model_dump(mode="json"))  # without the places of the document
 
 

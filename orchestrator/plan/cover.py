@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain, combinations, islice, product
 from typing import Final, NamedTuple
 
-from orchestrator.plan.points import Point, count, points
+from orchestrator.plan.points import Point, cells_of, count, points
 from orchestrator.plan.spec import Axis, Choice, Group, Spec
 from orchestrator.plan.when import applies
 from orchestrator.trial import Labels
@@ -25,7 +25,7 @@ def cover(spec: Spec, most: int = MOST_CHECKED) -> Iterator[Combination]:
     Else those in which two alternatives that can meet do meet, as far as `most` goes, and then each alternative once.
     """
     if _few(spec, most):
-        for cell in points(spec.compare, {}):
+        for cell in cells_of(spec):
             for candidate in points(spec.tune, cell.labels):
                 yield Combination(cell, candidate)
         return
@@ -36,6 +36,8 @@ def cover(spec: Spec, most: int = MOST_CHECKED) -> Iterator[Combination]:
     seen: set[tuple[str, ...]] = set()
     for pinned in chain(islice(pairs, most), chain.from_iterable(pins.values())):
         found = shelves.take(pinned)
+        if found is None:
+            continue
         key = (*found.cell.labels.values(), "", *found.candidate.labels.values())
         if key not in seen:
             seen.add(key)
@@ -45,7 +47,7 @@ def cover(spec: Spec, most: int = MOST_CHECKED) -> Iterator[Combination]:
 def _few(spec: Spec, most: int) -> bool:
     """Whether all combinations can be looked at; stops counting once they are too many."""
     total = 0
-    for cell in islice(points(spec.compare, {}), most + 1):
+    for cell in islice(cells_of(spec), most + 1):
         total += count(spec.tune, cell.labels, most)
         if total > most:
             return False
@@ -71,10 +73,11 @@ class _Shelves:
         self._compare = {name: _shelved(axis) for name, axis in spec.compare.items()}
         self._tune = {name: _shelved(axis) for name, axis in spec.tune.items()}
 
-    def take(self, pins: dict[str, str]) -> Combination:
-        """The first combination that holds the pinned labels, as far as these apply."""
+    def take(self, pins: dict[str, str]) -> Combination | None:
+        """The first combination that holds the pinned labels, as far as these apply; none where there is none."""
         cell = _first(self._compare, {}, pins)
-        return Combination(cell, _first(self._tune, cell.labels, pins))
+        candidate = _first(self._tune, cell.labels, pins) if cell else None
+        return Combination(cell, candidate) if cell and candidate else None
 
 
 _Shelf = list[tuple[Group, dict[str, Choice]]]
@@ -84,14 +87,16 @@ def _shelved(axis: Axis) -> _Shelf:
     return [(group, {choice.label: choice for choice in group.choices}) for group in axis]
 
 
-def _first(axes: dict[str, _Shelf], given: Labels, pins: dict[str, str]) -> Point:
+def _first(axes: dict[str, _Shelf], given: Labels, pins: dict[str, str]) -> Point | None:
     labels: dict[str, str] = {}
     choices: list[Choice] = []
     for name, shelf in axes.items():
         applying = [(group, by_label) for group, by_label in shelf if applies(group.when, {**given, **labels})]
         if applying:
             pinned = (by_label[pins[name]] for _, by_label in applying if pins.get(name) in by_label)
-            choice = next(pinned, applying[0][0].choices[0])
+            choice = next(pinned, None) or next((one for group, _ in applying for one in group.choices), None)
+            if choice is None:  # `only` or `without` took them all
+                return None
             labels[name] = choice.label
             choices.append(choice)
     return Point(labels, tuple(choices))

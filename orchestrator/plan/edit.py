@@ -45,7 +45,12 @@ def _assigned(text: bytes, path: str, value: Any, assignment: str) -> bytes:
         steps, value = _steps(document, path, value)
     except ValueError as error:
         raise InvalidSpecError([Problem(f"--set {assignment}", str(error))]) from None
-    wanted = _put(document, steps, value)
+    return placed(text, steps, value)
+
+
+def placed(text: bytes, steps: Steps, value: Any) -> bytes:
+    """`text` with `value` at the end of `steps`, of which all but the last are there."""
+    wanted = _put(parse(text), steps, value)
     spliced = _spliced(text, steps, value)
     try:
         if parse(spliced) == wanted:

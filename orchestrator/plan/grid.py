@@ -6,7 +6,7 @@ from typing import Any
 
 from orchestrator.plan.budget import candidates_of
 from orchestrator.plan.patch import apply
-from orchestrator.plan.points import Point, count_candidates, points, recipe_of
+from orchestrator.plan.points import Point, cells_of, count_candidates, points, recipe_of
 from orchestrator.plan.slots import slot_of
 from orchestrator.plan.spec import Patch, Spec
 from orchestrator.trial import Candidate, Cell, Labels, PlannedTrial
@@ -28,7 +28,7 @@ class Plan:
         """All trials by cell, candidate and repeat, each with its completed recipe; none where a search is adaptive."""
         if self.spec.search.adaptive:
             return
-        for cell, at_cell in enumerate(points(self.spec.compare, {})):
+        for cell, at_cell in enumerate(cells_of(self.spec)):
             repeats = list(points(self.spec.repeat, at_cell.labels))
             for candidate, at_candidate in enumerate(candidates_of(self.spec, at_cell, self._catalog)):
                 raw = recipe_of(self.spec, at_cell, at_candidate)
@@ -46,7 +46,7 @@ class Plan:
 
     def outlines(self) -> Iterator[tuple[int, Recipe]]:
         """Of each cell of an adaptive search the most trials that it can have, and the recipe of a first one."""
-        for cell in points(self.spec.compare, {}):
+        for cell in cells_of(self.spec):
             repeats = list(points(self.spec.repeat, cell.labels))
             raw = recipe_of(self.spec, cell, next(points(self.spec.tune, cell.labels)))
             yield _most_trials(self.spec, cell, len(repeats)), next(self._repeated(raw, repeats))[1]
@@ -73,7 +73,7 @@ def expand(spec: Spec, catalog: Catalog) -> Plan:
     cells: list[Cell] = []
     candidates: list[Candidate] = []
     total = 0
-    for index, cell in enumerate(points(spec.compare, {})):
+    for index, cell in enumerate(cells_of(spec)):
         cells.append(Cell(index, cell.labels))
         if spec.search.adaptive:
             total += _most_trials(spec, cell, sum(1 for _ in points(spec.repeat, cell.labels)))

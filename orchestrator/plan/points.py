@@ -24,9 +24,13 @@ class Point:
     choices: tuple[Choice, ...]
 
 
-def options(axis: Axis, labels: Labels) -> list[Choice]:
-    """The alternatives of an axis that apply beside the labels of the axes before it."""
-    return [choice for group in axis if applies(group.when, labels) for choice in group.choices]
+def options(axis: Axis, labels: Labels) -> list[Choice] | None:
+    """The alternatives of an axis beside the labels of the axes before it; none where the axis does not apply.
+
+    It may apply without alternatives, where `only` and `without` took them all: then there is no such point.
+    """
+    applying = [group for group in axis if applies(group.when, labels)]
+    return [choice for group in applying for choice in group.choices] if applying else None
 
 
 def points(axes: Axes, given: Labels) -> Iterator[Point]:
@@ -42,23 +46,39 @@ def points(axes: Axes, given: Labels) -> Iterator[Point]:
             return
         name = names[at]
         applying = options(axes[name], labels)
-        if not applying:
+        if applying is None:
             yield from walk(at + 1, labels, choices)
-        for choice in applying:
+        for choice in applying or ():
             yield from walk(at + 1, {**labels, name: choice.label}, (*choices, choice))
 
     return walk(0, dict(given), ())
 
 
+def cells_of(spec: Spec) -> Iterator[Point]:
+    """All cells in order: the points of the compare axes at which there is a candidate and a repeat."""
+    found = points(spec.compare, {})
+    if not any(_lacking(axis) for axes in (spec.tune, spec.repeat) for axis in axes.values()):
+        return found
+    return (cell for cell in found if all(_any(axes, cell.labels) for axes in (spec.tune, spec.repeat)))
+
+
+def _lacking(axis: Axis) -> bool:
+    return any(not group.choices for group in axis)
+
+
+def _any(axes: Axes, given: Labels) -> bool:
+    return next(points(axes, given), None) is not None
+
+
 def conditional(axes: Axes) -> bool:
     """Whether what applies depends on the point."""
-    return any(group.when for axis in axes.values() for group in axis)
+    return any(group.when or not group.choices for axis in axes.values() for group in axis)
 
 
 def count(axes: Axes, given: Labels, most: int) -> int:
     """How many points there are; somewhere above `most` where counting on would take long."""
     if not conditional(axes):
-        return prod(len(options(axis, {})) or 1 for axis in axes.values())
+        return prod(len(options(axis, {}) or ()) or 1 for axis in axes.values())
     return sum(1 for _ in islice(points(axes, given), most + 1))
 
 
@@ -86,7 +106,7 @@ def count_trials(spec: Spec, most: int = MOST_TRIALS) -> tuple[int, bool]:
     if not any(conditional(spec.axes(role)) for role in ("compare", "tune", "repeat")):
         return count(spec.compare, {}, most) * count_candidates(spec, {}, most) * count(spec.repeat, {}, most), True
     total = 0
-    for cell in points(spec.compare, {}):
+    for cell in cells_of(spec):
         total += count_candidates(spec, cell.labels, most) * count(spec.repeat, cell.labels, most)
         if total > most:
             return total, False
@@ -95,7 +115,7 @@ def count_trials(spec: Spec, most: int = MOST_TRIALS) -> tuple[int, bool]:
 
 def _count_searched(spec: Spec, most: int) -> tuple[int, bool]:
     total = 0
-    for cell in points(spec.compare, {}):
+    for cell in cells_of(spec):
         total += count_candidates(spec, cell.labels, most) * count(spec.repeat, cell.labels, most)
         total += spec.search.reproduce
         if total > most:

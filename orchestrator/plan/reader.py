@@ -11,7 +11,8 @@ from orchestrator.plan.axis import LONGEST_LABEL, NO_RANGES, ONLY_TUNE, AxisRead
 from orchestrator.plan.patch import FIELDS, Sources, apply, base_recipe, read_patch
 from orchestrator.plan.prune import read_prune
 from orchestrator.plan.slots import read_slot, read_slots
-from orchestrator.plan.spec import ROLES, Axis, Role, Rule, Search, SearchName, Selection, Spec
+from orchestrator.plan.spec import ROLES, Axis, Patch, Role, Rule, Search, SearchName, Selection, Spec, When
+from orchestrator.plan.subset import read_labels
 from orchestrator.plan.when import read_when
 from orchestrator.plan.wording import meant, near, sentences, shown
 from orchestrator.trial import Slot
@@ -56,6 +57,8 @@ def read(document: Mapping[str, Any], problems: list[Problem]) -> Draft:
         tune=axes["tune"],
         repeat=axes["repeat"],
         rules=reader.rules(),
+        only=reader.taken("only", recipe),
+        without=reader.taken("without", recipe),
         select=reader.block("select", Selection()),
         slot=reader.slot(),
         slots=read_slots(document.get("slots"), reader.before("tune"), problems),
@@ -158,6 +161,12 @@ class _Reader:
     def before(self, role: Role) -> dict[str, dict[str, None] | None]:
         """The axes that a `when` of this role may name: compare axes, and earlier ones of the role."""
         return self._labels["compare"] | (self._labels["tune"] if role == "tune" else {})
+
+    def taken(self, key: str, recipe: Patch) -> When:
+        """The labels of `only` or `without`, which may name any axis."""
+        posted = self._document.get(key)
+        every = {axis: labels for role in ROLES for axis, labels in self._labels[role].items()}
+        return {} if posted is None else read_labels(posted, key, every, recipe, self._problems)
 
     def rules(self) -> list[Rule]:
         posted = self._document.get("rules")

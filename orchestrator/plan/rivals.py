@@ -1,7 +1,7 @@
 """Whether early stopping has anything to stop: rivals within a cell, and repeats enough for its test."""
 
 from orchestrator.errors import Problem
-from orchestrator.plan.points import count, count_candidates, points
+from orchestrator.plan.points import cells_of, count, count_candidates
 from orchestrator.plan.prune import Wilcoxon
 from orchestrator.plan.spec import Spec
 
@@ -10,7 +10,7 @@ def problems(spec: Spec) -> list[Problem]:
     """What is wrong with the `prune` of a spec that is sound otherwise."""
     if spec.prune is None:
         return []
-    if all(count_candidates(spec, cell.labels, 1) <= 1 for cell in points(spec.compare, {})):
+    if all(count_candidates(spec, cell.labels, 1) <= 1 for cell in cells_of(spec)):
         message = "nothing competes: every cell has one candidate; add a `tune` axis with several, or leave `prune` out"
         return [Problem("prune", message)]
     if isinstance(spec.prune, Wilcoxon):
@@ -19,7 +19,7 @@ def problems(spec: Spec) -> list[Problem]:
 
 
 def _tested(spec: Spec, rule: Wilcoxon) -> list[Problem]:
-    repeats = max(count(spec.repeat, cell.labels, 1_000) for cell in points(spec.compare, {}))
+    repeats = max(count(spec.repeat, cell.labels, 1_000) for cell in cells_of(spec))
     # Where all n differences point one way, the one-sided p-value is 2^-n, and there is none smaller.
     needed = max(2, rule.startup)
     while 2.0**-needed >= rule.p:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from pydantic import JsonValue, ValidationError
 
 from orchestrator.errors import Problem
-from orchestrator.plan.points import points
+from orchestrator.plan.points import cells_of, points
 from orchestrator.plan.spec import SlotRule, Spec
 from orchestrator.plan.when import Known, applies, read_when
 from orchestrator.plan.wording import meant, sentences, shown
@@ -98,7 +98,7 @@ def _places(spec: Spec) -> Iterator[Labels]:
         yield {}
         return
     tuned = any(axis in spec.tune for rule in spec.slots for axis in rule.when)
-    for cell in points(spec.compare, {}):
+    for cell in cells_of(spec):
         if not tuned:
             yield cell.labels
             continue

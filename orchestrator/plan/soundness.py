@@ -10,7 +10,7 @@ from orchestrator.plan.blame import Setter, Setters, Setting, base_setters, name
 from orchestrator.plan.cover import MOST_CHECKED, Combination, cover
 from orchestrator.plan.misplaced import Misplaced
 from orchestrator.plan.patch import apply, clash
-from orchestrator.plan.points import points, recipe_of, rules_of
+from orchestrator.plan.points import cells_of, points, recipe_of, rules_of
 from orchestrator.plan.reader import Draft
 from orchestrator.plan.spec import ROLES
 from orchestrator.plan.when import applies
@@ -68,7 +68,7 @@ class Soundness:
 
     def _look_at_repeats(self) -> None:
         """Each alternative of the repeat axes in the first cell where it applies."""
-        cells = list(islice(points(self._spec.compare, {}), MOST_CHECKED))
+        cells = list(islice(cells_of(self._spec), MOST_CHECKED))
         for axis, groups in self._spec.repeat.items():
             for group in groups:
                 cell = next((one for one in cells if applies(group.when, one.labels)), None)

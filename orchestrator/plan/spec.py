@@ -47,7 +47,7 @@ class Group(Frozen):
 
     when: When = Field(default_factory=dict)
     choices: list[Choice]
-    """Of a span its two ends, which is what the plan checks."""
+    """Of a span its two ends, which is what the plan checks; empty where `only` and `without` took all."""
     span: Span | None = None
     source: _Source = ""
 
@@ -190,6 +190,10 @@ class Spec(Frozen):
     tune: dict[str, Axis] = Field(default_factory=dict)
     repeat: dict[str, Axis] = Field(default_factory=dict)
     rules: list[Rule] = Field(default_factory=list)
+    only: When = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """The labels, by axis, of the trials that were taken of the posted spec; all of them when empty."""
+    without: When = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """The labels whose trials were not; this spec is what was left, and `text` of its sweep holds the rest."""
     select: Selection = Selection()
     slot: Slot = Slot()
     slots: list[SlotRule] = Field(default_factory=list)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from orchestrator.plan.patch import apply
-from orchestrator.plan.points import Point, count_candidates, points, recipe_of
+from orchestrator.plan.points import Point, cells_of, count_candidates, points, recipe_of
 from orchestrator.plan.slots import slot_of
 from orchestrator.plan.span import drawn
 from orchestrator.plan.spec import Choice, Span, Spec
@@ -75,7 +75,7 @@ def reproductions(spec: Spec, planned: Sequence[PlannedTrial]) -> Iterator[Plann
 
 
 def _cell(spec: Spec, cell: int) -> Point:
-    return next(islice(points(spec.compare, {}), cell, None))
+    return next(islice(cells_of(spec), cell, None))
 
 
 def _point(spec: Spec, cell: Point, values: Mapping[str, str | float]) -> Point:

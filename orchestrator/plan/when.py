@@ -45,14 +45,14 @@ def _labels(axis: str, wanted: Any, source: str, known: Known, problems: list[Pr
     labels = known[axis]
     if labels is None:
         return [text(value) for value in values]
-    found = {text(value): _match(value, labels) for value in values}
+    found = {text(value): match(value, labels) for value in values}
     if strange := [label for label, match in found.items() if match is None]:
         right = meant(strange[0], labels)
         problems.append(Problem(f"{source}.{axis}", f"axis '{axis}' has no alternative {listed(strange)}; {right}"))
     return [match for match in found.values() if match is not None]
 
 
-def _match(value: Any, labels: Collection[str]) -> str | None:
+def match(value: Any, labels: Collection[str]) -> str | None:
     """The label that a value means: the same text, or an equal number in another spelling."""
     if text(value) in labels:
         return text(value)

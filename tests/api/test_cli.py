@@ -93,6 +93,25 @@ def test_standard_input_is_a_spec(url: str) -> None:
     assert answer.exit_code == 0
 
 
+def test_a_subset_of_a_spec_is_submitted_as_such(url: str, spec: Path) -> None:
+    part = ("--only", "loss=triplet", "--without", "seed=1")
+    for command in (("expand", spec), ("submit", spec, "--dry-run"), ("submit", spec)):
+        assert "1 cells, 1 candidates, 1 trials" in metricsweep(url, *command, *part).stdout
+    assert "only      loss=triplet\nwithout   seed=1\n" in metricsweep(url, "show", 1).stdout
+    text = json.loads(metricsweep(url, "show", 1, "--json").stdout)["text"]
+    assert text == f'{SPEC}only: {{"loss": ["triplet"]}}\nwithout: {{"seed": [1]}}\n'
+    wrong = metricsweep("", "submit", spec, "--only", "loss=tripplet")
+    assert wrong.exit_code == 2, "before any server is asked"
+    assert "did you mean 'triplet'? it has 'triplet', 'semihard'" in wrong.stderr
+
+
+def test_what_a_subset_leaves_out_is_said(url: str, spec: Path) -> None:
+    spec.write_text(SPEC.replace("[recall@1, map@r]", "[recall@1, {metric: map@r, delta: {loss: semihard}}]"))
+    note = "the difference of map@r to loss semihard is left out: that is not taken"
+    for command in (("expand",), ("submit", "--dry-run"), ("submit",), ("submit", "--json")):
+        assert note in metricsweep(url, command[0], spec, *command[1:], "--only", "loss=triplet").stderr
+
+
 @pytest.mark.parametrize("command", [["submit"], ["submit", "--dry-run"], ["expand"]])
 def test_a_wrong_spec_ends_with_2(url: str, spec: Path, command: list[str]) -> None:
     spec.write_text(SPEC.replace("semihard", "semihart").replace("width", "widht"))

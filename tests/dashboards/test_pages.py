@@ -79,6 +79,13 @@ def test_the_page_of_a_sweep_says_why_trials_wait() -> None:
 # One sweep
 
 
+def test_the_page_of_a_subset_says_of_what() -> None:
+    taken = {"only": {"dataset": ["cub200", HOSTILE], "loss": ["triplet"]}, "without": {"seed": ["2"]}}
+    page = read(one_sweep(spec=taken))
+    assert f"Only dataset: cub200, {HOSTILE}; loss: triplet" in page.text
+    assert "Without seed: 2" in page.text
+
+
 @pytest.mark.parametrize("state", SweepState)
 def test_a_sweep_in_every_state(state: SweepState) -> None:
     page = read(one_sweep(state=state, started=NOW, ended=NOW))

@@ -1,0 +1,289 @@
+"""`only` and `without`: the subset of a spec that is taken, what is said of it, and what goes with the rest."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from orchestrator.errors import InvalidSpecError
+from orchestrator.plan.check import check
+from orchestrator.plan.cover import cover
+from orchestrator.plan.document import parse
+from orchestrator.plan.excerpt import excerpt
+from orchestrator.plan.grid import expand
+from orchestrator.plan.spec import MetricColumn, Spec
+from orchestrator.plan.subset import NOWHERE
+from tests.plan.conftest import DESIGN
+from workers.catalog import Catalog
+
+Checked = Callable[[Any], Spec]
+Told = Callable[[Any], list[tuple[str, str]]]
+Small = Callable[..., dict[str, Any]]
+
+ROWS = {"rows": ["loss", "regularizer"], "metrics": ["recall@1"]}
+
+
+def planned(spec: Spec, catalog: Catalog) -> list[tuple[dict[str, str], str]]:
+    """The labels and the fingerprint of every trial, in order."""
+    plan = expand(spec, catalog)
+    cells = {one.index: one.labels for one in plan.cells}
+    candidates = {(one.cell, one.index): one.labels for one in plan.candidates}
+    assert plan.trial_count == sum(1 for _ in plan.trials())
+    return [
+        ({**cells[one.cell], **candidates[one.cell, one.candidate], **one.repeat_labels}, one.fingerprint)
+        for one in plan.trials()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("only", "without", "trials"),
+    [
+        ({"loss": "triplet"}, {}, 30),
+        ({"loss": ["triplet", "semihard"], "regularizer": "sec"}, {}, 18),
+        ({"seed": [0, 1]}, {}, 80),
+        ({"regularizer.eta": 0.5}, {}, 24),  # cells without an eta, and those of L2-reg, have none of 0.5
+        ({"regularizer.eta": ["", 0.001]}, {}, 24),
+        ({"regularizer.eta": ""}, {}, 12),
+        ({}, {"regularizer.eta": 0.5}, 96),  # the cells without an eta stay
+        ({}, {"regularizer.eta": [1e-2, 1e-3, 1e-4]}, 84),  # those of L2-reg do not become such
+        ({}, {"regularizer.eta": ""}, 108),
+        ({}, {"loss": "triplet", "seed": 2}, 60),
+        ({"regularizer": ["l2", "sec"]}, {"regularizer.eta": [0.25, 0.01, 1e-4]}, 36),
+    ],
+)
+def test_it_takes_exactly_the_trials_with_these_labels(
+    design: Any, catalog: Catalog, only: dict[str, Any], without: dict[str, Any], trials: int
+) -> None:
+    spec = check(design | {key: given for key, given in (("only", only), ("without", without)) if given}, catalog)
+
+    def taken(labels: Mapping[str, str]) -> bool:
+        return all(labels.get(axis, NOWHERE) in wanted for axis, wanted in spec.only.items()) and not any(
+            labels.get(axis, NOWHERE) in unwanted for axis, unwanted in spec.without.items()
+        )
+
+    expected = [one for one in planned(check(design, catalog), catalog) if taken(one[0])]
+    assert planned(spec, catalog) == expected
+    assert len(expected) == trials
+    assert Spec.model_validate(spec.model_dump(mode="json")) == spec, "as it is stored"
+
+
+def test_what_is_left_is_all_that_the_stored_spec_holds(design: Any, checked: Checked) -> None:
+    design["rules"] = [
+        {"when": {"loss": ["semihard", "triplet"]}, "patch": {"iterations": 5}},
+        {"when": {"regularizer": "svmax"}, "patch": {"embedding": 8}},
+    ]
+    design["slots"] = [
+        {"when": {"regularizer.eta": [0.5, 0.001]}, "cpus": 2},
+        {"when": {"loss": "semihard"}, "cpus": 3},
+    ]
+    design["only"] = {"loss": "triplet", "regularizer": ["none", "sec"]}
+    spec = checked(design)
+    assert {name: [one.label for group in axis for one in group.choices] for name, axis in spec.compare.items()} == {
+        "loss": ["triplet"], "regularizer": ["none", "sec"],
+    }  # fmt: skip
+    assert [group.when for group in spec.tune["regularizer.eta"]] == [{"regularizer": ["sec"]}]
+    assert [rule.when for rule in spec.rules] == [{"loss": ["triplet"]}]
+    assert [rule.when for rule in spec.slots] == [{"regularizer.eta": ["0.5"]}]
+
+
+def test_labels_stay_though_their_namesakes_go(small: Small, checked: Checked, catalog: Catalog) -> None:
+    whole = small(compare={"loss": [{"name": "triplet", "margin": 0.2}, {"name": "triplet", "margin": 0.4}]})
+    spec = checked(whole | {"only": {"loss": "triplet margin=0.2"}})
+    assert planned(spec, catalog) == planned(checked(whole), catalog)[:1]
+
+
+@pytest.mark.parametrize(
+    ("part", "path", "message"),
+    [
+        ({"only": "loss"}, "only", "expected a mapping from axes to their labels"),
+        ({"only": {}}, "only", "expected a mapping from axes to their labels"),
+        ({"only": {"los": "triplet"}}, "only.los", "there is no axis 'los'; did you mean 'loss'? the axes are 'loss"),
+        ({"without": {"zzz": 1}}, "without.zzz", "there is no axis 'zzz'; the axes are 'loss', 'regularizer', "),
+        ({"only": {"dataset": "digits"}}, "only.dataset", "'dataset' is no axis: the recipe holds 'digits' for all"),
+        ({"only": {"loss": "tripplet"}}, "only.loss", "did you mean 'triplet'? it has 'triplet', 'semihard', "),
+        ({"only": {"loss": ["triplet", "x9"]}}, "only.loss", "axis 'loss' has no alternative 'x9'; it has 'triplet', "),
+        ({"only": {"loss": []}}, "only.loss", "expected a label or a list of labels, found []"),
+        ({"only": {"loss": "triplet"}, "without": {"loss": "triplet"}}, "only",
+         "no trial is left: only loss 'triplet', without loss 'triplet'"),
+        ({"only": {"regularizer": "none", "regularizer.eta": 0.5}}, "only", "no trial is left"),
+        ({"without": {"seed": [0, 1, 2]}}, "without", "no trial is left: without seed '0' or '1' or '2'"),
+    ],
+)  # fmt: skip
+def test_what_matches_nothing_is_refused(design: Any, told: Told, part: Any, path: str, message: str) -> None:
+    problems = told(design | part)
+    assert [one[0] for one in problems] == [path]
+    assert message in problems[0][1]
+
+
+def test_candidates_that_others_would_follow_are_refused(small: Small, told: Told) -> None:
+    tune = {"optimizer.lr": [0.1, 0.2]}
+    searched = small(compare={"loss": ["triplet"]}, tune=tune, search={"name": "tpe", "trials": 2})
+    assert told(searched | {"only": {"optimizer.lr": 0.1}}) == [
+        ("only.optimizer.lr", "search 'tpe' draws from 'optimizer.lr'; change the axis itself")
+    ]
+    filled = small(tune=tune, **{"select.budget": 4})
+    assert "fill the cells up again" in told(filled | {"without": {"optimizer.lr": 0.1}})[0][1]
+
+
+def test_an_adaptive_search_keeps_the_candidates_of_its_cells(small: Small, checked: Checked, catalog: Catalog) -> None:
+    tune = {
+        "optimizer.lr": {"low": 1e-4, "high": 1e-1},
+        "loss.margin": {"low": 0.1, "high": 1, "when": {"loss": "triplet"}},
+    }
+    whole = small(compare={"loss": ["triplet", "tuplet"]}, tune=tune, search={"name": "tpe", "trials": 5})
+    whole["recipe"].pop("loss")
+    spec = checked(whole | {"only": {"loss": "tuplet"}})
+    assert expand(spec, catalog).trial_count == 5
+    assert list(spec.tune) == ["optimizer.lr"]
+
+
+def test_a_subset_of_what_is_too_much_is_too_much(small: Small, told: Told) -> None:
+    """What no trial is left of is found by looking at all of them, so that these must not be too many."""
+    many = small(compare={axis: [{"label": at, "patch": {"seed": at}} for at in range(100)] for axis in "abc"})
+    assert ("", "the spec asks for 1,000,000 trials; at most 100,000 are allowed") in told(many | {"only": {"a": 1}})
+
+
+# Tables and figures
+
+
+def shown(document: Any, catalog: Catalog) -> tuple[Spec, list[str]]:
+    notes: list[str] = []
+    return check(document, catalog, notes), notes
+
+
+def test_tables_follow(design: Any, catalog: Catalog) -> None:
+    design["compare"]["dataset"] = ["digits", "mnist"]
+    design["tables"] = {
+        "main": {
+            "rows": ["loss", "regularizer"], "columns": ["dataset"],
+            "panels": [{"dataset": ["digits"]}, {"dataset": ["mnist"]}],
+            "metrics": [
+                "recall@1",
+                {"metric": "nmi", "when": {"dataset": ["digits", "mnist"]}},
+                {"metric": "f1", "when": {"dataset": "mnist"}},
+                {"metric": "recall@1", "delta": {"regularizer": "l2"}, "label": "Δ"},
+            ],
+            "against": {"regularizer": "none"},
+            "bold": ["loss", "dataset"],
+            "labels": {"dataset": {"mnist": "MNIST"}, "regularizer": {"l2": "L2", "sec": "SEC {regularizer.eta}"}},
+        },
+        "other": {**ROWS, "columns": ["dataset"], "metrics": [{"metric": "nmi", "when": {"dataset": "mnist"}}]},
+    }  # fmt: skip
+    spec, notes = shown(design | {"only": {"dataset": "digits"}, "without": {"regularizer": "l2"}}, catalog)
+    assert list(spec.tables) == ["main"]
+    table = spec.tables["main"]
+    assert table.panels == [{"dataset": ["digits"]}]
+    assert table.metrics == ["recall@1", MetricColumn(metric="nmi", when={"dataset": ["digits"]})]
+    assert table.against == {"regularizer": "none"}
+    assert table.labels == {"dataset": {}, "regularizer": {"sec": "SEC {regularizer.eta}"}}
+    assert notes == [
+        "table 'main': the difference of recall@1 to regularizer l2 is left out: that is not taken",
+        "table 'other' is left out: nothing that it shows is taken",
+    ]
+
+
+def test_an_axis_that_no_trial_has_any_more_goes_from_the_tables(small: Small, catalog: Catalog) -> None:
+    axes = {
+        "regularizer": ["none", "sec"],
+        "regularizer.eta": [{"values": [0.5, 1.0], "when": {"regularizer": "sec"}}],
+    }
+    table = {
+        "rows": ["regularizer", "regularizer.eta"], "metrics": ["nmi"], "bold": ["regularizer.eta"],
+        "titles": {"regularizer.eta": None, "regularizer": ""}, "labels": {"regularizer": {"sec": "{regularizer.eta}"}},
+    }  # fmt: skip
+    figures = {
+        "bars": {"kind": "bars", "metric": "nmi", "x": "regularizer", "colour": "regularizer.eta"},
+        "line": {"kind": "line", "metric": "nmi", "x": "regularizer.eta", "colour": "regularizer"},
+        "some": {"kind": "bars", "metric": "nmi", "x": "regularizer.eta", "when": {"regularizer": "sec"}},
+    }
+    whole = small(compare=axes, tables={"main": table}, figures=figures)
+    spec, notes = shown(whole | {"only": {"regularizer": "none"}}, catalog)
+    assert list(spec.compare) == ["regularizer"]
+    found = spec.tables["main"]
+    assert (found.rows, found.bold, found.titles, found.labels) == (
+        ["regularizer"],
+        [],
+        {"regularizer": ""},
+        {"regularizer": {}},
+    )
+    assert list(spec.figures) == ["bars"]
+    assert spec.figures["bars"].colour is None
+    assert [note.split("'")[1] for note in notes] == ["line", "some"]
+    assert all("nothing that it draws is taken" in note for note in notes)
+
+
+def test_a_comparison_of_the_baseline_with_itself_is_left_out(design: Any, catalog: Catalog) -> None:
+    design["tables"] = {"main": {**ROWS, "against": {"regularizer": "none"}}}
+    spec, notes = shown(design | {"only": {"regularizer": "none"}}, catalog)
+    assert spec.tables["main"].against is None
+    assert notes == ["table 'main': the comparison with regularizer none is left out: nothing else is taken"]
+
+
+def test_without_any_table_left_there_is_the_default_one(design: Any, catalog: Catalog) -> None:
+    design["compare"]["dataset"] = ["digits", "mnist"]
+    columns = [{"metric": "nmi", "when": {"dataset": "mnist"}}]
+    design["tables"] = {"only-mnist": {**ROWS, "columns": ["dataset"], "metrics": columns}}
+    spec, notes = shown(design | {"without": {"dataset": "mnist"}}, catalog)
+    assert list(spec.tables) == ["main"]
+    assert len(notes) == 1
+
+
+def test_early_stopping_without_rivals_is_left_out(design: Any, catalog: Catalog) -> None:
+    spec, notes = shown(design | {"prune": "median", "only": {"regularizer": "none"}}, catalog)
+    assert spec.prune is None
+    assert notes[0].startswith("`prune` is left out: nothing competes")
+    assert shown(design | {"prune": "median", "only": {"regularizer": "sec"}}, catalog)[0].prune is not None
+
+
+# The options
+
+
+def test_options_are_written_into_the_text() -> None:
+    found = excerpt(DESIGN, ["loss=triplet, semihard", "regularizer.eta=1e-3,0.50"], ["seed=2"])
+    assert found.startswith(DESIGN.rstrip())
+    assert found[len(DESIGN.rstrip()) :].decode().strip().splitlines() == [
+        'only: {"loss": ["triplet", "semihard"], "regularizer.eta": [0.001, 0.5]}',
+        'without: {"seed": [2]}',
+    ]
+    assert excerpt(DESIGN, [], []) == DESIGN
+
+
+def test_an_option_replaces_an_only_and_widens_a_without() -> None:
+    text = DESIGN + b"only: {loss: [triplet, semihard], seed: 0}\nwithout: {regularizer: l2}\n"
+    found = parse(excerpt(text, ["loss=triplet", "loss=semihard"], ["regularizer=sec"]))
+    assert found["only"] == {"loss": ["triplet", "semihard"], "seed": 0}
+    assert found["without"] == {"regularizer": ["l2", "sec"]}
+
+
+def test_labels_may_hold_commas_and_spaces(small: Small) -> None:
+    losses = [{"name": "triplet", "margin": 0.2, "squared": True}, {"name": "triplet", "margin": 0.3}, "semihard"]
+    text = json.dumps(small(compare={"loss": losses})).encode()
+    found = parse(excerpt(text, ["loss=semihard,triplet margin=0.2, squared=true,triplet margin=0.3"], []))
+    assert found["only"] == {"loss": ["semihard", "triplet margin=0.2, squared=true", "triplet margin=0.3"]}
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("loss", "expected AXIS=LABEL,LABEL"),
+        ("=triplet", "expected AXIS=LABEL,LABEL"),
+        ("loss=tripplet", "did you mean 'triplet'? it has 'triplet', 'semihard'"),
+        ("los=triplet", "did you mean 'loss'? the axes are"),
+        ("embedding=64", "the recipe holds '64' for all trials"),
+    ],
+)
+def test_wrong_options_are_refused_by_their_name(option: str, message: str) -> None:
+    for way in ("only", "without"):
+        with pytest.raises(InvalidSpecError) as refused:
+            excerpt(DESIGN, [option] if way == "only" else [], [option] if way == "without" else [])
+        assert refused.value.problems[0].path == f"--{way} {option}"
+        assert message in refused.value.problems[0].message
+
+
+def test_of_many_combinations_only_those_that_are_left_are_looked_at(design: Any, checked: Checked) -> None:
+    spec = checked(design | {"without": {"regularizer.eta": [0.01, 0.001, 1e-4], "seed": 0}})
+    for most in (1, 10, 1_000):
+        found = [{**one.cell.labels, **one.candidate.labels} for one in cover(spec, most)]
+        assert found
+        assert all(labels["regularizer"] != "l2" for labels in found)
