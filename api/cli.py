@@ -63,6 +63,7 @@ COMMANDS: Final[dict[str, tuple[Callable[..., None], str]]] = {
     "priority": (requests.priority, "metricsweep priority 7 10"),
     "extend": (requests.extend, "metricsweep extend 7 sweeps/digits.yaml --set 'repeat.seed=[0, 1, 2, 3]'"),
     "delete": (requests.delete, "metricsweep delete 7"),
+    "requests": (requests.requests, "metricsweep requests 7"),
     "catalog": (catalog.catalog, "metricsweep catalog loss triplet"),
     "published": (published.published, "metricsweep published SEC-T3 --like sweeps/sec_t3.yaml --out sec-t3.tex"),
     "expand": (specs.expand, "metricsweep expand sweeps/digits.yaml"),

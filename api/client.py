@@ -5,6 +5,7 @@ import ipaddress
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Any, Final, TypeVar
 from urllib.parse import quote, unquote, urlsplit
@@ -24,6 +25,7 @@ from orchestrator.views import (
     Page,
     Preview,
     Rendered,
+    RequestView,
     Submitted,
     SweepSummary,
     SweepView,
@@ -59,6 +61,14 @@ class Unreachable(Exception):  # noqa: N818 - says what happened
         super().__init__(
             f"no metricsweep at {url} ({reason}); start one with `metricsweep serve`, or set METRICSWEEP_URL"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What came back at once: the sweep as it was then, and the number by which the request is known."""
+
+    sweep: SweepView
+    request: int
 
 
 _YAML: Final = {"Content-Type": "application/yaml"}
@@ -106,38 +116,50 @@ class Client:
         """A sweep's cells with their candidates and trials."""
         return self._ask(list[GridCell], "GET", f"/v1/sweeps/{sweep}/grid")
 
-    def cancel(self, sweep: int, trial: int | None = None, cell: int | None = None) -> SweepView:
+    def cancel(self, sweep: int, trial: int | None = None, cell: int | None = None) -> Asked:
         """Ask that a sweep, a cell or a trial of it be stopped."""
         return self._request(sweep, "cancel", trial=trial, cell=cell)
 
-    def retry(
-        self, sweep: int, trial: int | None = None, cell: int | None = None, only: str | None = None
-    ) -> SweepView:
+    def retry(self, sweep: int, trial: int | None = None, cell: int | None = None, only: str | None = None) -> Asked:
         """Ask that failed and cancelled trials wait again; `only` is `failed` or `all`."""
         return self._request(sweep, "retry", trial=trial, cell=cell, only=only)
 
-    def pause(self, sweep: int) -> SweepView:
+    def pause(self, sweep: int) -> Asked:
         """Ask that nothing more of a sweep be started."""
         return self._request(sweep, "pause")
 
-    def resume(self, sweep: int) -> SweepView:
+    def resume(self, sweep: int) -> Asked:
         """Ask that a paused sweep go on."""
         return self._request(sweep, "resume")
 
-    def prioritize(self, sweep: int, priority: int) -> SweepView:
+    def prioritize(self, sweep: int, priority: int) -> Asked:
         """Ask that a sweep be drawn before those of lower priority."""
         return self._request(sweep, "priority", value=priority)
 
-    def extend(self, sweep: int, body: bytes) -> SweepView:
+    def extend(self, sweep: int, body: bytes) -> Asked:
         """Ask that a sweep grow to a wider spec."""
-        return self._ask(SweepView, "POST", f"/v1/sweeps/{sweep}/extend", content=body, headers=_YAML)
+        return self._asked(self._send("POST", f"/v1/sweeps/{sweep}/extend", content=body, headers=_YAML))
 
-    def delete(self, sweep: int, confirm: str) -> None:
+    def delete(self, sweep: int, confirm: str) -> RequestView:
         """Ask that an ended sweep be deleted; `confirm` is its name."""
-        self._ask(type(None), "DELETE", f"/v1/sweeps/{sweep}", {"confirm": confirm})
+        return self._ask(RequestView, "DELETE", f"/v1/sweeps/{sweep}", {"confirm": confirm})
 
-    def _request(self, sweep: int, verb: str, **given: str | int | None) -> SweepView:
-        return self._ask(SweepView, "POST", f"/v1/sweeps/{sweep}/{verb}", given)
+    def request(self, request: int) -> RequestView:
+        """What became of a request."""
+        return self._ask(RequestView, "GET", f"/v1/requests/{request}")
+
+    def requests(self, sweep: int) -> Iterator[RequestView]:
+        """What was asked of a sweep, newest first, also of a deleted one; pages are fetched as they are needed."""
+        return self._pages(f"/v1/sweeps/{sweep}/requests", {}, Page[RequestView])
+
+    def _request(self, sweep: int, verb: str, **given: str | int | None) -> Asked:
+        return self._asked(self._send("POST", f"/v1/sweeps/{sweep}/{verb}", given))
+
+    def _asked(self, response: httpx.Response) -> Asked:
+        number = response.headers.get("location", "").rpartition("/")[2]
+        if not number.isdigit():
+            raise self._stranger(response)
+        return Asked(self._read(SweepView, response), int(number))
 
     def trials(self, sweep: int, state: TrialState | None = None, cell: int | None = None) -> Iterator[TrialSummary]:
         """A sweep's trials in the order of the plan; pages are fetched as they are needed."""
@@ -234,7 +256,9 @@ class Client:
                 return
 
     def _ask(self, shape: type[Answer], method: str, path: str, query: Query | None = None, **more: Any) -> Answer:
-        response = self._send(method, path, query, **more)
+        return self._read(shape, self._send(method, path, query, **more))
+
+    def _read(self, shape: type[Answer], response: httpx.Response) -> Answer:
         try:
             return TypeAdapter(shape).validate_json(response.content)
         except ValidationError as error:

@@ -65,6 +65,19 @@ COUNTS: Final = {
     "waiting": 80, "running": 2, "finished": 37, "failed": 1, "cancelled": 0, "pruned": 0, "diverged": 1, "reused": 36,
 }  # fmt: skip
 
+REQUEST: Final[dict[str, Any]] = {
+    "id": 12, "kind": "retry", "sweep": 7, "trial": 41, "cell": None, "actor": "ada@lab",
+    "created": "2025-11-20T10:00:00Z", "state": "done", "applied": "2025-11-20T10:00:01Z",
+    "outcome": "1 trial waiting again",
+}  # fmt: skip
+
+DELETION: Final[dict[str, Any]] = {
+    "id": 13, "kind": "delete", "sweep": 7, "trial": None, "cell": None, "actor": "ada@lab",
+    "created": "2025-11-20T10:00:00Z", "state": "waiting", "applied": None, "outcome": None,
+}  # fmt: skip
+
+REQUESTS: Final = {"items": [REQUEST], "next_cursor": None}
+
 SUMMARY: Final[dict[str, Any]] = {
     "id": 7,
     "uid": "0b6f2c5e-2f57-4a53-9d0a-3f6f1b0c8a11",
@@ -98,6 +111,7 @@ SWEEP: Final = SUMMARY | {
             "log": "/v1/trials/41/logs",
         }
     ],
+    "requests": [REQUEST],
     "mlflow_url": "http://127.0.0.1:5000/#/experiments/3",
 }
 

@@ -1,32 +1,40 @@
-"""Routes by which clients ask for something to be done with a sweep; the conductor does it a moment later."""
+"""Routes by which clients ask for something to be done with a sweep, and see what the conductor made of it."""
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Response
 
 from api import examples
 from api.limits import Id, Priority, spec_body
 from api.openapi import documented, shown
+from api.paging import Paged
 from api.provided import Actor, Asked
 from api.sweeps import SPEC_CONTENT
-from orchestrator.views import SweepView
+from orchestrator.views import Page, RequestView, SweepView
 
-router = APIRouter(prefix="/v1/sweeps", tags=["sweeps"], responses=documented(401, 403, 421, 422, 500, 503))
+router = APIRouter(prefix="/v1", tags=["requests"], responses=documented(401, 403, 421, 422, 500, 503))
 
-_ASKED = shown(examples.SWEEP, "Asked for; the conductor applies it.", 202)
+_ASKED = shown(examples.SWEEP, "Asked for; `Location` says what becomes of it.", 202)
 
 Trial = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Only this trial.")]
 Cell = Annotated[int | None, Query(ge=0, le=2**31 - 1, description="Only the trials of this cell.")]
 
 
-@router.post("/{id}/cancel", status_code=202, summary="Cancel a sweep", responses=_ASKED | documented(404, 409))
-def cancel(id: Id, service: Asked, actor: Actor, trial: Trial = None, cell: Cell = None) -> SweepView:  # noqa: A002
-    """Ask that trials that have not ended be stopped; what they have in common with other sweeps goes on."""
-    return service.cancel(id, actor, trial, cell)
+@router.post("/sweeps/{id}/cancel", status_code=202, summary="Cancel a sweep", responses=_ASKED | documented(404, 409))
+def cancel(
+    id: Id,  # noqa: A002
+    service: Asked,
+    actor: Actor,
+    response: Response,
+    trial: Trial = None,
+    cell: Cell = None,
+) -> SweepView:
+    """Ask that trials that have not ended be stopped; what other sweeps want goes on. 409 where all have ended."""
+    return _asked(service.cancel(id, actor, trial, cell), service, response)
 
 
 @router.post(
-    "/{id}/retry",
+    "/sweeps/{id}/retry",
     status_code=202,
     summary="Retry a sweep's failed and cancelled trials",
     responses=_ASKED | documented(404, 409),
@@ -35,6 +43,7 @@ def retry(
     id: Id,  # noqa: A002
     service: Asked,
     actor: Actor,
+    response: Response,
     trial: Trial = None,
     cell: Cell = None,
     only: Annotated[
@@ -43,29 +52,33 @@ def retry(
     ] = None,
 ) -> SweepView:
     """Ask that failed and cancelled trials wait again; finished ones are kept."""
-    return service.retry(id, actor, trial, cell, only or "")
+    return _asked(service.retry(id, actor, trial, cell, only or ""), service, response)
 
 
-@router.post("/{id}/pause", status_code=202, summary="Pause a sweep", responses=_ASKED | documented(404, 409))
-def pause(id: Id, service: Asked, actor: Actor) -> SweepView:  # noqa: A002
+@router.post("/sweeps/{id}/pause", status_code=202, summary="Pause a sweep", responses=_ASKED | documented(404, 409))
+def pause(id: Id, service: Asked, actor: Actor, response: Response) -> SweepView:  # noqa: A002
     """Ask that nothing more of the sweep be started; what trains goes on to its end."""
-    return service.pause(id, actor)
-
-
-@router.post("/{id}/resume", status_code=202, summary="Resume a paused sweep", responses=_ASKED | documented(404, 409))
-def resume(id: Id, service: Asked, actor: Actor) -> SweepView:  # noqa: A002
-    """Ask that the sweep take its turn again."""
-    return service.resume(id, actor)
-
-
-@router.post("/{id}/priority", status_code=202, summary="Set a sweep's priority", responses=_ASKED | documented(404))
-def priority(id: Id, service: Asked, actor: Actor, value: Priority) -> SweepView:  # noqa: A002
-    """Ask that the sweep be drawn before those of lower priority; nothing that trains is stopped for it."""
-    return service.prioritize(id, value, actor)
+    return _asked(service.pause(id, actor), service, response)
 
 
 @router.post(
-    "/{id}/extend",
+    "/sweeps/{id}/resume", status_code=202, summary="Resume a paused sweep", responses=_ASKED | documented(404, 409)
+)
+def resume(id: Id, service: Asked, actor: Actor, response: Response) -> SweepView:  # noqa: A002
+    """Ask that the sweep take its turn again."""
+    return _asked(service.resume(id, actor), service, response)
+
+
+@router.post(
+    "/sweeps/{id}/priority", status_code=202, summary="Set a sweep's priority", responses=_ASKED | documented(404, 409)
+)
+def priority(id: Id, service: Asked, actor: Actor, response: Response, value: Priority) -> SweepView:  # noqa: A002
+    """Ask that the sweep be drawn before those of lower priority; nothing that trains is stopped for it."""
+    return _asked(service.prioritize(id, value, actor), service, response)
+
+
+@router.post(
+    "/sweeps/{id}/extend",
     status_code=202,
     summary="Extend a sweep",
     responses=_ASKED | documented(404, 409, 413, 415),
@@ -76,17 +89,49 @@ def extend(
     body: Annotated[bytes, Depends(spec_body)],
     service: Asked,
     actor: Actor,
+    response: Response,
 ) -> SweepView:
     """Ask that the sweep grow to a wider spec (more seeds, a new loss); only what is new is trained."""
-    return service.extend(id, body, actor)
+    return _asked(service.extend(id, body, actor), service, response)
 
 
-@router.delete("/{id}", status_code=202, summary="Delete a sweep", responses=documented(404, 409))
+@router.delete(
+    "/sweeps/{id}",
+    status_code=202,
+    summary="Delete a sweep",
+    responses=shown(examples.DELETION, "Asked for; `Location` says what becomes of it.", 202) | documented(404, 409),
+)
 def delete(
     id: Id,  # noqa: A002
     service: Asked,
     actor: Actor,
+    response: Response,
     confirm: Annotated[str, Query(max_length=200, description="The sweep's name, against slips.")],
-) -> None:
+) -> RequestView:
     """Ask that an ended sweep be deleted, with checkpoints, logs and results that no other sweep uses."""
-    service.delete(id, confirm, actor)
+    asked = service.delete(id, confirm, actor)
+    response.headers["Location"] = f"/v1/requests/{asked.id}"
+    return asked
+
+
+@router.get(
+    "/sweeps/{id}/requests",
+    summary="List what was asked of a sweep",
+    responses=shown(examples.REQUESTS, "A page of requests.") | documented(404),
+)
+def requests(id: Id, service: Asked, paging: Paged) -> Page[RequestView]:  # noqa: A002
+    """What was asked, newest first, and what became of it; also of a sweep that was deleted."""
+    return paging.linked(service.requests(id, paging.cursor, paging.limit))
+
+
+@router.get(
+    "/requests/{id}", summary="One request", responses=shown(examples.REQUEST, "The request.") | documented(404)
+)
+def request(id: Id, service: Asked) -> RequestView:  # noqa: A002
+    """Whether it waits, was carried out or was refused, and why."""
+    return service.request(id)
+
+
+def _asked(asked: RequestView, service: Asked, response: Response) -> SweepView:
+    response.headers["Location"] = f"/v1/requests/{asked.id}"
+    return service.sweep(asked.sweep)

@@ -64,8 +64,8 @@ def segments(sweep: SweepSummary) -> list[Segment]:
 
 
 def percent(sweep: SweepSummary) -> int:
-    """Hundredths of the trials that have ended, rounded down so that 100 means all of them."""
-    return 100 * sweep.counts.ended // (max(sweep.total, sweep.counts.total) or 1)
+    """Hundredths of the trials that are done, rounded down so that 100 means all; what was cancelled never is."""
+    return 100 * sweep.counts.done // (max(sweep.total, sweep.counts.total) or 1)
 
 
 def can_cancel(sweep: SweepSummary) -> bool:

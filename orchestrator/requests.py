@@ -55,7 +55,7 @@ class Requests:
 
     def _retry(self, fence: int, asked: PendingRequest) -> str:
         cell, what = asked.arguments.get("cell"), asked.arguments.get("what", "")
-        return f"{_trials(self._store.retry(fence, asked.sweep, asked.trial, cell, what))} wait again"
+        return f"{_trials(self._store.retry(fence, asked.sweep, asked.trial, cell, what))} waiting again"
 
     def _pause(self, fence: int, asked: PendingRequest) -> str:
         return "paused" if self._store.pause(fence, asked.sweep) else "was not running"

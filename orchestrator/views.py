@@ -1,7 +1,7 @@
 """What the outside sees, as JSON and as pages: sweeps, trials, curves, logs, tables."""
 
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
@@ -37,7 +37,12 @@ class Counts(BaseModel):
     @property
     def ended(self) -> int:
         """Trials that will not change any more unless they are retried."""
-        return self.finished + self.failed + self.cancelled + self.pruned
+        return self.done + self.cancelled
+
+    @property
+    def done(self) -> int:
+        """Trials that came to their own end: what was cancelled never did."""
+        return self.finished + self.failed + self.pruned
 
 
 class SweepSummary(BaseModel):
@@ -101,11 +106,32 @@ class GridCell(BaseModel):
     candidates: list[GridCandidate]
 
 
+class RequestView(BaseModel):
+    """What somebody asked of a sweep, and what became of it."""
+
+    id: int
+    kind: str
+    """cancel, retry, pause, resume, priority, extend or delete."""
+    sweep: int
+    trial: int | None = None
+    cell: int | None = None
+    actor: str | None = None
+    created: datetime
+    state: Literal["waiting", "done", "refused"]
+    """`waiting` for the conductor, `done`, or `refused` by it."""
+    applied: datetime | None = None
+    """When the conductor carried it out or refused it."""
+    outcome: str | None = None
+    """What it changed, or why it was refused."""
+
+
 class SweepView(SweepSummary):
     """One sweep whole."""
 
     spec: dict[str, Any]
     text: str  # as it was posted
+    requests: list[RequestView] = Field(default_factory=list)
+    """The latest ones, newest first."""
     problems: list[TrialProblem] = Field(default_factory=list)
     mlflow_url: str | None = None
 

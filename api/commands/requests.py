@@ -1,14 +1,33 @@
-"""`cancel`, `retry`, `pause`, `resume`, `priority`, `extend` and `delete`: what is asked of a sweep."""
+"""Commands that ask something of a sweep: `cancel`, `retry`, `pause` and so on; `requests` lists what was asked."""
 
-from typing import Annotated, Literal
+import time
+from itertools import islice
+from typing import Annotated, Final, Literal
 
 import typer
 
-from api.commands.options import DEFAULT_URL, Changes, Only, SpecFile, SweepId, Token, Url, Without, connect, read_spec
-from api.commands.terminal import out
+from api.client import Client
+from api.commands.options import (
+    DEFAULT_URL,
+    Changes,
+    Json,
+    Only,
+    SpecFile,
+    SweepId,
+    Token,
+    Url,
+    Without,
+    connect,
+    read_spec,
+)
+from api.commands.terminal import WRONG, err, out, print_json, print_rows
+from orchestrator.views import RequestView
 
 Trial = Annotated[int | None, typer.Option(min=1, help="Only this trial.")]
 Cell = Annotated[int | None, typer.Option(min=0, help="Only the trials of this cell.")]
+
+PATIENCE_SECONDS: Final = 5.0
+"""How long a command waits to hear what became of its request: a conductor that is free takes half a second."""
 
 
 def cancel(
@@ -20,9 +39,11 @@ def cancel(
 ) -> None:
     """Ask that a sweep be stopped; trials that have ended keep their results."""
     with connect(url, token) as client:
-        found = client.cancel(id, trial, cell)
-    what = f"trial {trial} of sweep" if trial else f"cell {cell} of sweep" if cell is not None else "sweep"
-    out.print(f"{what} {found.id} {found.name}: asked to stop; the sweep is {found.state} now")
+        asked = client.cancel(id, trial, cell)
+        found = asked.sweep
+        what = f"trial {trial} of sweep" if trial else f"cell {cell} of sweep" if cell is not None else "sweep"
+        out.print(f"{what} {found.id} {found.name}: asked to stop; the sweep is {found.state} now")
+        _follow(client, asked.request)
 
 
 def retry(
@@ -38,27 +59,28 @@ def retry(
 ) -> None:
     """Ask that a sweep's failed and cancelled trials be trained again; finished ones are kept."""
     with connect(url, token) as client:
-        found = client.retry(id, trial, cell, only)
-    what = (
-        f"trial {trial}"
-        if trial
-        else {"failed": "its failed trials"}.get(only or "", "its failed and cancelled trials")
-    )
-    out.print(f"sweep {found.id} {found.name}: asked to retry {what}; watch it with `metricsweep watch {found.id}`")
+        asked = client.retry(id, trial, cell, only)
+        found, which = asked.sweep, {"failed": "its failed trials", "all": "its failed, cancelled and pruned trials"}
+        what = f"trial {trial}" if trial else which.get(only or "", "its failed and cancelled trials")
+        out.print(f"sweep {found.id} {found.name}: asked to retry {what}; watch it with `metricsweep watch {found.id}`")
+        _follow(client, asked.request)
 
 
 def pause(id: SweepId, url: Url = DEFAULT_URL, token: Token = None) -> None:  # noqa: A002
     """Ask that nothing more of a sweep be started; what trains goes on to its end."""
     with connect(url, token) as client:
-        found = client.pause(id)
-    out.print(f"sweep {found.id} {found.name}: asked to pause; `metricsweep resume {found.id}` lets it go on")
+        asked = client.pause(id)
+        found = asked.sweep
+        out.print(f"sweep {found.id} {found.name}: asked to pause; `metricsweep resume {found.id}` lets it go on")
+        _follow(client, asked.request)
 
 
 def resume(id: SweepId, url: Url = DEFAULT_URL, token: Token = None) -> None:  # noqa: A002
     """Ask that a paused sweep go on."""
     with connect(url, token) as client:
-        found = client.resume(id)
-    out.print(f"sweep {found.id} {found.name}: asked to go on")
+        asked = client.resume(id)
+        out.print(f"sweep {asked.sweep.id} {asked.sweep.name}: asked to go on")
+        _follow(client, asked.request)
 
 
 def priority(
@@ -69,8 +91,9 @@ def priority(
 ) -> None:
     """Set a sweep's priority; nothing that trains is stopped for it."""
     with connect(url, token) as client:
-        found = client.prioritize(id, value)
-    out.print(f"sweep {found.id} {found.name}: asked for priority {value}")
+        asked = client.prioritize(id, value)
+        out.print(f"sweep {asked.sweep.id} {asked.sweep.name}: asked for priority {value}")
+        _follow(client, asked.request)
 
 
 def extend(
@@ -85,8 +108,10 @@ def extend(
     """Extend a sweep to a wider spec (more seeds, a new loss); only what is new is trained."""
     body = read_spec(file, changes, only, without)
     with connect(url, token) as client:
-        found = client.extend(id, body)
-    out.print(f"sweep {found.id} {found.name}: asked to grow; watch it with `metricsweep watch {found.id}`")
+        asked = client.extend(id, body)
+        found = asked.sweep
+        out.print(f"sweep {found.id} {found.name}: asked to grow; watch it with `metricsweep watch {found.id}`")
+        _follow(client, asked.request)
 
 
 def delete(
@@ -101,5 +126,50 @@ def delete(
         if not yes:
             said = f"Delete sweep {id} {found.name} with its {found.total} trials? What others share is kept."
             typer.confirm(said, abort=True)
-        client.delete(id, found.name)
-    out.print(f"sweep {id} {found.name}: asked to be deleted")
+        asked = client.delete(id, found.name)
+        out.print(f"sweep {id} {found.name}: asked to be deleted")
+        _follow(client, asked.id)
+
+
+def requests(
+    id: SweepId,  # noqa: A002
+    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    as_json: Json = False,
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+) -> None:
+    """List what was asked of a sweep, newest first, and what became of it; also of a sweep that was deleted."""
+    with connect(url, token) as client:
+        found = list(islice(client.requests(id), limit))
+    if as_json:
+        print_json(found)
+    elif found:
+        print_rows([_row(one) for one in found], numbers=("request",))
+    else:
+        err.print(f"nothing was asked of sweep {id}")
+
+
+def _follow(client: Client, request: int) -> None:
+    """Say what became of a request, if that is known soon; one that was refused ends with 2."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    found = client.request(request)
+    while found.state == "waiting" and time.monotonic() < until:
+        time.sleep(0.2)
+        found = client.request(request)
+    if found.state == "refused":
+        err.print(f"metricsweep: request {found.id} was refused: {found.outcome}")
+        raise typer.Exit(WRONG)
+    waits = f"waits for the conductor; `metricsweep requests {found.sweep}` says what becomes of it"
+    out.print(f"request {found.id}: {found.outcome or waits}")
+
+
+def _row(one: RequestView) -> dict[str, str]:
+    part = f" trial {one.trial}" if one.trial else f" cell {one.cell}" if one.cell is not None else ""
+    return {
+        "request": str(one.id),
+        "asked": f"{one.created:%Y-%m-%d %H:%M:%S} UTC",
+        "by": one.actor or "",
+        "what": f"{one.kind}{part}",
+        "state": one.state,
+        "outcome": one.outcome or "",
+    }

@@ -63,7 +63,7 @@ def list_sweeps(
     if as_json:
         print_json(found)
     elif found:
-        print_rows([_row(sweep) for sweep in found], numbers=("id", "done", "failed"))
+        print_rows([_row(sweep) for sweep in found], numbers=("id", "done", "failed", "cancelled"))
     else:
         err.print("no sweeps" + (" like this" if state or name else "; submit one with `metricsweep submit FILE`"))
 
@@ -91,8 +91,9 @@ def _row(sweep: SweepSummary) -> dict[str, str]:
         "id": str(sweep.id),
         "name": sweep.name,
         "state": sweep.state + (" (no room)" if sweep.notice else ""),
-        "done": f"{sweep.counts.ended}/{sweep.total}",
+        "done": f"{sweep.counts.done}/{sweep.total}",
         "failed": str(sweep.counts.failed),
+        "cancelled": str(sweep.counts.cancelled),
         "created": f"{sweep.created:%Y-%m-%d %H:%M} UTC",
     }
 
@@ -116,6 +117,10 @@ def _show_sweep(sweep: SweepView, client: Client) -> None:
     for problem in sweep.problems:
         labels = ", ".join(f"{axis}={label}" for axis, label in problem.labels.items())
         out.print(f"problem   trial {problem.trial} ({labels}) {problem.state}: {problem.message}")
+    for one in sweep.requests:
+        if one.state != "done":
+            by = f" of {one.actor}" if one.actor else ""
+            out.print(f"request   {one.id} ({one.kind}){by} {one.state}" + (f": {one.outcome}" if one.outcome else ""))
 
 
 def _show_trial(trial: TrialView, client: Client) -> None:

@@ -13,7 +13,7 @@ from api.client import ApiError, Client, Unreachable
 from api.commands.options import DEFAULT_URL, SweepId, Token, Url, connect
 from api.commands.terminal import FAILED, OK, duration, out
 from orchestrator.lifecycle import SWEEP_ENDED, SweepState
-from orchestrator.views import SweepView
+from orchestrator.views import Counts, SweepView
 
 POLL_SECONDS: Final = 1.0
 LINE_SECONDS: Final = 5.0
@@ -48,6 +48,7 @@ def follow(
         found = client.sweep(sweep)
         show(found)
         notice = _noticed(found, None, console, told)
+        heard = {one.id for one in found.requests if one.state != "waiting"}
         while found.state not in SWEEP_ENDED:
             time.sleep(every)
             check()
@@ -61,7 +62,18 @@ def follow(
             seen = time.monotonic()
             show(found)
             notice = _noticed(found, notice, console, told)
+            _answered(found, heard, console)
     return found
+
+
+def _answered(sweep: SweepView, heard: set[int], console: Console) -> None:
+    """Say once what became of each request that came meanwhile, whoever asked."""
+    for one in reversed(sweep.requests):
+        if one.state != "waiting" and one.id not in heard:
+            heard.add(one.id)
+            by = f" of {one.actor}" if one.actor else ""
+            refused = "refused: " if one.state == "refused" else ""
+            console.print(f"request {one.id} ({one.kind}){by}: {refused}{one.outcome}", style="yellow")
 
 
 def _noticed(sweep: SweepView, before: str | None, console: Console, told: Callable[[str], None]) -> str | None:
@@ -83,6 +95,7 @@ def verdict(sweep: SweepView, console: Console) -> int:
         (counts.diverged, "diverged"),
         (counts.failed, "failed"),
         (counts.cancelled, "cancelled"),
+        (counts.pruned, "pruned"),
     ):
         facts += [f"{number} {word}"] if number else []
     console.print(f"sweep {sweep.id} {sweep.name}: {sweep.state}{took}; {', '.join(facts)}")
@@ -97,6 +110,10 @@ def verdict(sweep: SweepView, console: Console) -> int:
     return OK if good else FAILED
 
 
+def _lost(counts: Counts) -> str:
+    return f"{counts.failed} failed" + (f"  {counts.cancelled} cancelled" if counts.cancelled else "")
+
+
 def _left(sweep: SweepView) -> str:
     if sweep.state in SWEEP_ENDED:
         return str(sweep.state)
@@ -109,11 +126,11 @@ def _bar(console: Console) -> Iterator[Show]:
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[running]} running  {task.fields[failed]} failed  {task.fields[left]}"),
+        TextColumn("{task.fields[running]} running  {task.fields[lost]}  {task.fields[left]}"),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console) as progress:
-        task = progress.add_task("sweep", total=None, running=0, failed=0, left="")
+        task = progress.add_task("sweep", total=None, running=0, lost="", left="")
 
         def show(sweep: SweepView) -> None:
             counts = sweep.counts
@@ -123,9 +140,9 @@ def _bar(console: Console) -> Iterator[Show]:
                 task,
                 description=f"sweep {sweep.id} {name}",
                 total=sweep.total,
-                completed=counts.ended,
+                completed=counts.done,
                 running=counts.running,
-                failed=counts.failed,
+                lost=_lost(counts),
                 left=_left(sweep),
             )
 
@@ -140,7 +157,7 @@ def _lines(console: Console) -> Iterator[Show]:
     def show(sweep: SweepView) -> None:
         nonlocal last, when
         counts = sweep.counts
-        line = f"{sweep.state:9}  {counts.ended}/{sweep.total} done  {counts.running} running  {counts.failed} failed"
+        line = f"{sweep.state:9}  {counts.done}/{sweep.total} done  {counts.running} running  {_lost(counts)}"
         ended = sweep.state in SWEEP_ENDED
         if line == last or (not ended and time.monotonic() - when < LINE_SECONDS):
             return

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from orchestrator.errors import ConflictError
-from orchestrator.lifecycle import SWEEP_ENDED
+from orchestrator.lifecycle import SWEEP_ENDED, TRIAL_ACTIVE, TRIAL_ENDED
 from orchestrator.record import schema
 from orchestrator.record.database import Access
-from orchestrator.record.schema import attempt, candidate, cell, training, trial
+from orchestrator.record.existence import require_sweep
+from orchestrator.record.schema import attempt, candidate, cell, request, training, trial
 from orchestrator.trial import Labels
 
 
@@ -36,6 +37,30 @@ class Deletion:
 
 class Places(Access):
     """Reads what stands in the way of a change, and what goes with it."""
+
+    def require_going(self, sweep: int, what: str, trial_id: int | None = None, cell_index: int | None = None) -> None:
+        """Raise ConflictError where a sweep, a cell or a trial of it has ended and nothing that waits may revive it.
+
+        `what` could be done to it else, in words; NotFoundError where there is no such sweep.
+        """
+        head = sa.select(schema.sweep.c.state).where(schema.sweep.c.id == sweep)
+        active = sa.select(trial.c.id).where(trial.c.sweep_id == sweep, trial.c.state.in_(TRIAL_ACTIVE)).limit(1)
+        with self._database.reading() as connection:
+            require_sweep(connection, sweep)
+            if connection.execute(_revivals(sweep)).first() is not None:
+                return
+            state = connection.execute(head).scalar_one()
+            ended = f"sweep {sweep} is {state}" if state in SWEEP_ENDED else None
+            if ended is None and trial_id is not None:
+                its = connection.execute(sa.select(trial.c.state).where(trial.c.id == trial_id)).scalar_one_or_none()
+                ended = f"trial {trial_id} is {its}" if its in TRIAL_ENDED else None
+            elif ended is None and cell_index is not None:
+                searched = sa.select(cell.c.open).where(cell.c.sweep_id == sweep, cell.c.cell == cell_index)
+                goes_on = connection.execute(active.where(trial.c.cell == cell_index)).first()
+                if goes_on is None and not connection.execute(searched).scalar_one_or_none():
+                    ended = f"all trials of cell {cell_index} of sweep {sweep} have ended"
+        if ended is not None:
+            raise ConflictError(f"{ended}; only what goes on can be {what}")
 
     def places(self, sweep: int) -> list[Place]:
         """All trials of a sweep in their order."""
@@ -75,6 +100,12 @@ class Places(Access):
             stopping = attempt.c.training_id.in_(only_of(sweep)), attempt.c.state == "running"
             busy = connection.execute(sa.select(attempt.c.id).where(*stopping).limit(1)).first() is not None
             return Deletion(tuple(uids), row.mlflow_experiment, busy)
+
+
+def _revivals(sweep: int) -> sa.Select[tuple[int]]:
+    """Requests that wait, after which trials of an ended sweep may go on."""
+    waiting = (request.c.sweep_id == sweep, request.c.applied.is_(None))
+    return sa.select(request.c.id).where(*waiting, request.c.kind.in_(["retry", "extend"])).limit(1)
 
 
 def only_of(sweep: int) -> sa.Select[tuple[int]]:

@@ -19,6 +19,7 @@ from orchestrator.record.outcomes import Outcomes
 from orchestrator.record.places import Places
 from orchestrator.record.pruning import Competitor, Evaluation, Pruning, Verdict
 from orchestrator.record.queueing import Queueing
+from orchestrator.record.request_views import RequestViews
 from orchestrator.record.requests import PendingRequest, QueuedSweep, Requests
 from orchestrator.record.runs import Runs
 from orchestrator.record.searching import OpenCell, Searching, Suggested
@@ -43,7 +44,9 @@ __all__ = [
 ]
 
 
-class Client(Submissions, SweepViews, TrialViews, Artifacts, Outcomes, Durations, Runs, Places, Evidences, Nodes):
+class Client(
+    Submissions, SweepViews, RequestViews, TrialViews, Artifacts, Outcomes, Durations, Runs, Places, Evidences, Nodes
+):
     """What the API uses: it appends sweeps and requests, and reads."""
 
 

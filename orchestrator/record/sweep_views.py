@@ -12,6 +12,7 @@ from orchestrator.record import schema
 from orchestrator.record.cursors import decode, encode
 from orchestrator.record.database import Access
 from orchestrator.record.existence import absence, require_sweep
+from orchestrator.record.request_views import latest_requests
 from orchestrator.record.schema import candidate, cell, training, trial
 from orchestrator.views import Counts, GridCandidate, GridCell, GridTrial, Page, SweepSummary, SweepView, TrialProblem
 
@@ -56,8 +57,8 @@ class SweepViews(Access):
             if row is None:
                 raise NotFoundError(absence(connection, sweep))
             summary = _summary(row, _counts(connection, [sweep]), _etas(connection, [sweep]))
-            problems = _problems(connection, sweep)
-        return SweepView(**summary, spec=row.spec, text=row.text, problems=problems)
+            problems, asked = _problems(connection, sweep), latest_requests(connection, sweep)
+        return SweepView(**summary, spec=row.spec, text=row.text, problems=problems, requests=asked)
 
     def grid(self, sweep: int, most: int | None = None) -> list[GridCell]:
         """A sweep's cells with their candidates and trials; raises NotFoundError.

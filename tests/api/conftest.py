@@ -28,6 +28,12 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     return Settings(home=tmp_path / "home")
 
 
+@pytest.fixture(autouse=True)
+def _nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A conductor that is played by hand answers no command while it waits."""
+    monkeypatch.setattr("api.commands.requests.PATIENCE_SECONDS", 0.0)
+
+
 @pytest.fixture
 def service(settings: Settings) -> Iterator[Service]:
     opened = Service.open(settings)

@@ -165,6 +165,58 @@ def test_cancel_and_retry(url: str, spec: Path, conductor: Conductor) -> None:
     assert metricsweep(url, "cancel", 9).exit_code == 2
 
 
+def test_a_command_says_what_became_of_its_request(
+    url: str, spec: Path, conductor: Conductor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metricsweep(url, "submit", spec)
+    conductor.begin()
+    waits = metricsweep(url, "priority", 1, 5)
+    assert (waits.exit_code, waits.stdout.splitlines()[-1]) == (
+        0, "request 1: waits for the conductor; `metricsweep requests 1` says what becomes of it",
+    )  # fmt: skip
+    monkeypatch.setattr("api.commands.requests.PATIENCE_SECONDS", 60.0)
+    ended = threading.Event()
+
+    def obey() -> None:
+        while not ended.wait(0.02):
+            conductor.obey()
+
+    thread = threading.Thread(target=obey)
+    thread.start()
+    assert metricsweep(url, "cancel", 1).stdout.splitlines()[-1] == "request 2: 4 trials cancelled"
+    monkeypatch.setattr("orchestrator.requests.Requests._retry", lambda *given: int(given))  # whatever is wrong in it
+    refused = metricsweep(url, "retry", 1)
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("metricsweep: request 3 was refused: TypeError")
+    assert "request   3 (retry)" in metricsweep(url, "show", 1).stdout
+    assert "refused: TypeError" in metricsweep(url, "show", 1).stdout
+    deleted = metricsweep(url, "delete", 1, "--yes")
+    ended.set()
+    thread.join()
+    assert deleted.stdout.splitlines()[-1] == "request 4: deleted"
+    rows = metricsweep(url, "requests", 1).stdout.splitlines()
+    assert [row.split()[0] for row in rows] == ["request", "4", "3", "2", "1"]
+    assert json.loads(metricsweep(url, "requests", 1, "--json").stdout)[0]["outcome"] == "deleted"
+    gone = metricsweep(url, "show", 1)
+    assert gone.exit_code == 2
+    assert "it was deleted at" in gone.stderr
+    assert metricsweep(url, "requests", 9).exit_code == 2
+
+
+def test_what_was_cancelled_is_never_called_done(url: str, spec: Path, conductor: Conductor) -> None:
+    metricsweep(url, "submit", spec)
+    conductor.begin()
+    conductor.finish()
+    metricsweep(url, "cancel", 1)
+    conductor.obey()
+    assert metricsweep(url, "list").stdout.splitlines()[-1].split()[2:6] == ["cancelled", "1/4", "0", "3"]
+    watched = metricsweep(url, "watch", 1).stdout
+    assert "1/4 done  0 running  0 failed  3 cancelled" in watched
+    again = metricsweep(url, "cancel", 1)
+    assert again.exit_code == 2
+    assert "sweep 1 is cancelled; only what goes on can be cancelled" in again.stderr
+
+
 def test_tables_are_printed_and_written(url: str, spec: Path, tmp_path: Path, conductor: Conductor) -> None:
     metricsweep(url, "submit", spec)
     conductor.begin()

@@ -177,6 +177,64 @@ def test_cancel_and_retry_are_asked_for(http: TestClient, conductor: Conductor) 
     assert http.get(f"/v1/sweeps/{sweep}").json()["counts"]["waiting"] == 4
 
 
+def test_a_request_says_what_became_of_it(http: TestClient, conductor: Conductor) -> None:
+    sweep = submit(http)
+    conductor.begin()
+    asked = http.post(f"/v1/sweeps/{sweep}/cancel?cell=1", headers={"X-Actor": "ada@lab"})
+    where = asked.headers["location"]
+    waiting = http.get(where).json()
+    assert (waiting["kind"], waiting["cell"], waiting["actor"], waiting["state"]) == ("cancel", 1, "ada@lab", "waiting")
+    assert asked.json()["requests"] == [waiting]
+    conductor.obey()
+    done = http.get(where).json()
+    assert (done["state"], done["outcome"]) == ("done", "2 trials cancelled")
+    http.post(f"/v1/sweeps/{sweep}/cancel")
+    conductor.obey()
+    deletion = http.delete(f"/v1/sweeps/{sweep}?confirm=four-trials", headers={"X-Actor": "ada@lab"})
+    assert (deletion.status_code, deletion.headers["location"]) == (202, f"/v1/requests/{deletion.json()['id']}")
+    for verb in ("retry", "priority?value=3", "pause", "cancel"):
+        late = http.post(f"/v1/sweeps/{sweep}/{verb}")
+        assert (late.status_code, late.json()["detail"].split(";")[0]) == (
+            409, f"sweep {sweep} is about to be deleted, as ada@lab asked (request 3)",
+        ) or verb in ("pause", "cancel")  # fmt: skip
+    assert http.delete(f"/v1/sweeps/{sweep}?confirm=four-trials").status_code == 409
+    conductor.obey()
+    assert http.get(deletion.headers["location"]).json()["outcome"] == "deleted"
+    gone = http.get(f"/v1/sweeps/{sweep}")
+    assert gone.status_code == 404
+    assert gone.json()["detail"].startswith(f"no sweep {sweep}: it was deleted at ")
+    listed = http.get(f"/v1/sweeps/{sweep}/requests?limit=2")
+    assert [one["kind"] for one in listed.json()["items"]] == ["delete", "cancel"]
+    rest = http.get(f"/v1/sweeps/{sweep}/requests", params={"cursor": listed.json()["next_cursor"]}).json()
+    assert [one["id"] for one in rest["items"]] == [1]
+    assert http.get("/v1/sweeps/99/requests").status_code == 404
+    assert http.get("/v1/requests/99").status_code == 404
+
+
+def test_nothing_that_has_ended_is_cancelled(http: TestClient, conductor: Conductor) -> None:
+    sweep = submit(http)
+    assert http.post(f"/v1/sweeps/{sweep}/cancel?cell=0").status_code == 404, "it has no cells yet"
+    conductor.begin()
+    conductor.finish()
+    first = http.get(f"/v1/sweeps/{sweep}/trials?state=finished").json()["items"][0]["id"]
+    one = http.post(f"/v1/sweeps/{sweep}/cancel?trial={first}")
+    assert (one.status_code, one.json()["detail"]) == (
+        409, f"trial {first} is finished; only what goes on can be cancelled",
+    )  # fmt: skip
+    conductor.finish()
+    cell = http.post(f"/v1/sweeps/{sweep}/cancel?cell=0")
+    assert (cell.status_code, cell.json()["detail"].split(";")[0]) == (
+        409, f"all trials of cell 0 of sweep {sweep} have ended",
+    )  # fmt: skip
+    assert http.post(f"/v1/sweeps/{sweep}/cancel?cell=1").status_code == 202
+    conductor.obey()
+    conductor.settle()
+    whole = http.post(f"/v1/sweeps/{sweep}/cancel")
+    assert (whole.status_code, whole.json()["detail"].split(";")[0]) == (409, f"sweep {sweep} is cancelled")
+    assert http.post(f"/v1/sweeps/{sweep}/retry").status_code == 202
+    assert http.post(f"/v1/sweeps/{sweep}/cancel").status_code == 202, "the retry that waits will have it go on"
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [

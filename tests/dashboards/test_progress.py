@@ -32,6 +32,7 @@ def test_an_empty_sweep_has_an_empty_bar() -> None:
 def test_a_sweep_is_at_100_only_when_all_its_trials_ended() -> None:
     assert progress.percent(specimens.summary(total=1_000, counts=Counts(finished=999, waiting=1))) == 99
     assert progress.percent(specimens.summary(total=1_000, counts=Counts(finished=999, failed=1))) == 100
+    assert progress.percent(specimens.summary(total=4, counts=Counts(finished=1, cancelled=3))) == 25
 
 
 def test_a_candidate_is_out_once_a_repeat_ended_otherwise_than_ok() -> None:
