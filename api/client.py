@@ -1,18 +1,16 @@
 """The API from Python: one method a route, views as answers, ApiError for what went wrong."""
 
-import getpass
-import ipaddress
-import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Any, Final, TypeVar
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
+from api.caller import actor, is_loopback
 from orchestrator.cell_views import CellView
 from orchestrator.lifecycle import SweepState, TrialState
 from orchestrator.published_views import PublishedSummary, PublishedView
@@ -79,9 +77,9 @@ class Client:
 
     def __init__(self, url: str, token: str | None = None) -> None:
         self.url = url.rstrip("/")
-        headers = {"X-Actor": _actor()} | ({"Authorization": f"Bearer {token}"} if token else {})
+        headers = {"X-Actor": actor()} | ({"Authorization": f"Bearer {token}"} if token else {})
         # A proxy of the environment has no business between us and our own machine.
-        proxied = not _is_loopback(self.url)
+        proxied = not is_loopback(self.url)
         self._http = httpx.Client(headers=headers, timeout=SECONDS, trust_env=proxied)
 
     def __enter__(self) -> "Client":
@@ -288,20 +286,3 @@ class Client:
     def _stranger(self, response: httpx.Response) -> Unreachable:
         kind = response.headers.get("content-type", "nothing")
         return Unreachable(self.url, f"something answers there with {response.status_code} and {kind}")
-
-
-def _actor() -> str:
-    """Who runs the command, as visible ASCII."""
-    try:
-        user = getpass.getuser()
-    except (OSError, KeyError):  # a container whose user has no name
-        user = "unknown"
-    return f"{user}@{socket.gethostname()}".encode("ascii", "replace").decode()[:100]
-
-
-def _is_loopback(url: str) -> bool:
-    try:
-        host = urlsplit(url).hostname or ""
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:  # a name, or no address at all, which the first request says
-        return False
