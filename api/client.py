@@ -14,6 +14,7 @@ from api.caller import actor, is_loopback
 from orchestrator.cell_views import CellView
 from orchestrator.lifecycle import SweepState, TrialState
 from orchestrator.published_views import PublishedSummary, PublishedView
+from orchestrator.request_views import RequestView
 from orchestrator.views import (
     Curve,
     FigureFile,
@@ -23,7 +24,6 @@ from orchestrator.views import (
     Page,
     Preview,
     Rendered,
-    RequestView,
     Submitted,
     SweepSummary,
     SweepView,

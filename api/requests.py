@@ -10,7 +10,8 @@ from api.openapi import documented, shown
 from api.paging import Paged
 from api.provided import Actor, Asked
 from api.sweeps import SPEC_CONTENT
-from orchestrator.views import Page, RequestView, SweepView
+from orchestrator.request_views import RequestView
+from orchestrator.views import Page, SweepView
 
 router = APIRouter(prefix="/v1", tags=["requests"], responses=documented(401, 403, 421, 422, 500, 503))
 

@@ -10,7 +10,8 @@ from orchestrator.extension import extension
 from orchestrator.lifecycle import SweepState
 from orchestrator.record.store import Store
 from orchestrator.record.submissions import RequestKind
-from orchestrator.views import Page, RequestView, SweepView
+from orchestrator.request_views import RequestView
+from orchestrator.views import Page, SweepView
 from workers.catalog import Catalog
 
 

@@ -1,11 +1,12 @@
 """What the outside sees, as JSON and as pages: sweeps, trials, curves, logs, tables."""
 
 from datetime import datetime
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, Field
 
 from orchestrator.lifecycle import SweepState, TrialState
+from orchestrator.request_views import RequestView
 
 Item = TypeVar("Item")
 
@@ -104,25 +105,6 @@ class GridCell(BaseModel):
     labels: dict[str, str]
     mlflow_url: str | None = None
     candidates: list[GridCandidate]
-
-
-class RequestView(BaseModel):
-    """What somebody asked of a sweep, and what became of it."""
-
-    id: int
-    kind: str
-    """cancel, retry, pause, resume, priority, extend or delete."""
-    sweep: int
-    trial: int | None = None
-    cell: int | None = None
-    actor: str | None = None
-    created: datetime
-    state: Literal["waiting", "done", "refused"]
-    """`waiting` for the conductor, `done`, or `refused` by it."""
-    applied: datetime | None = None
-    """When the conductor carried it out or refused it."""
-    outcome: str | None = None
-    """What it changed, or why it was refused."""
 
 
 class SweepView(SweepSummary):

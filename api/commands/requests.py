@@ -21,7 +21,7 @@ from api.commands.options import (
     read_spec,
 )
 from api.commands.terminal import WRONG, err, out, print_json, print_rows
-from orchestrator.views import RequestView
+from orchestrator.request_views import RequestView
 
 Trial = Annotated[int | None, typer.Option(min=1, help="Only this trial.")]
 Cell = Annotated[int | None, typer.Option(min=0, help="Only the trials of this cell.")]

@@ -10,7 +10,8 @@ from orchestrator.record.cursors import decode, encode
 from orchestrator.record.database import Access
 from orchestrator.record.existence import REFUSED, require_sweep
 from orchestrator.record.schema import request
-from orchestrator.views import Page, RequestView
+from orchestrator.request_views import RequestView
+from orchestrator.views import Page
 
 MOST_SHOWN: Final = 10
 """The latest requests that a sweep's view holds."""

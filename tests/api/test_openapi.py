@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from api import examples
-from orchestrator import cell_views, published_views, views
+from orchestrator import cell_views, published_views, request_views, views
 from orchestrator.service import Service
 from tests.api.played import SPEC, YAML, Conductor
 
@@ -98,9 +98,9 @@ def test_references_lead_somewhere(document: dict[str, Any]) -> None:
         (views.Preview, examples.PREVIEW),
         (views.Page[views.SweepSummary], examples.SWEEPS),
         (views.SweepView, examples.SWEEP),
-        (views.RequestView, examples.REQUEST),
-        (views.RequestView, examples.DELETION),
-        (views.Page[views.RequestView], examples.REQUESTS),
+        (request_views.RequestView, examples.REQUEST),
+        (request_views.RequestView, examples.DELETION),
+        (views.Page[request_views.RequestView], examples.REQUESTS),
         (list[views.GridCell], examples.GRID),
         (cell_views.CellView, examples.CELL),
         (views.Page[views.TrialSummary], examples.TRIALS),

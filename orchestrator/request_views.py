@@ -1,0 +1,25 @@
+"""What became of what clients asked for, as JSON and on pages."""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel
+
+
+class RequestView(BaseModel):
+    """What somebody asked of a sweep, and what became of it."""
+
+    id: int
+    kind: str
+    """cancel, retry, pause, resume, priority, extend or delete."""
+    sweep: int
+    trial: int | None = None
+    cell: int | None = None
+    actor: str | None = None
+    created: datetime
+    state: Literal["waiting", "done", "refused"]
+    """`waiting` for the conductor, `done`, or `refused` by it."""
+    applied: datetime | None = None
+    """When the conductor carried it out or refused it."""
+    outcome: str | None = None
+    """What it changed, or why it was refused."""
