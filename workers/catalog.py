@@ -2,6 +2,7 @@
 
 from workers.completion import complete
 from workers.inventory import Catalog, catalog_text, load, metric_entry, metric_problem, parse_metric
+from workers.needs import Finding, Need, need_of, usual_needs
 from workers.signature import Entry, Parameter, PartSourceError
 from workers.soundness import problems
 from workers.wording import Problem
@@ -9,6 +10,8 @@ from workers.wording import Problem
 __all__ = [
     "Catalog",
     "Entry",
+    "Finding",
+    "Need",
     "Parameter",
     "PartSourceError",
     "Problem",
@@ -17,6 +20,8 @@ __all__ = [
     "load",
     "metric_entry",
     "metric_problem",
+    "need_of",
     "parse_metric",
     "problems",
+    "usual_needs",
 ]

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from workers.contract import DataDamagedError, DataMissingError
 from workers.decoded import Form, Picture, decoded
-from workers.images import DataDamagedError, DataMissingError, Images
+from workers.images import Images
 from workers.packs import find, read_npz
 
 HALVES: Final = ("train", "test")

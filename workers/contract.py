@@ -274,6 +274,14 @@ class CheckpointError(RuntimeError):
     """A checkpoint is missing, damaged, of another format or of another recipe; the message names the file."""
 
 
+class DataMissingError(FileNotFoundError):
+    """A file of a data set is not there; the message says which, where it was looked for and how to provide it."""
+
+
+class DataDamagedError(ValueError):
+    """The files of a data set do not hold what they must."""
+
+
 class Train(Protocol):
     """The shape of `workers.train:train` and of any function that a test puts in its place."""
 

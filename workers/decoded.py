@@ -19,7 +19,9 @@ from filelock import FileLock
 from PIL import Image, ImageOps
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from workers.images import DataDamagedError, DataMissingError, Images
+from workers import looking
+from workers.contract import DataDamagedError, DataMissingError
+from workers.images import Images
 
 Resize = Literal["shorter", "square", "box", "keep"]
 
@@ -112,8 +114,11 @@ def decoded(name: str, pictures: Sequence[Picture], form: Form, scratch: Path) -
 
     They are decoded anew where the files, the form or PIL have changed, or where what is there has another hash than
     when it was written. Raises DataMissingError and DataDamagedError, which name the files, and OSError on a full disk.
+    While somebody only looks at the data set nothing is decoded, and what is there is not hashed again.
     """
     folder = scratch.absolute() / "decoded" / f"{name}-{_key(pictures, form)[:16]}"
+    if (look := looking.current()) is not None:
+        return _read(folder, trusting=True) or _sketched(pictures, form, look)
     if (found := _read(folder)) is not None:
         return found
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -152,8 +157,16 @@ def _several(files: Sequence[object], fault: str, advice: str) -> str:
     return f"{files[0]} {fault}{more}{names}; {advice}"
 
 
-def _read(folder: Path) -> Decoded | None:
-    """What is in the folder; None where it is absent or not what was written."""
+def _sketched(pictures: Sequence[Picture], form: Form, look: looking.Look) -> Decoded:
+    """As many images of one pixel; their digest is that of nothing."""
+    look.undecoded = True
+    shapes = torch.ones(len(pictures), 4, dtype=torch.int64)
+    shapes[:, 0], shapes[:, 1] = torch.arange(len(pictures)) * form.channels, form.channels
+    return Decoded(torch.zeros(len(pictures) * form.channels, dtype=torch.uint8), shapes, "")
+
+
+def _read(folder: Path, *, trusting: bool = False) -> Decoded | None:
+    """What is in the folder; None where it is absent or, unless `trusting`, not what was written."""
     try:
         about: dict[str, Any] = json.loads((folder / "about.json").read_text("utf-8"))
         shapes = np.load(folder / "shapes.npy", allow_pickle=False)
@@ -161,7 +174,7 @@ def _read(folder: Path) -> Decoded | None:
         pixels = np.memmap(folder / "pixels", np.uint8, mode="c")
     except (OSError, ValueError):
         return None
-    if about.get("digest") != digest(pixels, shapes):
+    if not trusting and about.get("digest") != digest(pixels, shapes):
         print(f"{folder} is damaged: decoding anew", file=sys.stderr, flush=True)
         return None
     return Decoded(torch.from_numpy(pixels), torch.from_numpy(shapes), about["digest"])

@@ -13,7 +13,7 @@ from typing import Final
 
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from workers.images import DataDamagedError, DataMissingError
+from workers.contract import DataDamagedError, DataMissingError
 
 _BLOCK: Final = 2**20
 
@@ -81,7 +81,7 @@ SOURCES: Final[Mapping[str, tuple[Archive, ...]]] = {
 }
 """The files of each data set that anyone may fetch."""
 
-_BY_HAND: Final = {
+BY_HAND: Final = {
     "cars196": "its authors' site no longer offers it; put a copy of yours in the data root, in one of the layouts "
     "that its doc in the catalog names (car_ims.tgz has the MD5 d5c8f0aa497503f355e17dc7886c3f14)",
     "inshop": "its authors give it to those who accept their agreement (DeepFashion, In-shop Clothes Retrieval)",
@@ -89,6 +89,7 @@ _BY_HAND: Final = {
     "packed": "it is a file of yours",
     "image_folder": "it is a folder of yours",
 }
+"""Why each of the others is fetched by hand."""
 
 
 def fetch(name: str, root: Path, sources: Mapping[str, tuple[Archive, ...]] = SOURCES) -> list[Path]:
@@ -98,7 +99,7 @@ def fetch(name: str, root: Path, sources: Mapping[str, tuple[Archive, ...]] = SO
     a file has another checksum.
     """
     if name not in sources:
-        why = _BY_HAND.get(name, f"no source of it is known; there are sources of {', '.join(sorted(sources))}")
+        why = BY_HAND.get(name, f"no source of it is known; there are sources of {', '.join(sorted(sources))}")
         raise DataMissingError(f"{name} cannot be fetched: {why}")
     return [_fetched(archive, root / archive.into) for archive in sources[name]]
 

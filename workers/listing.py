@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import torch
 
+from workers.contract import DataDamagedError, DataMissingError
 from workers.decoded import Form, Picture, decoded
-from workers.images import DataDamagedError, DataMissingError, Images, miscounts
+from workers.images import Images, miscounts
 
 
 class Listed(NamedTuple):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from workers.images import DataDamagedError, DataMissingError
+from workers.contract import DataDamagedError, DataMissingError
 
 Array = npt.NDArray[np.uint8]
 

@@ -4,11 +4,14 @@ import hashlib
 import pickle
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
+
+from workers.contract import DataDamagedError, DataMissingError
 
 T = TypeVar("T")
 
@@ -20,6 +23,14 @@ _SHOWN: Final = 5  # names told of those that are missing; a foreign file may la
 
 class WeightsError(RuntimeError):
     """Weights are missing, damaged or of another network; the message names the file and says what to do."""
+
+
+class WeightsMissingError(WeightsError, DataMissingError):
+    """The file of weights is not there."""
+
+
+class WeightsDamagedError(WeightsError, DataDamagedError):
+    """The file of weights has another hash than it must have."""
 
 
 class Weights(NamedTuple):
@@ -38,7 +49,7 @@ def find(root: Path, path: str) -> Path:
     if Path(path).is_absolute() or not place.is_relative_to(root.resolve()):
         raise WeightsError(f"weights {path!r}: give a path relative to the data folder, and within it")
     if not place.is_file():
-        raise WeightsError(
+        raise WeightsMissingError(
             f"weights {path!r} are missing: {place} does not exist; "
             "put the file there, or set METRICSWEEP_DATA (or --data) to the folder that holds it"
         )
@@ -53,10 +64,7 @@ def read(root: Path, path: str, known: Mapping[str, str] | None = None) -> Weigh
     """
     place = find(root, path)
     found = _sha256(place)
-    named = _NAMED.search(place.name)
-    expected = (known or {}).get(place.name) or (named.group(1) if named else "")
-    if not found.startswith(expected):
-        raise WeightsError(f"weights {place} have SHA-256 {found}, expected {expected}; fetch the file again")
+    _compare(place, found, known or {})
     try:
         content = torch.load(place, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
@@ -65,6 +73,20 @@ def read(root: Path, path: str, known: Mapping[str, str] | None = None) -> Weigh
         raise WeightsError(f"weights {place} cannot be read; fetch the file again ({_first(error)})") from error
     meta = content.get("meta", {}) if isinstance(content, Mapping) else {}
     return Weights(_state(content, place), meta if isinstance(meta, Mapping) else {}, f"sha256:{found}")
+
+
+def look(root: Path, path: str) -> None:
+    """Raise WeightsError where the file is missing, or is not the one that its name promises; reads it once."""
+    place = find(root, path)
+    status = place.stat()
+    _compare(place, _known_sha256(place, status.st_size, status.st_mtime_ns), {})
+
+
+def _compare(place: Path, found: str, known: Mapping[str, str]) -> None:
+    named = _NAMED.search(place.name)
+    expected = known.get(place.name) or (named.group(1) if named else "")
+    if not found.startswith(expected):
+        raise WeightsDamagedError(f"weights {place} have SHA-256 {found}, expected {expected}; fetch the file again")
 
 
 def fill(net: nn.Module, state: Mapping[str, Tensor], source: str, unused: Iterable[str] = ()) -> None:
@@ -117,6 +139,12 @@ def _state(content: Any, place: Path) -> dict[str, Tensor]:
         raise WeightsError(f"weights {place}: {wrong[0]!r} is no tensor; expected a state_dict")
     parallel = all(str(name).startswith(_PARALLEL) for name in content)
     return {str(name).removeprefix(_PARALLEL) if parallel else str(name): value for name, value in content.items()}
+
+
+@lru_cache(maxsize=16)
+def _known_sha256(path: Path, size: int, time: int) -> str:
+    """The hash of a file for as long as neither its size nor its time changes."""
+    return _sha256(path)
 
 
 def _sha256(path: Path) -> str:

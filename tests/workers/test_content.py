@@ -10,8 +10,7 @@ import pytest
 from tests.workers import trees
 from tests.workers.recipes import DIGITS, place
 from workers import catalog, images
-from workers.contract import CheckpointError, Part, Place, Progress, Recipe, Stopped
-from workers.images import DataDamagedError
+from workers.contract import CheckpointError, DataDamagedError, Part, Place, Progress, Recipe, Stopped
 from workers.train import train
 
 OTHER = "sha256:" + "0" * 64

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workers import images, packs
-from workers.contract import ClassHoldout, Part
+from workers.contract import ClassHoldout, DataDamagedError, DataMissingError, Part
 from workers.datasets.digits import Digits
 from workers.datasets.mnist import Mnist
 from workers.datasets.omniglot import Omniglot
-from workers.images import DataDamagedError, DataMissingError, Images
+from workers.images import Images
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from PIL import Image
 
 from tests.workers import trees
 from workers import decoded as module
+from workers.contract import DataDamagedError
 from workers.decoded import Decoded, Form, Picture, decoded
-from workers.images import DataDamagedError
 
 
 def pictures(root: Path, count: int = 4) -> list[Picture]:

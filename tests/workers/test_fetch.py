@@ -14,8 +14,8 @@ import pytest
 
 from workers import catalog
 from workers.__main__ import main
+from workers.contract import DataDamagedError, DataMissingError
 from workers.fetch import SOURCES, Archive, fetch
-from workers.images import DataDamagedError, DataMissingError
 
 
 class _Quiet(SimpleHTTPRequestHandler):

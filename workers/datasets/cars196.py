@@ -9,8 +9,8 @@ import numpy as np
 import scipy.io
 
 from workers import listing
+from workers.contract import DataDamagedError, DataMissingError
 from workers.decoded import Form, Picture
-from workers.images import DataDamagedError, DataMissingError
 from workers.listing import Listed, Source
 
 

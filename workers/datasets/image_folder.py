@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from workers import listing
+from workers.contract import DataDamagedError, DataMissingError
 from workers.decoded import Form, Picture
-from workers.images import DataDamagedError, DataMissingError
 from workers.listing import Listed, Source
 from workers.packs import inside
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import ClassVar, Final, Literal
 
 from workers import listing
+from workers.contract import DataDamagedError
 from workers.decoded import Form, Picture
-from workers.images import DataDamagedError
 from workers.listing import Listed, Source
 
 _FOLDERS: Final = (

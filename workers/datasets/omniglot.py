@@ -8,8 +8,9 @@ import numpy as np
 import torch
 
 from workers import listing
+from workers.contract import DataDamagedError, DataMissingError
 from workers.decoded import Form, Picture
-from workers.images import DataDamagedError, DataMissingError, Images
+from workers.images import Images
 from workers.listing import Listed, Source
 from workers.packs import read_npz
 

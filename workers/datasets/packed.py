@@ -8,8 +8,9 @@ import numpy.typing as npt
 import torch
 
 from workers import listing
+from workers.contract import DataDamagedError
 from workers.decoded import Form, Picture
-from workers.images import DataDamagedError, Images, content_hash
+from workers.images import Images, content_hash
 from workers.listing import Listed, Source
 from workers.packs import find, inside, names, read_npz
 

@@ -1,0 +1,159 @@
+"""What a training needs of a data root, and what an inspection finds there."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.workers import trees
+from workers import images, inspection
+from workers.catalog import Finding, Need, load, need_of, usual_needs
+from workers.contract import Part
+from workers.inspection import inspect
+
+CATALOG = load()
+
+
+def part(name: str, **options: object) -> Part:
+    return Part.model_validate({"name": name, **options})
+
+
+def need(name: str, **options: object) -> Need:
+    found = need_of(part(name, **options), part("mlp"), CATALOG)
+    assert found is not None
+    return found
+
+
+def finding(one: Need, root: Path, tmp_path: Path) -> Finding:
+    (found,) = inspect([one], root, tmp_path / "scratch")
+    return found
+
+
+def test_what_comes_with_a_library_is_never_needed() -> None:
+    assert need_of(part("digits"), part("mlp"), CATALOG) is None
+    assert need_of(part("digits"), part("resnet50", pretrained=True), CATALOG) is None, "its hub fetches them"
+
+
+def test_how_images_are_decoded_makes_no_other_need() -> None:
+    assert need("cub200", side=128, resize="square") == need("cub200")
+    assert need("cub200", official=False) != need("cub200")
+    assert need("cub200").key == need("cub200", official=True).key
+    assert need("cub200").key != need("sop").key
+
+
+def test_a_need_is_said_by_what_tells_it_from_others() -> None:
+    assert str(need("cub200", side=64)) == "cub200"
+    assert str(need("packed", file="birds.npz")) == "packed file=birds.npz"
+    both = need_of(part("cub200", official=False), part("resnet50", weights="r.pth"), CATALOG)
+    assert str(both) == "cub200 official=false with weights r.pth"
+    assert str(need_of(part("digits"), part("resnet50", weights="r.pth"), CATALOG)) == "weights r.pth"
+
+
+def test_own_parts_are_not_looked_into(tmp_path: Path) -> None:
+    (tmp_path / "datasets").mkdir()
+    (tmp_path / "datasets" / "mine.py").write_text("class Mine:\n    def __init__(self, root): ...\n")
+    assert need_of(part("mine"), part("mlp"), load(tmp_path)) is None
+
+
+def test_the_usual_needs_are_the_data_sets_that_lie_in_a_folder() -> None:
+    names = {str(one) for one in usual_needs(CATALOG)}
+    assert names == {
+        "cars196", "cifar10", "cifar100", "cub200", "fashion_mnist", "inshop", "mnist", "omniglot", "sop",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("one", usual_needs(CATALOG), ids=str)
+def test_an_empty_root_lacks_every_data_set_and_says_where_it_looked(one: Need, tmp_path: Path) -> None:
+    found = finding(one, tmp_path, tmp_path)
+    assert found.state == "missing"
+    assert str(tmp_path) in found.said
+    assert "METRICSWEEP_DATA" in found.said
+    assert "data fetch" in found.said or one.dataset in (part("cars196"), part("inshop"))
+
+
+def test_a_data_set_with_other_counts_is_wrong_unless_a_part_of_it_is_meant(tmp_path: Path) -> None:
+    trees.cub(tmp_path)
+    found = finding(need("cub200"), tmp_path, tmp_path)
+    assert found.state == "wrong"
+    assert "train has 9 images, expected 5,864" in found.said
+    assert finding(need("cub200", official=False), tmp_path, tmp_path) == Finding()
+
+
+def test_a_file_that_a_list_names_and_nobody_has_is_missing(tmp_path: Path) -> None:
+    folder = trees.cub(tmp_path)
+    (folder / "images" / "001.Albatross" / "001.Albatross_0000.jpg").unlink()
+    found = finding(need("cub200", official=False), tmp_path, tmp_path)
+    assert found.state == "missing"
+    assert "001.Albatross_0000.jpg is missing" in found.said
+
+
+def test_nothing_is_decoded_and_a_hash_is_compared_once_it_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trees.cub(tmp_path)
+    other = need("cub200", official=False, content="sha256:" + 64 * "0")
+    assert finding(other, tmp_path, tmp_path) == Finding(), "nobody has decoded it yet"
+    assert not (tmp_path / "scratch").exists()
+    whole = images.load(part("cub200", official=False), tmp_path, tmp_path / "scratch")
+    monkeypatch.setattr("workers.decoded.digest", None)  # so much as a photograph data set holds is not hashed anew
+    found = finding(other, tmp_path, tmp_path)
+    assert (found.state, "expected sha256:0000" in found.said) == ("wrong", True)
+    right = need("cub200", official=False, content=images.content_hash(whole))
+    assert finding(right, tmp_path, tmp_path) == Finding()
+
+
+@pytest.mark.parametrize("layout", ["original", "devkit", "folders"])
+def test_every_layout_is_found(layout: str, tmp_path: Path) -> None:
+    trees.cars(tmp_path, layout)
+    assert finding(need("cars196", official=False), tmp_path, tmp_path) == Finding()
+
+
+def test_the_other_lists_of_photographs_are_found(tmp_path: Path) -> None:
+    trees.sop(tmp_path)
+    trees.inshop(tmp_path / "inshop")
+    trees.class_folders(tmp_path / "birds", {"a": 2, "b": 3})
+    assert finding(need("sop", official=False), tmp_path, tmp_path) == Finding()
+    assert finding(need("inshop", official=False), tmp_path, tmp_path) == Finding()
+    assert finding(need("image_folder", folder="birds"), tmp_path, tmp_path) == Finding()
+    assert finding(need("image_folder", folder="fish"), tmp_path, tmp_path).state == "missing"
+
+
+def test_a_pack_with_other_content_is_wrong(tmp_path: Path) -> None:
+    image = np.zeros((4, 8, 8), np.uint8)
+    np.savez(tmp_path / "birds.npz", image=image, label=np.array([0, 0, 1, 1]))
+    assert finding(need("packed", file="birds.npz"), tmp_path, tmp_path) == Finding()
+    found = finding(need("packed", file="birds.npz", content="sha256:" + 64 * "0"), tmp_path, tmp_path)
+    assert (found.state, "expected sha256:0000" in found.said) == ("wrong", True)
+    np.savez(tmp_path / "omniglot28.npz", image=np.zeros((4, 28, 28), np.uint8), label=np.arange(4), split=np.eye(4)[0])
+    assert finding(need("omniglot"), tmp_path, tmp_path).state == "wrong"
+
+
+def test_the_official_drawings_are_not_judged_by_pixels_that_nobody_has_decoded(tmp_path: Path) -> None:
+    trees.omniglot(tmp_path)
+    found = finding(need("omniglot"), tmp_path, tmp_path)
+    assert "classes, expected 964" in found.said
+    assert "sha256" not in found.said
+
+
+def test_what_is_wrong_with_a_recipe_is_left_to_the_training(tmp_path: Path) -> None:
+    trees.class_folders(tmp_path / "birds", {"a": 2, "b": 3})
+    assert finding(need("image_folder", folder="birds", train_classes=7), tmp_path, tmp_path) == Finding()
+
+
+def test_weights_are_looked_at_and_hashed_while_they_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def of(path: str) -> Need:
+        found = need_of(part("digits"), part("resnet50", weights=path), CATALOG)
+        assert found is not None
+        return found
+
+    missing = finding(of("r-00000000.pth"), tmp_path, tmp_path)
+    assert (missing.state, "METRICSWEEP_DATA" in missing.said) == ("missing", True)
+    (tmp_path / "r-00000000.pth").write_bytes(b"weights")
+    wrong = finding(of("r-00000000.pth"), tmp_path, tmp_path)
+    assert (wrong.state, "expected 00000000" in wrong.said) == ("wrong", True)
+    name = f"r-{hashlib.sha256(b'weights').hexdigest()[:8]}.pth"
+    (tmp_path / name).write_bytes(b"weights")
+    assert finding(of(name), tmp_path, tmp_path) == Finding()
+    monkeypatch.setattr(inspection.weights, "_sha256", None)
+    assert finding(of(name), tmp_path, tmp_path) == Finding(), "it is hashed once"

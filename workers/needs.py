@@ -1,0 +1,72 @@
+"""What a training reads of its machine's data root: the files of a data set, a file of weights."""
+
+from typing import Any, Final, Literal
+
+from workers.contract import Frozen, Part, canonical_json, fingerprint_of
+from workers.inventory import Catalog
+from workers.signature import Entry
+
+_DECODING: Final = frozenset({"side", "resize"})
+"""Hyper-parameters that say how images are decoded, not which files they come from."""
+
+
+class Need(Frozen):
+    """What one training reads; a machine's data root may hold it or not."""
+
+    dataset: Part | None = None
+    """With the hyper-parameters that are not at their default."""
+    weights: str | None = None
+    """A path below the data root."""
+
+    @property
+    def key(self) -> str:
+        """Short, and equal for equal needs."""
+        return fingerprint_of(self.model_dump(mode="json"))[:16]
+
+    def __str__(self) -> str:
+        """What a message calls it: `packed file=birds.npz with weights resnet50.pth`."""
+        weights = f"weights {self.weights}" if self.weights else ""
+        if self.dataset is None:
+            return weights
+        options = [f"{name}={_plain(value)}" for name, value in self.dataset.options.items()]
+        return " ".join([self.dataset.name, *options]) + (f" with {weights}" if weights else "")
+
+
+class Finding(Frozen):
+    """What a machine's data root has of a need."""
+
+    state: Literal["ok", "missing", "wrong"] = "ok"
+    """`wrong`: files are there, but not with the counts or the content that they must have."""
+    said: str = ""
+    """Where was looked, what was found, what would be right and how to get it."""
+
+
+def need_of(dataset: Part, backbone: Part, catalog: Catalog) -> Need | None:
+    """What a training with these parts reads; none: nothing of the data root.
+
+    A part of the researcher's own is not looked into: nobody knows how long its constructor takes.
+    """
+    entry = catalog.get("dataset", dataset.name)
+    part = None
+    if entry is not None and _reads(entry):
+        usual = {one.name: one.default for one in entry.parameters}
+        given = entry.filled(dataset.options).items()
+        changed = {name: value for name, value in given if name not in _DECODING and value != usual[name]}
+        part = Part.model_validate({"name": dataset.name, **changed})
+    entry, path = catalog.get("backbone", backbone.name), backbone.options.get("weights")
+    weights = path if isinstance(path, str) and entry is not None and _reads(entry) else None
+    return Need(dataset=part, weights=weights) if part or weights else None
+
+
+def usual_needs(catalog: Catalog) -> list[Need]:
+    """The data sets that may lie in a data root, as a recipe has them that says no more than their names."""
+    entries = [one for one in catalog.of("dataset") if not any(parameter.required for parameter in one.parameters)]
+    return [Need(dataset=Part(name=one.name)) for one in entries if _reads(one)]
+
+
+def _reads(entry: Entry) -> bool:
+    return "root" in entry.asks and not entry.own
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else canonical_json(value)
