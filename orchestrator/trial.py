@@ -3,11 +3,13 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from orchestrator.lifecycle import TrialState
+from workers.catalog import Finding, Need
 from workers.contract import Recipe
 
 Labels = Mapping[str, str]
@@ -65,6 +67,17 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class Inspected:
+    """What the data root of a node was found to have."""
+
+    node: str  # its uid
+    host: str
+    need: Need
+    finding: Finding
+    looked: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
     """One point of the compare axes."""
 
@@ -108,6 +121,7 @@ class PlannedTrial:
     fingerprint: str
     slot: Slot | None = None  # none: that of its sweep
     document: Mapping[str, Any] | None = None  # the recipe as JSON, where somebody has made it already
+    need: Need | None = None  # what its training reads of a data root
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +136,12 @@ class Order:
     resume: str | None = None  # checkpoint to continue from, relative to the storage: <training>/<number>/last.pt
     holder: str | None = None  # the slot actor that already runs it, when a conductor adopts it
     seen: int = 0  # progress messages already recorded; an adopted slot replays what follows
+    need: str | None = None  # the key of what it reads of a data root
+    lacking: tuple[str, ...] = ()  # the nodes that were seen not to have it
 
 
-FailureKind = Literal["recipe", "infrastructure", "stalled"]
+FailureKind = Literal["recipe", "infrastructure", "stalled", "missing", "damaged"]
+"""`missing`, `damaged`: of the data set or the weights; the machine's data root is to be looked at."""
 
 
 @dataclass(frozen=True, slots=True)

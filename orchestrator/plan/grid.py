@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.plan.budget import candidates_of
+from orchestrator.plan.needs import Needs
 from orchestrator.plan.patch import apply
 from orchestrator.plan.points import Point, cells_of, count_candidates, points, recipe_of
 from orchestrator.plan.slots import slot_of
@@ -28,6 +29,7 @@ class Plan:
         """All trials by cell, candidate and repeat, each with its completed recipe; none where a search is adaptive."""
         if self.spec.search.adaptive:
             return
+        needs = Needs(self._catalog)
         for cell, at_cell in enumerate(cells_of(self.spec)):
             repeats = list(points(self.spec.repeat, at_cell.labels))
             for candidate, at_candidate in enumerate(candidates_of(self.spec, at_cell, self._catalog)):
@@ -35,7 +37,8 @@ class Plan:
                 slot = slot_of(self.spec, {**at_cell.labels, **at_candidate.labels})
                 for repeat, (labels, recipe, document) in enumerate(self._repeated(raw, repeats)):
                     fingerprint = fingerprint_of(document)
-                    yield PlannedTrial(cell, candidate, repeat, labels, recipe, fingerprint, slot, document)
+                    need = needs.of(recipe)
+                    yield PlannedTrial(cell, candidate, repeat, labels, recipe, fingerprint, slot, document, need)
 
     @property
     def candidate_count(self) -> int:

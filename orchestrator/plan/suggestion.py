@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from orchestrator.plan.needs import Needs
 from orchestrator.plan.patch import apply
 from orchestrator.plan.points import Point, cells_of, count_candidates, points, recipe_of
 from orchestrator.plan.slots import slot_of
@@ -57,10 +58,11 @@ def trials(spec: Spec, catalog: Catalog, one: Candidate) -> Iterator[PlannedTria
     """The trials of a suggested candidate: one for each repeat of its cell."""
     at = _cell(spec, one.cell)
     raw = recipe_of(spec, at, _point(spec, at, one.labels))
-    slot = slot_of(spec, {**at.labels, **one.labels})
+    slot, needs = slot_of(spec, {**at.labels, **one.labels}), Needs(catalog)
     for number, repeat in enumerate(points(spec.repeat, at.labels)):
         recipe = complete(Recipe.model_validate(apply(raw, [choice.patch for choice in repeat.choices])), catalog)
-        yield PlannedTrial(one.cell, one.index, number, repeat.labels, recipe, recipe.fingerprint, slot)
+        need = needs.of(recipe)
+        yield PlannedTrial(one.cell, one.index, number, repeat.labels, recipe, recipe.fingerprint, slot, need=need)
 
 
 def reproductions(spec: Spec, planned: Sequence[PlannedTrial]) -> Iterator[PlannedTrial]:
@@ -71,7 +73,9 @@ def reproductions(spec: Spec, planned: Sequence[PlannedTrial]) -> Iterator[Plann
         recipe = first.recipe.model_copy(update={"seed": seed})
         labels = {**first.repeat_labels, "seed": str(seed)}
         at = len(planned) + number
-        yield PlannedTrial(first.cell, first.candidate, at, labels, recipe, recipe.fingerprint, first.slot)
+        yield PlannedTrial(
+            first.cell, first.candidate, at, labels, recipe, recipe.fingerprint, first.slot, need=first.need
+        )
 
 
 def _cell(spec: Spec, cell: int) -> Point:

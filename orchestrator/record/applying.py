@@ -100,7 +100,8 @@ class Applying(Access):
     def _failed(self, connection: sa.Connection, running: sa.Row[Any], event: Failed) -> None:
         failure = event.failure
         message = storable(failure.message)[:MAX_MESSAGE]
-        _end_attempt(connection, running.id, "failed" if failure.kind == "recipe" else "lost", message)
+        ending = "lost" if failure.kind in ("infrastructure", "stalled") else "failed"
+        _end_attempt(connection, running.id, ending, message)
         wanted = has_active_trials(connection, running.training_id)
         if not event.requeue:
             values = {"error": message, "trace": storable(failure.trace)[-MAX_TRACE:]}

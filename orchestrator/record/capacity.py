@@ -1,6 +1,6 @@
 """What the cluster offers and what waits for it: its nodes, the slots that trials ask for, and why a sweep waits."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -8,9 +8,9 @@ from typing import Final
 import sqlalchemy as sa
 
 from orchestrator.lifecycle import SWEEP_GOING, TrialState
-from orchestrator.record.claims import busy_slots, in_turn
+from orchestrator.record.claims import busy_slots, in_turn, not_held
 from orchestrator.record.database import Access
-from orchestrator.record.schema import candidate, cell, node, sweep, trial
+from orchestrator.record.schema import candidate, cell, node, sweep, training, trial
 from orchestrator.record.sweep_views import of_candidate
 from orchestrator.trial import Labels, Node, Slot
 
@@ -97,8 +97,11 @@ class Capacity(Access):
             row = connection.execute(query).first()
         return None if row is None else {**row.cell_labels, **row.candidate_labels}
 
-    def waiting_slots(self, most: int, quota: int | None = None) -> list[Slot]:
-        """The slots of the next trainings in turn, at most `most`, of each owner as many as the quota leaves."""
+    def waiting_slots(self, most: int, quota: int | None = None, held: Collection[str] = frozenset()) -> list[Slot]:
+        """The slots of the next trainings in turn, at most `most`, of each owner as many as the quota leaves.
+
+        Not of those whose need is one of `held`.
+        """
         found: list[Slot] = []
         counted: set[int] = set()  # trials of several sweeps may wait for one training
         with self._database.reading() as connection:
@@ -109,6 +112,8 @@ class Capacity(Access):
                     continue
                 waiting = sa.select(trial.c.training_id, trial.c.slot)
                 waiting = waiting.where(trial.c.sweep_id == row.id, trial.c.state == TrialState.WAITING)
+                if held:
+                    waiting = waiting.join(training, training.c.id == trial.c.training_id).where(*not_held(held))
                 trials = connection.execute(waiting.order_by(trial.c.position).limit(left)).all()
                 slots = {one.training_id: one.slot for one in reversed(trials) if one.training_id not in counted}
                 found += [Slot.model_validate(slot or row.slot) for slot in reversed(slots.values())]

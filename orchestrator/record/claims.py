@@ -24,6 +24,7 @@ class _Turn:
     quota: int | None
     resting: tuple[str, ...]
     barred: tuple[str, ...]
+    held: tuple[str, ...] = ()
 
 
 class Claims(Access):
@@ -35,20 +36,28 @@ class Claims(Access):
         quota: int | None = None,
         resting: Collection[str] = frozenset(),
         barred: Collection[str] = frozenset(),
+        held: Collection[str] = frozenset(),
     ) -> Order | None:
         """Claim the training whose turn it is.
 
         None: nothing waits, or only for owners who hold `quota` slots, or only trainings that rest after a loss, or
-        whose slot is one of `barred` (its JSON as the database holds it).
+        whose slot is one of `barred` (its JSON as the database holds it), or whose need is one of `held` (its key).
         """
-        turn = _Turn(quota, tuple(resting), tuple(barred))
+        turn = _Turn(quota, tuple(resting), tuple(barred), tuple(held))
         if not self._anything_waits(turn):
             return None
         with self._database.writing(fence) as connection:
             found = _first_waiting(connection, turn)
             return None if found is None else _claim(connection, fence, *found)
 
-    def outranked(self, uid: str, quota: int | None, resting: Collection[str], barred: Collection[str]) -> bool:
+    def outranked(
+        self,
+        uid: str,
+        quota: int | None,
+        resting: Collection[str],
+        barred: Collection[str],
+        held: Collection[str] = frozenset(),
+    ) -> bool:
         """Whether a training of a higher priority waits than that of this attempt, or only paused sweeps want it."""
         wanting = (
             sa.select(sa.func.max(sweep.c.priority))
@@ -58,12 +67,12 @@ class Claims(Access):
         )
         with self._database.reading() as connection:
             rank = connection.execute(wanting).scalar()
-            turn = _Turn(quota, tuple(resting), tuple(barred))
+            turn = _Turn(quota, tuple(resting), tuple(barred), tuple(held))
             return rank is None or _first_waiting(connection, turn, rank) is not None
 
-    def waits(self, barred: Collection[str]) -> bool:
-        """Whether a training waits whose slot is none of `barred`."""
-        return self._anything_waits(_Turn(None, (), tuple(barred)))
+    def waits(self, barred: Collection[str], held: Collection[str] = frozenset()) -> bool:
+        """Whether a training waits whose slot is none of `barred`, and whose need is none of `held`."""
+        return self._anything_waits(_Turn(None, (), tuple(barred), tuple(held)))
 
     def _anything_waits(self, turn: "_Turn") -> bool:
         # Most calls find nothing; they need not take the writer's lock.
@@ -74,7 +83,7 @@ class Claims(Access):
         """Attempts that are running by the database, oldest first: what a new conductor adopts or gives up."""
         columns = (
             attempt.c.uid, attempt.c.number, attempt.c.slot, attempt.c.resumed_from, attempt.c.holder, attempt.c.seen,
-            training.c.uid.label("training"), training.c.recipe,
+            training.c.uid.label("training"), training.c.recipe, training.c.need,
         )  # fmt: skip
         query = (
             sa.select(*columns)
@@ -87,6 +96,7 @@ class Claims(Access):
                 Order(
                     attempt=row.uid, training=row.training, number=row.number, recipe=row.recipe,
                     slot=Slot.model_validate(row.slot), resume=row.resumed_from, holder=row.holder, seen=row.seen,
+                    need=row.need,
                 )
                 for row in connection.execute(query)
             ]  # fmt: skip
@@ -124,7 +134,7 @@ def _first_waiting(connection: sa.Connection, turn: _Turn, above: int | None = N
             .join(training, training.c.id == trial.c.training_id)
             .where(trial.c.sweep_id == row.id, trial.c.state == TrialState.WAITING)
             .where(training.c.state == TrialState.WAITING, training.c.uid.not_in(turn.resting))
-            .where(*_not_barred(row.text, turn.barred))
+            .where(*_not_barred(row.text, turn.barred), *not_held(turn.held))
             .order_by(trial.c.position)
             .limit(1)
         ).first()
@@ -139,6 +149,11 @@ def _not_barred(slot: str, barred: tuple[str, ...]) -> list[sa.ColumnElement[boo
         return []
     own = sa.cast(trial.c.slot, sa.Text).not_in(barred)
     return [own] if slot in barred else [sa.or_(trial.c.slot.is_(None), own)]
+
+
+def not_held(held: Collection[str]) -> list[sa.ColumnElement[bool]]:
+    """What holds of a training that needs none of those."""
+    return [sa.or_(training.c.need.is_(None), training.c.need.not_in(held))] if held else []
 
 
 def in_turn(connection: sa.Connection, busy: Mapping[str | None, int]) -> list[sa.Row[Any]]:
@@ -166,7 +181,7 @@ def _claim(connection: sa.Connection, fence: int, training_id: int, slot: Slot) 
         sa.update(training)
         .where(training.c.id == training_id, training.c.state == TrialState.WAITING)
         .values(state=TrialState.RUNNING, started=sa.func.coalesce(training.c.started, now))
-        .returning(training.c.uid, training.c.recipe)
+        .returning(training.c.uid, training.c.recipe, training.c.need)
     ).one()
     run_with_training(connection, training_id, now)
     number, resume = _number_and_resume(connection, training_id, row.uid)
@@ -180,7 +195,7 @@ def _claim(connection: sa.Connection, fence: int, training_id: int, slot: Slot) 
     if number > 1:
         attempt_id = connection.execute(sa.select(attempt.c.id).where(attempt.c.uid == uid)).scalar_one()
         write_log(connection, training_id, attempt_id, 0, f"--- attempt {number} ---\n")
-    return Order(attempt=uid, training=row.uid, number=number, recipe=row.recipe, slot=slot, resume=resume)
+    return Order(uid, row.uid, number, row.recipe, slot, resume, need=row.need)
 
 
 def run_with_training(connection: sa.Connection, training_id: int, now: datetime) -> None:

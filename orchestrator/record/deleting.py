@@ -33,7 +33,7 @@ class Deleting(Access):
             connection.execute(requests.values(arguments=None))
             done = requests.where(schema.request.c.id == by, schema.request.c.applied.is_(None))
             connection.execute(done.values(applied=datetime.now(UTC), outcome=outcome))
-            for rows in (schema.outbox, trial, schema.candidate, schema.cell):
+            for rows in (schema.outbox, trial, schema.candidate, schema.cell, schema.sweep_need):
                 connection.execute(sa.delete(rows).where(rows.c.sweep_id == sweep))
             for chunk in chunked(alone, 1_000):
                 attempts = sa.select(attempt.c.id).where(attempt.c.training_id.in_(chunk))

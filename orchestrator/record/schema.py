@@ -1,6 +1,5 @@
-"""The database's tables, and who may write which column."""
+"""The database's tables; who may write which column stands in writers.py."""
 
-from collections.abc import Mapping
 from typing import Final
 
 import sqlalchemy as sa
@@ -17,6 +16,7 @@ metadata: Final = sa.MetaData(
 )
 
 _STATE = sa.String(16)
+_NEED = sa.String(16)  # the key of a need
 _UID = sa.String(36)
 _DOUBLE = sa.Float(53)
 _BIG = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite numbers rows by INTEGER only
@@ -100,6 +100,7 @@ training: Final = sa.Table(
     sa.Column("fingerprint", sa.String(64), nullable=False),
     sa.Column("generation", sa.Integer, nullable=False),  # from 1; a fresh sweep takes the next one
     sa.Column("recipe", sa.JSON, nullable=False),
+    sa.Column("need", _NEED),  # what it reads of a data root; null: nothing
     sa.Column("state", _STATE, nullable=False),
     sa.Column("step", sa.Integer, nullable=False, default=0),
     sa.Column("total_steps", sa.Integer, nullable=False, default=0),
@@ -205,6 +206,31 @@ node: Final = sa.Table(
     sa.Column("seen", UtcTime, nullable=False),
 )
 
+need: Final = sa.Table(
+    "need",
+    metadata,
+    sa.Column("key", _NEED, primary_key=True),
+    sa.Column("reads", sa.JSON, nullable=False),
+)
+
+sweep_need: Final = sa.Table(
+    "sweep_need",
+    metadata,
+    sa.Column("sweep_id", sa.ForeignKey("sweep.id"), primary_key=True),
+    sa.Column("need", sa.ForeignKey("need.key"), primary_key=True),
+)
+
+finding: Final = sa.Table(
+    "finding",
+    metadata,
+    sa.Column("node", sa.String, primary_key=True),
+    sa.Column("need", sa.ForeignKey("need.key"), primary_key=True),
+    sa.Column("host", sa.String, nullable=False),
+    sa.Column("state", _STATE, nullable=False),  # ok, missing, wrong
+    sa.Column("said", sa.Text, nullable=False),
+    sa.Column("looked", UtcTime, nullable=False),
+)
+
 installation: Final = sa.Table(
     "installation",
     metadata,
@@ -237,53 +263,3 @@ outbox: Final = sa.Table(
     sa.Index(None, "next_try", "id"),
     sqlite_autoincrement=True,
 )
-
-_SUBMITTED: Final = frozenset(
-    {"uid", "name", "text", "spec", "total", "actor", "idempotency_key", "body_hash", "created", "state", "priority"}
-)
-_ASKED: Final = frozenset({"kind", "sweep_id", "trial_id", "arguments", "actor", "created"})
-_EXTENDED: Final = frozenset({"state", "priority", "text", "spec", "total"})
-
-
-_DELETED: Final = (
-    "log", "metric", "attempt", "trial", "candidate", "cell", "sweep", "training",
-)  # fmt: skip
-"""What goes with a deleted sweep; its requests stay, without their arguments, to say what became of them."""
-
-
-def _columns(table: sa.Table, without: frozenset[str] = frozenset()) -> frozenset[str]:
-    return frozenset(column.name for column in table.columns) - without
-
-
-WRITERS: Final[Mapping[str, Mapping[tuple[str, str], frozenset[str]]]] = {
-    "client": {("insert", "sweep"): _SUBMITTED, ("insert", "request"): _ASKED},
-    "conductor": {
-        ("update", "sweep"): _columns(sweep, _SUBMITTED - _EXTENDED),
-        ("update", "request"): frozenset({"applied", "outcome", "arguments"}),
-        ("insert", "cell"): frozenset({"sweep_id", "cell", "labels", "open"}),
-        ("update", "cell"): frozenset({"open", "summary", "settled", "mlflow_run"}),
-        ("insert", "candidate"): _columns(candidate),
-        ("update", "candidate"): frozenset({"told", "score", "pruned"}),
-        ("insert", "training"): _columns(training),
-        ("update", "training"): _columns(training, frozenset({"id", "uid", "fingerprint", "generation", "recipe"})),
-        ("insert", "trial"): _columns(trial),
-        ("update", "trial"): frozenset(
-            {"state", "reused", "diverged", "reason", "started", "ended", "mlflow_run", "mlflow_point"}
-        ),
-        ("insert", "attempt"): _columns(attempt),
-        ("update", "attempt"): _columns(attempt, frozenset({"id", "uid", "training_id", "number", "slot"})),
-        ("insert", "metric"): _columns(metric),
-        ("insert", "log"): _columns(log),
-        ("insert", "node"): _columns(node),
-        ("update", "node"): _columns(node, frozenset({"uid"})),
-        ("delete", "node"): frozenset(),
-        ("insert", "installation"): _columns(installation),
-        ("insert", "lease"): _columns(lease),
-        ("update", "lease"): _columns(lease, frozenset({"name"})),
-        ("insert", "outbox"): _columns(outbox),
-        ("update", "outbox"): frozenset({"version", "failures", "next_try", "error"}),
-        ("delete", "outbox"): frozenset(),
-        **{("delete", name): frozenset() for name in _DELETED},
-    },
-}
-"""Who writes which column by which statement: the API's side (`client`) only appends; a test listens to both sides."""

@@ -15,6 +15,7 @@ from orchestrator.record.database import Access, Database, chunked
 from orchestrator.record.leases import extend
 from orchestrator.record.marks import mark, mark_trials
 from orchestrator.trial import Candidate, Cell, PlannedTrial, Slot
+from workers.catalog import Need
 
 _CHUNK = 1_000
 """Trials a statement: far below the 32,766 parameters that SQLite takes."""
@@ -97,6 +98,7 @@ class TrialRows:
     def write(self, trials: Iterable[PlannedTrial]) -> None:
         """Append the trials in their order."""
         for chunk in chunked(trials, _CHUNK):
+            write_needs(self._database, self._connection, [one.need for one in chunk if one.need], self._sweep)
             self._find_trainings(chunk)
             first = self._position
             # Without RETURNING the driver prepares one statement; with it psycopg parses one of 12,000 parameters.
@@ -171,6 +173,7 @@ class TrialRows:
             {
                 "uid": str(uuid.uuid4()), "fingerprint": one.fingerprint, "generation": generation,
                 "recipe": one.document or one.recipe.model_dump(mode="json"), "state": TrialState.WAITING,
+                "need": one.need.key if one.need else None,
                 "total_steps": one.recipe.iterations or 0,  # of epochs the first report tells
             }
             for one, generation in zip(missing, generations, strict=True)
@@ -181,6 +184,16 @@ class TrialRows:
         for row in self._connection.execute(made):
             known = _Known(row.id, TrialState.WAITING, False, generation_of[row.uid])
             self._trainings[row.fingerprint] = known
+
+
+def write_needs(database: Database, connection: sa.Connection, needs: Iterable[Need], sweep: int | None = None) -> None:
+    """Have a row for each need, and one that says that the sweep has it."""
+    for key, one in {one.key: one for one in needs}.items():
+        row = database.insert(schema.need).values(key=key, reads=one.model_dump(mode="json"))
+        connection.execute(row.on_conflict_do_nothing())
+        if sweep is not None:
+            its = database.insert(schema.sweep_need).values(sweep_id=sweep, need=key)
+            connection.execute(its.on_conflict_do_nothing())
 
 
 def _newest(connection: sa.Connection) -> int:

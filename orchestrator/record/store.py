@@ -4,6 +4,7 @@ import sqlalchemy as sa
 
 from orchestrator.record.applying import Applying
 from orchestrator.record.artifacts import Artifacts
+from orchestrator.record.availability import Availability, Findings
 from orchestrator.record.capacity import AskedSlot, Capacity, Nodes
 from orchestrator.record.claims import Claims
 from orchestrator.record.database import Database
@@ -45,7 +46,18 @@ __all__ = [
 
 
 class Client(
-    Submissions, SweepViews, RequestViews, TrialViews, Artifacts, Outcomes, Durations, Runs, Places, Evidences, Nodes
+    Submissions,
+    SweepViews,
+    RequestViews,
+    TrialViews,
+    Artifacts,
+    Outcomes,
+    Durations,
+    Runs,
+    Places,
+    Evidences,
+    Nodes,
+    Findings,
 ):
     """What the API uses: it appends sweeps and requests, and reads."""
 
@@ -60,6 +72,7 @@ class Conductor(
     Deleting,
     Queueing,
     Capacity,
+    Availability,
     Claims,
     Applying,
     Settling,

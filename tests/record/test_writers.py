@@ -1,7 +1,8 @@
-"""Who writes which column: the statements of both sides against the table in `schema.py`."""
+"""Who writes which column: the statements of both sides against the table in `writers.py`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,10 +11,13 @@ import sqlalchemy as sa
 from orchestrator.errors import ConflictError, NotFoundError
 from orchestrator.events import CellSettled, SweepSettled
 from orchestrator.record import schema, store
-from orchestrator.record.schema import WRITERS, metadata
+from orchestrator.record.schema import metadata
 from orchestrator.record.store import Client, Conductor, Store
-from orchestrator.trial import CellSummary, Node
+from orchestrator.record.writers import WRITERS
+from orchestrator.trial import CellSummary, Inspected, Node
 from tests.record.sample import claimed, fail, lease, new_sweep, run_all, started
+from workers.catalog import Finding, Need
+from workers.contract import Part
 
 Written = set[tuple[str, str, str]]
 
@@ -91,6 +95,10 @@ def use_as_conductor(one: Store, fence: int) -> None:
     for host in ("one", "two"):
         one.note_nodes(fence, [Node(host, host, {"CPU": 4.0})])
     one.note_notices(fence, {sweep: "no room"})
+    cub = Need(dataset=Part(name="cub200"))
+    for node in ("one", "two"):
+        one.note_findings(fence, [Inspected(node, node, cub, Finding(), datetime.now(UTC))], [node])
+        one.note_findings(fence, [Inspected(node, node, cub, Finding(state="missing"), datetime.now(UTC))], [node])
     one.cancel(fence, sweep)
     one.delete_sweep(fence, sweep)
     one.release(fence)
@@ -132,7 +140,7 @@ def test_what_the_client_has_is_not_the_conductors() -> None:
     assert client == {
         "add_sweep", "add_request", "sweeps", "sweep", "grid", "trials", "trial", "curves", "log", "outcomes", "known",
         "curves_of", "durations", "evidence", "kept", "kept_by", "places", "deletion", "experiment_id", "run_id",
-        "cell_runs", "nodes", "cell_count",
+        "cell_runs", "nodes", "cell_count", "findings",
     }  # fmt: skip
     assert not client & conductor
     assert store.Store.__mro__.index(Client) < store.Store.__mro__.index(Conductor)

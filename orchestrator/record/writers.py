@@ -1,0 +1,79 @@
+"""Who may write which column of the database."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import sqlalchemy as sa
+
+from orchestrator.record.schema import (
+    attempt,
+    candidate,
+    finding,
+    installation,
+    lease,
+    log,
+    metric,
+    need,
+    node,
+    outbox,
+    sweep,
+    sweep_need,
+    training,
+    trial,
+)
+
+_SUBMITTED: Final = frozenset(
+    {"uid", "name", "text", "spec", "total", "actor", "idempotency_key", "body_hash", "created", "state", "priority"}
+)
+_ASKED: Final = frozenset({"kind", "sweep_id", "trial_id", "arguments", "actor", "created"})
+_KNOWN: Final = frozenset({"id", "uid", "fingerprint", "generation", "recipe", "need"})
+_EXTENDED: Final = frozenset({"state", "priority", "text", "spec", "total"})
+
+
+_DELETED: Final = (
+    "log", "metric", "attempt", "trial", "candidate", "cell", "sweep_need", "sweep", "training",
+)  # fmt: skip
+"""What goes with a deleted sweep; its requests stay, without their arguments, to say what became of them."""
+
+
+def _columns(table: sa.Table, without: frozenset[str] = frozenset()) -> frozenset[str]:
+    return frozenset(column.name for column in table.columns) - without
+
+
+WRITERS: Final[Mapping[str, Mapping[tuple[str, str], frozenset[str]]]] = {
+    "client": {("insert", "sweep"): _SUBMITTED, ("insert", "request"): _ASKED},
+    "conductor": {
+        ("update", "sweep"): _columns(sweep, _SUBMITTED - _EXTENDED),
+        ("update", "request"): frozenset({"applied", "outcome", "arguments"}),
+        ("insert", "cell"): frozenset({"sweep_id", "cell", "labels", "open"}),
+        ("update", "cell"): frozenset({"open", "summary", "settled", "mlflow_run"}),
+        ("insert", "candidate"): _columns(candidate),
+        ("update", "candidate"): frozenset({"told", "score", "pruned"}),
+        ("insert", "training"): _columns(training),
+        ("update", "training"): _columns(training, _KNOWN),
+        ("insert", "trial"): _columns(trial),
+        ("update", "trial"): frozenset(
+            {"state", "reused", "diverged", "reason", "started", "ended", "mlflow_run", "mlflow_point"}
+        ),
+        ("insert", "attempt"): _columns(attempt),
+        ("update", "attempt"): _columns(attempt, frozenset({"id", "uid", "training_id", "number", "slot"})),
+        ("insert", "metric"): _columns(metric),
+        ("insert", "log"): _columns(log),
+        ("insert", "node"): _columns(node),
+        ("update", "node"): _columns(node, frozenset({"uid"})),
+        ("delete", "node"): frozenset(),
+        ("insert", "need"): _columns(need),
+        ("insert", "sweep_need"): _columns(sweep_need),
+        ("insert", "finding"): _columns(finding),
+        ("update", "finding"): _columns(finding, frozenset({"node", "need"})),
+        ("delete", "finding"): frozenset(),
+        ("insert", "installation"): _columns(installation),
+        ("insert", "lease"): _columns(lease),
+        ("update", "lease"): _columns(lease, frozenset({"name"})),
+        ("insert", "outbox"): _columns(outbox),
+        ("update", "outbox"): frozenset({"version", "failures", "next_try", "error"}),
+        ("delete", "outbox"): frozenset(),
+        **{("delete", name): frozenset() for name in _DELETED},
+    },
+}
+"""Who writes which column by which statement: the API's side (`client`) only appends; a test listens to both sides."""
