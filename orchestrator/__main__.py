@@ -122,9 +122,11 @@ def _run(settings: Settings, body: bytes) -> int:
         submitted = service.submit(body)
         print(f"sweep {submitted.id}", file=sys.stderr)
         _conduct(settings, until_idle=True)
-        names = service.sweep(submitted.id).tables
-        code = _print_tables(settings, submitted.id, names, "markdown")
-        return code or (0 if service.sweep(submitted.id).state == "finished" else 1)
+        ended = service.sweep(submitted.id)
+        code = _print_tables(settings, submitted.id, ended.tables, "markdown")
+        if ended.notice:
+            print(ended.notice, file=sys.stderr)
+        return code or (0 if ended.state == "finished" else 1)
     finally:
         service.close()
 
@@ -157,6 +159,7 @@ def _engine(settings: Settings) -> Engine:
         storage=settings.storage,
         data=settings.data_root.absolute(),
         parts=settings.parts,
+        inspect=settings.inspection,
     )
     if settings.engine == "inline":
         inline: Engine = importlib.import_module("orchestrator.run.inline").Inline(workplace)

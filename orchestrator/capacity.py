@@ -1,7 +1,7 @@
 """The capacity: which nodes there are, which slots none of them can hold, and what the cluster is asked for."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from orchestrator.plan.slots import where
@@ -28,21 +28,20 @@ class Capacity:
         self._store, self._engine, self._quota, self._now = store, engine, quota, now
         self._began = now()
         self._alive: list[Node] | None = None
-        self._notices: dict[int, str] | None = None  # none: whatever an earlier conductor noted
+        self.notices: dict[int, list[str]] | None = None
+        """Why trials wait, by sweep; none: nobody has looked yet."""
         self._looked = float("-inf")
         self.barred: frozenset[str] = frozenset()
         """The slots, as the database holds them, that no node which is there can hold."""
 
-    @property
-    def stuck(self) -> bool:
-        """Whether all that waits has such a slot, so that there is nothing to give out."""
-        return bool(self.barred) and not self._store.waits(self.barred)
+    def look(self, fence: int, held: Collection[str] = frozenset(), *, anew: bool = False) -> None:
+        """Note what changed of the cluster and of what waits for it; `anew`: trials were added or changed.
 
-    def look(self, fence: int, *, anew: bool = False) -> None:
-        """Note what changed of the cluster and of what waits for it; `anew`: trials were added or changed."""
+        Nodes are not asked for by what waits for its data, whose needs are `held`.
+        """
         found = self._engine.nodes()
         alive = None if found is None else sorted(found, key=lambda node: node.uid)
-        changed = alive != self._alive or self._notices is None
+        changed = alive != self._alive or self.notices is None
         due = self._now() - self._looked > LOOK_SECONDS
         if not (changed or anew or due):
             return
@@ -52,17 +51,17 @@ class Capacity:
         elif changed:
             self._store.note_nodes(fence, alive)
         self._alive = alive
-        if changed or anew or self._notices:
-            self._judge(fence)
+        if changed or anew or self.notices:
+            self._judge()
         if alive is not None:
-            self._engine.demand(self._demanded())
+            self._engine.demand(self._demanded(held))
 
-    def _demanded(self) -> list[Slot]:
+    def _demanded(self, held: Collection[str]) -> list[Slot]:
         """What waits; of slots that no node was ever seen to hold one kind in turn, and none between two of them.
 
         Ray's second autoscaler starts nothing at all while one of the slots fits none of its kinds of nodes.
         """
-        waiting, seen = self._store.waiting_slots(MOST_DEMANDED, self._quota), self._store.nodes()
+        waiting, seen = self._store.waiting_slots(MOST_DEMANDED, self._quota, held), self._store.nodes()
         names = [slot.model_dump_json() for slot in waiting]
         kinds = dict(zip(names, waiting, strict=True))
         unknown = [name for name, slot in kinds.items() if not possible(slot, seen)]
@@ -72,7 +71,7 @@ class Capacity:
             left_out.remove(unknown[(turn // 2 if mixed else turn) % len(unknown)])
         return [slot for name, slot in zip(names, waiting, strict=True) if name not in left_out]
 
-    def _judge(self, fence: int) -> None:
+    def _judge(self) -> None:
         """Which slots have to wait, and what their sweeps say of it."""
         notices: dict[int, list[str]] = {}
         if self._alive is not None:
@@ -85,10 +84,7 @@ class Capacity:
                 labels = self._store.waiting_labels(one) if reason else None
                 if reason and labels is not None:
                     notices.setdefault(one.sweep, []).append(f"{reason}; {self._said(one, labels)}")
-        told = {sweep: "\n".join(lines) for sweep, lines in notices.items()}
-        if told != self._notices:
-            self._store.note_notices(fence, told)
-            self._notices = told
+        self.notices = notices
 
     def _said(self, one: AskedSlot, labels: Labels) -> str:
         of_it = where(Spec.model_validate(self._store.sweep(one.sweep).spec), labels) if one.own else ""

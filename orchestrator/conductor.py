@@ -6,12 +6,13 @@ import signal
 import socket
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from orchestrator import events
-from orchestrator.capacity import Capacity
 from orchestrator.errors import FencedError, MetricsweepError, UnavailableError
 from orchestrator.heartbeat import Heartbeat
+from orchestrator.hindrances import Hindrances
 from orchestrator.plan import grid
 from orchestrator.plan.spec import Spec
 from orchestrator.pruning import Pruning
@@ -27,7 +28,7 @@ from orchestrator.searches import Searches
 from orchestrator.settings import Settings
 from orchestrator.settlement import Settlement
 from orchestrator.trial import Failure, Order
-from workers.catalog import Catalog
+from workers.catalog import Catalog, usual_needs
 from workers.contract import Progress, Result
 
 log = logging.getLogger(__name__)
@@ -54,11 +55,11 @@ class Conductor:
         self._searches = Searches(store, catalog)
         self._settlement = Settlement(store, catalog)
         self._pruning = Pruning(store, catalog)
-        self._capacity = Capacity(store, engine, settings.owner_slots)
+        self._hindrances = Hindrances(store, engine, usual_needs(catalog), settings.owner_slots)
         self._requests = Requests(store, catalog, tracker, settings.storage)
 
     def conduct(self, *, until_idle: bool = False) -> None:
-        """Take the lease and serve until closed; with `until_idle`, until no sweep is queued or running."""
+        """Take the lease and serve until closed; with `until_idle`, until nothing more can be trained."""
         if not self._take_lease():
             return
         lease = Heartbeat("lease", self._renew, self._settings.lease_seconds / 3)
@@ -127,7 +128,7 @@ class Conductor:
         added = self._searches.advance(self._fence)
         for ended in self._settlement.settle(self._fence, force=not self._ticked):
             self._recorder.record(ended)
-        self._capacity.look(self._fence, anew=bool(queued or requests or added))
+        self._hindrances.look(self._fence, anew=bool(queued or requests or added))
         self._ticked = time.monotonic()
 
     def next_order(self) -> Order | None:
@@ -140,8 +141,13 @@ class Conductor:
         return order
 
     def _claim(self) -> Order | None:
-        quota, resting, barred = self._settings.owner_slots, self._retries.resting(), self._capacity.barred
-        return self._store.next_order(self._fence, quota, resting, barred)
+        order = self._store.next_order(self._fence, *self._turn())
+        return order and replace(order, lacking=self._hindrances.lacking(order))
+
+    def _turn(self) -> tuple[int | None, frozenset[str], frozenset[str], frozenset[str]]:
+        """Who may not be given out next: over the quota, at rest after a loss, without room, without data."""
+        hindrances = self._hindrances
+        return self._settings.owner_slots, self._retries.resting(), hindrances.barred, hindrances.held
 
     def wanted(self, order: Order) -> bool:
         """Whether any trial still wants the order's training."""
@@ -166,6 +172,7 @@ class Conductor:
 
     def failed(self, order: Order, failure: Failure) -> None:
         """Record a failure, and whether it is tried again."""
+        self._hindrances.learn(order, failure)
         self._recorder.record(events.Failed(order.attempt, failure, self._retries.after(order, failure)))
 
     def stopped(self, order: Order) -> None:
@@ -175,13 +182,12 @@ class Conductor:
 
     def outranked(self, order: Order) -> bool:
         """Whether another of a higher priority waits, or only paused sweeps want the order."""
-        quota, resting, barred = self._settings.owner_slots, self._retries.resting(), self._capacity.barred
-        return self._store.outranked(order.attempt, quota, resting, barred)
+        return self._store.outranked(order.attempt, *self._turn())
 
     def returned(self, order: Order, reason: str) -> None:
         """Record that an order was not begun, and why."""
         self._recorder.record(events.Stopped(order.attempt, reason))
-        self._capacity.look(self._fence, anew=True)
+        self._hindrances.look(self._fence, anew=True)
 
     # Sequencing.
 
@@ -195,12 +201,12 @@ class Conductor:
                 self._orphans = self._store.orphans()
                 if self._orphans:
                     log.info("%d attempts were left running; going on with them", len(self._orphans))
-                if self._orphans or (self._store.active() and not self._capacity.stuck):
+                if self._orphans or (self._store.active() and not self._hindrances.stuck):
                     ran = True
                     self._engine.run(self)
                 else:
                     self._engine.rest(self)
-                if until_idle and not self._store.active():
+                if until_idle and (not self._store.active() or self._hindrances.hopeless):
                     break
             except (UnavailableError, ConnectionError) as error:
                 log.warning("holding, nothing is requeued: %s", error)

@@ -35,8 +35,11 @@ class Retries:
         self._losses: dict[str, _Losses] = {}  # by training; of those that lost something and have not ended
 
     def after(self, order: Order, failure: Failure) -> bool:
-        """Whether the order's training waits again: what a recipe raises is final, a stall has the user's limit."""
-        if failure.kind == "recipe":
+        """Whether the order's training waits again: what a recipe raises is final, a stall has the user's limit.
+
+        Data that were missing are waited for; where a look says that they are there, it is tried as after a loss.
+        """
+        if failure.kind in ("recipe", "damaged"):
             self.ended(order)
             return False
         losses = self._losses.setdefault(order.training, _Losses())

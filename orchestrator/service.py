@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from orchestrator.absences import absences
 from orchestrator.bundling import Bundling
 from orchestrator.checked import Checked, read
 from orchestrator.comparing import Comparing
@@ -255,8 +256,10 @@ class Service(Requesting, Tracing, Bundling, Comparing):
         )
 
     def _warnings(self, checked: Checked) -> list[str]:
-        """Where trainings run in the conductor's process, every slot is that."""
-        return [] if self._settings.engine == "inline" else shortages(checked.spec, self._store.nodes())
+        """What would wait; where trainings run in the conductor's process, every slot is that."""
+        inline = self._settings.engine == "inline"
+        slots = [] if inline else shortages(checked.spec, self._store.nodes())
+        return slots + absences(checked.spec, self._catalog, self._store.findings())
 
     def _outcomes(self, sweep: int, name: str) -> SweepOutcomes:
         outcomes = self._store.outcomes(sweep)

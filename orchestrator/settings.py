@@ -45,6 +45,9 @@ class Settings(BaseSettings):
     """Address of the API that the client commands talk to."""
     train: str = "workers.train:train"
     """The training function by name, resolved on the worker."""
+    inspect: str | None = None
+    """The function that looks at a data root, by name, resolved on the worker; none: that of our own training function,
+    where it is ours that trains. Empty: nobody looks."""
     engine: str = Field(default="ray_tune", pattern="^(ray_tune|inline)$")
     lease_seconds: float = Field(default=15.0, gt=0)
     """How long a conductor that stopped renewing is still believed alive."""
@@ -63,6 +66,13 @@ class Settings(BaseSettings):
     def resolved_home(self) -> Path:
         """The home folder as an absolute path."""
         return Path(os.path.abspath(self.home))
+
+    @property
+    def inspection(self) -> str | None:
+        """The inspecting function in force; what another training function reads, nobody knows."""
+        if self.inspect is not None:
+            return self.inspect or None
+        return "workers.inspection:inspect" if self.train == "workers.train:train" else None
 
     @property
     def database(self) -> str:

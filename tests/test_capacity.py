@@ -1,6 +1,6 @@
 """The conductor and a cluster that lacks room: what waits blocks nothing, says why, and goes on when a node joins."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -161,7 +161,7 @@ class Asked:
 
     def note_notices(self, fence: int, notices: dict[int, str]) -> None: ...
 
-    def waiting_slots(self, most: int, quota: int | None) -> list[Slot]:
+    def waiting_slots(self, most: int, quota: int | None, held: Collection[str]) -> list[Slot]:
         return self.waiting
 
     def demand(self, waiting: Sequence[Slot]) -> None:

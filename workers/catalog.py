@@ -2,7 +2,7 @@
 
 from workers.completion import complete
 from workers.inventory import Catalog, catalog_text, load, metric_entry, metric_problem, parse_metric
-from workers.needs import Finding, Need, need_of, usual_needs
+from workers.needs import Finding, Inspect, Need, need_of, usual_needs
 from workers.signature import Entry, Parameter, PartSourceError
 from workers.soundness import problems
 from workers.wording import Problem
@@ -11,6 +11,7 @@ __all__ = [
     "Catalog",
     "Entry",
     "Finding",
+    "Inspect",
     "Need",
     "Parameter",
     "PartSourceError",

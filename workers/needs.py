@@ -1,6 +1,8 @@
 """What a training reads of its machine's data root: the files of a data set, a file of weights."""
 
-from typing import Any, Final, Literal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, Literal, Protocol
 
 from workers.contract import Frozen, Part, canonical_json, fingerprint_of
 from workers.inventory import Catalog
@@ -35,10 +37,18 @@ class Need(Frozen):
 class Finding(Frozen):
     """What a machine's data root has of a need."""
 
-    state: Literal["ok", "missing", "wrong"] = "ok"
-    """`wrong`: files are there, but not with the counts or the content that they must have."""
+    state: Literal["ok", "missing", "wrong", "unknown"] = "ok"
+    """`wrong`: files are there, but not with the counts or content that they must have. `unknown`: not to be seen."""
     said: str = ""
     """Where was looked, what was found, what would be right and how to get it."""
+
+
+class Inspect(Protocol):
+    """The shape of `workers.inspection:inspect` and of any function that a setting or a test puts in its place."""
+
+    def __call__(self, needs: Sequence[Need], root: Path, scratch: Path, parts: Path | None = None) -> list[Finding]:
+        """What the data root `root` has of each need; raises what it likes where it cannot be seen."""
+        ...
 
 
 def need_of(dataset: Part, backbone: Part, catalog: Catalog) -> Need | None:

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 
 from orchestrator.record.applying import Applying
 from orchestrator.record.artifacts import Artifacts
-from orchestrator.record.availability import Availability, Findings
+from orchestrator.record.availability import AskedNeed, Availability, Findings
 from orchestrator.record.capacity import AskedSlot, Capacity, Nodes
 from orchestrator.record.claims import Claims
 from orchestrator.record.database import Database
@@ -31,6 +31,7 @@ from orchestrator.record.sweep_views import SweepViews
 from orchestrator.record.trial_views import TrialViews
 
 __all__ = [
+    "AskedNeed",
     "AskedSlot",
     "Competitor",
     "Dirty",

@@ -14,7 +14,17 @@ from orchestrator.run.exhaustion import explained, out_of_memory
 from orchestrator.run.spool import Message
 from orchestrator.storage import opened
 from orchestrator.trial import FailureKind, Order
-from workers.contract import CheckpointError, Place, Progress, Recipe, Result, Stopped, Train
+from workers.contract import (
+    CheckpointError,
+    DataDamagedError,
+    DataMissingError,
+    Place,
+    Progress,
+    Recipe,
+    Result,
+    Stopped,
+    Train,
+)
 
 TRACE_CHARACTERS: Final = 8_000
 INFRASTRUCTURE: Final = (MemoryError, OSError, ConnectionError)
@@ -35,12 +45,18 @@ class Workplace:
     data: Path
     parts: Path | None = None
     checkpoint_seconds: float = 20.0
+    inspect: str | None = None  # module:function that looks at a data root; none: nobody looks
+
+    @property
+    def data_root(self) -> Path:
+        """This machine's: its own METRICSWEEP_DATA wins over the conductor's."""
+        return Path(os.environ.get("METRICSWEEP_DATA") or self.data)
 
     def place(self, order: Order, folder: Path, stop: Callable[[], bool]) -> Place:
-        """Where this attempt runs, writing to `folder`; a machine's own METRICSWEEP_DATA wins over the conductor's."""
+        """Where this attempt runs, writing to `folder`."""
         gpus = order.slot.gpus
         return Place(
-            data_root=Path(os.environ.get("METRICSWEEP_DATA") or self.data),
+            data_root=self.data_root,
             scratch=scratch(),
             storage=folder,
             device="auto" if gpus == "auto" else ("cuda" if gpus > 0 else "cpu"),
@@ -145,13 +161,20 @@ def _checkpoints(order: Order) -> Iterator[str]:
         yield from (key for key in others if key != order.resume)
 
 
-def _failure(error: BaseException) -> dict[str, Any]:
+def _kind(error: BaseException, said: str) -> FailureKind:
+    if isinstance(error, DataMissingError):
+        return "missing"
+    if isinstance(error, DataDamagedError):
+        return "damaged"
     machine = isinstance(error, INFRASTRUCTURE) and not isinstance(error, MISSING)
+    return "infrastructure" if machine or out_of_memory(said) else "recipe"
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
     text = str(error).strip().splitlines()
     said = f"{type(error).__name__}: {text[0] if text else ''}"[:1000]
-    kind: FailureKind = "infrastructure" if machine or out_of_memory(said) else "recipe"
     return {
-        "kind": kind,
+        "kind": _kind(error, said),
         "message": explained(said),
         "trace": "".join(traceback.format_exception(error))[-TRACE_CHARACTERS:],
     }

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from orchestrator.trial import Failure, Node, Order, Slot
+from orchestrator.trial import Failure, Inspected, Node, Order, Slot
+from workers.catalog import Need
 from workers.contract import Progress, Result
 
 
@@ -55,6 +56,15 @@ class Engine(Protocol):
 
     def nodes(self) -> Sequence[Node] | None:
         """The nodes that are there now; none: not known, or that does not matter here."""
+
+    def machines(self) -> Sequence[Node]:
+        """The nodes that train and whose data roots can be looked at now."""
+
+    def inspect(self, machine: Node, needs: Sequence[Need]) -> None:
+        """Have a machine look at what its data root has of some needs; what it finds comes by `inspected`."""
+
+    def inspected(self) -> Sequence[Inspected]:
+        """What machines have found since this was asked last; a look that failed, or took long, found `unknown`."""
 
     def demand(self, waiting: Sequence[Slot]) -> None:
         """Tell the cluster which slots trainings wait for, beside those that train, so that it can make nodes."""

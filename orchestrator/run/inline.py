@@ -6,9 +6,11 @@ from typing import Final
 
 from orchestrator.run.attempt import Workplace, execute
 from orchestrator.run.engine import Desk
+from orchestrator.run.inspection import inspect, seen
 from orchestrator.run.news import hand_on, settle_from_spool
 from orchestrator.run.spool import Message
-from orchestrator.trial import Failure, Order, Slot
+from orchestrator.trial import Failure, Inspected, Node, Order, Slot
+from workers.catalog import Need
 
 HOLDER: Final = "inline"
 
@@ -18,6 +20,7 @@ class Inline:
 
     def __init__(self, workplace: Workplace) -> None:
         self._workplace = workplace
+        self._found: list[Inspected] = []
 
     def run(self, desk: Desk) -> None:
         """Execute orders until there are none or the desk is closing."""
@@ -30,6 +33,19 @@ class Inline:
 
     def nodes(self) -> None:
         """Not known: here every slot is this process."""
+
+    def machines(self) -> Sequence[Node]:
+        """This one."""
+        return [Node(HOLDER, socket.gethostname(), {})] if self._workplace.inspect else []
+
+    def inspect(self, machine: Node, needs: Sequence[Need]) -> None:
+        """Look at once."""
+        self._found += seen(machine, needs, lambda: inspect(self._workplace, needs))
+
+    def inspected(self) -> Sequence[Inspected]:
+        """What was found since this was asked last."""
+        found, self._found = self._found, []
+        return found
 
     def demand(self, waiting: Sequence[Slot]) -> None:
         """Nobody hears it."""

@@ -24,11 +24,13 @@ from orchestrator.run.cluster import alive_nodes, connect
 from orchestrator.run.demand import Demand
 from orchestrator.run.dispatch import Dispatch
 from orchestrator.run.engine import Desk
+from orchestrator.run.looks import Looks
 from orchestrator.run.relay import Relay
 from orchestrator.run.slots import SlotPool
 from orchestrator.run.trouble import Trouble
 from orchestrator.run.warm import Warm, relay_bundle
-from orchestrator.trial import Node, Slot
+from orchestrator.trial import Inspected, Node, Slot
+from workers.catalog import Need
 
 TRIALS_PER_TUNER: Final = 1_000
 """Tune keeps every trial in memory; a Tuner is replaced after this many, and its slots train on meanwhile."""
@@ -149,6 +151,7 @@ class RayTune:
         self._pool: SlotPool | None = None
         self._dispatch: Dispatch | None = None
         self._demand = Demand()
+        self._looks = Looks(workplace)
         self._tried = float("-inf")
         os.environ.update(ENVIRONMENT)
         logging.getLogger("ray.tune").setLevel(logging.ERROR)  # it would lament the files that we never let it write
@@ -169,6 +172,24 @@ class RayTune:
             return None
         with _answering():
             return alive_nodes() if self._pool is None else self._pool.nodes()
+
+    def machines(self) -> Sequence[Node]:
+        """The nodes that offer a CPU: a head or a conductor's own node may train nothing."""
+        if self._workplace.inspect is None:
+            return []
+        return [node for node in self.nodes() or () if node.resources.get("CPU")]
+
+    def inspect(self, machine: Node, needs: Sequence[Need]) -> None:
+        """Start a task on that node."""
+        with _answering():
+            self._looks.begin(machine, needs)
+
+    def inspected(self) -> Sequence[Inspected]:
+        """What tasks that have ended found."""
+        if not ray.is_initialized():
+            return []
+        with _answering():
+            return self._looks.ended()
 
     def demand(self, waiting: Sequence[Slot]) -> None:
         """Tell an autoscaling cluster of what trains and what is waited for, up to the limit of slots."""

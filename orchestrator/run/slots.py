@@ -85,15 +85,15 @@ class SlotPool:
         return slot
 
     def take(self, order: Order) -> HeldSlot | None:
-        """A free slot of the order's shape, now the order's; none: wait until one is given back."""
+        """A free slot of the order's shape, where its data are, now the order's; none: wait until one is given back."""
         shape = shape_of(order.slot, self.nodes())
-        late = self._late()
+        late, lacking = self._late(), self._lacking(order)
         for idle in self._idle():
             if idle.node in late:
                 self.drop(idle)
-        slot = next((idle for idle in self._idle() if idle.shape == shape), None)
+        slot = next((idle for idle in self._idle() if idle.shape == shape and idle.node not in lacking), None)
         if slot is None:
-            slot = self._make(shape, late)
+            slot = self._make(shape, late | lacking)
         if slot is not None:
             slot.attempt = order.attempt
         return slot
@@ -101,6 +101,11 @@ class SlotPool:
     def possible(self, slot: Slot) -> bool:
         """Whether a node that is there could hold such a slot, were it empty."""
         return possible(slot, self.nodes())
+
+    def _lacking(self, order: Order) -> set[str]:
+        """The nodes without the order's data; none where no other can hold its slot: then its training says so."""
+        others = [node for node in self.nodes() if node.uid not in order.lacking]
+        return {short(uid) for uid in order.lacking} if possible(order.slot, others) else set()
 
     def expect(self, waiting: Sequence[Slot]) -> None:
         """Which slots trainings wait for: an order is taken once one of these can be had."""
@@ -167,20 +172,20 @@ class SlotPool:
     def _late(self) -> set[str]:
         return {slot.node for slot in self._busy() if slot.late}
 
-    def _room(self, shape: Shape, late: set[str]) -> Node | None:
-        """The node that could hold one more, were its idle slots ended: one without GPUs where none is asked for, then
-        the one with the most CPUs free."""
+    def _room(self, shape: Shape, barred: set[str]) -> Node | None:
+        """The node, none of the `barred`, that could hold one more, were its idle slots ended: one without GPUs where
+        none is asked for, then the one with the most CPUs free."""
         busy = self._busy()
         found: list[tuple[bool, float, Node]] = []
         for node in self.nodes():
             held = _shapes_on(node, busy)
-            if short(node.uid) not in late and holds(node, held, shape):
+            if short(node.uid) not in barred and holds(node, held, shape):
                 free = node.resources.get("CPU", 0.0) - sum(one.cpus for one in held)
                 found.append((bool(shape.gpus) or not node.resources.get("GPU"), free, node))
         return max(found, key=lambda one: one[:2])[2] if found else None
 
-    def _make(self, shape: Shape, late: set[str]) -> HeldSlot | None:
-        node = self._room(shape, late)
+    def _make(self, shape: Shape, barred: set[str]) -> HeldSlot | None:
+        node = self._room(shape, barred)
         if node is None or (self._limit is not None and len(self._busy()) >= self._limit):
             return None
         idle = sorted(self._idle(), key=lambda slot: slot.node != short(node.uid))  # those in the way first

@@ -4,10 +4,11 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from workers.contract import Place, Progress, Recipe, Result, Stopped
+from workers.catalog import Finding, Need
+from workers.contract import DataMissingError, Place, Progress, Recipe, Result, Stopped
 
 
 def quick(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
@@ -96,3 +97,25 @@ def lingering(recipe: Recipe, place: Place, report: Callable[[Progress], None], 
 
     rate = float(recipe.optimizer.options["lr"])  # type: ignore[arg-type]
     return evaluating(recipe, place, report_and_linger, resume)
+
+
+def reading(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
+    """As `scripted`, but first it looks for a folder named after its data set."""
+    if recipe.dataset.name != "digits" and not (place.data_root / recipe.dataset.name).is_dir():
+        raise DataMissingError(f"{recipe.dataset.name} is missing: looked in {place.data_root}")
+    return scripted(recipe, place, report, resume)
+
+
+def looking(needs: Sequence[Need], root: Path, scratch: Path, parts: Path | None = None) -> list[Finding]:
+    """What `reading` would find; a file `blind` in the root keeps it from looking."""
+    if (root / "blind").exists():
+        raise PermissionError("blind")
+
+    def finding(need: Need) -> Finding:
+        name = need.dataset.name if need.dataset else ""
+        folder = root / name
+        if (folder / "wrong").exists():
+            return Finding(state="wrong", said=f"{name} has 3 images, expected 4")
+        return Finding() if folder.is_dir() else Finding(state="missing", said=f"{name} is missing: looked in {root}")
+
+    return [finding(need) for need in needs]

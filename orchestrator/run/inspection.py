@@ -1,0 +1,28 @@
+"""A look at this machine's data root: calls the inspecting function by its name."""
+
+import importlib
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import cast
+
+from orchestrator.run.attempt import Workplace, scratch
+from orchestrator.trial import Inspected, Node
+from workers.catalog import Finding, Inspect, Need
+
+
+def inspect(workplace: Workplace, needs: Sequence[Need]) -> list[Finding]:
+    """What this machine's data root has of each need."""
+    module, _, function = (workplace.inspect or "").partition(":")
+    look = cast("Inspect", getattr(importlib.import_module(module), function))
+    return look(needs, workplace.data_root, scratch(), workplace.parts)
+
+
+def seen(machine: Node, needs: Sequence[Need], look: Callable[[], Iterable[Finding]]) -> list[Inspected]:
+    """What `look` found on a machine; `unknown` where it fails, so that trainings say themselves what is wrong."""
+    try:
+        found = list(look())
+    except Exception as error:  # whatever keeps it from looking is no reason to hold a training
+        said = f"it could not be looked at: {type(error).__name__}: {error}"[:1000]
+        found = [Finding(state="unknown", said=said)] * len(needs)
+    now = datetime.now(UTC)
+    return [Inspected(machine.uid, machine.host, need, one, now) for need, one in zip(needs, found, strict=True)]

@@ -1,0 +1,301 @@
+"""The conductor and data that are not there: what waits blocks nothing, says why, and goes on when they come."""
+
+import socket
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from orchestrator.__main__ import main
+from orchestrator.availability import AGAIN_SECONDS, SETTLE_SECONDS, Availability
+from orchestrator.conductor import Conductor
+from orchestrator.record.store import AskedNeed, Store
+from orchestrator.run.attempt import Workplace
+from orchestrator.run.inline import Inline
+from orchestrator.service import Service
+from orchestrator.settings import Settings
+from orchestrator.trial import Inspected, Node
+from tests.run import trainings
+from tests.test_capacity import Cluster
+from tests.test_conductor import SPEC, trained
+from tests.workers import trees
+from workers import catalog as catalogs
+from workers.catalog import Need
+from workers.contract import Part
+
+HOST = socket.gethostname()
+COMPARED = {"dataset": ["digits", "cub200"]}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    (tmp_path / "data").mkdir()
+    return Settings(
+        home=tmp_path,
+        engine="inline",
+        train="tests.run.trainings:reading",
+        inspect="tests.run.trainings:looking",
+        lease_seconds=5,
+    )
+
+
+class Held(Cluster):
+    """A conductor over the inline engine, one turn at a time."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.store = Store.open(settings.database)
+        place = Workplace(settings.train, settings.storage, settings.data_root, inspect=settings.inspection)
+        self.conductor = Conductor(settings, self.store, Inline(place), catalogs.load(), None)
+
+
+@pytest.fixture
+def held(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
+    monkeypatch.setattr("orchestrator.availability.AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("orchestrator.availability.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("orchestrator.availability.SHARE", 0)
+    made = Held(settings)
+    yield made
+    made.store.close()
+
+
+def spec(**changes: Any) -> bytes:
+    tables = {"main": {"rows": ["loss"], "columns": ["dataset"], "metrics": ["map@r"]}}
+    return yaml.safe_dump({**SPEC, "compare": COMPARED, "tables": tables, **changes}, sort_keys=False).encode()
+
+
+def test_data_that_nobody_has_hold_their_trials_with_a_notice_and_the_rest_is_trained(
+    service: Service, held: Held, settings: Settings
+) -> None:
+    sweep = service.submit(spec()).id
+    held.conduct()
+    found = service.sweep(sweep)
+    assert (found.state, found.counts.finished, found.counts.waiting, found.counts.failed) == ("running", 4, 4, 0)
+    assert found.notice == (
+        f"no node has cub200: on {HOST}: cub200 is missing: looked in {settings.data_root}; "
+        "its trials wait until it is there"
+    )
+    assert len(trained(settings)) == 4, "nothing was begun that could only fail"
+    (settings.data_root / "cub200").mkdir()
+    held.conduct()
+    found = service.sweep(sweep)
+    assert (found.state, found.counts.finished, found.notice) == ("finished", 8, None)
+
+
+def test_data_that_come_while_a_conductor_waits_are_seen_by_it(
+    service: Service, held: Held, settings: Settings
+) -> None:
+    sweep = service.submit(spec(compare={"dataset": ["cub200"]})).id
+    looks = iter(range(100))
+    active = held.store.active
+
+    def counted() -> bool:
+        if next(looks) == 3:
+            assert service.sweep(sweep).notice
+            (settings.data_root / "cub200").mkdir()
+        if service.sweep(sweep).state == "finished":
+            held.conductor.close()
+        return active()
+
+    held.store.active = counted  # type: ignore[method-assign]
+    held.conductor.conduct()
+    assert (service.sweep(sweep).counts.finished, service.sweep(sweep).notice) == (4, None)
+
+
+def test_wrong_data_hold_too(service: Service, held: Held, settings: Settings) -> None:
+    (settings.data_root / "cub200").mkdir()
+    (settings.data_root / "cub200" / "wrong").touch()
+    sweep = service.submit(spec()).id
+    held.conduct()
+    found = service.sweep(sweep)
+    assert (found.counts.finished, found.counts.waiting) == (4, 4)
+    assert found.notice is not None
+    assert found.notice.startswith(f"no node has cub200 as it must be: on {HOST}: cub200 has 3 images, expected 4")
+    service.cancel(sweep)
+    held.conduct()
+    assert (service.sweep(sweep).state, service.sweep(sweep).notice) == ("cancelled", None)
+
+
+def test_a_submit_warns_of_what_was_seen_to_be_missing(service: Service, held: Held, settings: Settings) -> None:
+    assert service.submit(spec()).warnings == [], "nobody has looked yet"
+    held.conduct()
+    (warning,) = service.preview(spec(name="again")).warnings
+    assert warning.startswith(f"no node has cub200: on {HOST}: cub200 is missing: looked in {settings.data_root}")
+    assert service.submit(spec(name="again")).warnings == [warning]
+    strict = {"name": "cub200", "content": "sha256:" + 64 * "0"}
+    assert service.preview(spec(compare={"dataset": [{"label": "CUB", "patch": {"dataset": strict}}]})).warnings
+    assert service.preview(spec(compare={"dataset": ["digits", "sop"]})).warnings == [], "nobody has asked for it yet"
+    assert service.preview(spec(compare={"dataset": ["digits"]})).warnings == []
+
+
+def test_who_cannot_see_holds_nothing_and_a_training_that_finds_nothing_waits_again(
+    service: Service, held: Held, settings: Settings
+) -> None:
+    (settings.data_root / "blind").touch()
+    sweep = service.submit(spec(compare={"dataset": ["cub200"]}, repeat={"seed": [0]}, tune={})).id
+    held.conductor._retries._now = lambda: 0.0  # the pause after a loss is not this test's
+    failed = held.conductor.failed
+
+    def seeing(order: Any, failure: Any) -> None:
+        assert failure.kind == "missing"
+        (settings.data_root / "blind").unlink()
+        failed(order, failure)
+
+    held.conductor.failed = seeing  # type: ignore[method-assign]
+    held.conduct(turns=5)
+    found = service.sweep(sweep)
+    assert (found.state, found.counts.waiting, found.counts.failed) == ("running", 1, 0)
+    assert found.notice is not None
+    (attempt,) = service.trial(service.trials(sweep, None, None, None, 9).items[0].id).attempts
+    assert (attempt.state, (attempt.reason or "").partition(":")[0]) == ("failed", "DataMissingError")
+
+
+def test_a_look_that_contradicts_the_training_does_not_go_round_for_ever(
+    service: Service, held: Held, settings: Settings
+) -> None:
+    (settings.data_root / "blind").touch()
+    sweep = service.submit(spec(compare={"dataset": ["cub200"]}, repeat={"seed": [0]}, tune={})).id
+    held.conductor._retries._now = iter(range(0, 100_000, 1000)).__next__
+    held.conduct(turns=8)
+    found = service.sweep(sweep)
+    assert (found.state, found.counts.failed) == ("failed", 1)
+    assert len(service.trial(found.problems[0].trial).attempts) == 3
+
+
+def test_a_process_without_a_service_ends_and_says_what_is_missing(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("train", "inspect", "home"):
+        monkeypatch.setenv(f"METRICSWEEP_{name.upper()}", str(getattr(settings, name)))
+    file = tmp_path / "spec.yaml"
+    file.write_bytes(spec())
+    assert main(["run", str(file)]) == 1
+    said = capsys.readouterr()
+    assert "no node has cub200" in said.err
+    assert "| " in said.out, "what could be trained is in the table"
+
+
+def test_real_trainings_begin_once_their_folder_is_there(tmp_path: Path, held: Held) -> None:
+    settings = Settings(home=tmp_path / "real", engine="inline", lease_seconds=5)
+    recipe = {
+        "dataset": {"name": "image_folder", "folder": "birds", "side": 8},
+        "backbone": {"name": "small_cnn", "width": 4},
+        "embedding": 4,
+        "sampler": {"name": "balanced", "classes": 2, "per_class": 2},
+        "iterations": 1,
+    }
+    body = {**SPEC, "recipe": recipe, "compare": {"loss": ["triplet"]}, "tune": {}, "repeat": {"seed": [0]}}
+    body |= {"select": {"split": "last", "metric": "recall@1"}, "slot": {"gpus": 0}}
+    service, real = Service.open(settings), Held(settings)
+    sweep = service.submit(yaml.safe_dump(body).encode()).id
+    real.conduct()
+    assert "the folder birds is missing" in (service.sweep(sweep).notice or "")
+    trees.class_folders(settings.data_root / "birds", {"a": 4, "b": 4, "c": 4, "d": 4})
+    real.conduct(turns=6)
+    found = service.sweep(sweep)
+    assert (found.state, found.counts.finished) == ("finished", 1), found.problems
+    service.close()
+    real.store.close()
+
+
+class Machines:
+    """A store and an engine of which only the data matter; a look ends when it is told to."""
+
+    def __init__(self, *needs: Need) -> None:
+        self.needs = list(needs)
+        self.there = [Node("a", "ann", {}), Node("b", "bob", {})]
+        self.looks: list[tuple[str, list[Need]]] = []
+        self.found: list[Inspected] = []
+        self.noted: list[list[str]] = []
+
+    def asked_needs(self) -> list[AskedNeed]:
+        return [AskedNeed(1, need) for need in self.needs]
+
+    def waiting_for(self, sweep: int, key: str) -> bool:
+        return True
+
+    def note_findings(self, fence: int, found: Sequence[Inspected], there: list[str]) -> None:
+        self.noted.append(there)
+
+    def machines(self) -> list[Node]:
+        return list(self.there)
+
+    def inspect(self, machine: Node, needs: Sequence[Need]) -> None:
+        self.looks.append((machine.uid, list(needs)))
+
+    def inspected(self) -> list[Inspected]:
+        found, self.found = self.found, []
+        return found
+
+    def end(self, root: Path) -> None:
+        """Let every look end, each machine with a root of its own."""
+        for uid, needs in self.looks:
+            node = next((one for one in self.there if one.uid == uid), Node(uid, "", {}))
+            findings = trainings.looking(needs, root / uid, root)
+            for need, finding in zip(needs, findings, strict=True):
+                self.found.append(Inspected(uid, node.host, need, finding, datetime.now(UTC)))
+        self.looks.clear()
+
+
+CUB, SOP = (Need(dataset=Part(name=name)) for name in ("cub200", "sop"))
+
+
+def test_where_some_have_the_data_only_they_are_given_their_trainings(tmp_path: Path) -> None:
+    clock = [0.0]
+    machines = Machines(CUB)
+    (tmp_path / "b" / "cub200").mkdir(parents=True)
+    one = Availability(machines, machines, [SOP], lambda: clock[0])  # type: ignore[arg-type]
+    one.look(1)
+    assert [uid for uid, _ in machines.looks] == ["a", "b"]
+    assert (one.held, one.settled, one.notices) == ({CUB.key}, False, {}), "nobody knows yet, and nobody is told"
+    assert set(one.lacking(CUB.key)) == {"a", "b"}
+    machines.end(tmp_path)
+    one.look(1)
+    assert (one.held, one.settled, one.lacking(CUB.key), one.lacking(None)) == (frozenset(), True, ("a",), ())
+    machines.there.pop()
+    clock[0] += 2
+    one.look(1)
+    assert one.held == {CUB.key}, "the one that had them left"
+    assert one.notices[1][0].startswith("no node has cub200: on ann: ")
+    assert machines.noted[-1] == ["a"]
+    machines.there.clear()
+    clock[0] += 2
+    one.look(1)
+    assert (one.held, one.notices) == (frozenset(), {}), "whoever comes may have them"
+
+
+def test_a_machine_is_asked_again_in_time_and_later_for_what_nobody_has_asked(tmp_path: Path) -> None:
+    clock = [0.0]
+    machines = Machines(CUB)
+    del machines.there[1:]
+    one = Availability(machines, machines, [CUB, SOP], lambda: clock[0])  # type: ignore[arg-type]
+    one.look(1)
+    clock[0] += 4
+    machines.end(tmp_path)
+    one.look(1)
+    assert machines.looks == []
+    clock[0] += SETTLE_SECONDS
+    one.look(1)
+    assert machines.looks == [("a", [SOP])]
+    machines.end(tmp_path)
+    one.look(1)
+    clock[0] += AGAIN_SECONDS - 1
+    one.look(1)
+    assert machines.looks == []
+    clock[0] += 2
+    one.look(1)
+    assert machines.looks == [("a", [CUB])]
+    clock[0] += 1
+    one.look(1)
+    assert len(machines.looks) == 1, "not while it looks"
+    clock[0] += 30
+    (tmp_path / "a" / "cub200").mkdir(parents=True)
+    machines.end(tmp_path)
+    one.look(1)
+    assert one.held == frozenset()
+    one.doubt(CUB.key)
+    one.look(1)
+    assert machines.looks == [("a", [CUB])], "at once"
+    assert one.held == {CUB.key}
