@@ -11,6 +11,8 @@ from orchestrator.trial import Node, Slot
 _GRAIN: Final = 10_000
 """Ray counts resources in ten-thousandths; three slots of 0.3333 GPUs fit one GPU, of 0.33334 they do not."""
 _SLACK: Final = 1e-6
+LACK: Final = "no node of the cluster can hold a slot of"
+"""How a shortage begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def shortage(slot: Slot, nodes: Sequence[Node]) -> str | None:
     wanted = shape_of(slot, nodes)
     asked = {"CPU": wanted.cpus, "GPU": wanted.gpus, **wanted.bundle}
     most = {name: max(node.resources.get(name, 0.0) for node in nodes) for name in asked}
-    return f"no node of the cluster can hold a slot of {_said(asked)}; the most that one has is {_said(most)}"
+    return f"{LACK} {_said(asked)}; the most that one has is {_said(most)}"
 
 
 def _grained(amount: float) -> float:

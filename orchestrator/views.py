@@ -67,7 +67,7 @@ class SweepSummary(BaseModel):
     priority: int = 0
     error: str | None = None
     notice: str | None = None
-    """Why trials wait that no node of the cluster can hold, a line for each slot."""
+    """Why trials wait, a line for each slot that no node can hold and each data set that no machine has."""
 
 
 class TrialProblem(BaseModel):
@@ -224,7 +224,7 @@ class Preview(BaseModel):
     """False where a search proposes candidates: then all counts but that of the cells are at most so many."""
     cost: Cost
     warnings: list[str] = Field(default_factory=list)
-    """Slots that no node which was ever seen can hold: their trials would wait."""
+    """Slots that no node which was ever seen can hold and data that no machine has: their trials would wait."""
     notes: list[str] = Field(default_factory=list)
     """What the subset that `only` and `without` take can no longer show."""
 
@@ -236,7 +236,7 @@ class Submitted(BaseModel):
     uid: str
     created: bool
     warnings: list[str] = Field(default_factory=list)
-    """Slots that no node which was ever seen can hold: their trials wait until one joins."""
+    """Slots that no node which was ever seen can hold and data that no machine has: their trials wait."""
     notes: list[str] = Field(default_factory=list)
     """What the subset that `only` and `without` take can no longer show."""
 

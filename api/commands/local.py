@@ -19,9 +19,13 @@ from api.commands.watch import follow, verdict
 from orchestrator.errors import MetricsweepError
 from orchestrator.lifecycle import SweepState
 from orchestrator.settings import Settings
+from orchestrator.shortages import too_large
+from orchestrator.views import SweepView
 
 INTERRUPTED: Final = 130
 MOST_CRASHES: Final = 4
+IDLE_SECONDS: Final = 10.0
+"""How long nothing trains before what waits is given up; between two trainings it is less."""
 
 
 def serve(
@@ -94,8 +98,11 @@ def run(
 def _begun(client: Client, body: bytes, alone: bool) -> int:
     """Submit the spec, or find the sweep of it that an interrupted run left behind."""
     preview = client.preview(body)
-    if alone and preview.warnings:
-        raise _too_large("\n".join(preview.warnings))
+    if alone and (found := too_large(preview.warnings)):
+        raise MetricsweepError(
+            "this machine cannot train all of it, and no other will join:\n" + "\n".join(found) + "\n"
+            "Make `slot` or `slots` of the spec smaller, or set METRICSWEEP_RAY_ADDRESS to a cluster that can."
+        )
     show_preview(preview, as_json=False)
     sweep = unfinished(client, preview.name, body)
     if sweep is None:
@@ -106,12 +113,7 @@ def _begun(client: Client, body: bytes, alone: bool) -> int:
 
 def _followed(client: Client, sweep: int, folder: Path, check: Callable[[], None], alone: bool) -> int:
     """Watch the sweep to its end, then print and write its tables; gives the exit code."""
-
-    def told(notice: str) -> None:
-        if alone:  # nobody had looked at the machine when it was submitted
-            raise _too_large(notice)
-
-    ended = follow(client, sweep, out, check=check, told=told)
+    ended = follow(client, sweep, out, check=check, seen=_Patience().look if alone else lambda sweep: None)
     code = verdict(ended, out)
     for name in ended.tables:
         out.print()
@@ -124,11 +126,22 @@ def _followed(client: Client, sweep: int, folder: Path, check: Callable[[], None
     return code
 
 
-def _too_large(said: str) -> MetricsweepError:
-    return MetricsweepError(
-        f"this machine cannot train all of it, and no other will join:\n{said}\n"
-        "Make `slot` or `slots` of the spec smaller, or set METRICSWEEP_RAY_ADDRESS to a cluster that can."
-    )
+class _Patience:
+    """Gives a sweep up of which nothing trains for a while, where the rest waits for what will hardly come."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+
+    def look(self, sweep: SweepView) -> None:
+        """Raise MetricsweepError once it is time."""
+        if not sweep.notice or sweep.counts.running:
+            self._since = None
+            return
+        self._since = time.monotonic() if self._since is None else self._since
+        if time.monotonic() - self._since > IDLE_SECONDS:
+            done = f"{sweep.counts.ended} of {sweep.total} trials are done; the others wait, and nobody is to help them"
+            mended = "What is trained is kept: once that is mended, the same command goes on where it was."
+            raise MetricsweepError(f"{done}:\n{sweep.notice}\n{mended}")
 
 
 def unfinished(client: Client, name: str, body: bytes) -> int | None:

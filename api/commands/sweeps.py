@@ -90,7 +90,7 @@ def _row(sweep: SweepSummary) -> dict[str, str]:
     return {
         "id": str(sweep.id),
         "name": sweep.name,
-        "state": sweep.state + (" (no room)" if sweep.notice else ""),
+        "state": sweep.state + (" (waits)" if sweep.notice else ""),
         "done": f"{sweep.counts.done}/{sweep.total}",
         "failed": str(sweep.counts.failed),
         "cancelled": str(sweep.counts.cancelled),

@@ -40,28 +40,29 @@ def follow(
     console: Console,
     every: float = POLL_SECONDS,
     check: Callable[[], None] = lambda: None,
-    told: Callable[[str], None] = lambda notice: None,
+    seen: Callable[[SweepView], None] = lambda sweep: None,
 ) -> SweepView:
-    """Show a sweep's progress until it has ended, or `check`, called at every look, or `told` of its notice raises."""
+    """Show a sweep's progress until it has ended, or `check` or `seen`, called at every look, raises."""
     with (_bar if console.is_terminal else _lines)(console) as show:
-        seen = time.monotonic()
+        answered = time.monotonic()
         found = client.sweep(sweep)
         show(found)
-        notice = _noticed(found, None, console, told)
+        notice = _noticed(found, None, console)
         heard = {one.id for one in found.requests if one.state != "waiting"}
         while found.state not in SWEEP_ENDED:
             time.sleep(every)
             check()
+            seen(found)
             try:
                 found = client.sweep(sweep)
             except (Unreachable, ApiError) as error:
                 away = isinstance(error, Unreachable) or error.status >= 500
-                if not away or time.monotonic() - seen > PATIENCE_SECONDS:
+                if not away or time.monotonic() - answered > PATIENCE_SECONDS:
                     raise
                 continue
-            seen = time.monotonic()
+            answered = time.monotonic()
             show(found)
-            notice = _noticed(found, notice, console, told)
+            notice = _noticed(found, notice, console)
             _answered(found, heard, console)
     return found
 
@@ -76,12 +77,10 @@ def _answered(sweep: SweepView, heard: set[int], console: Console) -> None:
             console.print(f"request {one.id} ({one.kind}){by}: {refused}{one.outcome}", style="yellow")
 
 
-def _noticed(sweep: SweepView, before: str | None, console: Console, told: Callable[[str], None]) -> str | None:
+def _noticed(sweep: SweepView, before: str | None, console: Console) -> str | None:
     """Say why trials wait, once, and when that is over; what is said now."""
-    if sweep.notice:
-        told(sweep.notice)
     if sweep.notice != before and (sweep.notice or sweep.state not in SWEEP_ENDED):
-        console.print(sweep.notice or "a node that can hold its slots has joined", style="yellow")
+        console.print(sweep.notice or "what its trials waited for is there", style="yellow")
     return sweep.notice
 
 

@@ -40,7 +40,7 @@ sweep: Final = sa.Table(
     sa.Column("started", UtcTime),
     sa.Column("ended", UtcTime),
     sa.Column("error", sa.Text),
-    sa.Column("notice", sa.Text),  # why it waits, where no node of the cluster can hold its slots
+    sa.Column("notice", sa.Text),  # why trials of it wait: no node can hold their slots, or no machine has their data
     sa.Column("mlflow_experiment", sa.String),
     sa.Column("mlflow_run", sa.String),  # of the summary run
     sqlite_autoincrement=True,

@@ -15,6 +15,7 @@ from orchestrator.errors import MetricsweepError
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
 from orchestrator.trial import Node
+from orchestrator.views import SweepView
 from tests.api.played import SPEC, YAML, Conductor
 from tests.api.test_cli import metricsweep
 
@@ -56,7 +57,7 @@ def test_the_commands_warn_on_stderr_and_show_the_notice(
     store.note_notices(conductor.fence, {1: WARNING})
     store.close()
     assert f"notice    {WARNING}" in metricsweep(url, "show", 1).stdout
-    assert "queued (no room)" in metricsweep(url, "list").stdout
+    assert "queued (waits)" in metricsweep(url, "list").stdout
 
 
 def test_watching_says_once_why_trials_wait_and_when_that_is_over(
@@ -82,21 +83,22 @@ def test_watching_says_once_why_trials_wait_and_when_that_is_over(
         follow(client, sweep, Console(file=text, width=400, markup=False, highlight=False), 0.01, play)
     store.close()
     assert text.getvalue().count(WARNING) == 1
-    assert text.getvalue().count("a node that can hold its slots has joined") == 1
+    assert text.getvalue().count("what its trials waited for is there") == 1
 
 
 def test_who_watches_may_give_up_at_a_notice(url: str, settings: Settings, conductor: Conductor) -> None:
     store = seen(settings, conductor)
 
-    def told(notice: str) -> None:
-        raise MetricsweepError(notice)
+    def give_up(sweep: SweepView) -> None:
+        if sweep.notice:
+            raise MetricsweepError(sweep.notice)
 
     with Client(url) as client:
         sweep = client.submit(BIG.encode()).id
         conductor.begin()
         store.note_notices(conductor.fence, {sweep: WARNING})
         with pytest.raises(MetricsweepError, match="no node of the cluster"):
-            follow(client, sweep, Console(file=io.StringIO()), 0.01, told=told)
+            follow(client, sweep, Console(file=io.StringIO()), 0.01, seen=give_up)
     store.close()
 
 
@@ -114,6 +116,6 @@ def test_the_pages_show_the_notice(http: TestClient, settings: Settings, conduct
     store = seen(settings, conductor)
     store.note_notices(conductor.fence, {1: WARNING})
     store.close()
-    assert "No node has room" in http.get("/sweeps/1").text
-    assert "no node has room: " in http.get("/").text
+    assert "Some trials wait" in http.get("/sweeps/1").text
+    assert "some trials wait: " in http.get("/").text
     assert http.get("/v1/sweeps/1").json()["notice"] == WARNING

@@ -65,7 +65,7 @@ NOTICE = "no node of the cluster can hold a slot of 64 CPUs; trials of dataset=<
 
 def test_a_sweep_without_room_is_marked_in_the_list() -> None:
     page = read(listed(specimens.summary(notice=NOTICE), specimens.summary(id=8)))
-    assert page.text.count("no node has room") == 1
+    assert page.text.count("some trials wait: ") == 1
     assert [one["title"] for one in page.having("p", class_="error-line")] == [NOTICE]
 
 

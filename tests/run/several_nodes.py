@@ -40,6 +40,11 @@ def main(scratch: Path) -> None:
         one = replace(order(iterations=10, delay=0.05), slot=SLOTS[kind])
         shapes[one.attempt] = kind
         orders.append(one)
+    for kind, lacking in (("on rich", plain), ("on plain", rich), ("on rich", plain), ("nowhere", None)):
+        uids = (lacking.node_id,) if lacking else (plain.node_id, rich.node_id)
+        one = replace(order(iterations=10), slot=Slot(cpus=1, gpus=0), lacking=uids)
+        shapes[one.attempt] = kind
+        orders.append(one)
     desk = MemoryDesk(orders)
     said: dict[str, Any] = {}
     try:

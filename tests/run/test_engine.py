@@ -1,5 +1,6 @@
 """The conformance suite: what every engine does with orders."""
 
+import time
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,13 +15,17 @@ from orchestrator.run.engine import Engine
 from orchestrator.run.held_slot import HeldSlot
 from orchestrator.run.inline import Inline
 from orchestrator.run.ray_tune import RayTune
-from orchestrator.trial import Order, Slot
+from orchestrator.trial import Inspected, Order, Slot
 from tests.run.desk import MemoryDesk, order
+from workers.catalog import Need
+from workers.contract import Part
+
+LOOKING = "tests.run.trainings:looking"
 
 
 @pytest.fixture(params=["inline", pytest.param("ray_tune", marks=pytest.mark.ray)])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
-    workplace = Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path / "data")
+    workplace = Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path / "data", inspect=LOOKING)
     if request.param == "inline":
         yield Inline(workplace)
     else:
@@ -55,6 +60,40 @@ def test_an_error_of_the_recipe_is_told_and_the_rest_goes_on(engine: Engine) -> 
     assert (failure.kind, failure.message) == ("recipe", "ValueError: alpha must be positive")
     assert "trainings.py" in failure.trace
     assert good.training in desk.results
+
+
+def heard(engine: Engine, wanted: int) -> list[Inspected]:
+    found: list[Inspected] = []
+    until = time.monotonic() + 120
+    while len(found) < wanted and time.monotonic() < until:
+        found += engine.inspected()
+        time.sleep(0.02)
+    return found
+
+
+def test_a_machine_says_what_its_data_root_has(engine: Engine, tmp_path: Path) -> None:
+    (machine,) = engine.machines()
+    cub, sop = (Need(dataset=Part(name=name)) for name in ("cub200", "sop"))
+    (tmp_path / "data" / "sop").mkdir(parents=True)
+    engine.inspect(machine, [cub, sop])
+    found = heard(engine, 2)
+    assert {one.node for one in found} == {machine.uid}
+    assert {str(one.need): one.finding.state for one in found} == {"cub200": "missing", "sop": "ok"}
+    assert engine.inspected() == []
+    (tmp_path / "data" / "blind").touch()
+    engine.inspect(machine, [cub])
+    (blind,) = heard(engine, 1)
+    assert (blind.finding.state, "PermissionError" in blind.finding.said) == ("unknown", True)
+
+
+def test_missing_data_are_told_as_such(engine: Engine, tmp_path: Path) -> None:
+    lacking, damaged = order("lacks"), order("damages")
+    desk = desk_of(lacking, damaged)
+    engine.run(desk)
+    assert {failure.kind: failure.message for failure in desk.failures} == {
+        "missing": "DataMissingError: cub200 is missing",
+        "damaged": "DataDamagedError: cub200 has 3 images, expected 4",
+    }
 
 
 def test_divergence_is_a_result(engine: Engine) -> None:

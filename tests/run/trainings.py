@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from workers.catalog import Finding, Need
-from workers.contract import DataMissingError, Place, Progress, Recipe, Result, Stopped
+from workers.contract import DataDamagedError, DataMissingError, Place, Progress, Recipe, Result, Stopped
 
 
 def quick(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
@@ -38,6 +38,10 @@ def quick(recipe: Recipe, place: Place, report: Callable[[Progress], None], resu
             time.sleep(0.02)
         if recipe.loss.name == "raises":
             raise ValueError("alpha must be positive")
+        if recipe.loss.name == "lacks":
+            raise DataMissingError("cub200 is missing")
+        if recipe.loss.name == "damages":
+            raise DataDamagedError("cub200 has 3 images, expected 4")
         if recipe.loss.name == "exits":
             sys.exit("no such file")
         if recipe.loss.name == "dies" and step == 2 and start == 0:

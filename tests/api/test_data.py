@@ -1,0 +1,132 @@
+"""Data that no machine has, as the API, the commands and the pages tell it."""
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from api.client import Client
+from api.commands import local
+from api.commands.local import _begun, _Patience
+from orchestrator.errors import MetricsweepError
+from orchestrator.lifecycle import SweepState
+from orchestrator.record.store import Store
+from orchestrator.settings import Settings
+from orchestrator.trial import Inspected
+from orchestrator.views import Counts, SweepView
+from tests.api.played import SPEC, YAML, Conductor
+from tests.api.test_cli import metricsweep
+from workers.catalog import Finding, Need
+from workers.contract import Part
+
+CUB = SPEC.replace("dataset: digits", "dataset: {name: cub200, side: 64}")
+SAID = "CUB_200_2011/images.txt is missing: looked in /srv/data"
+ABSENT = f"no node has cub200: on lab: {SAID}; its trials wait until it is there"
+
+
+@pytest.fixture
+def store(settings: Settings, conductor: Conductor) -> Iterator[Store]:
+    opened = Store.open(settings.database)
+    yield opened
+    opened.close()
+
+
+def found(host: str, state: str = "missing", said: str = SAID, minutes: float = 0) -> Inspected:
+    looked = datetime.now(UTC) - timedelta(minutes=minutes)
+    need = Need(dataset=Part(name="cub200"))
+    return Inspected(host, host, need, Finding.model_validate({"state": state, "said": said}), looked)
+
+
+def warned(http: TestClient, spec: str = CUB) -> list[str]:
+    answer = http.post("/v1/sweeps", params={"dry_run": True}, content=spec, headers=YAML)
+    assert answer.status_code == 200, answer.text
+    return list(answer.json()["warnings"])
+
+
+def test_a_submit_and_a_dry_run_warn(http: TestClient, store: Store, conductor: Conductor) -> None:
+    assert warned(http) == [], "nobody has looked"
+    store.note_findings(conductor.fence, [found("lab")], ["lab"])
+    assert warned(http) == [ABSENT]
+    assert http.post("/v1/sweeps", content=CUB, headers=YAML).json()["warnings"] == [ABSENT]
+    assert warned(http, SPEC) == []
+    assert warned(http, CUB.replace("side: 64", "official: false")) == [
+        ABSENT.replace("cub200:", "cub200 official=false:")
+    ]
+
+
+def test_what_is_wrong_is_said_and_whether_any_node_will_do(
+    http: TestClient, store: Store, conductor: Conductor
+) -> None:
+    def warning(*ones: Inspected) -> str:
+        store.note_findings(conductor.fence, ones, [one.host for one in ones])
+        return "\n".join(warned(http))
+
+    wrong = found("lab", "wrong", "train has 3 images, expected 5,864")
+    assert warning(wrong).startswith("no node has cub200 as it must be: on lab: train has 3 images, expected 5,864; ")
+    assert warned(http, CUB.replace("side: 64", "official: false")) == [], "a part of it may be right"
+    assert warning(found("hall"), found("lab", "ok")) == (
+        f"not every node has cub200: on hall: {SAID}; its trials run on the others"
+    )
+    assert warning(found("hall"), found("lab")).startswith(f"no node has cub200: on hall and lab: {SAID}; ")
+    several = [found(f"n{number}", said=f"{number} is missing") for number in range(5)]
+    assert re.fullmatch(r"no node has cub200: (on n\d: \d is missing; ){3}and so on 2 more; .*", warning(*several))
+    assert warning(found("lab", "unknown")) == ""
+    assert warning(found("lab", "ok")) == ""
+    assert warning(found("lab", minutes=9)).endswith("until it is there (as of 9 minutes ago)")
+    assert warning(found("lab", minutes=600)).endswith("(as of 10 hours ago)")
+
+
+def test_a_need_of_every_cell_is_said_once(http: TestClient, store: Store, conductor: Conductor) -> None:
+    store.note_findings(conductor.fence, [found("lab")], ["lab"])
+    axis = "  dataset: [digits, cub200]\n  loss: ["
+    several = SPEC.replace("  loss: [", axis)
+    assert warned(http, several) == [ABSENT]
+    tuned = SPEC.replace("repeat:", "tune:\n  dataset: [digits, cub200]\nrepeat:").replace("columns: [dataset]", "")
+    tuned = tuned.replace(", ,", ",")
+    assert warned(http, tuned) == [ABSENT]
+
+
+def test_the_commands_and_the_pages_tell_it(
+    url: str, spec: Path, http: TestClient, store: Store, conductor: Conductor
+) -> None:
+    store.note_findings(conductor.fence, [found("lab")], ["lab"])
+    spec.write_text(CUB)
+    told = metricsweep(url, "submit", spec)
+    assert (told.exit_code, told.stderr) == (0, f"warning: {ABSENT}\n")
+    assert json.loads(metricsweep(url, "submit", spec, "--json").stdout)["warnings"] == [ABSENT]
+    store.note_notices(conductor.fence, {1: ABSENT})
+    assert f"notice    {ABSENT}" in metricsweep(url, "show", 1).stdout
+    page = http.get("/sweeps/1").text
+    assert "Some trials wait" in page
+    assert ABSENT[1:] in page
+
+
+def test_run_begins_what_was_missing_when_somebody_looked_last(url: str, store: Store, conductor: Conductor) -> None:
+    store.note_findings(conductor.fence, [found("lab", minutes=600)], ["lab"])
+    with Client(url) as client:
+        assert _begun(client, CUB.encode(), alone=True) == 1
+
+
+def test_run_gives_up_once_nothing_trains_and_the_rest_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 1000, 6))
+    monkeypatch.setattr(local.time, "monotonic", lambda: float(next(clock)))
+    patience = _Patience()
+
+    def sweep(running: int, notice: str | None = ABSENT) -> SweepView:
+        counts = Counts(waiting=4, running=running, finished=2)
+        return SweepView(
+            id=1, uid="", name="n", state=SweepState.RUNNING, created=datetime.now(UTC), counts=counts, total=6,
+            notice=notice, spec={}, text="",
+        )  # fmt: skip
+
+    for one in (sweep(0), sweep(1), sweep(0), sweep(0, None), sweep(0)):
+        patience.look(one)
+    patience.look(sweep(0))
+    with pytest.raises(MetricsweepError, match="2 of 6 trials are done") as raised:
+        patience.look(sweep(0))
+    assert ABSENT in str(raised.value)
+    assert "the same command goes on where it was" in str(raised.value)
