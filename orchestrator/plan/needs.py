@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from orchestrator.plan.points import Point, points, recipe_of
+from orchestrator.plan.points import Point, cells_of, points, recipe_of
 from orchestrator.plan.spec import Spec
 from workers.catalog import Catalog, Need, need_of
 from workers.contract import Part, Recipe
@@ -46,6 +46,6 @@ def _places(spec: Spec) -> Iterator[tuple[Point, Point]]:
     """Every cell with its candidates, or with the first one where tuning changes neither data set nor backbone."""
     choices = (choice for axis in spec.tune.values() for group in axis for choice in group.choices)
     tuned = any({"dataset", "backbone"} & choice.patch.keys() for choice in choices)
-    for cell in points(spec.compare, {}):
+    for cell in cells_of(spec):
         for candidate in islice(points(spec.tune, cell.labels), None if tuned else 1):
             yield cell, candidate
