@@ -1,39 +1,207 @@
 """The `metricsweep` command: what it is made of, and how its errors end."""
 
-from collections.abc import Callable
-from typing import Any, Final
+import importlib
+import sys
+from collections.abc import Iterator, MutableMapping
+from typing import Annotated, Any, Final, NamedTuple, NoReturn, Protocol, runtime_checkable
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
 
-from api.commands import (
-    bundles,
-    catalog,
-    comparisons,
-    figures,
-    local,
-    published,
-    requests,
-    specs,
-    sweeps,
-    tables,
-    watch,
-)
-from api.commands.terminal import EXIT_CODES, explain
+from api.commands.terminal import EXIT_CODES, FAILED, err, explain, out
+from orchestrator.printable import printable
+
+
+class Command(NamedTuple):
+    """Where a command lives, as `module:function` below `api.commands`, its line of help and its example."""
+
+    where: str
+    help: str
+    example: str
+
+
+COMMANDS: Final[dict[str, Command]] = {
+    "serve": Command(
+        "local:serve",
+        "Serve API, pages, conductor, Ray and MLflow until Ctrl-C; started again, it goes on where it was.",
+        "metricsweep serve --home .metricsweep",
+    ),
+    "run": Command(
+        "local:run",
+        "Run one sweep here from spec to tables: starts what it needs, shows progress, leaves no server behind.",
+        "metricsweep run sweeps/digits.yaml --out tables",
+    ),
+    "submit": Command(
+        "sweeps:submit",
+        "Submit a spec; every problem of a wrong one is told at once.",
+        "metricsweep submit sweeps/digits.yaml --watch",
+    ),
+    "list": Command("sweeps:list_sweeps", "List sweeps, newest first.", "metricsweep list --state running --json"),
+    "show": Command(
+        "sweeps:show",
+        "Show a sweep with its counts and problems, or one trial.",
+        "metricsweep show 7      metricsweep show --trial 41",
+    ),
+    "watch": Command(
+        "watch:watch",
+        "Watch a sweep until it ends; exits with 1 when it failed, lost trials or was cancelled.",
+        "metricsweep watch 7",
+    ),
+    "table": Command(
+        "tables:table",
+        "Print or write a table; a sweep that still runs gives one that says what is missing.",
+        "metricsweep table 7 main --out main.tex --tuned",
+    ),
+    "compare": Command(
+        "comparisons:compare",
+        "Print or write one table of several sweeps; where several have a cell, the first named one's numbers stand.",
+        "metricsweep compare 7 9 --view difference",
+    ),
+    "rebuild": Command(
+        "bundles:rebuild",
+        "Check a bundle, make its tables again from its data, and compare: 0 where every byte is the same, else 1.",
+        "metricsweep rebuild out.zip --table main --format latex",
+    ),
+    "figure": Command(
+        "figures:figure",
+        "Print or write a figure; a sweep that still runs gives one that says what is missing.",
+        "metricsweep figure 7 main --format pdf -o main.pdf",
+    ),
+    "cancel": Command(
+        "requests:cancel",
+        "Ask that a sweep be stopped; trials that have ended keep their results.",
+        "metricsweep cancel 7 --cell 3",
+    ),
+    "retry": Command(
+        "requests:retry",
+        "Ask that a sweep's failed and cancelled trials be trained again; finished ones are kept.",
+        "metricsweep retry 7 --only failed",
+    ),
+    "pause": Command(
+        "requests:pause",
+        "Ask that nothing more of a sweep be started; what trains goes on to its end.",
+        "metricsweep pause 7",
+    ),
+    "resume": Command("requests:resume", "Ask that a paused sweep go on.", "metricsweep resume 7"),
+    "priority": Command(
+        "requests:priority",
+        "Set a sweep's priority; nothing that trains is stopped for it.",
+        "metricsweep priority 7 10",
+    ),
+    "extend": Command(
+        "requests:extend",
+        "Extend a sweep to a wider spec (more seeds, a new loss); only what is new is trained.",
+        "metricsweep extend 7 sweeps/digits.yaml --set 'repeat.seed=[0, 1, 2, 3]'",
+    ),
+    "delete": Command(
+        "requests:delete",
+        "Delete an ended sweep, with checkpoints, logs and results that no other sweep uses.",
+        "metricsweep delete 7",
+    ),
+    "requests": Command(
+        "requests:requests",
+        "List what was asked of a sweep, newest first, and what became of it; also of a sweep that was deleted.",
+        "metricsweep requests 7",
+    ),
+    "catalog": Command(
+        "catalog:catalog",
+        "List the parts that a recipe may name, or show one with its hyper-parameters.",
+        "metricsweep catalog loss triplet",
+    ),
+    "published": Command(
+        "published:published",
+        "List the papers' tables, or print one, by itself or as a spec lays it out.",
+        "metricsweep published SEC-T3 --like sweeps/sec_t3.yaml --out sec-t3.tex",
+    ),
+    "expand": Command(
+        "specs:expand",
+        "Check a spec here, without a server, and count its cells, candidates and trials.",
+        "metricsweep expand sweeps/digits.yaml",
+    ),
+}
+"""Every command; a test runs the help of each and compares the lines with what the functions say."""
+
+
+@runtime_checkable
+class Shown(Protocol):
+    """An error of the command line that says where the help is."""
+
+    def show(self) -> None:
+        """Print it to stderr."""
+
+
+class _Loaded(MutableMapping[str, Any]):
+    """The commands by name, each imported when it is looked up: nobody waits for the others."""
+
+    def __getitem__(self, name: str) -> Any:
+        given = COMMANDS[name]
+        module, _, function = given.where.partition(":")
+        one = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=_CONTEXT)
+        found = getattr(importlib.import_module(f"api.commands.{module}"), function)
+        one.command(name, cls=TyperCommand, epilog=f"Example:  {given.example}")(found)
+        return typer.main.get_command(one)
+
+    def __setitem__(self, name: str, command: Any) -> NoReturn:
+        raise TypeError("commands stand in COMMANDS")
+
+    def __delitem__(self, name: str) -> NoReturn:
+        raise TypeError("commands stand in COMMANDS")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
 
 
 class Commands(TyperGroup):
     """The commands, with one place where an error becomes a message and an exit code."""
 
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands = _Loaded()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names, in the order of the help."""
+        return list(COMMANDS)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The list in the help, for which no command is imported."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.help) for name, command in COMMANDS.items()])
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was given."""
         try:
             return super().invoke(ctx)
-        except (typer.Exit, typer.Abort, KeyboardInterrupt):
+        except (typer.Exit, typer.Abort, TyperException, KeyboardInterrupt):
             raise
         except Exception as error:
             raise typer.Exit(explain(error)) from error
 
+    def main(  # type: ignore[override]  # whatever typer's own takes
+        self, args: Any = None, prog_name: Any = None, **more: Any
+    ) -> Any:
+        """Run, and end the process; what an option was given is quoted without its control characters."""
+        if not more.pop("standalone_mode", True):
+            return super().main(args, prog_name, standalone_mode=False, **more)
+        try:
+            code = super().main(args, prog_name, standalone_mode=False, **more)
+        except TyperException as error:
+            error.message = printable(error.message)
+            if isinstance(error, Shown):
+                error.show()
+            else:
+                err.print(f"Error: {error.message}")
+            sys.exit(error.exit_code)
+        except typer.Abort:
+            err.print("Aborted!")
+            sys.exit(FAILED)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+_CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
 
 app = typer.Typer(
     cls=Commands,
@@ -41,41 +209,33 @@ app = typer.Typer(
     help="Runs the comparison sweeps of deep metric learning and turns them into the tables of a paper.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
+    rich_markup_mode=None,  # boxes and colours are no reason to wait for rich
     pretty_exceptions_enable=False,  # they would print local variables, the token among them
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_CONTEXT,
 )
 
-COMMANDS: Final[dict[str, tuple[Callable[..., None], str]]] = {
-    "serve": (local.serve, "metricsweep serve --home .metricsweep"),
-    "run": (local.run, "metricsweep run sweeps/digits.yaml --out tables"),
-    "submit": (sweeps.submit, "metricsweep submit sweeps/digits.yaml --watch"),
-    "list": (sweeps.list_sweeps, "metricsweep list --state running --json"),
-    "show": (sweeps.show, "metricsweep show 7      metricsweep show --trial 41"),
-    "watch": (watch.watch, "metricsweep watch 7"),
-    "table": (tables.table, "metricsweep table 7 main --out main.tex --tuned"),
-    "compare": (comparisons.compare, "metricsweep compare 7 9 --view difference"),
-    "rebuild": (bundles.rebuild, "metricsweep rebuild out.zip --table main --format latex"),
-    "figure": (figures.figure, "metricsweep figure 7 main --format pdf -o main.pdf"),
-    "cancel": (requests.cancel, "metricsweep cancel 7 --cell 3"),
-    "retry": (requests.retry, "metricsweep retry 7 --only failed"),
-    "pause": (requests.pause, "metricsweep pause 7"),
-    "resume": (requests.resume, "metricsweep resume 7"),
-    "priority": (requests.priority, "metricsweep priority 7 10"),
-    "extend": (requests.extend, "metricsweep extend 7 sweeps/digits.yaml --set 'repeat.seed=[0, 1, 2, 3]'"),
-    "delete": (requests.delete, "metricsweep delete 7"),
-    "requests": (requests.requests, "metricsweep requests 7"),
-    "catalog": (catalog.catalog, "metricsweep catalog loss triplet"),
-    "published": (published.published, "metricsweep published SEC-T3 --like sweeps/sec_t3.yaml --out sec-t3.tex"),
-    "expand": (specs.expand, "metricsweep expand sweeps/digits.yaml"),
-}
-"""Every command with its example; a test runs the help of each."""
 
-for _name, (_command, _example) in COMMANDS.items():
-    app.command(_name, epilog=f"Example:  {_example}")(_command)
+def _version(asked: bool) -> None:
+    if asked:
+        import importlib.metadata
+
+        out.print(f"metricsweep {importlib.metadata.version('metricsweep')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
 
 
 def main() -> None:
     """The console script."""
+    # httpx brings a command line of its own, with rich, click and pygments: a quarter of what our commands wait for.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None: Python's word for "not there"
     app()
 
 

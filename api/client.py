@@ -4,16 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import IO, Any, Final, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote, unquote
 
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from api.caller import actor, is_loopback
-from orchestrator.cell_views import CellView
 from orchestrator.lifecycle import SweepState, TrialState
-from orchestrator.published_views import PublishedSummary, PublishedView
 from orchestrator.request_views import RequestView
 from orchestrator.views import (
     Curve,
@@ -30,7 +28,12 @@ from orchestrator.views import (
     TrialSummary,
     TrialView,
 )
-from workers.catalog import Catalog
+
+# What one method alone gives is imported there: the commands would wait for all of it.
+if TYPE_CHECKING:
+    from orchestrator.cell_views import CellView
+    from orchestrator.published_views import PublishedSummary, PublishedView
+    from workers.catalog import Catalog
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -192,8 +195,10 @@ class Client:
         query = {"sweeps": ",".join(map(str, sweeps)), "table": table, "view": view, "format": format}
         return self._file("/v1/tables", query)
 
-    def cell(self, sweep: int, index: int) -> CellView:
+    def cell(self, sweep: int, index: int) -> "CellView":
         """What stands behind a cell of a sweep."""
+        from orchestrator.cell_views import CellView
+
         return self._ask(CellView, "GET", f"/v1/sweeps/{sweep}/cells/{index}")
 
     def bundle(self, sweep: int, out: IO[bytes]) -> None:
@@ -224,16 +229,22 @@ class Client:
         """One of these files."""
         return self._file(f"/v1/trials/{trial}/figures/{quote(name, safe='')}")
 
-    def published(self) -> list[PublishedSummary]:
+    def published(self) -> "list[PublishedSummary]":
         """The papers' tables that own numbers can be compared with."""
+        from orchestrator.published_views import PublishedSummary
+
         return self._ask(list[PublishedSummary], "GET", "/v1/published")
 
-    def published_table(self, id: str) -> PublishedView:  # noqa: A002
+    def published_table(self, id: str) -> "PublishedView":  # noqa: A002
         """One of the papers' tables with all its numbers."""
+        from orchestrator.published_views import PublishedView
+
         return self._ask(PublishedView, "GET", f"/v1/published/{quote(id, safe='')}")
 
-    def catalog(self) -> Catalog:
+    def catalog(self) -> "Catalog":
         """The parts that a recipe may name."""
+        from workers.catalog import Catalog
+
         return self._ask(Catalog, "GET", "/v1/catalog")
 
     def _file(self, path: str, query: Query | None = None) -> Rendered:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from orchestrator.errors import ConflictError, NotFoundError
+from orchestrator.nearest import nearest
 from orchestrator.publish import contrast, formats, merge
 from orchestrator.publish.sheet import Table
 from orchestrator.record.store import Store
@@ -36,7 +37,8 @@ class Comparing(ABC):
         chosen = name if name is not None else next(iter(tables), "")
         if chosen not in tables:
             known = ", ".join(sorted(tables)) or "none"
-            raise NotFoundError(f"sweep {sweeps[0]} has no table {chosen!r}; its tables: {known}")
+            meant = nearest(chosen, tables)
+            raise NotFoundError(f"sweep {sweeps[0]} has no table {chosen!r}{meant}; its tables: {known}")
         if view == "difference":
             built = contrast.table(several[0], several[1], chosen, self._catalog)
         else:

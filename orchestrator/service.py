@@ -13,6 +13,7 @@ from orchestrator.errors import NotFoundError, UnavailableError
 from orchestrator.forecast import forecast, forecast_here
 from orchestrator.lifecycle import SweepState
 from orchestrator.links import Links
+from orchestrator.nearest import nearest
 from orchestrator.plan import edit, excerpt, schema
 from orchestrator.publish import beside, formats, paper
 from orchestrator.publish.figures import drawing, rendering, training, vega
@@ -264,6 +265,7 @@ class Service(Requesting, Tracing, Bundling, Comparing):
     def _outcomes(self, sweep: int, name: str) -> SweepOutcomes:
         outcomes = self._store.outcomes(sweep)
         if name not in outcomes.spec.get("tables", {}):
-            known = ", ".join(sorted(outcomes.spec.get("tables", {}))) or "none"
-            raise NotFoundError(f"sweep {sweep} has no table {name!r}; its tables: {known}")
+            known = sorted(outcomes.spec.get("tables", {}))
+            its = ", ".join(known) or "none"
+            raise NotFoundError(f"sweep {sweep} has no table {name!r}{nearest(name, known)}; its tables: {its}")
         return outcomes

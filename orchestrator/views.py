@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.lifecycle import SweepState, TrialState
 from orchestrator.request_views import RequestView
@@ -11,14 +11,20 @@ from orchestrator.request_views import RequestView
 Item = TypeVar("Item")
 
 
-class Page(BaseModel, Generic[Item]):
+class View(BaseModel):
+    """Any of these; pydantic builds what checks one when it is first used, for which the commands do not wait."""
+
+    model_config = ConfigDict(defer_build=True)
+
+
+class Page(View, Generic[Item]):
     """Some items and, when there are more, the cursor that asks for the next ones."""
 
     items: list[Item]
     next_cursor: str | None = None
 
 
-class Counts(BaseModel):
+class Counts(View):
     """A sweep's trials by state; `diverged` and `reused` are part of `finished`."""
 
     waiting: int = 0
@@ -46,7 +52,7 @@ class Counts(BaseModel):
         return self.finished + self.failed + self.pruned
 
 
-class SweepSummary(BaseModel):
+class SweepSummary(View):
     """A sweep in a list."""
 
     id: int
@@ -70,7 +76,7 @@ class SweepSummary(BaseModel):
     """Why trials wait, a line for each slot that no node can hold and each data set that no machine has."""
 
 
-class TrialProblem(BaseModel):
+class TrialProblem(View):
     """A failed or diverged trial, and the way to its log."""
 
     trial: int
@@ -80,7 +86,7 @@ class TrialProblem(BaseModel):
     log: str  # /v1/trials/<id>/logs
 
 
-class GridTrial(BaseModel):
+class GridTrial(View):
     """One square of a sweep's grid."""
 
     trial: int
@@ -89,7 +95,7 @@ class GridTrial(BaseModel):
     diverged: bool = False
 
 
-class GridCandidate(BaseModel):
+class GridCandidate(View):
     """A candidate's row of squares."""
 
     labels: dict[str, str]
@@ -98,7 +104,7 @@ class GridCandidate(BaseModel):
     trials: list[GridTrial]
 
 
-class GridCell(BaseModel):
+class GridCell(View):
     """A cell of the grid with its candidates."""
 
     index: int
@@ -117,8 +123,13 @@ class SweepView(SweepSummary):
     problems: list[TrialProblem] = Field(default_factory=list)
     mlflow_url: str | None = None
 
+    @property
+    def description(self) -> str:
+        """The line for people that its spec has."""
+        return str(self.spec.get("description") or "")
 
-class TrialSummary(BaseModel):
+
+class TrialSummary(View):
     """A trial in a list."""
 
     id: int
@@ -138,7 +149,7 @@ class TrialSummary(BaseModel):
     error: str | None = None
 
 
-class AttemptView(BaseModel):
+class AttemptView(View):
     """One execution of a trial's training."""
 
     number: int
@@ -175,14 +186,14 @@ class TrialView(TrialSummary):
     mlflow_url: str | None = None
 
 
-class Curve(BaseModel):
+class Curve(View):
     """The points of one metric over training steps."""
 
     key: str
     points: list[tuple[int, float | None]]
 
 
-class LogView(BaseModel):
+class LogView(View):
     """Lines of a trial's log from an offset on."""
 
     trial: int
@@ -193,7 +204,7 @@ class LogView(BaseModel):
     complete: bool
 
 
-class Cost(BaseModel):
+class Cost(View):
     """What is still to be trained, and the hours that it would take by what was measured; hours are of one training
     after the other."""
 
@@ -209,7 +220,7 @@ class Cost(BaseModel):
     """On which devices they were measured."""
 
 
-class Preview(BaseModel):
+class Preview(View):
     """What a spec would become, without storing it."""
 
     name: str
@@ -229,7 +240,7 @@ class Preview(BaseModel):
     """What the subset that `only` and `without` take can no longer show."""
 
 
-class Submitted(BaseModel):
+class Submitted(View):
     """The answer to a submit; `created` is false when the idempotency key was known."""
 
     id: int
@@ -241,7 +252,7 @@ class Submitted(BaseModel):
     """What the subset that `only` and `without` take can no longer show."""
 
 
-class Rendered(BaseModel):
+class Rendered(View):
     """A table or figure as a file."""
 
     content: bytes
@@ -249,7 +260,7 @@ class Rendered(BaseModel):
     filename: str
 
 
-class FigureView(BaseModel):
+class FigureView(View):
     """A figure of a sweep in a list."""
 
     name: str
@@ -259,7 +270,7 @@ class FigureView(BaseModel):
     url: str  # /v1/sweeps/<id>/figures/<name>
 
 
-class FigureFile(BaseModel):
+class FigureFile(View):
     """A file that a trial's training kept for figures."""
 
     name: str
@@ -268,7 +279,7 @@ class FigureFile(BaseModel):
     url: str  # /v1/trials/<id>/figures/<name>
 
 
-class Check(BaseModel):
+class Check(View):
     """Whether one thing that the service needs is there."""
 
     name: str
@@ -276,7 +287,7 @@ class Check(BaseModel):
     detail: str
 
 
-class Readiness(BaseModel):
+class Readiness(View):
     """Whether the service can do its work."""
 
     ok: bool

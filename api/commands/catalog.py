@@ -1,12 +1,15 @@
 """`catalog`: the parts that a recipe may name."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from api.commands.options import DEFAULT_URL, Json, Token, Url, connect
 from api.commands.terminal import WRONG, err, out, print_json, print_rows
-from workers.catalog import Catalog, Entry, Parameter
+from orchestrator.nearest import unknown
+
+if TYPE_CHECKING:
+    from workers.catalog import Catalog, Entry, Parameter
 
 
 def catalog(
@@ -30,20 +33,19 @@ def catalog(
         )
 
 
-def _chosen(whole: Catalog, kind: str | None, name: str | None) -> list[Entry]:
+def _chosen(whole: "Catalog", kind: str | None, name: str | None) -> "list[Entry]":
     kinds = list(dict.fromkeys(entry.kind for entry in whole.entries))
     if kind and kind not in kinds:
-        err.print(f"metricsweep: no kind {kind!r}; there are {', '.join(kinds)}")
+        err.print(f"metricsweep: {unknown('kind', kind, kinds)}")
         raise typer.Exit(WRONG)
     found = [entry for entry in whole.entries if kind in (None, entry.kind) and name in (None, entry.name)]
     if not found:
-        known = ", ".join(whole.names(kind)) if kind else ""
-        err.print(f"metricsweep: no {kind} named {name!r}; there are {known}")
+        err.print(f"metricsweep: {unknown(kind or 'part', name or '', whole.names(kind) if kind else [])}")
         raise typer.Exit(WRONG)
     return found
 
 
-def _show(entry: Entry) -> None:
+def _show(entry: "Entry") -> None:
     out.print(f"{entry.kind} {entry.name}: {entry.label}" + (f" ({entry.paper})" if entry.paper else ""))
     if entry.doc:
         out.print(f"  {entry.doc}")
@@ -51,7 +53,7 @@ def _show(entry: Entry) -> None:
         out.print(f"  {parameter.name}: {_described(parameter)}")
 
 
-def _described(parameter: Parameter) -> str:
+def _described(parameter: "Parameter") -> str:
     choices = f" of {', '.join(map(str, parameter.choices))}" if parameter.choices else ""
     optional = " or null" if parameter.optional else ""
     default = "required" if parameter.required else f"default {parameter.default}"

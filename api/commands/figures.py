@@ -2,14 +2,16 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from api.client import Client
 from api.commands.options import DEFAULT_URL, SweepId, Token, Url, connect
 from api.commands.tables import plain
-from api.commands.terminal import WRONG, err
+from api.commands.terminal import WRONG, err, out
+
+if TYPE_CHECKING:
+    from api.client import Client
 
 FORMATS: Final = ("json", "svg", "png", "pdf", "csv")
 _BINARY: Final = ("png", "pdf")
@@ -40,14 +42,17 @@ def figure(
     with connect(url, token) as client:
         rendered = client.figure(id, name or _first(client, id), wanted, heading)
     if file is None:
-        sys.stdout.buffer.write(rendered.content)
+        if sys.stdout.isatty():
+            out.print(rendered.content.decode().rstrip("\n"))
+        else:
+            sys.stdout.buffer.write(rendered.content)
         return
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(rendered.content)
     err.print(f"wrote {file}")
 
 
-def _first(client: Client, sweep: int) -> str:
+def _first(client: "Client", sweep: int) -> str:
     """The name of the first figure of a sweep's spec."""
     names = client.sweep(sweep).figures
     if not names:
@@ -56,7 +61,7 @@ def _first(client: Client, sweep: int) -> str:
     return names[0]
 
 
-def write_figures(client: Client, sweep: int, names: list[str], stem: str, folder: Path) -> list[Path]:
+def write_figures(client: "Client", sweep: int, names: list[str], stem: str, folder: Path) -> list[Path]:
     """Write every figure in every format; returns the files."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []

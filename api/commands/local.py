@@ -4,11 +4,10 @@ import shlex
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from api.client import Client
 from api.commands.figures import write_figures
 from api.commands.options import Changes, Home, Only, SpecFile, Without, read_spec, settings
 from api.commands.previews import show_preview
@@ -18,9 +17,11 @@ from api.commands.terminal import err, out
 from api.commands.watch import follow, verdict
 from orchestrator.errors import MetricsweepError
 from orchestrator.lifecycle import SweepState
-from orchestrator.settings import Settings
-from orchestrator.shortages import too_large
-from orchestrator.views import SweepView
+
+if TYPE_CHECKING:
+    from api.client import Client
+    from orchestrator.settings import Settings
+    from orchestrator.views import SweepView
 
 INTERRUPTED: Final = 130
 MOST_CRASHES: Final = 4
@@ -64,6 +65,7 @@ def run(
 ) -> None:
     """Run one sweep here from spec to tables: starts what it needs, shows progress, leaves no server behind."""
     # Here and not above: the client's commands do not wait for what only a server needs.
+    from api.client import Client
     from api.home import is_free
     from api.serve import Stack
     from orchestrator.service import preview_offline
@@ -95,8 +97,10 @@ def run(
     raise typer.Exit(code)
 
 
-def _begun(client: Client, body: bytes, alone: bool) -> int:
+def _begun(client: "Client", body: bytes, alone: bool) -> int:
     """Submit the spec, or find the sweep of it that an interrupted run left behind."""
+    from orchestrator.shortages import too_large
+
     preview = client.preview(body)
     if alone and (found := too_large(preview.warnings)):
         raise MetricsweepError(
@@ -111,7 +115,7 @@ def _begun(client: Client, body: bytes, alone: bool) -> int:
     return sweep
 
 
-def _followed(client: Client, sweep: int, folder: Path, check: Callable[[], None], alone: bool) -> int:
+def _followed(client: "Client", sweep: int, folder: Path, check: Callable[[], None], alone: bool) -> int:
     """Watch the sweep to its end, then print and write its tables; gives the exit code."""
     ended = follow(client, sweep, out, check=check, seen=_Patience().look if alone else lambda sweep: None)
     code = verdict(ended, out)
@@ -132,7 +136,7 @@ class _Patience:
     def __init__(self) -> None:
         self._since: float | None = None
 
-    def look(self, sweep: SweepView) -> None:
+    def look(self, sweep: "SweepView") -> None:
         """Raise MetricsweepError once it is time."""
         if not sweep.notice or sweep.counts.running:
             self._since = None
@@ -144,7 +148,7 @@ class _Patience:
             raise MetricsweepError(f"{done}:\n{sweep.notice}\n{mended}")
 
 
-def unfinished(client: Client, name: str, body: bytes) -> int | None:
+def unfinished(client: "Client", name: str, body: bytes) -> int | None:
     """The sweep of the same spec that has not ended, if there is one."""
     text = body.decode("utf-8-sig")
     for state in (SweepState.RUNNING, SweepState.QUEUED):
@@ -154,7 +158,7 @@ def unfinished(client: Client, name: str, body: bytes) -> int | None:
     return None
 
 
-def _say_how_to_return(config: Settings, sweep: int, mlflow: str) -> None:
+def _say_how_to_return(config: "Settings", sweep: int, mlflow: str) -> None:
     """The command that shows it all again, with the addresses that it will have."""
     host = f"[{config.host}]" if ":" in config.host else config.host
     out.print("\nTo see it all again:")

@@ -3,12 +3,14 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from api.client import Client
-from orchestrator.settings import Settings
+# Here only for the reader: each command imports what it needs, when it needs it.
+if TYPE_CHECKING:
+    from api.client import Client
+    from orchestrator.settings import Settings
 
 
 def readable(file: Path | None) -> Path | None:
@@ -77,8 +79,10 @@ Home = Annotated[
 DEFAULT_URL = "http://127.0.0.1:8787"
 
 
-def connect(url: str, token: str | None) -> Client:
+def connect(url: str, token: str | None) -> "Client":
     """A client of the server that the options name."""
+    from api.client import Client
+
     return Client(url, token)
 
 
@@ -99,6 +103,8 @@ def read_spec(
     return subset_of(body, only or (), without or ()) if only or without else body
 
 
-def settings(**given: Any) -> Settings:
+def settings(**given: Any) -> "Settings":
     """The settings of the environment, with those options that were given in their place."""
+    from orchestrator.settings import Settings
+
     return Settings(**{name: value for name, value in given.items() if value is not None})

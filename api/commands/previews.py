@@ -1,12 +1,15 @@
 """What a spec would become and cost, in words for people or as JSON for a script."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from api.commands.terminal import err, out, print_json
-from orchestrator.views import Cost, Preview
+
+if TYPE_CHECKING:
+    from orchestrator.views import Cost, Preview
 
 
-def show_preview(preview: Preview, as_json: bool) -> None:
+def show_preview(preview: "Preview", as_json: bool) -> None:
     """Print it, the cost in the last line."""
     if as_json:
         print_json(preview)
@@ -31,7 +34,7 @@ def show_warnings(warnings: Sequence[str]) -> None:
         err.print(f"warning: {warning}", style="yellow")
 
 
-def cost_in_words(cost: Cost) -> str:
+def cost_in_words(cost: "Cost") -> str:
     """`about 12 GPU hours for 132 of 528 trainings, ...`; what was not measured is unknown."""
     if not cost.trainings:
         return "nothing is left to train"

@@ -2,11 +2,10 @@
 
 import time
 from itertools import islice
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from api.client import Client
 from api.commands.options import (
     DEFAULT_URL,
     Changes,
@@ -21,7 +20,11 @@ from api.commands.options import (
     read_spec,
 )
 from api.commands.terminal import WRONG, err, out, print_json, print_rows
-from orchestrator.request_views import RequestView
+from orchestrator.printable import one_line
+
+if TYPE_CHECKING:
+    from api.client import Client
+    from orchestrator.request_views import RequestView
 
 Trial = Annotated[int | None, typer.Option(min=1, help="Only this trial.")]
 Cell = Annotated[int | None, typer.Option(min=0, help="Only the trials of this cell.")]
@@ -125,7 +128,7 @@ def delete(
         found = client.sweep(id)
         if not yes:
             said = f"Delete sweep {id} {found.name} with its {found.total} trials? What others share is kept."
-            typer.confirm(said, abort=True)
+            typer.confirm(one_line(said), abort=True)
         asked = client.delete(id, found.name)
         out.print(f"sweep {id} {found.name}: asked to be deleted")
         _follow(client, asked.id)
@@ -149,7 +152,7 @@ def requests(
         err.print(f"nothing was asked of sweep {id}")
 
 
-def _follow(client: Client, request: int) -> None:
+def _follow(client: "Client", request: int) -> None:
     """Say what became of a request, if that is known soon; one that was refused ends with 2."""
     until = time.monotonic() + PATIENCE_SECONDS
     found = client.request(request)
@@ -163,7 +166,7 @@ def _follow(client: Client, request: int) -> None:
     out.print(f"request {found.id}: {found.outcome or waits}")
 
 
-def _row(one: RequestView) -> dict[str, str]:
+def _row(one: "RequestView") -> dict[str, str]:
     part = f" trial {one.trial}" if one.trial else f" cell {one.cell}" if one.cell is not None else ""
     return {
         "request": str(one.id),

@@ -2,17 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from api.client import Client
 from api.commands.options import DEFAULT_URL, Changes, Json, Only, SpecFile, Token, Url, Without, connect, read_spec
 from api.commands.previews import show_notes, show_preview, show_warnings
 from api.commands.terminal import duration, err, out, print_json, print_rows
 from api.commands.watch import follow, verdict
 from orchestrator.lifecycle import SweepState
-from orchestrator.views import Counts, SweepSummary, SweepView, TrialView
+from orchestrator.nearest import nearest
+
+if TYPE_CHECKING:
+    from api.client import Client
+    from orchestrator.views import Counts, SweepSummary, SweepView, TrialView
+
+_LOOKED_AT: Final = 200  # sweeps, for one whose name is near
 
 
 def submit(  # noqa: PLR0913, PLR0917 - a command's options
@@ -60,12 +65,16 @@ def list_sweeps(
     """List sweeps, newest first."""
     with connect(url, token) as client:
         found = list(islice(client.sweeps(state, name), limit))
+        others = {one.name for one in islice(client.sweeps(), _LOOKED_AT)} if name and not found else set()
     if as_json:
         print_json(found)
     elif found:
         print_rows([_row(sweep) for sweep in found], numbers=("id", "done", "failed", "cancelled"))
     else:
-        err.print("no sweeps" + (" like this" if state or name else "; submit one with `metricsweep submit FILE`"))
+        meant = nearest(name, others) if name else ""
+        err.print(
+            "no sweeps" + (f" like this{meant}" if state or name else "; submit one with `metricsweep submit FILE`")
+        )
 
 
 def show(
@@ -77,16 +86,15 @@ def show(
 ) -> None:
     """Show a sweep with its counts and problems, or one trial."""
     with connect(url, token) as client:
-        found = client.trial(id) if trial else client.sweep(id)
         if as_json:
-            print_json(found)
-        elif isinstance(found, TrialView):
-            _show_trial(found, client)
+            print_json(client.trial(id) if trial else client.sweep(id))
+        elif trial:
+            _show_trial(client.trial(id), client)
         else:
-            _show_sweep(found, client)
+            _show_sweep(client.sweep(id), client)
 
 
-def _row(sweep: SweepSummary) -> dict[str, str]:
+def _row(sweep: "SweepSummary") -> dict[str, str]:
     return {
         "id": str(sweep.id),
         "name": sweep.name,
@@ -98,10 +106,11 @@ def _row(sweep: SweepSummary) -> dict[str, str]:
     }
 
 
-def _show_sweep(sweep: SweepView, client: Client) -> None:
+def _show_sweep(sweep: "SweepView", client: "Client") -> None:
     left = f", about {duration(sweep.eta_seconds)} left" if sweep.eta_seconds is not None else ""
     facts = {
         "sweep": f"{sweep.id} {sweep.name}",
+        "about": sweep.description,
         "state": f"{sweep.state}{left}",
         "priority": str(sweep.priority) if sweep.priority else None,
         "error": sweep.error,
@@ -123,7 +132,7 @@ def _show_sweep(sweep: SweepView, client: Client) -> None:
             out.print(f"request   {one.id} ({one.kind}){by} {one.state}" + (f": {one.outcome}" if one.outcome else ""))
 
 
-def _show_trial(trial: TrialView, client: Client) -> None:
+def _show_trial(trial: "TrialView", client: "Client") -> None:
     source = f", trained for trial {trial.reused_from}" if trial.reused_from else ""
     facts = {
         "trial": f"{trial.id} of sweep {trial.sweep} {trial.sweep_name}",
@@ -140,7 +149,7 @@ def _show_trial(trial: TrialView, client: Client) -> None:
         out.print(f"{'not a number' if value is None else format(value, '.4f'):>12}  {key}")
 
 
-def _counted(counts: Counts) -> str:
+def _counted(counts: "Counts") -> str:
     return ", ".join(f"{number} {state}" for state, number in counts.model_dump().items() if number) or "none yet"
 
 
@@ -151,4 +160,4 @@ def _labelled(part: Mapping[str, Sequence[str]]) -> str:
 def _print_facts(facts: dict[str, str | None]) -> None:
     for name, value in facts.items():
         if value:
-            out.print(f"{name:8}  {value}")
+            out.print(f"{name:8}  {value}".replace("\n", f"\n{'':10}"))

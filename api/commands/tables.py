@@ -2,15 +2,16 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
-from rich.markdown import Markdown
 
-from api.client import Client
 from api.commands.bundles import write_bundle
 from api.commands.options import DEFAULT_URL, SweepId, Token, Url, connect
-from api.commands.terminal import WRONG, err, out
+from api.commands.terminal import WRONG, err, out, print_markdown
+
+if TYPE_CHECKING:
+    from api.client import Client
 
 SUFFIXES: Final = {
     ".tex": "latex", ".md": "markdown", ".html": "html", ".csv": "csv", ".json": "json", ".png": "png", ".svg": "svg",
@@ -61,13 +62,15 @@ def emit(content: bytes, format_name: str, file: Path | None) -> None:
     if format_name == "png" and sys.stdout.isatty():
         err.print("metricsweep: a png is no text; say where it goes with --out FILE.png")
         raise typer.Exit(WRONG)
-    if format_name == "markdown" and out.is_terminal:
-        out.print(Markdown(content.decode()), soft_wrap=False)
-    else:
+    if not sys.stdout.isatty():
         sys.stdout.buffer.write(content)
+    elif format_name == "markdown":
+        print_markdown(content.decode())
+    else:
+        out.print(content.decode().rstrip("\n"))
 
 
-def first_table(client: Client, sweep: int) -> str:
+def first_table(client: "Client", sweep: int) -> str:
     """The name of the first table of a sweep's spec."""
     names = client.sweep(sweep).tables
     if not names:
@@ -76,16 +79,12 @@ def first_table(client: Client, sweep: int) -> str:
     return names[0]
 
 
-def print_table(client: Client, sweep: int, name: str) -> None:
+def print_table(client: "Client", sweep: int, name: str) -> None:
     """A table for the eye: laid out in a terminal, as Markdown elsewhere."""
-    text = client.table(sweep, name, "markdown").content.decode()
-    if out.is_terminal:
-        out.print(Markdown(text), soft_wrap=False)
-    else:
-        out.print(text.rstrip())
+    print_markdown(client.table(sweep, name, "markdown").content.decode())
 
 
-def write_tables(client: Client, sweep: int, names: list[str], stem: str, folder: Path) -> list[Path]:
+def write_tables(client: "Client", sweep: int, names: list[str], stem: str, folder: Path) -> list[Path]:
     """Write every table as LaTeX, Markdown, CSV and PNG; returns the files."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []

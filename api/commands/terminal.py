@@ -1,16 +1,18 @@
-"""How commands print: data to stdout, remarks to stderr, and which exit code an error has."""
+"""How commands print: data to stdout, remarks to stderr, nothing that commands a terminal; and an error's exit code."""
 
 import json
+import os
 import sys
+import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from pydantic import BaseModel, ValidationError
-from rich.console import Console
-from rich.table import Table
-
-from api.client import ApiError, Unreachable
 from orchestrator.errors import InvalidSpecError, MetricsweepError, NotFoundError, TooLargeError
+from orchestrator.printable import one_line, printable, printable_json
+
+# Neither the client nor rich, nor what they bring, is imported before a command needs it: see benchmarks/start.py.
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 OK: Final = 0
 FAILED: Final = 1
@@ -21,35 +23,92 @@ EXIT_CODES: Final = (
     "2 the command or the spec is wrong; 3 no server answers."
 )
 
-# Nothing printed is markup: a sweep's name may hold brackets.
-out: Final = Console(markup=False, highlight=False, soft_wrap=True)
-err: Final = Console(markup=False, highlight=False, soft_wrap=True, stderr=True)
+_STYLES: Final = {"yellow": "\x1b[33m", "bold": "\x1b[1m"}
+_PLAIN: Final = "\x1b[0m"
 
 
-def print_json(value: BaseModel | Sequence[BaseModel]) -> None:
+class Output:
+    """Standard output or error, whichever they are when something is printed.
+
+    All text that a person reads goes through here: what a server, a spec or an option holds cannot move the cursor,
+    colour the screen or reorder a line.
+    """
+
+    def __init__(self, *, errors: bool = False) -> None:
+        self._errors = errors
+
+    @property
+    def stream(self) -> TextIO:
+        """Where it goes."""
+        return sys.stderr if self._errors else sys.stdout
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person looks at it, who can be shown colours and bars."""
+        return self.stream.isatty() and os.environ.get("TERM") != "dumb"
+
+    def print(self, text: str = "", style: str = "") -> None:
+        """Write a text and end the line."""
+        said = printable(text)
+        if style and self.is_terminal and not os.environ.get("NO_COLOR"):
+            said = f"{_STYLES[style]}{said}{_PLAIN}"
+        encoding = self.stream.encoding or "utf-8"
+        self.stream.write(said.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+        self.stream.flush()  # the other stream's lines stay where they belong
+
+
+out: Final = Output()
+err: Final = Output(errors=True)
+
+
+def print_markdown(text: str) -> None:
+    """Markdown laid out in a terminal, as it is elsewhere."""
+    if not out.is_terminal:
+        out.print(text.rstrip())
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    # A link shows where it leads: its text may say something else.
+    Console(file=out.stream, highlight=False).print(Markdown(printable(text), hyperlinks=False))
+
+
+def print_json(value: "BaseModel | Sequence[BaseModel]") -> None:
     """A view, or a list of them, as JSON on stdout."""
     plain: Any = (
-        value.model_dump(mode="json")
-        if isinstance(value, BaseModel)
-        else [one.model_dump(mode="json") for one in value]
+        [one.model_dump(mode="json") for one in value] if isinstance(value, Sequence) else value.model_dump(mode="json")
     )
-    sys.stdout.write(json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(printable_json(json.dumps(plain, indent=2, ensure_ascii=False)) + "\n")
 
 
 def print_rows(rows: Sequence[Mapping[str, str]], numbers: Sequence[str] = ()) -> None:
     """Rows under headings; plain columns that a person can read and `cut` can take apart."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in rows[0] if rows else ():
-        table.add_column(heading, justify="right" if heading in numbers else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*row.values())
-    # Without a terminal nobody sees an edge, and a cut-off name is a lost one.
-    console = out if out.is_terminal else Console(markup=False, highlight=False, soft_wrap=True, width=1000)
-    console.print(table)
+    headings = list(rows[0]) if rows else []
+    lines = [headings, *([one_line(text) for text in row.values()] for row in rows)]
+    widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
+    for number, line in enumerate(lines):
+        cells = zip(headings, line, widths, strict=True)
+        padded = [_padded(text, width, heading in numbers) for heading, text, width in cells]
+        out.print("  ".join(padded).rstrip(), style="" if number else "bold")
+
+
+def _padded(text: str, width: int, right: bool) -> str:
+    blanks = " " * (width - _width(text))
+    return blanks + text if right else text + blanks
+
+
+def _width(text: str) -> int:
+    """Columns of a terminal that a text takes."""
+    wide = sum(unicodedata.east_asian_width(sign) in "WF" for sign in text)
+    return len(text) + wide - sum(unicodedata.combining(sign) > 0 for sign in text)
 
 
 def explain(error: Exception) -> int:
     """Say on stderr what went wrong and give the exit code; an error that is not ours is raised again."""
+    from pydantic import ValidationError
+
+    from api.client import ApiError, Unreachable
+
     match error:
         case Unreachable():
             code = UNREACHABLE

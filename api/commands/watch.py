@@ -3,24 +3,25 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from api.client import ApiError, Client, Unreachable
 from api.commands.options import DEFAULT_URL, SweepId, Token, Url, connect
-from api.commands.terminal import FAILED, OK, duration, out
+from api.commands.terminal import FAILED, OK, Output, duration, out
 from orchestrator.lifecycle import SWEEP_ENDED, SweepState
-from orchestrator.views import Counts, SweepView
+from orchestrator.printable import one_line
+
+if TYPE_CHECKING:
+    from api.client import Client
+    from orchestrator.views import Counts, SweepView
 
 POLL_SECONDS: Final = 1.0
 LINE_SECONDS: Final = 5.0
 PATIENCE_SECONDS: Final = 60.0
 """How long a server that answered before may be away: it is being started again."""
 
-Show = Callable[[SweepView], None]
+Show = Callable[["SweepView"], None]
 
 
 def watch(
@@ -35,14 +36,16 @@ def watch(
 
 
 def follow(
-    client: Client,
+    client: "Client",
     sweep: int,
-    console: Console,
+    console: Output,
     every: float = POLL_SECONDS,
     check: Callable[[], None] = lambda: None,
-    seen: Callable[[SweepView], None] = lambda sweep: None,
-) -> SweepView:
+    seen: Callable[["SweepView"], None] = lambda sweep: None,
+) -> "SweepView":
     """Show a sweep's progress until it has ended, or `check` or `seen`, called at every look, raises."""
+    from api.client import ApiError, Unreachable
+
     with (_bar if console.is_terminal else _lines)(console) as show:
         answered = time.monotonic()
         found = client.sweep(sweep)
@@ -67,7 +70,7 @@ def follow(
     return found
 
 
-def _answered(sweep: SweepView, heard: set[int], console: Console) -> None:
+def _answered(sweep: "SweepView", heard: set[int], console: Output) -> None:
     """Say once what became of each request that came meanwhile, whoever asked."""
     for one in reversed(sweep.requests):
         if one.state != "waiting" and one.id not in heard:
@@ -77,14 +80,14 @@ def _answered(sweep: SweepView, heard: set[int], console: Console) -> None:
             console.print(f"request {one.id} ({one.kind}){by}: {refused}{one.outcome}", style="yellow")
 
 
-def _noticed(sweep: SweepView, before: str | None, console: Console) -> str | None:
+def _noticed(sweep: "SweepView", before: str | None, console: Output) -> str | None:
     """Say why trials wait, once, and when that is over; what is said now."""
     if sweep.notice != before and (sweep.notice or sweep.state not in SWEEP_ENDED):
         console.print(sweep.notice or "what its trials waited for is there", style="yellow")
     return sweep.notice
 
 
-def verdict(sweep: SweepView, console: Console) -> int:
+def verdict(sweep: "SweepView", console: Output) -> int:
     """Say how a sweep ended and give the exit code: 0 only when every trial gave a result."""
     counts = sweep.counts
     took = f" in {duration((sweep.ended - sweep.started).total_seconds())}" if sweep.ended and sweep.started else ""
@@ -109,18 +112,21 @@ def verdict(sweep: SweepView, console: Console) -> int:
     return OK if good else FAILED
 
 
-def _lost(counts: Counts) -> str:
+def _lost(counts: "Counts") -> str:
     return f"{counts.failed} failed" + (f"  {counts.cancelled} cancelled" if counts.cancelled else "")
 
 
-def _left(sweep: SweepView) -> str:
+def _left(sweep: "SweepView") -> str:
     if sweep.state in SWEEP_ENDED:
         return str(sweep.state)
     return "ETA unknown yet" if sweep.eta_seconds is None else f"about {duration(sweep.eta_seconds)} left"
 
 
 @contextmanager
-def _bar(console: Console) -> Iterator[Show]:
+def _bar(console: Output) -> Iterator[Show]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -128,13 +134,14 @@ def _bar(console: Console) -> Iterator[Show]:
         TextColumn("{task.fields[running]} running  {task.fields[lost]}  {task.fields[left]}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console) as progress:
+    # While it is shown, what is printed goes above it.
+    with Progress(*columns, console=Console(file=console.stream, highlight=False)) as progress:
         task = progress.add_task("sweep", total=None, running=0, lost="", left="")
 
-        def show(sweep: SweepView) -> None:
+        def show(sweep: "SweepView") -> None:
             counts = sweep.counts
             # escaped, since a task's description is markup whatever the console says
-            name = sweep.name.replace("[", r"\[")
+            name = one_line(sweep.name).replace("[", r"\[")
             progress.update(
                 task,
                 description=f"sweep {sweep.id} {name}",
@@ -149,11 +156,11 @@ def _bar(console: Console) -> Iterator[Show]:
 
 
 @contextmanager
-def _lines(console: Console) -> Iterator[Show]:
+def _lines(console: Output) -> Iterator[Show]:
     last = ""
     when = float("-inf")
 
-    def show(sweep: SweepView) -> None:
+    def show(sweep: "SweepView") -> None:
         nonlocal last, when
         counts = sweep.counts
         line = f"{sweep.state:9}  {counts.done}/{sweep.total} done  {counts.running} running  {_lost(counts)}"

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from orchestrator.errors import NotFoundError
+from orchestrator.nearest import nearest
 from orchestrator.trial import Cell, Labels, SweepOutcomes
 
 Unit = Literal["percent", "fraction", "number"]
@@ -119,7 +120,7 @@ def parse(spec: Mapping[str, Any], name: str) -> TableLayout:
     tables = spec.get("tables") or {}
     if name not in tables:
         known = ", ".join(tables) or "none"
-        raise NotFoundError(f"no table named '{name}'; this sweep's tables: {known}")
+        raise NotFoundError(f"no table named '{name}'{nearest(name, tables)}; this sweep's tables: {known}")
     return TableLayout.model_validate(tables[name])
 
 

@@ -32,6 +32,7 @@ class SweepRun:
     experiment: str | None
     run: str | None
     counts: Mapping[str, int]  # trials by state; read for the summary run only
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ def _sweep_run(connection: sa.Connection, sweep: int, counts: Mapping[str, int])
     return SweepRun(
         id=row.id, uid=row.uid, name=row.name, state=row.state, created=row.created, started=row.started,
         ended=row.ended, actor=row.actor, error=row.error, experiment=row.mlflow_experiment, run=row.mlflow_run,
-        counts=counts,
+        counts=counts, description=row.spec.get("description") or "",
     )  # fmt: skip
 
 

@@ -23,6 +23,11 @@ def experiment_name(sweep: SweepRun) -> str:
     return f"{sweep.name} #{sweep.id}"
 
 
+def experiment_tags(sweep: SweepRun) -> dict[str, str]:
+    """What MLflow shows of a sweep's experiment, the spec's description as its own."""
+    return sweep_tags(sweep) | ({"mlflow.note.content": sweep.description} if sweep.description else {})
+
+
 def summary_mirror(sweep: SweepRun, files: Mapping[str, bytes], url: str) -> RunMirror:
     """The run that carries a sweep's tables."""
     tags = sweep_tags(sweep) | {"metricsweep.state": sweep.state, "metricsweep.url": f"{url}/sweeps/{sweep.id}"}

@@ -9,7 +9,7 @@ from orchestrator.errors import FencedError, UnavailableError
 from orchestrator.events import Event
 from orchestrator.lifecycle import SWEEP_ENDED
 from orchestrator.record.mirror_states import CellRun, SweepRun
-from orchestrator.record.mirrors import cell_mirror, experiment_name, summary_mirror, sweep_tags, trial_mirror
+from orchestrator.record.mirrors import cell_mirror, experiment_name, experiment_tags, summary_mirror, trial_mirror
 from orchestrator.record.outbox import Dirty
 from orchestrator.record.store import Store
 from orchestrator.record.tracker import Tracker
@@ -99,7 +99,7 @@ class Mirror:
         known = sweep.experiment or self._store.experiment_id(sweep.id)
         if known is not None:
             return known
-        made = self._tracker.experiment(experiment_name(sweep), sweep.uid, sweep_tags(sweep))
+        made = self._tracker.experiment(experiment_name(sweep), sweep.uid, experiment_tags(sweep))
         self._store.keep_experiment(sweep.id, made, self._fence)
         return made
 

@@ -1,7 +1,10 @@
 """A spec of four trials, and a conductor that a test plays by hand: it writes what a real one would."""
 
+import io
 from pathlib import Path
+from typing import TextIO
 
+from api.commands.terminal import Output
 from orchestrator import events
 from orchestrator.plan import grid
 from orchestrator.plan.spec import Spec
@@ -93,3 +96,20 @@ class Conductor:
         """Apply what clients asked for."""
         for request in self.store.requests():
             Requests(self.store, catalog.load(), None, Path("nowhere")).apply(self.fence, request)
+
+
+class Into(Output):
+    """What commands print, into a text; a terminal's, or a file's."""
+
+    def __init__(self, text: io.StringIO, terminal: bool = False) -> None:
+        super().__init__()
+        self._text, self._looked_at = text, terminal
+        text.isatty = lambda: terminal  # type: ignore[method-assign]
+
+    @property
+    def stream(self) -> TextIO:
+        return self._text
+
+    @property
+    def is_terminal(self) -> bool:
+        return self._looked_at

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
-from rich.console import Console
 
 from api.client import Client
 from api.commands.local import _begun
@@ -16,7 +15,7 @@ from orchestrator.record.store import Store
 from orchestrator.settings import Settings
 from orchestrator.trial import Node
 from orchestrator.views import SweepView
-from tests.api.played import SPEC, YAML, Conductor
+from tests.api.played import SPEC, YAML, Conductor, Into
 from tests.api.test_cli import metricsweep
 
 WARNING = (
@@ -80,7 +79,7 @@ def test_watching_says_once_why_trials_wait_and_when_that_is_over(
                         conductor.finish()
                     conductor.settle()
 
-        follow(client, sweep, Console(file=text, width=400, markup=False, highlight=False), 0.01, play)
+        follow(client, sweep, Into(text), 0.01, play)
     store.close()
     assert text.getvalue().count(WARNING) == 1
     assert text.getvalue().count("what its trials waited for is there") == 1
@@ -98,7 +97,7 @@ def test_who_watches_may_give_up_at_a_notice(url: str, settings: Settings, condu
         conductor.begin()
         store.note_notices(conductor.fence, {sweep: WARNING})
         with pytest.raises(MetricsweepError, match="no node of the cluster"):
-            follow(client, sweep, Console(file=io.StringIO()), 0.01, seen=give_up)
+            follow(client, sweep, Into(io.StringIO()), 0.01, seen=give_up)
     store.close()
 
 

@@ -4,27 +4,27 @@ import io
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 from api.cli import app
 from api.client import Client
-from api.commands import tables
+from api.commands import tables, terminal
 from api.commands.local import unfinished
 from api.commands.terminal import duration
 from api.commands.watch import follow, verdict
-from tests.api.played import SPEC, Conductor
+from tests.api.played import SPEC, Conductor, Into
 
 NAMED = SPEC.replace("four-trials", "'four [red]trials[/red]'")
 
 
-@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("looked_at", [True, False])
 def test_progress_says_what_ends_how(
-    url: str, conductor: Conductor, terminal: bool, monkeypatch: pytest.MonkeyPatch
+    url: str, conductor: Conductor, looked_at: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")  # a dumb terminal is 80 columns wide whatever is asked for
+    monkeypatch.setenv("COLUMNS", "160")
     text = io.StringIO()
-    console = Console(file=text, force_terminal=terminal, width=160, markup=False, highlight=False)
+    console = Into(text, looked_at)
     with Client(url) as client:
         sweep = client.submit(NAMED.encode()).id
         conductor.begin()
@@ -40,14 +40,14 @@ def test_progress_says_what_ends_how(
     assert "2 failed" in said
     assert "1 diverged" in said
     assert "no such thing" in said
-    assert terminal == ("\x1b[" in said)
-    if terminal:
+    assert looked_at == ("\x1b[" in said)
+    if looked_at:
         assert "[red]trials" in said  # a name is no markup
 
 
 def test_a_table_is_laid_out_for_the_eye(url: str, conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
     text = io.StringIO()
-    monkeypatch.setattr(tables, "out", Console(file=text, force_terminal=True, width=120, soft_wrap=True))
+    monkeypatch.setattr(terminal, "out", Into(text, terminal=True))
     with Client(url) as client:
         sweep = client.submit(SPEC.encode()).id
         conductor.begin()

@@ -23,7 +23,7 @@ MAKERS: Final = ("metricsweep", "altair", "numpy", "pyarrow", "scipy", "vl-conve
 WORDS: Final = """\
 # {name} #{id}
 
-A sweep of metricsweep as one archive. `manifest.json` has the SHA-256 of every file.
+{description}A sweep of metricsweep as one archive. `manifest.json` has the SHA-256 of every file.
 
 - `tables/<name>/<numbers>/`: every table in every format; `figures/<name>.*`: every figure.
 - `spec.yaml` as it was posted, `spec.json` as it was understood.

@@ -74,7 +74,9 @@ def _data(material: Material, facts: Facts, writer: Writer) -> tuple[TrialOutcom
 
 def _texts(material: Material) -> Iterator[tuple[str, bytes]]:
     head = material.head
-    yield contents.README, contents.WORDS.format(name=head.name, id=head.id).encode()
+    description = str(material.outcomes.spec.get("description") or "")
+    paragraph = f"{description}\n\n" if description else ""
+    yield contents.README, contents.WORDS.format(name=head.name, id=head.id, description=paragraph).encode()
     yield contents.POSTED, material.text.encode()
     yield contents.SPEC, _json(material.outcomes.spec)  # the order of its keys decides on a table's order
     yield contents.SWEEP, _json(head.model_dump(mode="json"))

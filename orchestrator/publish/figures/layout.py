@@ -6,6 +6,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from orchestrator.errors import NotFoundError
+from orchestrator.nearest import nearest
 from orchestrator.publish.layout import Unit
 
 
@@ -62,5 +63,7 @@ def parse(spec: Mapping[str, Any], name: str) -> FigureLayout:
     """The layout of one of the spec's figures; NotFoundError names those there are."""
     figures = spec.get("figures") or {}
     if name not in figures:
-        raise NotFoundError(f"no figure named '{name}'; this sweep's figures: {', '.join(figures) or 'none'}")
+        raise NotFoundError(
+            f"no figure named '{name}'{nearest(name, figures)}; this sweep's figures: {', '.join(figures) or 'none'}"
+        )
     return FigureLayout.model_validate(figures[name])

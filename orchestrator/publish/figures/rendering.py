@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import vl_convert
 
 from orchestrator.errors import NotFoundError
+from orchestrator.nearest import nearest
 from orchestrator.publish.figures import vega
 from orchestrator.publish.figures.figure import Figure
 from orchestrator.publish.figures.settled_pdf import settled
@@ -73,7 +74,9 @@ def render(figure: Figure, format_name: str) -> Rendered:
     """The figure as a file; NotFoundError names the formats there are."""
     chosen = FORMATS.get(format_name)
     if chosen is None:
-        raise NotFoundError(f"no figure format named '{format_name}'; formats: {', '.join(FORMATS)}")
+        raise NotFoundError(
+            f"no figure format named '{format_name}'{nearest(format_name, FORMATS)}; formats: {', '.join(FORMATS)}"
+        )
     return Rendered(
         content=chosen.write(figure), media_type=chosen.media_type, filename=f"{figure.file_stem}{chosen.suffix}"
     )

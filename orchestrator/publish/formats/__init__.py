@@ -5,6 +5,7 @@ import pkgutil
 from typing import Protocol, cast
 
 from orchestrator.errors import NotFoundError
+from orchestrator.nearest import nearest
 from orchestrator.publish.sheet import Table
 from orchestrator.views import Rendered
 
@@ -27,7 +28,9 @@ def names() -> list[str]:
 def render(table: Table, format_name: str) -> Rendered:
     """The table as a file; NotFoundError names the formats there are."""
     if format_name not in names():
-        raise NotFoundError(f"no table format named '{format_name}'; formats: {', '.join(names())}")
+        raise NotFoundError(
+            f"no table format named '{format_name}'{nearest(format_name, names())}; formats: {', '.join(names())}"
+        )
     # By name and only now: what a format needs (vl_convert draws the PNG) is loaded by who asks for it.
     chosen = cast(Format, importlib.import_module(f"{__name__}.{format_name}"))
     return Rendered(

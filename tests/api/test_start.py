@@ -1,0 +1,52 @@
+"""What a command waits for before it begins: counted in modules, which no load of the machine changes."""
+
+import subprocess
+import sys
+
+import pytest
+
+SERVERS = {"fastapi", "starlette", "uvicorn", "sqlalchemy", "alembic", "ray", "mlflow", "optuna", "altair", "scipy"}
+SERVERS |= {"numpy", "pyarrow", "jinja2", "vl_convert", "psutil", "yaml", "torch", "pydantic_settings"}
+CLIENTS = {"httpx", "pydantic", "rich"}
+CODE = """
+import sys
+sys.argv = ["metricsweep", *{arguments}]
+from api.cli import main
+try:
+    main()
+except SystemExit as ended:
+    code = ended.code
+print(code, *(name for name, module in sys.modules.items() if module is not None), file=sys.stderr)
+"""
+
+
+def loaded(arguments: list[str]) -> set[str]:
+    """The packages that a command has imported when it ends, and its exit code."""
+    code = CODE.format(arguments=arguments)
+    ours = {"METRICSWEEP_URL": "http://127.0.0.1:9", "PATH": "", "HOME": "/nowhere"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=ours, check=True
+    )
+    return {name.partition(".")[0] for name in done.stderr.splitlines()[-1].split()}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], []], ids=str)
+def test_the_help_needs_only_the_command_line_itself(arguments: list[str]) -> None:
+    assert (SERVERS | CLIENTS) & loaded(arguments) == set()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["list"], ["show", "7"], ["watch", "7"], ["table", "7"], ["cancel", "7"], ["submit", "sweeps/digits.yaml"]],
+    ids=str,
+)
+def test_a_client_needs_nothing_of_the_server(arguments: list[str]) -> None:
+    found = loaded(arguments)
+    assert "3" in found  # no server answered: it went as far as a client goes
+    assert (SERVERS | {"rich", "pygments", "click"}) & found == set()
+    assert {"httpx", "pydantic"} <= found
+
+
+def test_a_client_reads_no_parts() -> None:
+    """The catalog's reader parses sources; only `catalog` needs the shape of its answer."""
+    assert "workers" not in loaded(["list"])

@@ -1,0 +1,188 @@
+"""What the command line prints: no text of a server, a spec or an option reaches the terminal as a command."""
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from fastapi.testclient import TestClient
+
+from api.cli import COMMANDS
+from api.client import Client
+from api.commands import terminal
+from api.commands.terminal import Output, print_markdown, print_rows
+from tests.api.played import SPEC, Conductor, Into
+from tests.api.test_cli import metricsweep
+
+EVIL = "\x1b]0;owned\x07\x1b[31m\x9b2J\u202e[red]\r"
+
+
+def harmless(text: str) -> bool:
+    return text.replace("\n", "").replace("\t", "").isprintable()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["show", EVIL],
+        ["list", "--state", EVIL],
+        ["list", f"--{EVIL}"],
+        [EVIL],
+        ["submit", f"{EVIL}.yaml"],
+        ["list", "--url", f"http://{EVIL}"],
+        ["table", "1", EVIL],
+        ["table", "1", "--format", EVIL],
+        ["catalog", EVIL],
+        ["catalog", "loss", EVIL],
+        ["published", EVIL],
+        ["compare", "1", "2", "--table", EVIL],
+        ["submit", "-", "--set", EVIL],
+    ],
+    ids=lambda found: " ".join(found).replace(EVIL, "..."),
+)
+def test_the_values_of_options(url: str, arguments: list[str]) -> None:
+    answer = metricsweep(url, *arguments)
+    assert answer.exit_code in {1, 2, 3}
+    assert answer.output
+    assert harmless(answer.output), repr(answer.output)
+
+
+class Lying(http.server.BaseHTTPRequestHandler):
+    """A server whose every text is hostile."""
+
+    sweep: ClassVar[dict[str, object]] = {}
+    trial: ClassVar[dict[str, object]] = {}
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        answers = {
+            "/v1/sweeps": {"items": [self.sweep], "next_cursor": None},
+            "/v1/sweeps/1": self.sweep,
+            "/v1/trials/1": self.trial,
+        }
+        kind, body = "application/json", json.dumps(answers.get(path)).encode()
+        if path not in answers:
+            kind = "application/problem+json"
+            problem = {"status": 404, "detail": EVIL, "problems": [{"path": EVIL, "message": EVIL}]}
+            body = json.dumps(problem).encode()
+        self.send_response(200 if path in answers else 404)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+
+@pytest.fixture
+def lying(http: TestClient, conductor: Conductor) -> Iterator[str]:
+    """Its address; what it says has the shape of a real server's answers."""
+    assert http.post("/v1/sweeps", content=SPEC, headers={"Content-Type": "application/yaml"}).status_code == 201
+    conductor.begin()
+    conductor.fail()
+    problem = {"trial": 1, "labels": {EVIL: EVIL}, "state": "failed", "message": EVIL, "log": EVIL}
+    ended = {"state": "failed", "name": EVIL, "error": EVIL, "notice": EVIL, "tables": [EVIL], "mlflow_url": EVIL}
+    sweep = http.get("/v1/sweeps/1").json()
+    spec = sweep["spec"] | {"description": EVIL}
+    Lying.sweep = {**sweep, **ended, "spec": spec, "problems": [sweep["problems"][0] | problem]}
+    trial = {"error": EVIL, "sweep_name": EVIL, "labels": {EVIL: EVIL}, "metrics": {EVIL: 0.5}}
+    Lying.trial = {**http.get("/v1/trials/1").json(), **trial}
+    server = http_server()
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def http_server() -> http.server.ThreadingHTTPServer:
+    return http.server.ThreadingHTTPServer(("127.0.0.1", 0), Lying)
+
+
+@pytest.mark.parametrize(
+    "arguments", ["list", "list --json", "show 1", "show 1 --json", "show 1 --trial", "watch 1", "table 1", "cancel 1"]
+)
+def test_the_answers_of_a_server(lying: str, arguments: str) -> None:
+    answer = metricsweep(lying, *arguments.split())
+    assert harmless(answer.output), repr(answer.output)
+    assert "owned" in answer.output or "501" in answer.output
+    if "--json" in arguments:
+        said = json.loads(answer.stdout)
+        assert (said[0] if isinstance(said, list) else said)["name"] == EVIL  # whole, for a script
+
+
+def test_a_bar_and_a_table_in_a_terminal(lying: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """rich's own colours and movements are there; the sweep's are written out."""
+    import io
+
+    from api.commands.watch import follow
+
+    text = io.StringIO()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "400")
+    monkeypatch.setattr(terminal, "out", Into(text, terminal=True))
+    with Client(lying) as client:
+        follow(client, 1, Into(text, terminal=True))
+    print_markdown(f"| {EVIL} |\n| --- |\n| [safe](http://evil.example/) |\n")
+    said = text.getvalue()
+    assert "owned" in said
+    assert "http://evil.example/" in said
+    assert "[red]" in said
+    for part in ("\x1b]0;", "\x07", "\x1b[31m", "\x9b", "\u202e"):
+        assert part not in said
+
+
+def test_columns_stand_below_one_another(capsys: pytest.CaptureFixture[str]) -> None:
+    print_rows([{"id": "7", "name": "a\nb"}, {"id": "12", "name": "日本"}], numbers=("id",))
+    assert capsys.readouterr().out.splitlines() == ["id  name", " 7  a\\nb", "12  日本"]
+    print_rows([])
+    assert capsys.readouterr().out in {"", "\n"}
+
+
+def test_a_narrow_encoding_loses_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+
+    raw = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    Output().print("λ = 0.1")
+    assert raw.getvalue() == b"\\u03bb = 0.1\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_what_each_says_of_itself(name: str) -> None:
+    lines = metricsweep("", name, "--help").output
+    assert COMMANDS[name].help.split()[:6] == lines.split("\n\n")[1].split()[:6]
+    assert " ".join(COMMANDS[name].help.split()) in " ".join(lines.split())
+
+
+def test_the_version() -> None:
+    assert metricsweep("", "--version").stdout.startswith("metricsweep 0.")
+
+
+def test_near_misses_of_names(url: str, spec: Path) -> None:
+    metricsweep(url, "submit", spec)
+    for arguments, meant in {
+        ("catalog", "loss", "tripplet"): "'triplet'",
+        ("catalog", "los"): "'loss'",
+        ("table", "1", "mian"): "'main'",
+        ("table", "1", "--format", "latx"): "'latex'",
+        ("list", "--name", "four-trails"): "'four-trials'",
+        ("published", "SEC-T33"): "'SEC-T3'",
+        ("sbumit",): "'submit'",
+    }.items():
+        said = metricsweep(url, *arguments).stderr
+        assert "did you mean" in said.lower(), arguments
+        assert meant in said
+
+
+def test_a_description_is_shown(url: str, spec: Path, http: TestClient) -> None:
+    spec.write_text(SPEC + "description: |\n  What SEC adds,\n  on <digits>.\n")
+    metricsweep(url, "submit", spec)
+    assert "about     What SEC adds,\n          on <digits>." in metricsweep(url, "show", 1).stdout
+    page = http.get("/sweeps/1", headers={"Accept": "text/html"}).text
+    assert "on &lt;digits&gt;." in page
