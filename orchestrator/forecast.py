@@ -1,78 +1,128 @@
 """What a checked spec would become: how much of it is known already, and what the rest would cost."""
 
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+from orchestrator import room
 from orchestrator.checked import Checked
-from orchestrator.costs import Demand, estimate, models, shape
+from orchestrator.costs import Demand, Slots, estimate, shape
 from orchestrator.errors import UnavailableError
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
+from orchestrator.trial import Slot
 from orchestrator.views import Preview
+from orchestrator.workload import Workload, models, workload
+from workers.catalog import Catalog
+from workers.contract import Recipe
 
 
-def forecast(checked: Checked, store: Store | None) -> Preview:
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one training adds to a sweep's cost."""
+
+    shape: str
+    models: int
+    units: int
+    work: Workload
+    patient: bool
+
+    @classmethod
+    def of(cls, recipe: Recipe, catalog: Catalog) -> "Share":
+        """That of a complete recipe."""
+        number, span = models(recipe), recipe.iterations or recipe.epochs or 0
+        return cls(shape(recipe), number, number * span, workload(recipe, catalog), recipe.patience is not None)
+
+    def add_to(self, demand: Demand, number: int) -> None:
+        """Count so many of it."""
+        demand.trainings += number
+        demand.models += number * self.models
+        demand.units += number * self.units
+        demand.work += self.work.times(number)
+
+
+Trials = dict[str, int]
+"""The number of trials by fingerprint."""
+Shares = dict[str, Share]
+"""By fingerprint."""
+
+
+def forecast(checked: Checked, store: Store | None, catalog: Catalog) -> Preview:
     """Counts, known results and cost; without a store nothing is known."""
-    plan, adaptive = checked.plan, checked.spec.search.adaptive
-    trials, shapes = _found_by_search(checked) if adaptive else _planned(checked)
-    reusing = store is not None and not checked.spec.fresh and not adaptive
+    plan, spec = checked.plan, checked.spec
+    adaptive = spec.search.adaptive
+    trials, shares = _found_by_search(checked, catalog) if adaptive else _planned(checked, catalog)
+    reusing = store is not None and not spec.fresh and not adaptive
     known = store.known(trials) if store is not None and reusing else set[str]()
     demands: dict[str, Demand] = defaultdict(Demand)
-    for fingerprint, (one, count) in shapes.items():
+    for fingerprint, share in shares.items():
         if fingerprint not in known:
-            number = trials[fingerprint] if adaptive else 1
-            demands[one].trainings += number
-            demands[one].models += number * count
+            share.add_to(demands[share.shape], trials[fingerprint] if adaptive else 1)
+    cost = (
+        estimate(demands, store.durations(demands), spec.slot.gpus, _slots(spec.slot, store))
+        if store is not None
+        else estimate(demands, {}, spec.slot.gpus)
+    )
     return Preview(
-        name=checked.spec.name,
+        name=spec.name,
         cells=len(plan.cells),
         candidates=plan.candidate_count,
         trials=plan.trial_count,
         trainings=plan.trial_count if adaptive else len(trials),
         cached=sum(trials[fingerprint] for fingerprint in known),
         exact=not adaptive,
-        cost=estimate(demands, store.durations(demands) if store is not None else {}, checked.spec.slot.gpus),
+        cost=cost.model_copy(update={"at_most": list(_bounds(checked, shares))}),
         notes=list(checked.notes),
     )
 
 
-def forecast_here(checked: Checked, settings: Settings) -> Preview:
+def _bounds(checked: Checked, shares: Mapping[str, Share]) -> Iterator[str]:
+    """Why all of it may turn out to be less."""
+    if checked.spec.search.adaptive:
+        yield "a search may propose fewer, or what is trained already"
+    if checked.spec.prune is not None:
+        yield "early stopping leaves out the hopeless"
+    if any(share.patient for share in shares.values()):
+        yield "`patience` may end trainings"
+
+
+def _slots(slot: Slot, store: Store) -> Slots:
+    nodes = store.nodes(present=True)
+    return Slots(room.slots(slot, nodes), room.shape_of(slot, nodes).gpus > 0)
+
+
+def forecast_here(checked: Checked, settings: Settings, catalog: Catalog) -> Preview:
     """The same, asking no server: with what the database of the home folder holds, where there is one."""
     file = Path(settings.database.removeprefix("sqlite:///"))
     if settings.database_url or not file.is_file():
-        return forecast(checked, None)
+        return forecast(checked, None, catalog)
     store = Store.open(settings.database, migrate=False)
     try:
-        return forecast(checked, store)
+        return forecast(checked, store, catalog)
     except UnavailableError:  # another version's, or not to be read
-        return forecast(checked, None)
+        return forecast(checked, None, catalog)
     finally:
         store.close()
 
 
-Trials = dict[str, int]
-"""The number of trials by fingerprint."""
-Shapes = dict[str, tuple[str, int]]
-"""The shape and the number of models by fingerprint."""
-
-
-def _planned(checked: Checked) -> tuple[Trials, Shapes]:
+def _planned(checked: Checked, catalog: Catalog) -> tuple[Trials, Shares]:
     trials: Trials = {}
-    shapes: Shapes = {}
-    place, last = (-1, -1), ("", 0)
+    shares: Shares = {}
+    place, last = (-1, -1), None
     for trial in checked.plan.trials():
-        if (trial.cell, trial.candidate) != place:  # the repeats of a candidate take as long as one another
-            place, last = (trial.cell, trial.candidate), (shape(trial.recipe), models(trial.recipe))
+        if last is None or (trial.cell, trial.candidate) != place:  # the repeats of a candidate take as long
+            place, last = (trial.cell, trial.candidate), Share.of(trial.recipe, catalog)
         trials[trial.fingerprint] = trials.get(trial.fingerprint, 0) + 1
-        shapes.setdefault(trial.fingerprint, last)
-    return trials, shapes
+        shares.setdefault(trial.fingerprint, last)
+    return trials, shares
 
 
-def _found_by_search(checked: Checked) -> tuple[Trials, Shapes]:
+def _found_by_search(checked: Checked, catalog: Catalog) -> tuple[Trials, Shares]:
     """One recipe for each cell, which stands for all that a search would try there."""
     trials: Trials = {}
-    shapes: Shapes = {}
+    shares: Shares = {}
     for count, recipe in checked.plan.outlines():
         trials[recipe.fingerprint] = trials.get(recipe.fingerprint, 0) + count
-        shapes[recipe.fingerprint] = (shape(recipe), models(recipe))
-    return trials, shapes
+        shares[recipe.fingerprint] = Share.of(recipe, catalog)
+    return trials, shares

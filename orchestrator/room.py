@@ -13,6 +13,8 @@ _GRAIN: Final = 10_000
 _SLACK: Final = 1e-6
 LACK: Final = "no node of the cluster can hold a slot of"
 """How a shortage begins."""
+MOST_SLOTS: Final = 1_000
+"""Slots that are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,17 @@ def possible(slot: Slot, nodes: Sequence[Node]) -> bool:
     """Whether one of the nodes could hold such a slot, were it empty."""
     wanted = shape_of(slot, nodes)
     return any(holds(node, (), wanted) for node in nodes)
+
+
+def slots(slot: Slot, nodes: Sequence[Node]) -> int:
+    """How many such slots the nodes can hold at once, were they empty."""
+    wanted, total = shape_of(slot, nodes), 0
+    for node in nodes:
+        held: list[Shape] = []
+        while len(held) < MOST_SLOTS and holds(node, held, wanted):
+            held.append(wanted)
+        total += len(held)
+    return min(total, MOST_SLOTS)
 
 
 def shortage(slot: Slot, nodes: Sequence[Node]) -> str | None:

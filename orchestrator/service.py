@@ -51,7 +51,8 @@ from workers.catalog import Catalog
 
 def preview_offline(body: bytes, settings: Settings) -> Preview:
     """What a spec would become, asking no server: known and measured is what the home folder's database holds."""
-    return forecast_here(read(body, catalogs.load(settings.parts)), settings)
+    catalog = catalogs.load(settings.parts)
+    return forecast_here(read(body, catalog), settings, catalog)
 
 
 def with_values(body: bytes, assignments: Sequence[str]) -> bytes:
@@ -132,7 +133,7 @@ class Service(Requesting, Tracing, Bundling, Comparing):
     def preview(self, body: bytes) -> Preview:
         """What a spec would become, how much of it is known already, and what the rest would cost."""
         checked = read(body, self._catalog)
-        return forecast(checked, self._store).model_copy(update={"warnings": self._warnings(checked)})
+        return forecast(checked, self._store, self._catalog).model_copy(update={"warnings": self._warnings(checked)})
 
     def sweeps(self, state: str | None, name: str | None, cursor: str | None, limit: int) -> Page[SweepSummary]:
         """Sweeps, newest first; `name` is a part of the name."""

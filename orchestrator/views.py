@@ -5,6 +5,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from orchestrator.cost_views import Cost
 from orchestrator.lifecycle import SweepState, TrialState
 from orchestrator.request_views import RequestView
 
@@ -202,22 +203,6 @@ class LogView(View):
     """Where `text` begins, in characters."""
     next_offset: int
     complete: bool
-
-
-class Cost(View):
-    """What is still to be trained, and the hours that it would take by what was measured; hours are of one training
-    after the other."""
-
-    trainings: int
-    """Different recipes without a result."""
-    models: int
-    """What these train: one each, and one a fold under cross-validation."""
-    measured: int
-    """Those of which trainings of the same shape were measured; the hours are of these alone."""
-    gpu_hours: float | None = None
-    cpu_hours: float | None = None
-    devices: list[str] = Field(default_factory=list)
-    """On which devices they were measured."""
 
 
 class Preview(View):

@@ -1,16 +1,28 @@
-"""What trainings cost: which count as alike, and how measured lengths add up."""
+"""What trainings cost: which count as alike, what they do, and how measured lengths add up."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from torch.nn.modules.module import register_module_forward_hook
 
 from api.commands.previews import cost_in_words
-from orchestrator.costs import Demand, Duration, estimate, models, shape, shape_of
-from orchestrator.views import Cost
+from orchestrator import room
+from orchestrator.cost_views import Cost, DeviceHours
+from orchestrator.costs import Demand, Duration, Slots, estimate, shape, shape_of
+from orchestrator.trial import Node, Slot
+from orchestrator.workload import Workload, models, units, workload
+from orchestrator.workload import _length as workload_length
 from tests.record.sample import recipe
+from workers.catalog import Catalog, complete, load
+from workers.contract import Place
+from workers.length import length
+from workers.train import train
 
-CPU = Duration(1_800.0, "cpu", "a processor")
-FAST, SLOW = Duration(3_600.0, "cuda", "a GPU"), Duration(10_800.0, "cuda", "a GPU")
+
+@pytest.fixture(scope="module")
+def catalog() -> Catalog:
+    return load()
 
 
 @pytest.mark.parametrize(
@@ -23,6 +35,7 @@ FAST, SLOW = Duration(3_600.0, "cuda", "a GPU"), Duration(10_800.0, "cuda", "a G
         {"validation": {"name": "class_holdout", "folds": 3, "fold": 2}},
         {"select": {"metric": "nmi"}},
         {"patience": 3},
+        {"iterations": 101},  # which is counted
     ],
 )
 def test_these_take_as_long(changes: dict[str, Any]) -> None:
@@ -32,7 +45,8 @@ def test_these_take_as_long(changes: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"iterations": 101},
+        {"iterations": None, "epochs": 3},
+        {"select": {"split": "test"}},
         {"embedding": 128},
         {"dataset": "mnist"},
         {"backbone": {"name": "small_cnn", "width": 9}},
@@ -57,43 +71,161 @@ def test_a_stored_recipe_has_the_shape_it_had() -> None:
 
 def test_cross_validation_trains_several_models() -> None:
     assert models(recipe()) == 1
-    assert models(recipe(validation={"name": "cross_validation", "folds": 3})) == 3
+    folds = recipe(validation={"name": "cross_validation", "folds": 3})
+    assert (models(folds), units(folds.model_dump(mode="json"))) == (3, 300)
+    assert units(recipe(iterations=None, epochs=7).model_dump(mode="json")) == 7
 
 
-def test_means_are_multiplied_by_device() -> None:
-    demands = {"a": Demand(4, 4), "b": Demand(2, 8), "c": Demand(3, 3)}
-    found = estimate(demands, {"a": [SLOW, FAST], "b": [CPU, FAST]}, "auto")
-    assert found == Cost(
-        trainings=9, models=15, measured=6, gpu_hours=8.0, cpu_hours=1.0, devices=["a GPU", "a processor"]
-    )
+# Hours
+
+
+def lasting(*rates: float, device: str = "cuda", name: str = "a GPU") -> list[Duration]:
+    """Trainings of ten iterations each, by the seconds of one."""
+    return [Duration(rate * 10, 10, device, name) for rate in rates]
+
+
+def test_hours_are_those_of_the_median_step_with_the_quartiles_beside() -> None:
+    demand = Demand(trainings=4, models=4, units=3_600, work=Workload(3_600, 36_000, 100))
+    found = estimate({"a": demand}, {"a": lasting(2.0, 1.0, 10.0, 3.0, 2.5)}, "auto")
+    assert (found.trainings, found.steps, found.images, found.evaluated) == (4, 3_600, 36_000, 100)
+    assert found.hours == [
+        DeviceHours(kind="gpu", device="a GPU", trainings=4, hours=2.5, low=2.0, high=3.0, slots=None, wall_hours=None)
+    ]
+    assert (found.measured, found.unmeasured_shapes) == (4, 0)
+
+
+def test_hours_need_three_trainings_of_the_shape_on_the_device() -> None:
+    other = lasting(1.0, 1.0, device="cpu", name="a processor")
+    for few, nearest in (([], 0), (lasting(1.0), 1), (lasting(1.0, 1.0) + other, 2)):
+        found = estimate({"a": Demand(2, 2, 20)}, {"a": few}, "auto")
+        assert (found.hours, found.measured, found.unmeasured_shapes) == ([], 0, 1)
+        assert (found.nearest, found.needed) == (nearest, 3)
+
+
+def test_shapes_add_up_by_device() -> None:
+    demands = {"a": Demand(1, 1, 3_600), "b": Demand(2, 2, 7_200), "c": Demand(4, 4, 10), "done": Demand()}
+    cpu = lasting(4.0, 4.0, 4.0, device="cpu", name="a processor")
+    measured = {"a": lasting(1.0, 1.0, 1.0) + cpu, "b": lasting(2.0, 2.0, 2.0), "c": lasting(9.0)}
+    found = estimate(demands, measured, "auto")
+    assert {one.device: (one.kind, one.trainings, one.hours) for one in found.hours} == {
+        "a GPU": ("gpu", 3, 5.0), "a processor": ("cpu", 1, 4.0),
+    }  # fmt: skip
+    assert (found.trainings, found.measured, found.unmeasured_shapes, found.nearest) == (7, 3, 1, 1)
 
 
 @pytest.mark.parametrize(
-    ("gpus", "gpu", "cpu"), [(0, None, 0.5), (0.5, 2.0, None), (1, 2.0, None), ("auto", None, 0.5)]
+    ("gpus", "devices"), [(0, ["a processor"]), (0.5, ["a GPU"]), (1, ["a GPU"]), ("auto", ["a processor", "a GPU"])]
 )
-def test_the_slot_says_on_what(gpus: Any, gpu: float | None, cpu: float | None) -> None:
-    found = estimate({"a": Demand(1, 1)}, {"a": [CPU, FAST, SLOW]}, gpus)
-    assert (found.gpu_hours, found.cpu_hours, found.measured) == (gpu, cpu, 1)
-    assert estimate({"a": Demand(1, 1)}, {"a": [FAST]}, 0).measured == 0
+def test_the_slot_says_on_what(gpus: Any, devices: list[str]) -> None:
+    measured = lasting(1.0, 1.0, 1.0, device="cpu", name="a processor") + lasting(1.0, 1.0, 1.0)
+    assert [one.device for one in estimate({"a": Demand(1, 1, 10)}, {"a": measured}, gpus).hours] == devices
 
 
 @pytest.mark.parametrize(
-    ("cost", "words"),
+    ("slots", "at_once", "wall"),
+    [(Slots(2, on_gpu=True), 2, 2.0), (Slots(9, on_gpu=True), 4, 1.0), (Slots(9, on_gpu=False), None, None),
+     (Slots(0, on_gpu=True), None, None), (None, None, None)],
+)  # fmt: skip
+def test_slots_share_the_hours(slots: Slots | None, at_once: int | None, wall: float | None) -> None:
+    (found,) = estimate({"a": Demand(4, 4, 14_400)}, {"a": lasting(1.0, 1.0, 1.0)}, "auto", slots).hours
+    assert (found.hours, found.slots, found.wall_hours) == (4.0, at_once, wall)
+
+
+def test_slots_are_counted_over_nodes() -> None:
+    nodes = [Node("a", "a", {"CPU": 8, "GPU": 2}), Node("b", "b", {"CPU": 3}), Node("head", "head", {})]
+    assert [room.slots(Slot(cpus=4, gpus=gpus), nodes) for gpus in (0, 1, 0.5, "auto")] == [2, 2, 2, 2]
+    assert room.slots(Slot(cpus=1, gpus=0.5), nodes) == 4
+    assert room.slots(Slot(cpus=1, gpus=0), nodes) == 11
+    assert room.slots(Slot(cpus=1), []) == 0
+
+
+# Work
+
+
+def test_steps_and_images_need_no_data(catalog: Catalog) -> None:
+    made = recipe(iterations=100, evaluate_every=10)
+    held_out = 1_083 // 3
+    looks = 9 * held_out + 2 * (714 + held_out + 1_083 - held_out)
+    assert workload(made, catalog) == Workload(100, 3_200, looks)
+    in_epochs = recipe(iterations=None, epochs=5, evaluate_every=1, sampler={"name": "shuffle", "batch": 10})
+    steps = 5 * (722 // 10)
+    assert workload(in_epochs, catalog) == Workload(steps, 10 * steps, 4 * held_out + 2 * (714 + 1_083))
+    last = recipe(select={"split": "last"}, validation={"name": "none"})
+    assert workload(last, catalog).evaluated == 9 * 714 + 714 + 1_083
+    folds = recipe(validation={"name": "cross_validation", "folds": 3})
+    assert workload(folds, catalog) == Workload(300, 9_600, 3 * (looks + 714))
+
+
+def test_what_only_the_data_could_say_is_not_known(catalog: Catalog) -> None:
+    assert workload(recipe(dataset="unheard_of"), catalog) == Workload(100, 3_200, None)
+    assert workload(recipe(dataset="unheard_of", iterations=None, epochs=3), catalog) == Workload(None, None, None)
+    assert workload(recipe(sampler={"name": "own"}), catalog) == Workload(100, None, None)
+    assert workload(recipe(dataset={"name": "cub200", "official": False}), catalog).evaluated is None
+    assert Workload(1, 2, 3) + Workload(1, None, 3).times(2) == Workload(3, None, 9)
+
+
+@pytest.mark.parametrize("changes", [{"iterations": 7, "evaluate_every": 3}, {"iterations": None, "epochs": 3}])
+def test_the_length_is_that_of_the_workers(changes: dict[str, Any]) -> None:
+    made = recipe(**{"evaluate_every": None} | changes)
+    spans = length(made, 722, 32)
+    assert workload_length(made, 722 // 32) == (spans.total, spans.every)
+
+
+def test_it_is_what_a_training_does(catalog: Catalog, tmp_path: Path) -> None:
+    """The images that go through the backbone of a real training are counted."""
+    made = complete(recipe(iterations=12, evaluate_every=4), catalog)
+    seen = {"train": 0, "evaluate": 0}
+
+    def count(module: Any, inputs: Any, output: Any) -> None:
+        if type(module).__name__ == "SmallCnn":
+            seen["train" if module.training else "evaluate"] += len(inputs[0])
+
+    hook = register_module_forward_hook(count)
+    try:
+        trained = train(made, Place(tmp_path, tmp_path, tmp_path), lambda _: None)
+    finally:
+        hook.remove()
+    expected = workload(made, catalog)
+    assert (trained.steps, seen["train"]) == (expected.steps, expected.trained)
+    assert expected.evaluated is not None
+    assert 0.5 * expected.evaluated <= seen["evaluate"] <= 1.05 * expected.evaluated
+
+
+# Words
+
+
+GPU = DeviceHours(kind="gpu", device="H200", trainings=132, hours=1234.5, low=1100.0, high=1400.0)
+
+
+@pytest.mark.parametrize(
+    ("cost", "lines"),
     [
-        (Cost(trainings=0, models=0, measured=0), "nothing is left to train"),
+        (Cost(trainings=0, models=0), ["cost: nothing is left to train"]),
         (
-            Cost(trainings=4, models=16, measured=0),
-            "unknown for 4 trainings (16 models), since none of the same shape was measured",
+            Cost(trainings=4, models=16, unmeasured_shapes=1, nearest=1),
+            [
+                "work: 4 trainings for 16 models, whose steps are not known before the data is read",
+                "hours: not known yet: 1 of 3 trainings of this shape measured",
+            ],
         ),
         (
-            Cost(trainings=528, models=528, measured=132, gpu_hours=1234.5, devices=["H200", "L4"]),
-            "about 1,234 GPU hours for 132 of 528 trainings, as measured on H200, L4; the others are unknown",
+            Cost(trainings=528, models=528, steps=5_280_000, images=633_600_000, evaluated=900, measured=132,
+                 unmeasured_shapes=4, hours=[GPU]),
+            [
+                "work: 5.28 million steps, 634 million images through the network, and up to 900 by evaluations",
+                "hours: about 1,234 (1,100 to 1,400) on H200 for 132 of 528 trainings",
+                "hours: not known yet for 396 trainings: 4 shapes, of the furthest 0 of 3 trainings measured",
+            ],
         ),
         (
-            Cost(trainings=3, models=3, measured=3, gpu_hours=2.34, cpu_hours=0.0123, devices=["L4", "x"]),
-            "about 2.3 GPU hours and 0.012 CPU hours for 3 trainings, as measured on L4, x",
+            Cost(trainings=132, models=132, steps=1_000, images=2_000, measured=132, at_most=["a", "b"],
+                 hours=[GPU.model_copy(update={"slots": 8, "wall_hours": 154.3})]),
+            [
+                "work: at most 1,000 steps, 2,000 images through the network (a; b)",
+                "hours: about 1,234 (1,100 to 1,400) on H200; 154 in 8 present slots at once",
+            ],
         ),
     ],
-)
-def test_what_is_unknown_is_said(cost: Cost, words: str) -> None:
-    assert cost_in_words(cost) == words
+)  # fmt: skip
+def test_what_is_known_and_what_is_not_is_said(cost: Cost, lines: list[str]) -> None:
+    assert list(cost_in_words(cost)) == lines

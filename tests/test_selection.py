@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -58,7 +59,8 @@ def test_from_a_spec_to_a_table(service: Service, settings: Settings) -> None:
     body = yaml.safe_dump(SPEC, sort_keys=False).encode()
     before = service.preview(body)
     assert (before.cells, before.candidates, before.trials, before.trainings, before.cached) == (2, 6, 12, 12, 0)
-    assert (before.cost.trainings, before.cost.measured, before.cost.cpu_hours) == (12, 0, None)
+    assert (before.cost.trainings, before.cost.measured, before.cost.hours) == (12, 0, [])
+    assert (before.cost.steps, before.cost.images) == (12 * 20, 12 * 20 * 12)
     sweep = service.submit(body).id
     conduct(settings)
     assert (service.sweep(sweep).state, service.sweep(sweep).counts.finished) == ("finished", 12)
@@ -92,18 +94,21 @@ def costs(service: Service, settings: Settings) -> None:
     found = service.preview(more)
     assert (found.trials, found.cached, found.cost.trainings, found.cost.measured) == (18, 12, 6, 6)
     seconds = [service.trial(one).seconds or 0.0 for one in range(1, 13)]
-    assert found.cost.cpu_hours == pytest.approx(6 * sum(seconds) / 12 / 3600)
-    assert found.cost.gpu_hours is None
-    assert len(found.cost.devices) == 1
+    (hours,) = found.cost.hours
+    assert (hours.kind, hours.trainings, hours.slots) == ("cpu", 6, None)
+    assert hours.hours == pytest.approx(6 * median(seconds) / 3600)
+    assert hours.low <= hours.hours <= hours.high
     assert preview_offline(more, settings) == found
     assert preview_offline(more, settings.model_copy(update={"home": settings.home / "other"})).cost.measured == 0
-    longer = [{"label": str(n), "patch": {"iterations": n}} for n in (20, 40)]
+    longer = [{"label": str(n), "patch": {"iterations": n, "evaluate_every": every}} for n, every in ((40, 2), (20, 5))]
     partly = service.preview(yaml.safe_dump({**SPEC, "repeat": {"seed": [2]}, "compare": {"length": longer}, "tune": {},
                                              "tables": {}}).encode())  # fmt: skip
-    assert (partly.cost.trainings, partly.cost.measured) == (6, 3)
+    assert (partly.cost.trainings, partly.cost.measured, partly.cost.unmeasured_shapes) == (6, 3, 1)
+    assert partly.cost.hours[0].hours == pytest.approx(2 * hours.hours / 2), "three trainings twice as long"
     folds = {**SPEC["recipe"], "validation": {"name": "cross_validation", "folds": 3}}
     several = service.preview(yaml.safe_dump({**SPEC, "recipe": folds}).encode())
     assert (several.cost.trainings, several.cost.models, several.cost.measured) == (12, 36, 0)
+    assert several.cost.steps == 36 * 20
     fresh = service.preview(yaml.safe_dump({**SPEC, "fresh": True}).encode())
     assert (fresh.cached, fresh.cost.trainings) == (0, 12)
 
@@ -119,10 +124,17 @@ def test_a_search_costs_at_most_its_trials(service: Service, settings: Settings)
     found = service.preview(yaml.safe_dump(searched).encode())
     assert (found.cells, found.candidates, found.trials, found.trainings, found.exact) == (2, 8, 20, 20, False)
     assert (found.cost.trainings, found.cost.models, found.cost.measured) == (20, 20, 0)
-    narrow = {**SPEC, "compare": {}, "tune": {}, "tables": {}, "select": {"metric": "recall@1"}, "repeat": {}}
+    assert found.cost.at_most == ["a search may propose fewer, or what is trained already"]
+    narrow = {**SPEC, "compare": {}, "tune": {}, "tables": {}, "select": {"metric": "recall@1"}}
+    narrow |= {"repeat": {"seed": [0, 1]}}
     service.submit(yaml.safe_dump(narrow).encode())
     conduct(settings)
     again = service.preview(yaml.safe_dump(searched).encode())
+    assert (again.cost.measured, again.cost.nearest, again.cost.needed) == (0, 2, 3)
+    service.submit(yaml.safe_dump(narrow | {"repeat": {"seed": [2]}}).encode())
+    conduct(settings)
+    again = service.preview(yaml.safe_dump(searched).encode())
     assert again.cost.measured == 20
-    assert again.cost.cpu_hours == pytest.approx(20 * (service.trial(1).seconds or 0.0) / 3600)
+    seconds = [service.trial(one).seconds or 0.0 for one in (1, 2, 3)]
+    assert again.cost.hours[0].hours == pytest.approx(20 * median(seconds) / 3600)
     assert again.cached == 0

@@ -33,10 +33,11 @@ class AskedSlot:
 class Nodes(Access):
     """What clients read of the cluster."""
 
-    def nodes(self) -> list[Node]:
-        """Every node that was seen, whether it is there now or not."""
+    def nodes(self, *, present: bool = False) -> list[Node]:
+        """Every node that was seen, whether it is there now or not; those that are there alone with `present`."""
+        query = sa.select(node).where(node.c.alive) if present else sa.select(node)
         with self._database.reading() as connection:
-            rows = connection.execute(sa.select(node).order_by(node.c.uid)).all()
+            rows = connection.execute(query.order_by(node.c.uid)).all()
         return [Node(row.uid, row.host, row.resources) for row in rows]
 
 

@@ -1,7 +1,7 @@
 """How long trainings of given shapes took: the base of what a sweep's would cost."""
 
 from collections.abc import Collection
-from typing import Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -9,6 +9,7 @@ from orchestrator.costs import Duration, named, shape_of
 from orchestrator.lifecycle import TrialState
 from orchestrator.record.database import Access, chunked
 from orchestrator.record.schema import training
+from orchestrator.workload import units
 
 MOST_READ: Final = 2_000
 """Recipes that are looked at, the latest first: with more, older trainings go unseen."""
@@ -24,30 +25,37 @@ class Durations(Access):
         if not shapes:
             return {}
         with self._database.reading() as connection:
-            seconds = {id_: (one, taken) for one, rows in _of_shapes(connection, shapes).items() for id_, taken in rows}
-            devices = _devices(connection, seconds)
+            latest = {row.id: (one, row) for one, rows in _of_shapes(connection, shapes).items() for row in rows}
+            devices = _devices(connection, latest)
         found: dict[str, list[Duration]] = {}
-        for id_, (one, taken) in seconds.items():
+        for id_, (one, row) in latest.items():
             device, name = devices[id_]
             if device is not None:
-                found.setdefault(one, []).append(Duration(taken, device, name or ""))
+                found.setdefault(one, []).append(Duration(row.seconds, _trained(row), device, name or ""))
         return found
 
 
-def _of_shapes(connection: sa.Connection, shapes: Collection[str]) -> dict[str, list[tuple[int, float]]]:
-    """By shape, the ids and seconds of the latest trainings, the latest first."""
+def _trained(row: sa.Row[Any]) -> float:
+    """The iterations or epochs that a training did, which its patience may have ended early."""
+    share = row.step / row.total_steps if 0 < row.step <= row.total_steps else 1.0
+    return units(row.recipe) * share
+
+
+def _of_shapes(connection: sa.Connection, shapes: Collection[str]) -> dict[str, list[Any]]:
+    """By shape, the latest trainings, the latest first."""
     table = training.c
     wanted = set(shapes)
     parts = ((name, {named(one, name) for one in wanted}) for name in ("dataset", "backbone"))
-    query = sa.select(table.id, table.recipe, table.seconds).where(
+    columns = (table.id, table.recipe, table.seconds, table.step, table.total_steps)
+    query = sa.select(*columns).where(
         table.state == TrialState.FINISHED, table.diverged.is_(False), table.seconds.is_not(None),
         *(table.recipe[name]["name"].as_string().in_(names) for name, names in parts),
     )  # fmt: skip
-    found: dict[str, list[tuple[int, float]]] = {}
+    found: dict[str, list[Any]] = {}
     for row in connection.execute(query.order_by(table.id.desc()).limit(MOST_READ)):
         one = shape_of(row.recipe)
         if one in wanted and len(found.setdefault(one, [])) < MOST_MEASURED:
-            found[one].append((row.id, row.seconds))
+            found[one].append(row)
     return found
 
 

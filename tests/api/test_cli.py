@@ -61,8 +61,9 @@ def test_a_dry_run_and_an_expansion_agree(url: str, spec: Path, tmp_path: Path) 
     assert json.loads(metricsweep("http://127.0.0.1:1", *here, "--json").stdout) == dry
     assert metricsweep("", *here).stdout.splitlines() == [
         "four-trials: 2 cells, 2 candidates, 4 trials",
-        "4 different trainings; 0 trials are trained already",
-        "cost: unknown for 4 trainings, since none of the same shape was measured",
+        "4 different trainings: 4 to be trained, 0 trained already",
+        "work: 80 steps, 1,280 images through the network, and up to 27,372 by evaluations",
+        "hours: not known yet: 0 of 3 trainings of this shape measured",
     ]
     assert not (tmp_path / "nothing").exists()
     assert json.loads(metricsweep(url, "list", "--json").stdout) == []
@@ -73,19 +74,23 @@ def test_what_a_sweep_costs_is_said_before_it_starts(
 ) -> None:
     metricsweep(url, "submit", spec)
     conductor.begin()
-    conductor.finish()
+    for _ in range(3):
+        conductor.finish()
     more = spec.with_name("more.yaml")
     more.write_text(SPEC.replace("[0, 1]", "[0, 1, 2, 3]"))
     told = [
         "four-trials: 2 cells, 2 candidates, 8 trials",
-        "8 different trainings; 1 trials are trained already",
-        "cost: about 0.0029 CPU hours for 7 trainings, as measured on cpu",
+        "8 different trainings: 5 to be trained, 3 trained already",
+        "work: 100 steps, 1,600 images through the network, and up to 34,215 by evaluations",
+        "hours: about 0.0021 (0.0021 to 0.0021) on cpu",
     ]
     assert metricsweep(url, "submit", more, "--dry-run").stdout.splitlines() == told
-    assert metricsweep(url, "submit", more).stdout.splitlines()[:3] == told
+    assert metricsweep(url, "submit", more).stdout.splitlines()[:4] == told
     assert metricsweep("", "expand", more, "--home", settings.home).stdout.splitlines() == told
-    more.write_text(SPEC.replace("iterations: 20", "iterations: 21"))
-    assert "cost: unknown for 4 trainings" in metricsweep(url, "submit", more, "--dry-run").stdout
+    more.write_text(SPEC.replace("iterations: 20", "iterations: 40\n  evaluate_every: 2"))
+    assert "hours: about 0.0033 (0.0033 to 0.0033) on cpu" in metricsweep(url, "submit", more, "--dry-run").stdout
+    more.write_text(SPEC.replace("iterations: 20", "iterations: 40"))
+    assert "0 of 3 trainings of this shape measured" in metricsweep(url, "submit", more, "--dry-run").stdout
 
 
 def test_standard_input_is_a_spec(url: str) -> None:

@@ -29,15 +29,21 @@ def test_the_latest_of_each_shape(store: Store, monkeypatch: pytest.MonkeyPatch)
     fence = lease(store)
     for seconds, seed in ((1.0, 0), (2.0, 1), (3.0, 2)):
         trained(store, fence, seconds, seed=seed, loss="semihard")
-    trained(store, fence, 9.0, device="cuda", iterations=200)
+    trained(store, fence, 9.0, device="cuda", evaluate_every=20)
+    trained(store, fence, 8.0, iterations=None, epochs=4, validation={"name": "cross_validation", "folds": 3})
     trained(store, fence, 5.0, outcome="diverged")
     trained(store, fence, 6.0, device=None)
     trained(store, fence, 7.0, dataset="mnist")
-    short, long, never = (shape(recipe(**changes)) for changes in ({}, {"iterations": 200}, {"iterations": 300}))
-    found = store.durations([short, long, never])
-    assert found == {short: [Duration(3.0, "cpu", "the cpu")], long: [Duration(9.0, "cuda", "the cuda")]}
+    folds = recipe(iterations=None, epochs=4, validation={"name": "cross_validation", "folds": 3})
+    whole, rare, never = (shape(recipe(**changes)) for changes in ({}, {"evaluate_every": 20}, {"evaluate_every": 30}))
+    found = store.durations([whole, rare, never, shape(folds)])
+    assert found == {
+        whole: [Duration(3.0, 100, "cpu", "the cpu")],
+        rare: [Duration(9.0, 100, "cuda", "the cuda")],
+        shape(folds): [Duration(8.0, 12, "cpu", "the cpu")],
+    }
     assert store.durations([]) == {}
     monkeypatch.setattr(durations, "MOST_MEASURED", 20)
-    assert [one.seconds for one in store.durations([short])[short]] == [3.0, 2.0, 1.0]
-    monkeypatch.setattr(durations, "MOST_READ", 3)
-    assert [one.seconds for one in store.durations([short])[short]] == [3.0]
+    assert [one.seconds for one in store.durations([whole])[whole]] == [3.0, 2.0, 1.0]
+    monkeypatch.setattr(durations, "MOST_READ", 4)
+    assert [one.seconds for one in store.durations([whole])[whole]] == [3.0]
