@@ -19,6 +19,7 @@ from api.serve import refuse_open_host
 from orchestrator import storage
 from orchestrator.errors import MetricsweepError
 from orchestrator.logs import begin_logging
+from orchestrator.private import write_for_us_alone
 from orchestrator.service import Service
 from orchestrator.settings import Settings
 
@@ -30,17 +31,19 @@ END_SECONDS: Final = 5
 
 def main(patience: Patience = Patience()) -> int:  # noqa: B008 - nobody can change it
     """Serve until SIGTERM or SIGINT; returns the exit status."""
+    write_for_us_alone()
     begin_logging()
     try:
         settings = Settings()
         refuse_open_host(settings)
         storage.opened(settings.storage).check()
         service = Service.open(settings)
+        app = create_app(service, settings)
     except (MetricsweepError, ValidationError) as error:
         return explain(error)
     crowd = Crowd(allowed_connections(), patience)
     config = uvicorn.Config(
-        create_app(service, settings),
+        app,
         host=settings.host,
         port=settings.port,
         http=partial(Connection, crowd=crowd),  # type: ignore[arg-type]  # called as the class would be

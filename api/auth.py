@@ -1,8 +1,5 @@
-"""Who may ask: a bearer token for programs, a cookie for people who logged in with it once."""
+"""Who may ask: a bearer token for programs, a session for people who logged in with it, or with a one-time link."""
 
-import hashlib
-import hmac
-import time
 from typing import Final
 from urllib.parse import quote
 
@@ -11,74 +8,86 @@ from fastapi.responses import RedirectResponse, Response
 from fastapi.security import HTTPBearer
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from api.codes import Codes
 from api.guards import SAFE_METHODS
+from api.identity import IDENTITY_PATH, Identity, made_for, same
+from api.patience import LONGEST_PAUSE, Patience
 from api.problems import answer, details, is_page
+from api.sessions import Sessions
 from orchestrator.settings import Settings
 
-COOKIE: Final = "metricsweep_login"
-COOKIE_SECONDS: Final = 30 * 24 * 3600
-OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/login"})
+OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/login", IDENTITY_PATH})
+SCHEMA_PATH: Final = "/v1/schema"
 
 bearer = HTTPBearer(
-    auto_error=False, scheme_name="token", description="Needed where the server was started with METRICSWEEP_TOKEN."
+    auto_error=False,
+    scheme_name="token",
+    description="METRICSWEEP_TOKEN of the server, or what stands in `api.token` of its home folder.",
 )
 """Says in the OpenAPI document what `Gate` enforces."""
 
 
-class Gate:
-    """ASGI middleware that lets only those pass who hold the token, where one is set."""
+class Access:
+    """What one server knows of who may ask: its tokens, the sessions of browsers, the codes of one-time links."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, settings: Settings) -> None:
+        self.identity: Identity = made_for(settings.resolved_home)
+        chosen = settings.token.get_secret_value() if settings.token else None
+        self._tokens = [token for token in (chosen, self.identity.secret) if token]
+        # Servers behind one address share the chosen token, not the home: with it they know each other's sessions.
+        self.sessions = Sessions(self._tokens[0])
+        self.codes = Codes()
+        self.patience = Patience()
+        # Editors fetch the schema and cannot log in; without parts of one's own it says what the package's source does.
+        self.open_paths = OPEN_PATHS | (frozenset() if settings.parts else {SCHEMA_PATH})
+
+    def is_token(self, given: str) -> bool:
+        """Whether a text is a token of this server."""
+        return any(same(given.strip(), token) for token in self._tokens)
+
+
+class Gate:
+    """ASGI middleware that lets only those pass who hold a token or a session."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
         self.app = app
-        self.token = token(settings)
+        self.access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on who may; a browser is sent to the login page, a program gets a 401."""
-        refused = self._refuse(Request(scope)) if scope["type"] == "http" and self.token else None
+        if scope["type"] == "websocket":  # nothing here speaks it
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        refused = await self._refuse(Request(scope)) if scope["type"] == "http" else None
         await (refused or self.app)(scope, receive, send)
 
-    def _refuse(self, request: Request) -> Response | None:
+    async def _refuse(self, request: Request) -> Response | None:
         path = request.url.path
-        if path in OPEN_PATHS or path.startswith("/static/") or self._admitted(request):
+        if path in self.access.open_paths or path.startswith("/static/"):
+            return None
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            if self.access.is_token(given):
+                return None
+            return await wrong(request, self.access, "this is not the token of this server")
+        # A cookie opens the API for reading only (downloads, logs); changes by cookie go through the pages' forms.
+        reading = request.method in SAFE_METHODS or not path.startswith("/v1/")
+        if reading and self.access.sessions.of(request):
             return None
         if is_page(request) and request.method in SAFE_METHODS:
             query = f"?{request.url.query}" if request.url.query else ""
             return RedirectResponse(f"/login?next={quote(path + query, safe='')}", status_code=303)
         detail = (
-            "this server asks for its token: send `Authorization: Bearer <token>`; the commands read METRICSWEEP_TOKEN"
+            "this server asks for its token: send `Authorization: Bearer <token>`; the commands find that of their own "
+            "home folder, and read METRICSWEEP_TOKEN for any other server"
         )
         return answer(request, details(request, 401, detail), {"WWW-Authenticate": "Bearer"})
 
-    def _admitted(self, request: Request) -> bool:
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
-            return same(given.strip(), self.token)
-        # A cookie opens the API for reading only (downloads, logs); changes by cookie go through the pages' forms.
-        reading = request.method in SAFE_METHODS or not request.url.path.startswith("/v1/")
-        return reading and valid_cookie(request.cookies.get(COOKIE, ""), self.token)
 
-
-def token(settings: Settings) -> str:
-    """The token in force; empty: none is asked for."""
-    return settings.token.get_secret_value() if settings.token else ""
-
-
-def same(given: str, expected: str) -> bool:
-    """Whether two secrets are equal, in a time that does not tell how far."""
-    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), expected.encode())
-
-
-def new_cookie(secret: str) -> str:
-    """A login that ends after 30 days or with the token; the token cannot be read from it."""
-    until = str(int(time.time()) + COOKIE_SECONDS)
-    return f"{until}.{_seal(until, secret)}"
-
-
-def valid_cookie(value: str, secret: str) -> bool:
-    """Whether a cookie is one of ours and has not run out."""
-    until, _, seal = value.partition(".")
-    return same(seal, _seal(until, secret)) and until.isdecimal() and int(until) > time.time()
-
-
-def _seal(until: str, secret: str) -> str:
-    return hmac.new(secret.encode(), f"metricsweep login until {until}".encode(), hashlib.sha256).hexdigest()
+async def wrong(request: Request, access: Access, detail: str) -> Response:
+    """The answer to a wrong token: a 401 after a while, or a 429 where too many wait for theirs."""
+    client = request.client.host if request.client else "somebody"
+    if await access.patience.after_wrong(client):
+        return answer(request, details(request, 401, detail), {"WWW-Authenticate": "Bearer"})
+    detail = f"{detail}, and too many wrong ones wait for their answer"
+    return answer(request, details(request, 429, detail), {"Retry-After": f"{LONGEST_PAUSE:.0f}"})

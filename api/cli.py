@@ -32,6 +32,11 @@ COMMANDS: Final[dict[str, Command]] = {
         "Run one sweep here from spec to tables: starts what it needs, shows progress, leaves no server behind.",
         "metricsweep run sweeps/digits.yaml --out tables",
     ),
+    "login-link": Command(
+        "logins:login_link",
+        "Print a link that logs a browser in: it works once, within the hour.",
+        "metricsweep login-link",
+    ),
     "submit": Command(
         "sweeps:submit",
         "Submit a spec; every problem of a wrong one is told at once.",

@@ -1,7 +1,7 @@
 """The API from Python: one method a route, views as answers, ApiError for what went wrong."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
@@ -11,6 +11,7 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from api.caller import actor, is_loopback
+from api.failures import ApiError, NewConnection, Unreachable
 from orchestrator.lifecycle import SweepState, TrialState
 from orchestrator.request_views import RequestView
 from orchestrator.views import (
@@ -39,29 +40,8 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 Query = Mapping[str, str | int | bool | None]
 BUNDLE_SECONDS: Final = 3_600.0  # a large one has hundreds of pictures
+_TRIES: Final = 3  # an idle connection may be closed at the moment it is used
 SECONDS: Final = 60.0  # a first PNG takes seconds on a busy machine
-
-
-class ApiError(Exception):
-    """What the server refused, as its problem document says it."""
-
-    def __init__(self, problem: Mapping[str, Any]) -> None:
-        self.problem = dict(problem)
-        self.status = int(problem.get("status", 500))
-        self.detail = str(problem.get("detail") or problem.get("title") or "the server gave no reason")
-        found = problem.get("problems") or []
-        self.problems = [(str(one.get("path", "")), str(one.get("message", ""))) for one in found]
-        super().__init__("\n".join([self.detail, *(f"  {path}  {message}" for path, message in self.problems)]))
-
-
-class Unreachable(Exception):  # noqa: N818 - says what happened
-    """No metricsweep answers at the address."""
-
-    def __init__(self, url: str, reason: str) -> None:
-        self.url = url
-        super().__init__(
-            f"no metricsweep at {url} ({reason}); start one with `metricsweep serve`, or set METRICSWEEP_URL"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +58,12 @@ _YAML: Final = {"Content-Type": "application/yaml"}
 class Client:
     """A connection to one server; use it in a `with` block, or close it."""
 
-    def __init__(self, url: str, token: str | None = None) -> None:
+    def __init__(self, url: str, token: str | None = None, auth: httpx.Auth | None = None) -> None:
         self.url = url.rstrip("/")
         headers = {"X-Actor": actor()} | ({"Authorization": f"Bearer {token}"} if token else {})
         # A proxy of the environment has no business between us and our own machine.
         proxied = not is_loopback(self.url)
-        self._http = httpx.Client(headers=headers, timeout=SECONDS, trust_env=proxied)
+        self._http = httpx.Client(headers=headers, timeout=SECONDS, trust_env=proxied, auth=auth)
 
     def __enter__(self) -> "Client":
         return self
@@ -247,6 +227,10 @@ class Client:
 
         return self._ask(Catalog, "GET", "/v1/catalog")
 
+    def login_link(self) -> str:
+        """The URL by which a browser logs in once."""
+        return f"{self.url}{self._send('POST', '/v1/login-links').json()['path']}"
+
     def _file(self, path: str, query: Query | None = None) -> Rendered:
         response = self._send("GET", path, query)
         disposition = response.headers.get("content-disposition", "")
@@ -275,17 +259,22 @@ class Client:
 
     def _send(self, method: str, path: str, query: Query | None = None, **more: Any) -> httpx.Response:
         params = {name: value for name, value in (query or {}).items() if value is not None}
-        with self._reached():
-            response = self._http.request(method, f"{self.url}{path}", params=params, **more)
-        return self._accepted(response)
+        for _ in range(_TRIES):
+            with self._reached(), suppress(NewConnection):
+                return self._accepted(self._http.request(method, f"{self.url}{path}", params=params, **more))
+        raise self._silent("it closes every connection")
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
         try:
             yield
-        except (httpx.TransportError, httpx.InvalidURL) as error:
-            reason = str(error) or type(error).__name__
-            raise Unreachable(self.url, reason) from error
+        except (httpx.TransportError, httpx.InvalidURL, NewConnection) as error:
+            raise self._silent(str(error) or type(error).__name__) from error
+
+    def _silent(self, reason: str) -> Unreachable:
+        return Unreachable(
+            f"no metricsweep at {self.url} ({reason}); start one with `metricsweep serve`, or set METRICSWEEP_URL"
+        )
 
     def _accepted(self, response: httpx.Response) -> httpx.Response:
         if response.is_success:
@@ -296,4 +285,4 @@ class Client:
 
     def _stranger(self, response: httpx.Response) -> Unreachable:
         kind = response.headers.get("content-type", "nothing")
-        return Unreachable(self.url, f"something answers there with {response.status_code} and {kind}")
+        return self._silent(f"something answers there with {response.status_code} and {kind}")

@@ -229,6 +229,10 @@ LOG: Final = {"trial": 40, "text": "step 30/300  loss 0.41\n", "offset": 0, "nex
 
 READINESS: Final = {"ok": True, "checks": [{"name": "database", "ok": True, "detail": "answers"}]}
 
+IDENTIFIED: Final = {"home": "8e1f0c2d9a7b4653", "proof": 8 * "0f1e2d3c"}
+
+LOGIN_LINK: Final = {"path": "/login?code=Zm91cnRlZW4", "expires_at": "2025-11-20T10:00:00Z"}
+
 PUBLISHED_SUMMARY: Final[dict[str, Any]] = {
     "id": "SEC-T2",
     "paper": "SEC",

@@ -1,23 +1,23 @@
-"""What one `serve` keeps in its home folder: the lock, the ports and processes in `serve.json`, Ray's token."""
+"""What one `serve` keeps in its home folder: the lock, the ports and processes in `serve.json`, its secrets."""
 
 import fcntl
 import hashlib
-import json
 import os
-import secrets
 import shutil
 import socket
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Final
 
 import psutil
 
+from api import record
 from api.process import Child, end_processes, marked
 from orchestrator.errors import ConflictError, MetricsweepError
+from orchestrator.private import close_files, own_folder, own_secret
 
 LEFTOVER_GRACE: Final = 5.0
 """Seconds between SIGTERM and SIGKILL for what an earlier supervisor left."""
@@ -32,13 +32,14 @@ class Home:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._held = ExitStack()
-        folder.mkdir(parents=True, exist_ok=True)
-        self._record = folder / "serve.json"
+        self.url = ""
+        """Address of the API, where it is served; noted for the commands of this user."""
+        self._was_open = own_folder(folder)
         self._ports: dict[str, int] = {}
 
     def lock(self) -> None:
         """Hold the folder; raises ConflictError where another supervisor does."""
-        file = self._held.enter_context((self.folder / "serve.lock").open("a+"))
+        file = self._held.enter_context(_ours(self.folder / "serve.lock"))
         if not _flock(file):
             file.seek(0)
             holder = file.read().strip() or "unknown"
@@ -54,17 +55,25 @@ class Home:
         """Let the folder and the ports go."""
         self._held.close()
 
+    def close_to_others(self) -> str:
+        """Close what an earlier version left open to other accounts; says what it closed, or nothing."""
+        files = (*self.folder.iterdir(), *(self.folder / "logs").glob("*"))
+        closed = close_files(file for file in files if file.is_file())
+        if not self._was_open and not closed:
+            return ""
+        return f"closed {self.folder} to other accounts, which an earlier version had left open to them"
+
     def end_leftovers(self) -> list[str]:
         """End what a killed supervisor left running; returns their names and pids, for telling.
 
         A recorded pid counts only when its process was created at the recorded time; the others are known by the
         random mark in their environment.
         """
-        record = self._read()
-        mark = record.get("mark")
+        known = record.read(self.folder)
+        mark = known.get("mark")
         found: dict[int, psutil.Process] = {process.pid: process for process in (marked(str(mark)) if mark else [])}
         names = {}
-        for entry in record.get("children") or ():
+        for entry in known.get("children") or ():
             with suppress(psutil.Error, KeyError, TypeError):
                 process = psutil.Process(int(entry["pid"]))
                 if (
@@ -87,37 +96,30 @@ class Home:
                 if child.exit_code() is None and child.pid:
                     born = psutil.Process(child.pid).create_time()
                     entries.append({"name": child.spec.name, "pid": child.pid, "created": born})
-        record = {
+        noted = {
             "pid": os.getpid(),
             "mark": mark,
             "ports": {**self._known_ports(), **self._ports},
             "children": entries,
         }
-        aside = self._record.with_suffix(".tmp")
-        aside.write_text(json.dumps(record, indent=1))
-        aside.replace(self._record)
+        record.write(self.folder, noted, self.url)
 
-    def port(self, name: str, preferred: Sequence[int] = ()) -> int:
-        """A free loopback port for a process: the one it had last, else one of `preferred`, else any.
+    def port(self, name: str, preferred: Sequence[int] = (), host: str = "127.0.0.1") -> int:
+        """A free port for a process: the one it had last, else one of `preferred`, else any.
 
         It stays claimed against other metricsweeps of this user, which may be choosing at this moment.
         """
         known = self._known_ports().get(name)
         for port in ([known] if known else []) + list(preferred) + [0] * 50:
             chosen = port or _any_port()
-            if is_free("127.0.0.1", chosen) and self._claim(chosen):
+            if is_free(host, chosen) and self._claim(chosen):
                 self._ports[name] = chosen
                 return chosen
-        raise MetricsweepError(f"no free port for {name} on 127.0.0.1")
+        raise MetricsweepError(f"no free port for {name} on {host}")
 
     def ray_token(self) -> str:
         """The token of this home's Ray, made on first use and readable by its owner only."""
-        path = self.folder / "ray.token"
-        if not path.exists():
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(secrets.token_hex(32))
-        path.chmod(0o600)
-        return path.read_text().strip()
+        return own_secret(self.folder / "ray.token")
 
     def ray_folder(self) -> Path:
         """An empty folder for Ray's sessions, closed to other users; what earlier sessions left is deleted.
@@ -129,29 +131,33 @@ class Home:
         if len(os.fsencode(around / "t")) > _SOCKET_PATH - _RAY_BELOW:
             digest = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:8]
             around = Path("/tmp") / f"metricsweep-{os.getuid()}-{digest}"  # noqa: S108  made below with mode 0700
-        _private(around)
+        own_folder(around)
         shutil.rmtree(around / "t", ignore_errors=True)
         return around / "t"
 
     def _known_ports(self) -> dict[str, int]:
-        ports = self._read().get("ports")
+        ports = record.read(self.folder).get("ports")
         return {str(name): int(port) for name, port in ports.items()} if isinstance(ports, dict) else {}
-
-    def _read(self) -> Mapping[str, Any]:
-        with suppress(OSError, ValueError):
-            record = json.loads(self._record.read_text())
-            return record if isinstance(record, dict) else {}
-        return {}
 
     def _claim(self, port: int) -> bool:
         folder = Path(tempfile.gettempdir()) / f"metricsweep-ports-{os.getuid()}"
-        _private(folder)
-        file = (folder / str(port)).open("w")
+        own_folder(folder)
+        file = _ours(folder / str(port))
         if _flock(file):
             self._held.enter_context(file)
             return True
         file.close()
         return False
+
+
+def holder(port: int) -> str:
+    """Who listens on a port, as far as this user may know."""
+    with suppress(psutil.Error):  # macOS tells only root
+        for one in psutil.net_connections("tcp"):
+            if one.status == psutil.CONN_LISTEN and one.laddr and one.laddr.port == port:
+                with suppress(psutil.Error):
+                    return f"process {one.pid} ({psutil.Process(one.pid).name()})" if one.pid else "another user"
+    return "another process"
 
 
 def is_free(host: str, port: int) -> bool:
@@ -172,12 +178,9 @@ def _any_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _private(folder: Path) -> None:
-    """Make a folder that only this user can enter; refuse one that somebody else made at its place."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-        raise MetricsweepError(f"{folder} belongs to somebody else; remove it")
-    folder.chmod(0o700)
+def _ours(file: Path) -> IO[str]:
+    """A file to lock, which only this user can open."""
+    return os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT, 0o600), "r+")
 
 
 def _flock(file: IO[str]) -> bool:

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Final
 
+from orchestrator.private import close_files, own_folder
+
 LOG_BYTES: Final = 10_000_000
 """About a week of a busy service; what is longer is put aside while the process goes on writing."""
 KEPT: Final = 2
@@ -26,9 +28,9 @@ class LogFile:
 
     def begin(self, name: str) -> IO[bytes]:
         """The file opened for a new start of the process; the caller closes it."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        own_folder(self.path.parent)
         self.cut()
-        log = self.path.open("ab")
+        log = open(self.path, "ab", opener=_ours)  # noqa: SIM115  the caller closes it
         log.write(f"--- {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {name} starts\n".encode())
         log.flush()
         self._from = log.tell()
@@ -44,6 +46,7 @@ class LogFile:
                     if self._aside(number).exists():
                         self._aside(number).replace(self._aside(number + 1))
                 shutil.copyfile(self.path, self._aside(1))
+                close_files([self._aside(1)])
             os.truncate(self.path, 0)
             self._from = 0
 
@@ -62,3 +65,7 @@ class LogFile:
 
     def _aside(self, number: int) -> Path:
         return self.path.with_name(f"{self.path.name}.{number}")
+
+
+def _ours(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -12,6 +12,7 @@ from api import (
     comparisons,
     figures,
     health,
+    logins,
     pages,
     problems,
     published,
@@ -20,10 +21,10 @@ from api import (
     tables,
     trials,
 )
-from api.auth import Gate, bearer
+from api.auth import Access, Gate, bearer
 from api.guards import Doors, Envelope
 from api.limits import BodyLimit
-from api.openapi import OPENAPI_PATH, openapi
+from api.openapi import OPENAPI_PATH, documented, openapi
 from orchestrator.service import Service
 from orchestrator.settings import Settings
 
@@ -35,7 +36,11 @@ A spec is posted as YAML or JSON to `/v1/sweeps`; the conductor trains what it a
 
 
 def create_app(service: Service, settings: Settings) -> FastAPI:
-    """The ASGI application over one service; the caller opens and closes the service."""
+    """The ASGI application over one service; the caller opens and closes the service.
+
+    Raises MetricsweepError where the home folder, which keeps the server's secret, is somebody else's.
+    """
+    access = Access(settings)
     app = FastAPI(
         title="metricsweep",
         version=importlib.metadata.version("metricsweep"),
@@ -49,16 +54,19 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
         middleware=[
             Middleware(Envelope),
             Middleware(Doors, settings=settings),
-            Middleware(Gate, settings=settings),
+            Middleware(Gate, access=access),
             Middleware(BodyLimit),
         ],
     )
     app.state.service = service
     app.state.settings = settings
+    app.state.access = access
     problems.install(app)
-    for noun in (sweeps, requests, trials, cells, tables, comparisons, figures, published, catalog):
-        app.include_router(noun.router, dependencies=[Depends(bearer)])
+    for noun in (sweeps, requests, trials, cells, tables, comparisons, figures, published, catalog, logins):
+        app.include_router(noun.router, dependencies=[Depends(bearer)], responses=documented(429))
     app.include_router(health.router)
+    app.include_router(logins.open_router)
+    app.include_router(logins.pages_router)
     app.include_router(pages.router)
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
     return app

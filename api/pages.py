@@ -2,16 +2,14 @@
 
 import hashlib
 from typing import Annotated, Final
-from urllib.parse import urlsplit
 
-from fastapi import APIRouter, Form, Query, Request
+from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
-from api.auth import COOKIE, COOKIE_SECONDS, new_cookie, same, token
 from api.cells import CellIndex
 from api.limits import Cursor, Id, Limit, Name
-from api.provided import Asked, InForce
+from api.provided import Asked
 from dashboards import pages
 from orchestrator.lifecycle import SweepState
 
@@ -114,36 +112,6 @@ def delete(
     return RedirectResponse("/", status_code=303)
 
 
-@router.get("/login")
-def login() -> HTMLResponse:
-    """The form that asks for the token."""
-    return HTMLResponse(pages.login_page(""))
-
-
-@router.post("/login")
-def enter(
-    settings: InForce,
-    request: Request,
-    token_given: Annotated[str, Form(alias="token", max_length=1000)] = "",
-    then: Annotated[str, Query(alias="next", max_length=2000)] = "/",
-) -> Response:
-    """Give a cookie for the right token and lead on to where the person was going."""
-    secret = token(settings)
-    if secret and not same(token_given.strip(), secret):
-        return HTMLResponse(pages.login_page("This is not the token of this server."), status_code=401)
-    answer = RedirectResponse(_local(then), status_code=303)
-    if secret:
-        answer.set_cookie(
-            COOKIE,
-            new_cookie(secret),
-            max_age=COOKIE_SECONDS,
-            httponly=True,
-            samesite="strict",
-            secure=request.url.scheme == "https",
-        )
-    return answer
-
-
 @router.get("/static/vega.js")
 def vega(service: Asked, request: Request) -> Response:
     """The library that draws the figures, from this server: the pages need no network."""
@@ -181,10 +149,3 @@ def _kept(request: Request, content: bytes, media_type: str) -> Response:
 
 def _person(request: Request) -> str:
     return f"browser at {request.client.host}" if request.client else "browser"
-
-
-def _local(path: str) -> str:
-    """A path on this server, whatever a link to the login page says."""
-    parts = urlsplit(path)
-    safe = path.startswith("/") and not path.startswith(("//", "/\\")) and not parts.netloc and path.isprintable()
-    return path if safe else "/"

@@ -45,6 +45,7 @@ KINDS: Final[Mapping[int, str]] = {
     415: "unsupported-media-type",
     421: "foreign-host",
     422: "invalid",
+    429: "too-many-wrong",
     431: "headers-too-large",
     500: "internal",
     501: "not-implemented",

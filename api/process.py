@@ -17,6 +17,7 @@ import psutil
 
 import api.leash
 from api.log_file import LogFile
+from orchestrator.private import MASK
 
 MARK: Final = "METRICSWEEP_SERVE"
 """Environment variable by which every process that one supervisor started, however deep, is known as its own."""
@@ -64,6 +65,7 @@ class Child:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env={**environment, **self.spec.environment},
+                umask=MASK,
                 start_new_session=True,  # Ctrl-C in the terminal reaches the supervisor alone, which ends them in order
             )
         self._born = time.monotonic()

@@ -1,9 +1,10 @@
-"""What a route is given beside its parameters: the service, the settings and the name of who asks."""
+"""What a route is given beside its parameters: the service, the settings, who may ask, and the name of who asks."""
 
 from typing import Annotated
 
 from fastapi import Depends, Header, Request
 
+from api.auth import Access
 from orchestrator.service import Service
 from orchestrator.settings import Settings
 
@@ -15,6 +16,11 @@ def _service(request: Request) -> Service:
 
 def _settings(request: Request) -> Settings:
     found: Settings = request.app.state.settings
+    return found
+
+
+def _access(request: Request) -> Access:
+    found: Access = request.app.state.access
     return found
 
 
@@ -36,4 +42,5 @@ def _actor(
 
 Asked = Annotated[Service, Depends(_service)]
 InForce = Annotated[Settings, Depends(_settings)]
+Admission = Annotated[Access, Depends(_access)]
 Actor = Annotated[str, Depends(_actor)]

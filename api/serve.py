@@ -15,7 +15,7 @@ from dataclasses import replace
 from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
-from api.home import Home, is_free
+from api.home import Home, holder, is_free
 from api.process import MARK, Child, ChildSpec, end_processes, loopback_past_proxies, marked
 from api.services import (
     MLFLOW_PORTS,
@@ -33,6 +33,8 @@ from orchestrator.settings import Settings
 
 START_SECONDS: Final = 180.0
 """How long all processes together may take to become ready."""
+NEXT_PORTS: Final = 20
+"""How many ports after the usual one are tried before any that is free."""
 _TICK: Final = 0.1
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -92,6 +94,9 @@ class Stack:
         self._home = Home(self._settings.resolved_home)
         try:
             self._home.lock()
+            closed = self._home.close_to_others()
+            if closed:
+                self._tell("serve", closed)
             for left in self._home.end_leftovers():
                 self._tell("serve", f"ended {left}, left by an earlier run")
             mark = secrets.token_hex(16)
@@ -156,6 +161,7 @@ class Stack:
             try:
                 supervision.end_all(self._hurry)
                 end_processes(marked(mark), 1.0)
+                home.url = ""
                 home.note(mark, children)
             finally:
                 self._done.set()
@@ -185,8 +191,10 @@ class Stack:
             specs.append(ray_head(home.ray_folder(), ports, token, settings))
         port = self._api_port(home)
         host = _reachable(settings.host)
-        api = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        resolved = settings.model_copy(update={"port": port, "mlflow_url": mlflow, "ray_address": ray, "url": api})
+        api = home.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        # A name that was given for us goes on to the API, which answers to it, and to the links that others follow.
+        told_as = {"port": port, "mlflow_url": mlflow, "ray_address": ray, "url": settings.url or api}
+        resolved = settings.model_copy(update=told_as)
         everyone = {**settings_environment(resolved), **for_ray}
         own = {"METRICSWEEP_TOKEN": settings.token.get_secret_value()} if settings.token else {}
         for spec in self._applications:
@@ -198,19 +206,24 @@ class Stack:
         return specs
 
     def _api_port(self, home: Home) -> int:
-        settings = self._settings
-        if settings.port == 0:
-            return home.port("api")
-        if not is_free(settings.host, settings.port):
+        """The port that was asked for; where none was, the one of last time, the usual one, or any that is free."""
+        asked, host = self._settings.port, self._settings.host
+        if asked == 0 or "port" not in self._settings.model_fields_set:
+            return home.port("api", range(asked, asked + NEXT_PORTS) if asked else [], host)
+        if not is_free(host, asked):
             raise MetricsweepError(
-                f"port {settings.port} on {settings.host} is in use; set METRICSWEEP_PORT to another, or 0 for any"
+                f"port {asked} of {host} (--port or METRICSWEEP_PORT) is held by {holder(asked)}; "
+                "name another, 0 for any, or none for the first that is free"
             )
-        return settings.port
+        return asked
 
 
 def refuse_open_host(settings: Settings) -> None:
-    """Raise MetricsweepError where the API would listen beyond this machine without a token."""
-    if settings.token is not None and settings.token.get_secret_value():
+    """Raise MetricsweepError where the API would listen beyond this machine with the home's own token alone.
+
+    Those who reach it from elsewhere cannot read that one.
+    """
+    if settings.token is not None:
         return
     if settings.host == "localhost":
         return

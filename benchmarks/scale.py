@@ -137,7 +137,9 @@ RUN: Final[dict[str, Callable[[Settings, Shape], Told]]] = {
 
 
 def _http(settings: Settings) -> TestClient:
-    return TestClient(create_app(Service.open(settings), settings), base_url="http://127.0.0.1:8787")
+    app = create_app(Service.open(settings), settings)
+    bearer = {"Authorization": f"Bearer {app.state.access.identity.secret}"}
+    return TestClient(app, base_url="http://127.0.0.1:8787", headers=bearer)
 
 
 def _posted(http: TestClient, path: str, shape: Shape, status: int) -> Told:

@@ -12,6 +12,7 @@ from orchestrator import storage
 from orchestrator.conductor import Conductor
 from orchestrator.errors import FencedError, MetricsweepError
 from orchestrator.logs import begin_logging
+from orchestrator.private import own_folder, write_for_us_alone
 from orchestrator.record.store import Store
 from orchestrator.record.tracker import Tracker
 from orchestrator.run.attempt import Workplace
@@ -92,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _conduct(settings: Settings, *, until_idle: bool) -> int:
-    settings.resolved_home.mkdir(parents=True, exist_ok=True)
+    own_folder(settings.resolved_home)
     storage.opened(settings.storage).check()
     store = Store.open(settings.database)
     catalog = catalogs.load(settings.parts)
@@ -179,4 +180,5 @@ def _tracker(settings: Settings) -> Tracker | None:
 
 
 if __name__ == "__main__":
+    write_for_us_alone()
     sys.exit(main())

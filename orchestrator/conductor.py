@@ -65,7 +65,7 @@ class Conductor:
         lease = Heartbeat("lease", self._renew, self._settings.lease_seconds / 3)
         mirror = Heartbeat("mirror", self._forward, MIRROR_SECONDS)
         self._lease = lease
-        self._recorder = Recorder(self._store, self._tracker, self._fence, self._tables, self._settings.url)
+        self._recorder = Recorder(self._store, self._tracker, self._fence, self._tables, self._settings.address)
         lease.start()
         mirror.start()
         try:

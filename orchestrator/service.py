@@ -15,6 +15,7 @@ from orchestrator.lifecycle import SweepState
 from orchestrator.links import Links
 from orchestrator.nearest import nearest
 from orchestrator.plan import edit, excerpt, schema
+from orchestrator.private import own_folder
 from orchestrator.publish import beside, formats, paper
 from orchestrator.publish.figures import drawing, rendering, training, vega
 from orchestrator.publish.figures.sketch import Sources
@@ -103,7 +104,7 @@ class Service(Requesting, Tracing, Bundling, Comparing):
     @classmethod
     def open(cls, settings: Settings) -> "Service":
         """The service over the settings' database, which is made or migrated if need be."""
-        settings.resolved_home.mkdir(parents=True, exist_ok=True)
+        own_folder(settings.resolved_home)
         return cls(settings, Store.open(settings.database), catalogs.load(settings.parts))
 
     def close(self) -> None:

@@ -2,11 +2,15 @@
 
 import os
 from pathlib import Path
+from typing import Final
 
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from orchestrator.storage import parsed
+
+LEAST_TOKEN: Final = 16
+"""Characters that a token has at least: sixteen random ones are not guessed."""
 
 
 class Settings(BaseSettings):
@@ -37,12 +41,13 @@ class Settings(BaseSettings):
     parts: Path | None = None
     """A folder of the researcher's own parts, laid out as `workers/` is."""
     host: str = "127.0.0.1"
-    """Address that the API listens on; any but loopback needs a token."""
+    """Address that the API listens on; any but loopback needs a token that was set."""
     port: int = Field(default=8787, ge=0, le=65535)
+    """Port that the API listens on; where it was not set and is taken, `serve` takes another; 0: any."""
     token: SecretStr | None = None
-    """Bearer token of the API."""
-    url: str = "http://127.0.0.1:8787"
-    """Address of the API that the client commands talk to."""
+    """Bearer token of the API, beside the one that the home folder keeps for the commands of its own user."""
+    url: str = ""
+    """Address by which others reach the API, and that the client commands talk to; empty: where it listens."""
     train: str = "workers.train:train"
     """The training function by name, resolved on the worker."""
     inspect: str | None = None
@@ -61,6 +66,25 @@ class Settings(BaseSettings):
     def _is_a_storage(cls, url: str) -> str:
         parsed(url)
         return url
+
+    @field_validator("token")
+    @classmethod
+    def _is_long_enough(cls, token: SecretStr | None) -> SecretStr | None:
+        text = token.get_secret_value().strip() if token else ""
+        if not text:
+            return None
+        if len(text) < LEAST_TOKEN or not (text.isascii() and text.isprintable()) or " " in text:
+            raise ValueError(
+                f"a token has at least {LEAST_TOKEN} visible ASCII characters without blanks, this one has "
+                f"{len(text)}; `openssl rand -hex 24` makes one"
+            )
+        return SecretStr(text)
+
+    @property
+    def address(self) -> str:
+        """The URL of the API in force."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return (self.url or f"http://{host}:{self.port}").rstrip("/")
 
     @property
     def resolved_home(self) -> Path:

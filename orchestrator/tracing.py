@@ -29,5 +29,5 @@ class Tracing:
 
     def _addressed(self, table: Table, *, here: bool) -> Table:
         """The table with links from its cells: within our own pages, or, where this server's address is set, to it."""
-        known = self._settings.url.rstrip("/") if "url" in self._settings.model_fields_set else None
+        known = self._settings.address if self._settings.url else None
         return replace(table, address="" if here else known)

@@ -21,7 +21,7 @@ KEYS = {
     *("image", "build", "command", "environment", "depends_on", "ports", "volumes", "healthcheck", "deploy", "restart"),
     *("init", "cap_drop", "security_opt", "shm_size", "stop_grace_period"),
 }
-GIVEN = {"POSTGRES_PASSWORD": "first", "RAY_AUTH_TOKEN": "second", "METRICSWEEP_TOKEN": "third"}
+GIVEN = {"POSTGRES_PASSWORD": "first", "RAY_AUTH_TOKEN": "second", "METRICSWEEP_TOKEN": "the-third-of-the-secrets"}
 STORE = {
     "METRICSWEEP_STORAGE_URL": "s3://bucket/folder?endpoint_override=minio:9000&scheme=http",
     "AWS_ACCESS_KEY_ID": "fourth",

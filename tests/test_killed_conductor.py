@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from api.client import Client
+from api.identity import made_for
 from orchestrator.lifecycle import TrialState
 from tests.ports import free_port
 
@@ -46,7 +47,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Client, psutil.Process, Path]]:
     command = [sys.executable, "-m", "api.cli", "serve", "--home", str(tmp_path), "--port", str(port)]
     with (tmp_path / "serve.out").open("w") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-    client = Client(f"http://127.0.0.1:{port}")
+    client = Client(f"http://127.0.0.1:{port}", made_for(tmp_path).secret)
     try:
         until(lambda: "Ctrl-C" in (tmp_path / "serve.out").read_text(), "serve is ready", process)
         yield client, psutil.Process(process.pid), tmp_path

@@ -190,7 +190,9 @@ def test_the_pages_of_a_list_lead_to_each_trial_once(settings: Settings) -> None
 def test_the_page_of_a_great_sweep_stays_small(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     service = expanded(settings, "30x8x10")
     monkeypatch.setattr(pages, "MOST_TABLED", 1_000)
-    with TestClient(create_app(service, settings), base_url="http://127.0.0.1:8787") as http:
+    app = create_app(service, settings)
+    bearer = {"Authorization": f"Bearer {app.state.access.identity.secret}"}
+    with TestClient(app, base_url="http://127.0.0.1:8787", headers=bearer) as http:
         page = http.get("/sweeps/1").text
     assert page.count('class="sq ') < 2_100, "the squares of the grid, and those of the legend"
     assert "410 trials more in 5 cells are not drawn" in page

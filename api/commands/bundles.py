@@ -1,20 +1,23 @@
 """`rebuild`, and the archive that it reads: a sweep's tables made again from its data, without a server."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from api.commands.options import connect, readable
+from api.commands.options import readable
 from api.commands.terminal import FAILED, err, out
 
+if TYPE_CHECKING:
+    from api.client import Client
 
-def write_bundle(url: str, token: str | None, sweep: int, file: Path) -> None:
+
+def write_bundle(client: "Client", sweep: int, file: Path) -> None:
     """Write a sweep's archive to a file, which is there only once it is whole."""
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(f"{file.name}.partial")
     try:
-        with connect(url, token) as client, partial.open("wb") as into:
+        with partial.open("wb") as into:
             client.bundle(sweep, into)
         partial.replace(file)
     finally:

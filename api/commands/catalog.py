@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from api.commands.options import DEFAULT_URL, Json, Token, Url, connect
+from api.commands.options import HOME, Home, Json, Token, Url, connect
 from api.commands.terminal import WRONG, err, out, print_json, print_rows
 from orchestrator.nearest import unknown
 
@@ -16,11 +16,12 @@ def catalog(
     kind: Annotated[str | None, typer.Argument(help="Only parts of this kind, such as loss.")] = None,
     name: Annotated[str | None, typer.Argument(help="One part of that kind, with its hyper-parameters.")] = None,
     as_json: Json = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
     token: Token = None,
+    home: Home = HOME,
 ) -> None:
     """List the parts that a recipe may name, or show one with its hyper-parameters."""
-    with connect(url, token) as client:
+    with connect(url, token, home) as client:
         found = _chosen(client.catalog(), kind, name)
     if as_json:
         print_json(found)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from api.commands.options import DEFAULT_URL, Token, Url, connect
+from api.commands.options import HOME, Home, Token, Url, connect
 from api.commands.tables import SUFFIXES, emit
 
 
@@ -23,13 +23,14 @@ def compare(
         typer.Option(help="latex, markdown, html, csv, json, png or svg; by default as the file ends, or markdown."),
     ] = None,
     file: Annotated[Path | None, typer.Option("--out", dir_okay=False, help="Write it to this file.")] = None,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
     token: Token = None,
+    home: Home = HOME,
 ) -> None:
     """Print or write one table of several sweeps; where several have a cell, the first named one's numbers stand."""
     if len(ids) < 2:
         raise typer.BadParameter("name two sweeps or more, such as `metricsweep compare 7 9`")
     wanted = format or SUFFIXES.get(file.suffix if file else "", "markdown")
-    with connect(url, token) as client:
+    with connect(url, token, home) as client:
         rendered = client.compare(ids, table, view, wanted)
     emit(rendered.content, wanted, file)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from api.commands.options import DEFAULT_URL, SweepId, Token, Url, connect
+from api.commands.options import HOME, Home, SweepId, Token, Url, connect
 from api.commands.tables import plain
 from api.commands.terminal import WRONG, err, out
 
@@ -30,8 +30,9 @@ def figure(
     heading: Annotated[
         bool, typer.Option("--heading/--no-heading", help="With title and caption, or bare for a paper.")
     ] = True,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
     token: Token = None,
+    home: Home = HOME,
 ) -> None:
     """Print or write a figure; a sweep that still runs gives one that says what is missing."""
     ending = file.suffix.removeprefix(".").lower() if file else ""
@@ -39,7 +40,7 @@ def figure(
     if wanted in _BINARY and file is None and sys.stdout.isatty():
         err.print(f"metricsweep: a {wanted} is no text; say where it goes with --out FILE.{wanted}")
         raise typer.Exit(WRONG)
-    with connect(url, token) as client:
+    with connect(url, token, home) as client:
         rendered = client.figure(id, name or _first(client, id), wanted, heading)
     if file is None:
         if sys.stdout.isatty():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from api.commands.figures import write_figures
-from api.commands.options import Changes, Home, Only, SpecFile, Without, read_spec, settings
+from api.commands.options import HOME, Changes, Home, Only, SpecFile, Without, connect, read_spec, settings
 from api.commands.previews import show_preview
 from api.commands.specs import afresh
 from api.commands.tables import print_table, write_tables
@@ -34,9 +34,9 @@ def serve(
         str | None, typer.Option(help="Address to listen on; any but loopback needs METRICSWEEP_TOKEN.")
     ] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Port of the pages and the API. [default: 8787]")
+        int | None, typer.Option(min=0, max=65535, help="Port of the pages and the API. [default: 8787, or a free one]")
     ] = None,
-    home: Home = None,
+    home: Home = HOME,
 ) -> None:
     """Serve API, pages, conductor, Ray and MLflow until Ctrl-C; started again, it goes on where it was."""
     # Here and not above: the client's commands do not wait for what only a server needs.
@@ -46,7 +46,9 @@ def serve(
     with Stack(config, tell=_teller()) as stack:
         err.print(f"starting over {config.resolved_home}")
         stack.start()
-        _print_addresses(stack.addresses, "")
+        _print_addresses(stack.addresses)
+        with connect(stack.addresses["api"], None, config.resolved_home) as client:
+            _print_link(client)
         err.print("Ctrl-C ends it; started again, it goes on where it was")
         stack.wait()
         err.print("ending")
@@ -57,7 +59,7 @@ def run(
     changes: Changes = None,
     only: Only = None,
     without: Without = None,
-    home: Home = None,
+    home: Home = HOME,
     folder: Annotated[
         Path, typer.Option("--out", file_okay=False, metavar="DIR", help="Where the tables and figures go.")
     ] = Path(),
@@ -65,8 +67,6 @@ def run(
 ) -> None:
     """Run one sweep here from spec to tables: starts what it needs, shows progress, leaves no server behind."""
     # Here and not above: the client's commands do not wait for what only a server needs.
-    from api.client import Client
-    from api.home import is_free
     from api.serve import Stack
     from orchestrator.service import preview_offline
 
@@ -74,18 +74,16 @@ def run(
     body = afresh(body) if fresh else body
     later = settings(home=home)
     preview_offline(body, later)  # a wrong spec ends here, before anything is started
-    # MLflow's runs link to these pages: on the port of `serve`, if it is free, the links stay good.
-    port = later.port if is_free("127.0.0.1", later.port) else 0
-    config = later.model_copy(update={"host": "127.0.0.1", "port": port})
+    # What reaches it is on this machine, whatever name METRICSWEEP_URL has for a server.
+    config = later.model_copy(update={"host": "127.0.0.1", "url": ""})
     try:
         crashes = _Crashes(_teller(), config.resolved_home / "logs" / "conductor.log")
         with Stack(config, tell=crashes.tell) as stack:
             err.print(f"starting over {config.resolved_home}")
             stack.start()
-            mlflow = stack.addresses["mlflow"]
-            token = config.token.get_secret_value() if config.token else None
-            with Client(stack.addresses["api"], token) as client:
-                _print_addresses(stack.addresses, "")
+            with connect(stack.addresses["api"], None, config.resolved_home) as client:
+                _print_addresses(stack.addresses)
+                _print_link(client)
                 alone = not config.ray_address  # this machine is the whole cluster, and nothing joins it
                 sweep = _begun(client, body, alone)
                 code = _followed(client, sweep, folder, crashes.check, alone)
@@ -93,7 +91,7 @@ def run(
     except KeyboardInterrupt:
         err.print("interrupted; the same command goes on where it was")
         raise typer.Exit(INTERRUPTED) from None
-    _say_how_to_return(later, sweep, mlflow)
+    _say_how_to_return(config, sweep)
     raise typer.Exit(code)
 
 
@@ -158,19 +156,21 @@ def unfinished(client: "Client", name: str, body: bytes) -> int | None:
     return None
 
 
-def _say_how_to_return(config: "Settings", sweep: int, mlflow: str) -> None:
-    """The command that shows it all again, with the addresses that it will have."""
-    host = f"[{config.host}]" if ":" in config.host else config.host
+def _say_how_to_return(config: "Settings", sweep: int) -> None:
+    """The command that shows it all again, and where it will be."""
     out.print("\nTo see it all again:")
     out.print(f"  metricsweep serve --home {shlex.quote(str(config.home))}")
-    page = f"http://{host}:{config.port}/sweeps/{sweep}" if config.port else "on a free port, which it prints"
-    _print_addresses({"api": page, "mlflow": mlflow}, "  ")
+    out.print(f"  then log in by the link that it prints; the sweep is at /sweeps/{sweep}")
 
 
-def _print_addresses(addresses: Mapping[str, str], indent: str) -> None:
+def _print_addresses(addresses: Mapping[str, str]) -> None:
     names = {"api": "pages and API", "mlflow": "MLflow", "ray": "Ray (with a token)"}
     for name, address in addresses.items():
-        out.print(f"{indent}{names.get(name, name):18}  {address}")
+        out.print(f"{names.get(name, name):18}  {address}")
+
+
+def _print_link(client: "Client") -> None:
+    out.print(f"{'log in, once, at':18}  {client.login_link()}")
 
 
 class _Crashes:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -23,15 +23,21 @@ def readable(file: Path | None) -> Path | None:
 
 
 Url = Annotated[
-    str,
-    typer.Option("--url", envvar="METRICSWEEP_URL", help="Address of the server.", metavar="URL"),
+    str | None,
+    typer.Option(
+        "--url",
+        envvar="METRICSWEEP_URL",
+        help="Address of another server than that of the home folder.",
+        metavar="URL",
+        show_default=False,
+    ),
 ]
 Token = Annotated[
     str | None,
     typer.Option(
         "--token",
         envvar="METRICSWEEP_TOKEN",
-        help="Token of the server; better set in the variable, since others can read command lines.",
+        help="Token of the server at --url; better set in the variable, since others can read command lines.",
         metavar="TOKEN",
         show_default=False,
     ),
@@ -67,23 +73,23 @@ Without = Annotated[
     ),
 ]
 Home = Annotated[
-    Path | None,
+    Path,
     typer.Option(
         "--home",
+        envvar="METRICSWEEP_HOME",
         file_okay=False,
         metavar="DIR",
-        help="Folder of the database, results and logs. [default: .metricsweep]",
+        help="Folder of the database, results and logs, and of the server that serves them.",
     ),
 ]
+HOME: Final = Path(".metricsweep")
 
-DEFAULT_URL = "http://127.0.0.1:8787"
 
-
-def connect(url: str, token: str | None) -> "Client":
+def connect(url: str | None, token: str | None, home: Path) -> "Client":
     """A client of the server that the options name."""
-    from api.client import Client
+    from api import finding
 
-    return Client(url, token)
+    return finding.connect(url, token, home)
 
 
 def read_spec(

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from api.commands.options import (
-    DEFAULT_URL,
+    HOME,
     Changes,
+    Home,
     Json,
     Only,
     SpecFile,
@@ -37,11 +38,12 @@ def cancel(
     id: SweepId,  # noqa: A002
     trial: Trial = None,
     cell: Cell = None,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
     token: Token = None,
+    home: Home = HOME,
 ) -> None:
     """Ask that a sweep be stopped; trials that have ended keep their results."""
-    with connect(url, token) as client:
+    with connect(url, token, home) as client:
         asked = client.cancel(id, trial, cell)
         found = asked.sweep
         what = f"trial {trial} of sweep" if trial else f"cell {cell} of sweep" if cell is not None else "sweep"
@@ -57,11 +59,12 @@ def retry(
         Literal["failed", "all"] | None,
         typer.Option(help="`failed`: not those that were cancelled; `all`: pruned ones too."),
     ] = None,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
     token: Token = None,
+    home: Home = HOME,
 ) -> None:
     """Ask that a sweep's failed and cancelled trials be trained again; finished ones are kept."""
-    with connect(url, token) as client:
+    with connect(url, token, home) as client:
         asked = client.retry(id, trial, cell, only)
         found, which = asked.sweep, {"failed": "its failed trials", "all": "its failed, cancelled and pruned trials"}
         what = f"trial {trial}" if trial else which.get(only or "", "its failed and cancelled trials")
@@ -69,18 +72,18 @@ def retry(
         _follow(client, asked.request)
 
 
-def pause(id: SweepId, url: Url = DEFAULT_URL, token: Token = None) -> None:  # noqa: A002
+def pause(id: SweepId, url: Url = None, token: Token = None, home: Home = HOME) -> None:  # noqa: A002
     """Ask that nothing more of a sweep be started; what trains goes on to its end."""
-    with connect(url, token) as client:
+    with connect(url, token, home) as client:
         asked = client.pause(id)
         found = asked.sweep
         out.print(f"sweep {found.id} {found.name}: asked to pause; `metricsweep resume {found.id}` lets it go on")
         _follow(client, asked.request)
 
 
-def resume(id: SweepId, url: Url = DEFAULT_URL, token: Token = None) -> None:  # noqa: A002
+def resume(id: SweepId, url: Url = None, token: Token = None, home: Home = HOME) -> None:  # noqa: A002
     """Ask that a paused sweep go on."""
-    with connect(url, token) as client:
+    with connect(url, token, home) as client:
         asked = client.resume(id)
         out.print(f"sweep {asked.sweep.id} {asked.sweep.name}: asked to go on")
         _follow(client, asked.request)
@@ -89,11 +92,12 @@ def resume(id: SweepId, url: Url = DEFAULT_URL, token: Token = None) -> None:  #
 def priority(
     id: SweepId,  # noqa: A002
     value: Annotated[int, typer.Argument(min=-100, max=100, help="0 is the usual; higher is drawn first.")],
-    url: Url = DEFAULT_URL,
+    url: Url = None,
     token: Token = None,
+    home: Home = HOME,
 ) -> None:
     """Set a sweep's priority; nothing that trains is stopped for it."""
-    with connect(url, token) as client:
+    with connect(url, token, home) as client:
         asked = client.prioritize(id, value)
         out.print(f"sweep {asked.sweep.id} {asked.sweep.name}: asked for priority {value}")
         _follow(client, asked.request)
@@ -105,12 +109,13 @@ def extend(
     changes: Changes = None,
     only: Only = None,
     without: Without = None,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
     token: Token = None,
+    home: Home = HOME,
 ) -> None:
     """Extend a sweep to a wider spec (more seeds, a new loss); only what is new is trained."""
     body = read_spec(file, changes, only, without)
-    with connect(url, token) as client:
+    with connect(url, token, home) as client:
         asked = client.extend(id, body)
         found = asked.sweep
         out.print(f"sweep {found.id} {found.name}: asked to grow; watch it with `metricsweep watch {found.id}`")
@@ -120,11 +125,12 @@ def extend(
 def delete(
     id: SweepId,  # noqa: A002
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
     token: Token = None,
+    home: Home = HOME,
 ) -> None:
     """Delete an ended sweep, with checkpoints, logs and results that no other sweep uses."""
-    with connect(url, token) as client:
+    with connect(url, token, home) as client:
         found = client.sweep(id)
         if not yes:
             said = f"Delete sweep {id} {found.name} with its {found.total} trials? What others share is kept."
@@ -138,11 +144,12 @@ def requests(
     id: SweepId,  # noqa: A002
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
     as_json: Json = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
     token: Token = None,
+    home: Home = HOME,
 ) -> None:
     """List what was asked of a sweep, newest first, and what became of it; also of a sweep that was deleted."""
-    with connect(url, token) as client:
+    with connect(url, token, home) as client:
         found = list(islice(client.requests(id), limit))
     if as_json:
         print_json(found)

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Final
 
-from api.commands.options import Changes, Home, Json, Only, SpecFile, Without, read_spec, settings
+from api.commands.options import HOME, Changes, Home, Json, Only, SpecFile, Without, read_spec, settings
 from api.commands.previews import show_preview
 
 _FRESH: Final = re.compile(rb"^(['\"]?)fresh\1[ \t]*:[^\r\n]*", re.MULTILINE)
@@ -15,7 +15,7 @@ def expand(
     changes: Changes = None,
     only: Only = None,
     without: Without = None,
-    home: Home = None,
+    home: Home = HOME,
     as_json: Json = False,
 ) -> None:
     """Check a spec here, without a server, and count its cells, candidates and trials."""

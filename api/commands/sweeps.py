@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from api.commands.options import DEFAULT_URL, Changes, Json, Only, SpecFile, Token, Url, Without, connect, read_spec
+from api.commands.options import HOME, Changes, Home, Json, Only, SpecFile, Token, Url, Without, connect, read_spec
 from api.commands.previews import show_notes, show_preview, show_warnings
 from api.commands.terminal import duration, err, out, print_json, print_rows
 from api.commands.watch import follow, verdict
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LOOKED_AT: Final = 200  # sweeps, for one whose name is near
 
 
-def submit(  # noqa: PLR0913, PLR0917 - a command's options
+def submit(
     file: SpecFile,
     changes: Changes = None,
     only: Only = None,
@@ -30,12 +30,13 @@ def submit(  # noqa: PLR0913, PLR0917 - a command's options
     priority: Annotated[int, typer.Option(min=-100, max=100, help="Sweeps of higher priority are drawn first.")] = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what the spec would become.")] = False,
     as_json: Json = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
     token: Token = None,
+    home: Home = HOME,
 ) -> None:
     """Submit a spec; every problem of a wrong one is told at once."""
     body = read_spec(file, changes, only, without)
-    with connect(url, token) as client:
+    with connect(url, token, home) as client:
         if dry_run:
             show_preview(client.preview(body), as_json)
             return
@@ -59,11 +60,12 @@ def list_sweeps(
     name: Annotated[str | None, typer.Option(help="Only sweeps of this name.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
     as_json: Json = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
     token: Token = None,
+    home: Home = HOME,
 ) -> None:
     """List sweeps, newest first."""
-    with connect(url, token) as client:
+    with connect(url, token, home) as client:
         found = list(islice(client.sweeps(state, name), limit))
         others = {one.name for one in islice(client.sweeps(), _LOOKED_AT)} if name and not found else set()
     if as_json:
@@ -81,11 +83,12 @@ def show(
     id: Annotated[int, typer.Argument(min=1, metavar="ID", help="The number of a sweep, or of a trial.")],  # noqa: A002
     trial: Annotated[bool, typer.Option("--trial", help="The number is a trial's.")] = False,
     as_json: Json = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
     token: Token = None,
+    home: Home = HOME,
 ) -> None:
     """Show a sweep with its counts and problems, or one trial."""
-    with connect(url, token) as client:
+    with connect(url, token, home) as client:
         if as_json:
             print_json(client.trial(id) if trial else client.sweep(id))
         elif trial:

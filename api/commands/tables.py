@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from api.commands.bundles import write_bundle
-from api.commands.options import DEFAULT_URL, SweepId, Token, Url, connect
+from api.commands.options import HOME, Home, SweepId, Token, Url, connect
 from api.commands.terminal import WRONG, err, out, print_markdown
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ SUFFIXES: Final = {
 }  # fmt: skip
 
 
-def table(  # noqa: PLR0913, PLR0917 - a command has its options
+def table(
     id: SweepId,  # noqa: A002 - as its help says
     name: Annotated[str | None, typer.Argument(help="The table's name in the spec; by default its first.")] = None,
     format: Annotated[  # noqa: A002
@@ -39,15 +39,16 @@ def table(  # noqa: PLR0913, PLR0917 - a command has its options
             "--bundle", dir_okay=False, metavar="FILE.zip", help="Write the whole sweep as one archive instead."
         ),
     ] = None,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
     token: Token = None,
+    home: Home = HOME,
 ) -> None:
     """Print or write a table; a sweep that still runs gives one that says what is missing."""
-    if bundle is not None:
-        write_bundle(url, token, id, bundle)
-        return
     wanted = format or SUFFIXES.get(file.suffix if file else "", "markdown")
-    with connect(url, token) as client:
+    with connect(url, token, home) as client:
+        if bundle is not None:
+            write_bundle(client, id, bundle)
+            return
         rendered = client.table(id, name or first_table(client, id), wanted, tuned, numbers)
     emit(rendered.content, wanted, file)
 

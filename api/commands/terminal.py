@@ -107,7 +107,7 @@ def explain(error: Exception) -> int:
     """Say on stderr what went wrong and give the exit code; an error that is not ours is raised again."""
     from pydantic import ValidationError
 
-    from api.client import ApiError, Unreachable
+    from api.failures import ApiError, Unreachable
 
     match error:
         case Unreachable():

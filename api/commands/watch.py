@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from api.commands.options import DEFAULT_URL, SweepId, Token, Url, connect
+from api.commands.options import HOME, Home, SweepId, Token, Url, connect
 from api.commands.terminal import FAILED, OK, Output, duration, out
 from orchestrator.lifecycle import SWEEP_ENDED, SweepState
 from orchestrator.printable import one_line
@@ -27,11 +27,12 @@ Show = Callable[["SweepView"], None]
 def watch(
     id: SweepId,  # noqa: A002 - as its help says
     every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = POLL_SECONDS,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
     token: Token = None,
+    home: Home = HOME,
 ) -> None:
     """Watch a sweep until it ends; exits with 1 when it failed, lost trials or was cancelled."""
-    with connect(url, token) as client:
+    with connect(url, token, home) as client:
         raise typer.Exit(verdict(follow(client, id, out, every), out))
 
 
@@ -44,7 +45,7 @@ def follow(
     seen: Callable[["SweepView"], None] = lambda sweep: None,
 ) -> "SweepView":
     """Show a sweep's progress until it has ended, or `check` or `seen`, called at every look, raises."""
-    from api.client import ApiError, Unreachable
+    from api.failures import ApiError, Unreachable
 
     with (_bar if console.is_terminal else _lines)(console) as show:
         answered = time.monotonic()

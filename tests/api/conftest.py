@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,13 +20,19 @@ from tests.api.played import SPEC, Conductor
 
 URL = "http://127.0.0.1:8787"
 TOKEN = "a-token-of-the-tests"
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+
+
+def named(url: str) -> dict[str, str]:
+    """The environment of a command that is to talk to a server with the token of the tests."""
+    return {"METRICSWEEP_URL": url, "METRICSWEEP_TOKEN": TOKEN, "COLUMNS": "200"}
 
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     for name in ("URL", "TOKEN", "HOST", "PORT", "HOME", "DATABASE_URL", "PARTS"):
         monkeypatch.delenv(f"METRICSWEEP_{name}", raising=False)
-    return Settings(home=tmp_path / "home")
+    return Settings(home=tmp_path / "home", token=SecretStr(TOKEN))
 
 
 @pytest.fixture(autouse=True)
@@ -48,15 +55,15 @@ def app(service: Service, settings: Settings) -> FastAPI:
 
 @pytest.fixture
 def http(app: FastAPI) -> Iterator[TestClient]:
-    with TestClient(app, base_url=URL, follow_redirects=False) as client:
+    """A program that has the token."""
+    with TestClient(app, base_url=URL, headers=BEARER, follow_redirects=False) as client:
         yield client
 
 
 @pytest.fixture
-def guarded(service: Service, settings: Settings) -> Iterator[TestClient]:
-    """The application with a token set."""
-    secret = settings.model_copy(update={"token": SecretStr(TOKEN)})
-    with TestClient(create_app(service, secret), base_url=URL, follow_redirects=False) as client:
+def stranger(app: FastAPI) -> Iterator[TestClient]:
+    """Somebody who has not."""
+    with TestClient(app, base_url=URL, follow_redirects=False) as client:
         yield client
 
 
@@ -67,17 +74,26 @@ def conductor(settings: Settings, service: Service) -> Iterator[Conductor]:
     store.close()
 
 
-@pytest.fixture
-def url(app: FastAPI) -> Iterator[str]:
-    """The address of the application behind a real port."""
+@contextmanager
+def serving(app: FastAPI) -> Iterator[str]:
+    """The application behind a real port."""
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", lifespan="off"))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
         time.sleep(0.01)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture
+def url(app: FastAPI) -> Iterator[str]:
+    """Its address."""
+    with serving(app) as found:
+        yield found
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from api.main import create_app
 from orchestrator.cell_views import CellView
 from orchestrator.service import Service
 from orchestrator.settings import Settings
-from tests.api.conftest import URL
+from tests.api.conftest import BEARER, URL
 from tests.api.played import SPEC, YAML, Conductor
 from tests.api.test_cli import metricsweep
 
@@ -62,7 +62,7 @@ def test_a_fragment_links_only_to_a_server_that_is_known(
     known = settings.model_copy(update={"url": "http://lab.example:8787/"}, deep=True)
     known.model_fields_set.add("url")
     opened = Service.open(known)
-    with TestClient(create_app(opened, settings), base_url=URL) as other:
+    with TestClient(create_app(opened, settings), base_url=URL, headers=BEARER) as other:
         assert f'<a href="http://lab.example:8787/sweeps/{sweep}/cells/0">' in other.get(path).text
         assert "<script" not in other.get(path).text
     opened.close()

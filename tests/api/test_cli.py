@@ -11,13 +11,15 @@ import uvicorn
 from typer.testing import CliRunner, Result
 
 from api.cli import COMMANDS, app
-from api.client import ApiError, Client, Unreachable
+from api.client import Client
+from api.failures import ApiError, Unreachable
 from orchestrator.settings import Settings
+from tests.api.conftest import TOKEN, named
 from tests.api.played import SPEC, Conductor
 
 
 def metricsweep(url: str, *arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(one) for one in arguments], env={"METRICSWEEP_URL": url, "COLUMNS": "200"})
+    return CliRunner().invoke(app, [str(one) for one in arguments], env=named(url))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -94,7 +96,7 @@ def test_what_a_sweep_costs_is_said_before_it_starts(
 
 
 def test_standard_input_is_a_spec(url: str) -> None:
-    answer = CliRunner().invoke(app, ["submit", "-"], input=SPEC, env={"METRICSWEEP_URL": url})
+    answer = CliRunner().invoke(app, ["submit", "-"], input=SPEC, env=named(url))
     assert answer.exit_code == 0
 
 
@@ -302,7 +304,7 @@ def test_wrong_settings_are_named(spec: Path) -> None:
 
 
 def test_a_client_pages_through_everything(url: str, spec: Path, conductor: Conductor) -> None:
-    with Client(url) as client:
+    with Client(url, TOKEN) as client:
         ids = [client.submit(spec.read_bytes(), key=f"key-{number}").id for number in range(3)]
         conductor.begin()
         assert [one.id for one in client.sweeps()] == ids[::-1]
@@ -317,7 +319,7 @@ def test_a_client_pages_through_everything(url: str, spec: Path, conductor: Cond
 
 
 def test_a_token_is_sent_and_never_shown(settings: Settings, url: str) -> None:
-    answer = CliRunner().invoke(app, ["list"], env={"METRICSWEEP_URL": url, "METRICSWEEP_TOKEN": "swordfish"})
+    answer = CliRunner().invoke(app, ["list"], env=named(url))
     assert answer.exit_code == 0
-    helped = CliRunner().invoke(app, ["list", "--help"], env={"METRICSWEEP_TOKEN": "swordfish"})
-    assert "swordfish" not in helped.output
+    helped = CliRunner().invoke(app, ["list", "--help"], env={"METRICSWEEP_TOKEN": TOKEN})
+    assert TOKEN not in helped.output

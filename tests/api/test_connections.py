@@ -15,15 +15,17 @@ import psutil
 import pytest
 
 from api.connections import BACKLOG, LEAST_CONNECTIONS, OTHER_FILES
+from tests.api.conftest import BEARER, TOKEN
 from tests.api.impatient_api import FILES, SHORT
 from tests.api.test_process import environment
 from tests.ports import free_port
 
 HALF_A_HEAD = b"GET /v1/sweeps HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
+OURS = f"Host: localhost\r\nAuthorization: Bearer {TOKEN}\r\n".encode()
 HALF_A_BODY = (
-    b"POST /v1/sweeps HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/yaml\r\nContent-Length: 5000\r\n\r\nname"
+    b"POST /v1/sweeps HTTP/1.1\r\n" + OURS + b"Content-Type: application/yaml\r\nContent-Length: 5000\r\n\r\nname"
 )
-GREAT = b"GET /v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+GREAT = b"GET /v1/openapi.json HTTP/1.1\r\n" + OURS + b"\r\n"
 MANY = 400
 """More than the process may open files."""
 
@@ -37,7 +39,7 @@ class Served:
     def answers(self) -> bool:
         with suppress(httpx.TransportError):
             url = f"http://127.0.0.1:{self.port}/v1/sweeps"
-            return httpx.get(url, trust_env=False, timeout=20).status_code == 200
+            return httpx.get(url, headers=BEARER, trust_env=False, timeout=20).status_code == 200
         return False
 
     def connect(self) -> socket.socket:
@@ -56,7 +58,7 @@ def serving(folder: Path, *arguments: str) -> Iterator[Served]:
     port, log = free_port(), folder / "api.log"
     command = [sys.executable, "-m", "tests.api.impatient_api", *arguments]
     with log.open("wb") as file:
-        given = environment(folder / "home", PORT=str(port))
+        given = environment(folder / "home", PORT=str(port), TOKEN=TOKEN)
         process = subprocess.Popen(command, env=given, stdout=file, stderr=file)
     served = Served(process, port, log)
     try:

@@ -18,6 +18,7 @@ from orchestrator.record.store import Store
 from orchestrator.settings import Settings
 from orchestrator.trial import Inspected
 from orchestrator.views import Counts, SweepView
+from tests.api.conftest import TOKEN
 from tests.api.played import SPEC, YAML, Conductor
 from tests.api.test_cli import metricsweep
 from workers.catalog import Finding, Need
@@ -107,7 +108,7 @@ def test_the_commands_and_the_pages_tell_it(
 
 def test_run_begins_what_was_missing_when_somebody_looked_last(url: str, store: Store, conductor: Conductor) -> None:
     store.note_findings(conductor.fence, [found("lab", minutes=600)], ["lab"])
-    with Client(url) as client:
+    with Client(url, TOKEN) as client:
         assert _begun(client, CUB.encode(), alone=True) == 1
 
 

@@ -10,11 +10,13 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from api.cli import app
-from api.client import ApiError, Client
+from api.client import Client
 from api.commands.figures import FORMATS, write_figures
+from api.failures import ApiError
 from orchestrator import events
 from orchestrator.publish.figures import rendering
 from orchestrator.settings import Settings
+from tests.api.conftest import TOKEN, named
 from tests.api.played import SPEC, YAML, Conductor, result
 
 FIGURES = """\
@@ -118,13 +120,13 @@ def test_the_files_of_a_trial(http: TestClient, path: str) -> None:
     assert 'src="/v1/trials/1/figures/panels.png"' in page
 
 
-def test_files_are_behind_the_token(guarded: TestClient, path: str) -> None:
+def test_files_are_behind_the_token(stranger: TestClient, path: str) -> None:
     for address in (f"{path}/main", path, "/v1/trials/1/figures", "/v1/trials/1/figures/norms.npz"):
-        assert guarded.get(address).status_code == 401
+        assert stranger.get(address).status_code == 401
 
 
 def test_the_client_and_the_command(url: str, path: str, tmp_path: Path) -> None:
-    with Client(url) as client:
+    with Client(url, TOKEN) as client:
         assert [one.name for one in client.figures(1)] == ["main", "norms"]
         drawn = client.figure(1, "main", "svg", heading=False)
         assert (drawn.media_type, drawn.filename) == ("image/svg+xml", "four-trials-1-main.svg")
@@ -136,7 +138,7 @@ def test_the_client_and_the_command(url: str, path: str, tmp_path: Path) -> None
 
     def figure(*arguments: object) -> tuple[int, str]:
         asked = ["figure", *(str(one) for one in arguments)]
-        answer = CliRunner().invoke(app, asked, env={"METRICSWEEP_URL": url})
+        answer = CliRunner().invoke(app, asked, env=named(url))
         return answer.exit_code, answer.stdout
 
     assert json.loads(figure(1)[1])["usermeta"]["figure"] == "main"
@@ -151,6 +153,6 @@ def test_the_client_and_the_command(url: str, path: str, tmp_path: Path) -> None
 
 def test_a_sweep_without_figures_says_how_to_have_one(http: TestClient, url: str) -> None:
     http.post("/v1/sweeps", content=SPEC, headers=YAML)
-    answer = CliRunner().invoke(app, ["figure", "1"], env={"METRICSWEEP_URL": url})
+    answer = CliRunner().invoke(app, ["figure", "1"], env=named(url))
     assert answer.exit_code == 2
     assert "add one under `figures`" in answer.stderr

@@ -15,12 +15,13 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from api import examples
+from api import examples, logins
 from orchestrator import cell_views, published_views, request_views, views
 from orchestrator.service import Service
+from tests.api.conftest import BEARER
 from tests.api.played import SPEC, YAML, Conductor
 
-HOST = {"Host": "127.0.0.1:8787"}
+HOST = {"Host": "127.0.0.1:8787"} | BEARER
 ROUTES = {
     ("post", "/v1/sweeps"),
     ("get", "/v1/sweeps"),
@@ -51,6 +52,8 @@ ROUTES = {
     ("get", "/v1/published/{id}"),
     ("get", "/v1/catalog"),
     ("get", "/v1/schema"),
+    ("post", "/v1/login-links"),
+    ("get", "/v1/identity"),
     ("get", "/healthz"),
     ("get", "/readyz"),
 }
@@ -108,6 +111,8 @@ def test_references_lead_somewhere(document: dict[str, Any]) -> None:
         (list[views.Curve], examples.CURVES),
         (views.LogView, examples.LOG),
         (views.Readiness, examples.READINESS),
+        (logins.LoginLink, examples.LOGIN_LINK),
+        (logins.Identified, examples.IDENTIFIED),
         (list[views.FigureView], examples.FIGURES),
         (list[views.FigureFile], examples.FIGURE_FILES),
         (list[published_views.PublishedSummary], examples.PUBLISHED),

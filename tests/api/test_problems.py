@@ -11,7 +11,7 @@ from api.limits import BODY_BYTES
 from api.problems import STATUS, ProblemDetails
 from orchestrator.errors import DamagedError, FencedError, MetricsweepError, UnavailableError
 from orchestrator.service import Service
-from tests.api.conftest import URL
+from tests.api.conftest import BEARER, URL
 from tests.api.played import SPEC, YAML
 
 EXPLODING = "\n".join(
@@ -72,7 +72,7 @@ def test_an_unknown_error_tells_an_id_and_nothing_else(app: FastAPI, caplog: pyt
     def broken() -> None:
         raise RuntimeError("the password is swordfish")
 
-    with TestClient(app, base_url=URL) as http, caplog.at_level(logging.ERROR):
+    with TestClient(app, base_url=URL, headers=BEARER) as http, caplog.at_level(logging.ERROR):
         answer = http.get("/v1/broken")
     assert answer.status_code == 500
     assert "swordfish" not in answer.text
@@ -88,7 +88,7 @@ def test_a_fenced_error_is_not_a_client_error(app: FastAPI) -> None:
     def fenced() -> None:
         raise FencedError("another conductor")
 
-    with TestClient(app, base_url=URL) as http:
+    with TestClient(app, base_url=URL, headers=BEARER) as http:
         assert http.get("/v1/fenced").status_code == 500
 
 
@@ -97,7 +97,7 @@ def test_what_is_away_is_a_503_that_says_when_to_come_back(app: FastAPI) -> None
     def away() -> None:
         raise UnavailableError("the database does not answer")
 
-    with TestClient(app, base_url=URL) as http:
+    with TestClient(app, base_url=URL, headers=BEARER) as http:
         answer = http.get("/v1/away")
     assert answer.status_code == 503
     assert answer.headers["retry-after"]

@@ -22,7 +22,7 @@ def test_it_serves_until_a_signal(tmp_path: Path, number: signal.Signals) -> Non
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     log = tmp_path / "api.log"
-    given = environment(tmp_path / "home", PORT=str(port), TOKEN="swordfish")
+    given = environment(tmp_path / "home", PORT=str(port), TOKEN="swordfish-swordfish")
     with log.open("wb") as file:
         process = subprocess.Popen([sys.executable, "-m", "api"], env=given, stdout=file, stderr=file)
     try:

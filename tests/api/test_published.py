@@ -9,7 +9,9 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner, Result
 
 from api.cli import app
-from api.client import ApiError, Client
+from api.client import Client
+from api.failures import ApiError
+from tests.api.conftest import TOKEN, named
 from tests.api.played import SPEC, YAML, Conductor
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +23,7 @@ COMPARED = SPEC.replace("  main: {rows", "  main: {published: SEC-T3, rows").rep
 
 
 def metricsweep(*arguments: object, url: str = "http://127.0.0.1:1") -> Result:
-    return CliRunner().invoke(app, [str(one) for one in arguments], env={"METRICSWEEP_URL": url, "COLUMNS": "200"})
+    return CliRunner().invoke(app, [str(one) for one in arguments], env=named(url))
 
 
 @pytest.fixture
@@ -84,7 +86,7 @@ class TestHttp:
 
 
 def test_the_client_asks_for_them(url: str, conductor: Conductor) -> None:
-    with Client(url) as client:
+    with Client(url, TOKEN) as client:
         assert len(client.published()) == 23
         assert client.published_table("sec-t2").numbers[0].printed == "56.66"
         with pytest.raises(ApiError, match="did you mean"):

@@ -129,11 +129,11 @@ def test_children_are_told_where_things_are(
     monkeypatch.setenv("no_proxy", "intranet")
     monkeypatch.chdir(tmp_path)
     relative = settings.model_copy(update={"home": Path("home"), "parts": Path("parts"), "slots": None})
-    secret = Settings.model_validate({**relative.model_dump(), "token": "s3cret"})
+    secret = Settings.model_validate({**relative.model_dump(), "token": "a-token-of-the-tests"})
     with Stack(secret, children=ours(tmp_path)) as stack:
         stack.start()
         api, conductor = (said(tmp_path, name)["environment"] for name in ("api", "conductor"))
-    assert api["METRICSWEEP_TOKEN"] == "s3cret"
+    assert api["METRICSWEEP_TOKEN"] == "a-token-of-the-tests"
     assert "METRICSWEEP_TOKEN" not in conductor
     for environment in (api, conductor):
         assert environment["METRICSWEEP_HOME"] == str(tmp_path / "home")
@@ -229,21 +229,22 @@ def test_a_port_in_use_is_refused(settings: Settings, tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         busy = settings.model_copy(update={"port": taken.getsockname()[1]})
-        with pytest.raises(MetricsweepError, match="is in use; set METRICSWEEP_PORT"):
+        asked = rf"port {busy.port} of 127.0.0.1 \(--port or METRICSWEEP_PORT\) is held by process {os.getpid()} "
+        with pytest.raises(MetricsweepError, match=asked):
             Stack(busy, children=ours(tmp_path)).start()
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
-def test_loopback_needs_no_token(host: str) -> None:
+def test_loopback_needs_no_chosen_token(host: str) -> None:
     refuse_open_host(Settings(host=host))
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "myhost", ""])
 @pytest.mark.parametrize("token", [None, ""])
-def test_an_open_host_needs_a_token(host: str, token: str | None) -> None:
+def test_an_open_host_needs_a_chosen_token(host: str, token: str | None) -> None:
     with pytest.raises(MetricsweepError, match="set METRICSWEEP_TOKEN"):
         refuse_open_host(Settings(host=host, token=token))
-    refuse_open_host(Settings(host=host, token="a-token"))
+    refuse_open_host(Settings(host=host, token="a-token-of-the-tests"))
 
 
 def test_a_process_that_never_comes_up_ends_the_start(settings: Settings, tmp_path: Path) -> None:
@@ -309,6 +310,8 @@ def test_a_log_is_cut_while_its_process_writes(
     with Stack(settings, children=[talks, stand_in(tmp_path, "api")]) as stack:
         stack.start()
         wait_until(lambda: (logs / "conductor.log").read_bytes().endswith(b"the end"))
+        # Between two steps of a cut one of them is missing.
+        wait_until(lambda: len(list(logs.glob("conductor.log*"))) == 3)
         files = sorted(logs.glob("conductor.log*"))
         assert [file.name for file in files] == ["conductor.log", "conductor.log.1", "conductor.log.2"]
         # 2 MB were written; each file may pass its bound by what comes within a tick of the supervisor

@@ -15,6 +15,7 @@ from orchestrator.record.store import Store
 from orchestrator.settings import Settings
 from orchestrator.trial import Node
 from orchestrator.views import SweepView
+from tests.api.conftest import TOKEN
 from tests.api.played import SPEC, YAML, Conductor, Into
 from tests.api.test_cli import metricsweep
 
@@ -65,7 +66,7 @@ def test_watching_says_once_why_trials_wait_and_when_that_is_over(
     store = seen(settings, conductor)
     text = io.StringIO()
     looks = iter(range(100))
-    with Client(url) as client:
+    with Client(url, TOKEN) as client:
         sweep = client.submit(BIG.encode()).id
         conductor.begin()
         store.note_notices(conductor.fence, {sweep: WARNING})
@@ -92,7 +93,7 @@ def test_who_watches_may_give_up_at_a_notice(url: str, settings: Settings, condu
         if sweep.notice:
             raise MetricsweepError(sweep.notice)
 
-    with Client(url) as client:
+    with Client(url, TOKEN) as client:
         sweep = client.submit(BIG.encode()).id
         conductor.begin()
         store.note_notices(conductor.fence, {sweep: WARNING})
@@ -103,7 +104,7 @@ def test_who_watches_may_give_up_at_a_notice(url: str, settings: Settings, condu
 
 def test_run_refuses_what_its_one_machine_cannot_hold(url: str, settings: Settings, conductor: Conductor) -> None:
     seen(settings, conductor).close()
-    with Client(url) as client:
+    with Client(url, TOKEN) as client:
         with pytest.raises(MetricsweepError, match="no other will join"):
             _begun(client, BIG.encode(), alone=True)
         assert list(client.sweeps()) == []

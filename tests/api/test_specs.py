@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from api.cli import app
 from api.commands.specs import afresh
+from tests.api.conftest import named
 from tests.api.played import SPEC
 
 
@@ -30,7 +31,10 @@ def test_json_stays_json() -> None:
 
 
 def test_values_are_set_before_a_spec_is_submitted_or_counted(url: str, spec: Path) -> None:
-    here, sets = {"METRICSWEEP_URL": url}, ["--set", "select.split=test", "--set", "repeat.seed=[0, 1, 2]"]
+    here, sets = (
+        named(url),
+        ["--set", "select.split=test", "--set", "repeat.seed=[0, 1, 2]"],
+    )
     counted = CliRunner().invoke(
         app, ["expand", str(spec), "--set", "recipe.validation=none", *sets, "--json"], env=here
     )
@@ -45,6 +49,6 @@ def test_values_are_set_before_a_spec_is_submitted_or_counted(url: str, spec: Pa
 @pytest.mark.parametrize("command", ["submit", "expand", "run"])
 def test_a_wrong_value_is_told_before_anything_starts(url: str, spec: Path, command: str) -> None:
     for wrong, told in {"recipe.iterations": "PATH=VALUE", "recipe.iterations=many": "recipe.iterations"}.items():
-        answer = CliRunner().invoke(app, [command, str(spec), "--set", wrong], env={"METRICSWEEP_URL": url})
+        answer = CliRunner().invoke(app, [command, str(spec), "--set", wrong], env=named(url))
         assert (answer.exit_code, answer.stdout) == (2, "")
         assert told in answer.stderr

@@ -12,6 +12,7 @@ from api.commands import tables, terminal
 from api.commands.local import unfinished
 from api.commands.terminal import duration
 from api.commands.watch import follow, verdict
+from tests.api.conftest import TOKEN
 from tests.api.played import SPEC, Conductor, Into
 
 NAMED = SPEC.replace("four-trials", "'four [red]trials[/red]'")
@@ -25,7 +26,7 @@ def test_progress_says_what_ends_how(
     monkeypatch.setenv("COLUMNS", "160")
     text = io.StringIO()
     console = Into(text, looked_at)
-    with Client(url) as client:
+    with Client(url, TOKEN) as client:
         sweep = client.submit(NAMED.encode()).id
         conductor.begin()
         conductor.finish()
@@ -48,7 +49,7 @@ def test_progress_says_what_ends_how(
 def test_a_table_is_laid_out_for_the_eye(url: str, conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
     text = io.StringIO()
     monkeypatch.setattr(terminal, "out", Into(text, terminal=True))
-    with Client(url) as client:
+    with Client(url, TOKEN) as client:
         sweep = client.submit(SPEC.encode()).id
         conductor.begin()
         conductor.finish()
@@ -58,7 +59,7 @@ def test_a_table_is_laid_out_for_the_eye(url: str, conductor: Conductor, monkeyp
 
 
 def test_an_interrupted_run_is_found(url: str, conductor: Conductor) -> None:
-    with Client(url) as client:
+    with Client(url, TOKEN) as client:
         client.submit(SPEC.replace("[0, 1]", "[2, 3]").encode())
         assert unfinished(client, "four-trials", SPEC.encode()) is None
         sweep = client.submit(SPEC.encode()).id

@@ -2,10 +2,11 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from fastapi import FastAPI
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
 from api.main import create_app
@@ -43,9 +44,25 @@ def stage(settings: Settings, service: Service) -> Iterator[Stage]:
 
 
 @pytest.fixture
-def address(settings: Settings, service: Service) -> Iterator[str]:
-    with served(create_app(service, settings)) as found:
+def application(settings: Settings, service: Service) -> FastAPI:
+    return create_app(service, settings)
+
+
+@pytest.fixture
+def address(application: FastAPI) -> Iterator[str]:
+    with served(application) as found:
         yield found
+
+
+@pytest.fixture
+def logged_in(application: FastAPI) -> Callable[[BrowserContext], BrowserContext]:
+    """Logs a context in, as the link does that `serve` prints."""
+
+    def enter(context: BrowserContext) -> BrowserContext:
+        context.request.get(f"/login?code={application.state.access.codes.new()}")
+        return context
+
+    return enter
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +90,9 @@ class Watched:
 
 
 @pytest.fixture
-def watched(browser: Browser, address: str) -> Iterator[Watched]:
+def watched(browser: Browser, address: str, logged_in: Callable[[BrowserContext], BrowserContext]) -> Iterator[Watched]:
     """A fresh context; the test fails when a page of it complained, broke the policy or left this server."""
-    context = browser.new_context(base_url=address)
+    context = logged_in(browser.new_context(base_url=address))
     context.set_default_timeout(20_000)
     kept = Watched(context, address)
     yield kept

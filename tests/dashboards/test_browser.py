@@ -1,5 +1,6 @@
 """The pages in Chromium: drawn under the policy in force, current without a reload, usable without scripts."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -164,8 +165,10 @@ def test_one_trial_is_retried(context: BrowserContext, busy: int, stage: Stage) 
     expect(page.locator(".heading .badge").first).to_have_text("waiting")
 
 
-def test_pages_work_without_scripts(browser: Browser, address: str, busy: int, stage: Stage) -> None:
-    context = browser.new_context(base_url=address, java_script_enabled=False)
+def test_pages_work_without_scripts(
+    browser: Browser, address: str, logged_in: Callable[[BrowserContext], BrowserContext], busy: int, stage: Stage
+) -> None:
+    context = logged_in(browser.new_context(base_url=address, java_script_enabled=False))
     page = context.new_page()
     page.goto("/trials/1")
     expect(page.locator("#last-values table")).to_be_visible()
@@ -179,7 +182,7 @@ def test_pages_work_without_scripts(browser: Browser, address: str, busy: int, s
     context.close()
 
 
-def test_a_person_logs_in_once(browser: Browser, service: Service, settings: Settings) -> None:
+def test_a_person_logs_in_once_and_out(browser: Browser, service: Service, settings: Settings) -> None:
     guarded = settings.model_copy(update={"token": SecretStr("a-token-of-the-tests")})
     with served(create_app(service, guarded)) as address:
         context = browser.new_context(base_url=address)
@@ -192,6 +195,10 @@ def test_a_person_logs_in_once(browser: Browser, service: Service, settings: Set
         page.keyboard.press("Enter")
         expect(page).to_have_url(f"{address}/?name=x")
         expect(page.get_by_role("heading", name="Sweeps")).to_be_visible()
+        page.get_by_role("button", name="Log out").click()
+        expect(page).to_have_url(f"{address}/login")
+        page.goto("/")
+        expect(page).to_have_url(f"{address}/login?next=%2F")
         context.close()
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 
 from api.client import Client
+from api.identity import made_for
 from api.process import MARK, Child, ChildSpec, end_processes, loopback_past_proxies, marked
 from api.services import (
     applications,
@@ -188,7 +189,7 @@ class Installation(Processes):
             "port": free_port(),
         }
         self.settings = Settings(**{**told, **changed})  # type: ignore[arg-type]
-        self.client = Client(f"http://127.0.0.1:{self.settings.port}")
+        self.client = Client(f"http://127.0.0.1:{self.settings.port}", made_for(self.home).secret)
 
     @property
     def environment(self) -> dict[str, str]:

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psutil
 import pytest
 
-from api.client import Unreachable
+from api.failures import Unreachable
 from tests.faults.conftest import Note, moments
 from tests.faults.disturbing import begin, goes_on, recovery, trains, wait, whole
 from tests.faults.evidence import inspect, rows, total

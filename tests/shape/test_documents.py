@@ -30,8 +30,8 @@ def test_every_command(documents: str, name: str) -> None:
     assert re.search(rf"\bmetricsweep {re.escape(name)}\b", documents)
 
 
-def test_every_path(documents: str) -> None:
-    app = create_app(cast(Any, None), Settings())
+def test_every_path(documents: str, tmp_path: Path) -> None:
+    app = create_app(cast(Any, None), Settings(home=tmp_path))
     paths = set(app.openapi()["paths"]) | {str(app.openapi_url)}
     assert {path for path in paths if not re.search(re.escape(path) + r"(?![\w/{])", documents)} == set()
 

@@ -1,0 +1,65 @@
+"""Browsers that have logged in: a session is a sealed cookie, and ends by itself, by logging out, or with the token."""
+
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from api.identity import same, seal
+
+SESSION_SECONDS: Final = 30 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One browser's login."""
+
+    id: str
+    until: int
+    """Unix time at which it ends."""
+
+
+class Sessions:
+    """The sessions of one server, sealed with its secret; the server keeps only those that were ended early."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret
+        self._ended: dict[str, int] = {}
+        # Cookies ignore ports: two services of one host must not overwrite each other's.
+        self.cookie = f"metricsweep_{seal(secret, 'cookie')[:16]}"
+
+    def begin(self, request: Request, answer: Response) -> None:
+        """Give the browser that gets `answer` a session; the secret cannot be read from it."""
+        session = Session(secrets.token_hex(16), int(time.time()) + SESSION_SECONDS)
+        answer.set_cookie(
+            self.cookie,
+            self.sealed(session),
+            max_age=SESSION_SECONDS,
+            httponly=True,
+            # Not `strict`: the link that logs in is opened from terminals that are themselves pages, and a strict
+            # cookie would stay behind on the way to the page it leads to. What changes anything has its Origin checked.
+            samesite="lax",
+            secure=request.url.scheme == "https",
+        )
+
+    def of(self, request: Request) -> Session | None:
+        """The session that a request shows, if it is one of ours, runs, and was not ended."""
+        id_, _, rest = request.cookies.get(self.cookie, "").partition(".")
+        until, _, given = rest.partition(".")
+        if not same(given, seal(self._secret, "session", id_, until)):
+            return None
+        session = Session(id_, int(until))
+        return session if session.until > time.time() and id_ not in self._ended else None
+
+    def end(self, session: Session, answer: Response) -> None:
+        """End a session: its cookie opens nothing more, wherever a copy of it is."""
+        now = time.time()
+        self._ended = {id_: until for id_, until in self._ended.items() if until > now} | {session.id: session.until}
+        answer.delete_cookie(self.cookie, httponly=True, samesite="lax")
+
+    def sealed(self, session: Session) -> str:
+        """The cookie's value."""
+        return f"{session.id}.{session.until}.{seal(self._secret, 'session', session.id, str(session.until))}"

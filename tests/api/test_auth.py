@@ -1,0 +1,272 @@
+"""Tokens, sessions and one-time links: who may ask."""
+
+import asyncio
+import re
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from pydantic import SecretStr, ValidationError
+
+from api import codes, patience
+from api.auth import Access
+from api.main import create_app
+from api.sessions import SESSION_SECONDS, Session
+from orchestrator.service import Service
+from orchestrator.settings import LEAST_TOKEN, Settings
+from tests.api.conftest import BEARER, TOKEN, URL
+from tests.api.played import SPEC, YAML
+
+HTML = {"Accept": "text/html"}
+CLOSED = ["/v1/sweeps", "/v1/catalog", "/v1/openapi.json", "/v1/nothing", "/"]
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wrong ones wait, but not long."""
+    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(patience, "LONGEST_PAUSE", 0.01)
+
+
+@pytest.fixture
+def access(app: FastAPI) -> Access:
+    found: Access = app.state.access
+    return found
+
+
+# Tokens
+
+
+@pytest.mark.parametrize("path", CLOSED)
+def test_a_token_is_asked_for(stranger: TestClient, path: str) -> None:
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {TOKEN}"}, {"Authorization": "é"}):
+        raw = {name: value.encode() for name, value in headers.items()}
+        answer = stranger.get(path, headers=raw)
+        assert answer.status_code == 401
+        assert answer.headers["www-authenticate"] == "Bearer"
+        assert TOKEN not in answer.text
+    assert stranger.get(path, headers=BEARER).status_code in (200, 404)
+
+
+def test_loopback_without_a_chosen_token_has_the_token_of_its_home(service: Service, settings: Settings) -> None:
+    plain = settings.model_copy(update={"token": None})
+    with TestClient(create_app(service, plain), base_url=URL, follow_redirects=False) as client:
+        for path in CLOSED:
+            assert client.get(path).status_code == 401
+        file = settings.home / "api.token"
+        assert file.stat().st_mode & 0o777 == 0o600
+        own = file.read_text()
+        assert re.fullmatch("[0-9a-f]{64}", own)
+        assert client.get("/v1/sweeps", headers={"Authorization": f"Bearer {own}"}).status_code == 200
+        assert client.get("/v1/sweeps", headers={"Authorization": "Bearer "}).status_code == 401
+    again = Access(plain)
+    assert again.is_token(own), "it is kept"
+
+
+def test_the_home_s_token_opens_beside_a_chosen_one(http: TestClient, access: Access) -> None:
+    own = {"Authorization": f"Bearer {access.identity.secret}"}
+    assert http.get("/v1/sweeps", headers=own).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/login", "/v1/schema", "/static/style.css"])
+def test_what_tells_nothing_is_open(stranger: TestClient, path: str) -> None:
+    assert stranger.get(path).status_code in (200, 503)
+
+
+def test_the_schema_with_parts_of_one_s_own_is_not_open(service: Service, settings: Settings, tmp_path: Path) -> None:
+    own = settings.model_copy(update={"parts": tmp_path})
+    with TestClient(create_app(service, own), base_url=URL) as client:
+        assert client.get("/v1/schema").status_code == 401
+
+
+@pytest.mark.parametrize("token", ["£", "s3cret", "fifteen-letters", "a token with blanks in it", "schlüsselschlüssel"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_a_weak_token_is_refused_with_a_sentence(token: str, host: str) -> None:
+    with pytest.raises(ValidationError, match=f"at least {LEAST_TOKEN} visible ASCII characters") as refused:
+        Settings(host=host, token=SecretStr(token))
+    assert token not in str(refused.value)
+
+
+def test_an_empty_token_is_none() -> None:
+    assert Settings(token=SecretStr("")).token is None
+    assert Settings(token=SecretStr(f" {TOKEN}\n")).token == SecretStr(TOKEN)
+
+
+# Sessions
+
+
+def test_a_person_logs_in_once(stranger: TestClient, access: Access) -> None:
+    sent = stranger.get("/sweeps/1?a=b", headers=HTML)
+    assert sent.status_code == 303
+    assert sent.headers["location"] == "/login?next=%2Fsweeps%2F1%3Fa%3Db"
+    assert stranger.get("/login", headers=HTML).status_code == 200
+    assert stranger.post("/login", data={"token": "wrong"}, headers=HTML).status_code == 401
+    entered = stranger.post(sent.headers["location"], data={"token": TOKEN}, headers=HTML)
+    assert entered.status_code == 303
+    assert entered.headers["location"] == "/sweeps/1?a=b"
+    cookie = entered.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=lax" in cookie
+    assert not {TOKEN, access.identity.secret} & set(re.split(r"[=;. ]", cookie))
+    assert stranger.get("/", headers=HTML).status_code == 200
+    assert stranger.get("/v1/sweeps").status_code == 200  # the pages' downloads
+    assert stranger.post("/v1/sweeps", content=SPEC, headers=YAML).status_code == 401
+    assert stranger.post("/v1/sweeps", content=SPEC, headers=YAML | BEARER).status_code == 201
+    assert stranger.post("/sweeps/1/cancel", headers=HTML).status_code == 303
+
+
+@pytest.mark.parametrize("then", ["//evil.example", "https://evil.example/", "/\\evil.example", "x", "/a\nb"])
+def test_a_login_leads_nowhere_else(stranger: TestClient, access: Access, then: str) -> None:
+    entered = stranger.post("/login", params={"next": then}, data={"token": TOKEN})
+    assert entered.headers["location"] == "/"
+    assert stranger.get("/login", params={"next": then, "code": access.codes.new()}).headers["location"] == "/"
+
+
+def test_a_session_ends_and_cannot_be_made(
+    stranger: TestClient, access: Access, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def status(value: str) -> int:
+        return stranger.get("/v1/sweeps", headers={"Cookie": f"{access.sessions.cookie}={value}"}).status_code
+
+    until = int(time.time()) + SESSION_SECONDS
+    good = access.sessions.sealed(Session("one", until))
+    assert status(good) == 200
+    seal = good.rpartition(".")[2]
+    for value in ("", ".", "..", "x.y.z", f"one.{until}.", f"one.{until + 1}.{seal}", f"two.{until}.{seal}", seal):
+        assert status(value) == 401
+    assert status(Access(Settings(home=tmp_path / "elsewhere")).sessions.sealed(Session("one", until))) == 401
+    monkeypatch.setattr(time, "time", lambda: float(until) + 1)
+    assert status(good) == 401
+
+
+def test_two_homes_of_one_host_have_two_cookies(tmp_path: Path) -> None:
+    names = {Access(Settings(home=tmp_path / name)).sessions.cookie for name in ("one", "two")}
+    assert len(names) == 2
+
+
+def test_who_logs_out_is_out_with_every_copy_of_the_cookie(
+    stranger: TestClient, service: Service, settings: Settings
+) -> None:
+    stranger.post("/login", data={"token": TOKEN})
+    copy = {"Cookie": "; ".join(f"{name}={value}" for name, value in stranger.cookies.items())}
+    assert "/logout" in stranger.get("/", headers=HTML).text
+    left = stranger.post("/logout", headers=HTML)
+    assert (left.status_code, left.headers["location"]) == (303, "/login")
+    assert list(stranger.cookies.keys()) == []
+    assert stranger.get("/v1/sweeps").status_code == 401
+    assert stranger.get("/v1/sweeps", headers=copy).status_code == 401
+    stranger.post("/login", data={"token": TOKEN})
+    assert stranger.get("/v1/sweeps").status_code == 200, "the next login is another session"
+
+
+# One-time links
+
+
+def test_a_link_logs_in_once(http: TestClient, stranger: TestClient) -> None:
+    made = http.post("/v1/login-links")
+    assert made.status_code == 201
+    link = made.json()["path"]
+    entered = stranger.get(link, headers=HTML)
+    assert (entered.status_code, entered.headers["location"]) == (303, "/")
+    assert stranger.get("/", headers=HTML).status_code == 200
+    assert stranger.get(link).status_code == 303, "who is in already is led on"
+    stranger.cookies.clear()
+    again = stranger.get(link, headers=HTML)
+    assert again.status_code == 401
+    assert "has been used, or has run out" in again.text
+    assert stranger.get("/login?code=x").status_code == 401
+
+
+def test_only_who_has_the_token_makes_links(stranger: TestClient) -> None:
+    assert stranger.post("/v1/login-links").status_code == 401
+    stranger.post("/login", data={"token": TOKEN})
+    assert stranger.post("/v1/login-links").status_code == 401, "a session makes no others"
+
+
+def test_of_many_at_once_one_gets_in(app: FastAPI, access: Access) -> None:
+    code = access.codes.new()
+    together = threading.Barrier(8)
+
+    def enter(_: int) -> int:
+        with TestClient(app, base_url=URL, follow_redirects=False) as client:
+            together.wait()
+            return client.get(f"/login?code={code}").status_code
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sorted(pool.map(enter, range(8))) == [303] + [401] * 7
+
+
+def test_a_code_runs_out_and_the_oldest_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = codes.Codes()
+    made = [kept.new() for _ in range(codes.MOST_CODES + 1)]
+    assert [kept.use(made[0]), kept.use(made[1])] == [False, True]
+    later = time.monotonic() + codes.CODE_SECONDS + 1
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    assert not kept.use(made[2])
+
+
+# Guessing
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wrong ones wait until they are given up."""
+    monkeypatch.setattr(patience, "FIRST_PAUSE", 3600.0)
+    monkeypatch.setattr(patience, "LONGEST_PAUSE", 3600.0)
+    monkeypatch.setattr(patience, "MOST_WAITING", 5)
+
+
+@pytest.mark.usefixtures("slow")
+def test_guesses_wait_and_the_right_token_does_not(app: FastAPI) -> None:
+    async def tried() -> None:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url=URL) as client:
+            wrong = {"Authorization": "Bearer wrong"}
+            guesses = [
+                asyncio.create_task(client.get("/v1/sweeps", headers=wrong)),
+                asyncio.create_task(client.post("/login", data={"token": "wrong"})),
+                asyncio.create_task(client.get("/login?code=wrong")),
+                *(asyncio.create_task(client.get("/v1/sweeps", headers=wrong)) for _ in range(2)),
+            ]
+            async with asyncio.timeout(60):
+                while app.state.access.patience.waiting < len(guesses):
+                    await asyncio.sleep(0.01)
+            # Where so many wait already, one more is sent away at once; nothing is kept of it.
+            for turned_away in (
+                await client.get("/v1/sweeps", headers=wrong),
+                await client.post("/login", data={"token": "wrong"}),
+            ):
+                assert turned_away.status_code == 429
+            assert not any(guess.done() for guess in guesses)
+            assert (await client.get("/v1/sweeps", headers=BEARER)).status_code == 200
+            assert (await client.get("/v1/sweeps")).status_code == 401, "no token is no guess"
+            assert (await client.post("/login", data={"token": TOKEN})).status_code == 303
+            for guess in guesses:
+                guess.cancel()
+            await asyncio.gather(*guesses, return_exceptions=True)
+
+    asyncio.run(tried())
+
+
+def test_the_wait_grows_and_is_forgiven(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.25)
+    monkeypatch.setattr(patience, "LONGEST_PAUSE", 4.0)
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    waiting = patience.Patience()
+    for _ in range(6):
+        asyncio.run(waiting.after_wrong("somebody"))
+    assert waited == [0.25, 0.5, 1.0, 2.0, 4.0, 4.0]
+    later = time.monotonic() + patience.FORGIVEN_SECONDS + 1
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    asyncio.run(waiting.after_wrong("somebody"))
+    assert waited[-1] == 0.25
