@@ -67,6 +67,7 @@ def ray_head(folder: Path, ports: Mapping[str, int], token: str, settings: Setti
             # Each file of its session's logs, those of the slots too: by default 512 MiB, five times, or without end.
             "RAY_ROTATION_MAX_BYTES": str(LOG_BYTES),
             "RAY_ROTATION_BACKUP_COUNT": str(KEPT),
+            "MALLOC_ARENA_MAX": "1",  # of a slot's memory: see docs/decisions/freed-memory.md
         },
         port=ports["ray"],
         says="Ray runtime started",  # its first server listens a second before there is a node

@@ -13,6 +13,12 @@ def peak(process: int | str = "self") -> float:
     return _field(process, "VmHWM")
 
 
+def proportional() -> float:
+    """What this process holds, of pages shared with others its part of them."""
+    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:"))
+
+
 def family(parent: int) -> dict[int, str]:
     """A process and all that descend from it, each with its command line."""
     parents, lines = {}, {}

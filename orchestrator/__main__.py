@@ -17,6 +17,7 @@ from orchestrator.record.store import Store
 from orchestrator.record.tracker import Tracker
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Engine
+from orchestrator.run.growth import Allowance
 from orchestrator.service import Service, preview_offline
 from orchestrator.settings import Settings
 from workers import catalog as catalogs
@@ -161,6 +162,7 @@ def _engine(settings: Settings) -> Engine:
         data=settings.data_root.absolute(),
         parts=settings.parts,
         inspect=settings.inspection,
+        allowance=Allowance(settings.slot_growth),
     )
     if settings.engine == "inline":
         inline: Engine = importlib.import_module("orchestrator.run.inline").Inline(workplace)

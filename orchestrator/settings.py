@@ -61,6 +61,9 @@ class Settings(BaseSettings):
     owner_slots: int | None = Field(default=None, ge=1)
     """Most slots in use at once for the sweeps of one owner; none: no limit."""
 
+    slot_growth: float = Field(default=1.5, gt=1)
+    """A slot that holds so many times the memory that it held after its second training is replaced."""
+
     @field_validator("storage_url")
     @classmethod
     def _is_a_storage(cls, url: str) -> str:

@@ -4,6 +4,7 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,13 @@ import yaml
 from orchestrator import storage
 from orchestrator.__main__ import main
 from orchestrator.record.store import Store
-from orchestrator.run import attempt, bench
+from orchestrator.run import bench
 from orchestrator.service import Service
 from orchestrator.settings import Settings
 from orchestrator.storage import Bucket, Folder, opened
 from tests.inline_conductor import conduct
 from tests.object_store import ObjectStore, bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
+from workers.scratch import unmade
 
 SPEC: dict[str, Any] = {
     "version": 1,
@@ -45,9 +47,8 @@ SPEC: dict[str, Any] = {
 @pytest.fixture(autouse=True)
 def own_scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The machine's scratch folder, for this test alone."""
-    folder = tmp_path / "scratch"
-    monkeypatch.setattr(attempt, "scratch", lambda: folder)
-    return folder
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return unmade()
 
 
 def settings_at(home: Path, url: str, train: str = "hasty") -> Settings:

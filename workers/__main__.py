@@ -4,7 +4,6 @@ import argparse
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +11,7 @@ from typing import Any, Final
 from workers.catalog import PartSourceError, catalog_text, load
 from workers.contract import KINDS, Part, Place, Progress, Recipe, Stopped
 from workers.recipe_file import RecipeError, read, scalar
+from workers.scratch import scratch
 
 CATALOG: Final = Path(__file__).with_name("catalog.json")
 """The generated catalog of the built-in parts."""
@@ -103,7 +103,7 @@ def _train(chosen: argparse.Namespace) -> int:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
-    place = Place(_root(chosen), _scratch(), out, chosen.device, chosen.threads, stop=lambda: bool(asked), parts=parts)
+    place = Place(_root(chosen), scratch(), out, chosen.device, chosen.threads, stop=lambda: bool(asked), parts=parts)
     try:
         result = train(recipe, place, _print, chosen.resume)
     except Stopped as stopped:
@@ -152,7 +152,7 @@ def _verify(chosen: argparse.Namespace) -> int:
     # So that a data set with other counts than the official ones says all of them, instead of refusing to load.
     lenient = entry is not None and entry.parameter("official") is not None and "official" not in given
     part = Part(name=chosen.name, **(given | {"official": False} if lenient else given))
-    dataset: Any = registry.build("dataset", part, parts, root=_root(chosen), scratch=_scratch())
+    dataset: Any = registry.build("dataset", part, parts, root=_root(chosen), scratch=scratch())
     splits: dict[str, images.Images] = {name: getattr(dataset, name) for name in ("train", "test")}
     for name, split in splits.items():
         spread = _spread(split.labels.bincount().tolist())
@@ -201,10 +201,6 @@ def _root(chosen: argparse.Namespace) -> Path:
     """The folder of data sets, as the service finds it too."""
     home = Path(os.environ.get("METRICSWEEP_HOME") or ".metricsweep")
     return Path(chosen.data or os.environ.get("METRICSWEEP_DATA") or home / "data").expanduser()
-
-
-def _scratch() -> Path:
-    return Path(tempfile.gettempdir()) / f"metricsweep-scratch-{os.getuid()}"
 
 
 def _write(path: Path, text: str) -> None:

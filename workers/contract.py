@@ -283,7 +283,11 @@ class DataDamagedError(ValueError):
 
 
 class Train(Protocol):
-    """The shape of `workers.train:train` and of any function that a test puts in its place."""
+    """The shape of `workers.train:train` and of any function that a test puts in its place.
+
+    Beside it in its module there may be `release() -> Mapping[str, int]`: whoever trains one after another in a process
+    calls it between two. It gives back what no training needs and tells the bytes that are still held, by kind.
+    """
 
     def __call__(
         self, recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import random
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -16,18 +17,24 @@ import numpy as np
 import PIL
 import torch
 from filelock import FileLock
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, features
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from workers import looking
 from workers.contract import DataDamagedError, DataMissingError
 from workers.images import Images
+from workers.scratch import UnsafeFolderError, opened, private
 
 Resize = Literal["shorter", "square", "box", "keep"]
 
 _FORMAT: Final = 1  # of the files below; another number builds anew
 _CHUNK: Final = 2**26  # bytes hashed at a time by a thread
 _NAMED: Final = 5  # files that a message names
+_COMPARED: Final = 16  # images compared with their pictures at each opening
+_EXCHANGED: Final = "somebody exchanged what was decoded: find out who, delete the folder, and it is decoded anew"
+_chance: Final = random.SystemRandom()  # which leaves the generators of a training as they are
+_UNREADABLE: Final = (OSError, ValueError, SyntaxError, Image.DecompressionBombError)  # all of them are PIL's
+_FAULT: Final = "cannot be read: it is cut off or no image"
 _R = TypeVar("_R")
 
 
@@ -112,16 +119,17 @@ class Decoded:
 def decoded(name: str, pictures: Sequence[Picture], form: Form, scratch: Path) -> Decoded:
     """The decoded `pictures`, from the folder `scratch` where a process of this machine has been before.
 
-    They are decoded anew where the files, the form or PIL have changed, or where what is there has another hash than
-    when it was written. Raises DataMissingError and DataDamagedError, which name the files, and OSError on a full disk.
-    While somebody only looks at the data set nothing is decoded, and what is there is not hashed again.
+    They are decoded anew where the files, the form or what decodes them have changed, or where what is there has
+    another hash than when it was written. Raises DataMissingError and DataDamagedError, which name the files;
+    UnsafeFolderError where another account could exchange what is read; and OSError on a full disk. While somebody only
+    looks at the data set nothing is decoded, and what is there is not hashed again.
     """
-    folder = scratch.absolute() / "decoded" / f"{name}-{_key(pictures, form)[:16]}"
+    folder = private(scratch / "decoded") / f"{name}-{_key(pictures, form)[:16]}"
     if (look := looking.current()) is not None:
         return _read(folder, trusting=True) or _sketched(pictures, form, look)
     if (found := _read(folder)) is not None:
+        _compare(found, pictures, form, folder)
         return found
-    folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):
         found = _read(folder)  # by now another process may have written it
         if found is None:
@@ -144,7 +152,8 @@ def _key(pictures: Sequence[Picture], form: Form) -> str:
             missing.append(path)
     if missing:
         raise DataMissingError(_several(missing, "is missing", "put the files there, or fetch the data set again"))
-    digest = hashlib.sha256(json.dumps([_FORMAT, PIL.__version__, asdict(form)]).encode())
+    decoders = [PIL.__version__, *(features.version(name) for name in ("jpg", "libjpeg_turbo"))]
+    digest = hashlib.sha256(json.dumps([_FORMAT, decoders, asdict(form)]).encode())
     for picture in pictures:
         digest.update(f"{picture}\0{stats[picture.path]}\n".encode())
     return digest.hexdigest()
@@ -168,16 +177,42 @@ def _sketched(pictures: Sequence[Picture], form: Form, look: looking.Look) -> De
 def _read(folder: Path, *, trusting: bool = False) -> Decoded | None:
     """What is in the folder; None where it is absent or, unless `trusting`, not what was written."""
     try:
-        about: dict[str, Any] = json.loads((folder / "about.json").read_text("utf-8"))
-        shapes = np.load(folder / "shapes.npy", allow_pickle=False)
+        with opened(folder / "about.json") as file:
+            about: dict[str, Any] = json.load(file)
+        with opened(folder / "shapes.npy") as file:
+            shapes = np.load(file, allow_pickle=False)
         # Copy on write: torch warns of read-only memory, and nobody can spoil what others read.
-        pixels = np.memmap(folder / "pixels", np.uint8, mode="c")
+        with opened(folder / "pixels") as file:
+            pixels = np.memmap(file, np.uint8, mode="c")
+    except UnsafeFolderError:
+        raise
     except (OSError, ValueError):
         return None
     if not trusting and about.get("digest") != digest(pixels, shapes):
         print(f"{folder} is damaged: decoding anew", file=sys.stderr, flush=True)
         return None
     return Decoded(torch.from_numpy(pixels), torch.from_numpy(shapes), about["digest"])
+
+
+def _compare(found: Decoded, pictures: Sequence[Picture], form: Form, folder: Path) -> None:
+    """Decode some images once more, others each time, and raise DataDamagedError where there are other pixels.
+
+    Its hash lies beside the map, so whoever exchanges both is only found out by the pictures themselves.
+    """
+    pixels, shapes = found.pixels.numpy(), found.shapes.tolist()
+    if len(shapes) != len(pictures):
+        raise DataDamagedError(f"{folder} holds {len(shapes):,} images and not these {len(pictures):,}; {_EXCHANGED}")
+    for number in _chance.sample(range(len(pictures)), min(_COMPARED, len(pictures))):
+        (first, *shape), picture = shapes[number], pictures[number]
+        expected = np.zeros(shape, np.uint8)
+        try:
+            same = shape == [form.channels, *form.shape(picture)]
+            if same:
+                form.decode(picture, expected)
+        except _UNREADABLE as error:
+            raise DataDamagedError(_several([picture], _FAULT, "fetch the data set again")) from error
+        if not same or not np.array_equal(pixels[first : first + expected.size].reshape(shape), expected):
+            raise DataDamagedError(f"{folder} holds another image than {picture}; {_EXCHANGED}")
 
 
 def _write(folder: Path, pictures: Sequence[Picture], form: Form) -> None:
@@ -233,7 +268,7 @@ def _each(work: Callable[[int], _R], pictures: Sequence[Picture], what: str) -> 
     def attempt(number: int) -> _R | None:
         try:
             return work(number)
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):  # all of them are PIL's
+        except _UNREADABLE:
             broken.append(pictures[number])
             return None
 
@@ -242,8 +277,7 @@ def _each(work: Callable[[int], _R], pictures: Sequence[Picture], what: str) -> 
         # No bar where stderr is a file: a log is to be read.
         done = list(tqdm(results, desc=f"decoding {what}", total=len(pictures), disable=None))
     if broken:
-        fault = "cannot be read: it is cut off or no image"
-        raise DataDamagedError(_several(sorted(broken, key=str), fault, "fetch the data set again"))
+        raise DataDamagedError(_several(sorted(broken, key=str), _FAULT, "fetch the data set again"))
     return cast("list[_R]", done)
 
 

@@ -1,5 +1,6 @@
 """What is trained: images to embeddings, in the precision and memory layout that the recipe asks for."""
 
+import os
 from typing import Final
 
 import torch
@@ -8,6 +9,7 @@ from torch import nn
 from workers import geometry
 from workers.contract import Recipe
 from workers.preprocess import SIGNED
+from workers.scratch import private, scratch
 
 _TYPES: Final = {"none": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -43,5 +45,7 @@ def embedder(backbone: nn.Module, head: nn.Module, recipe: Recipe) -> Embedder:
     """The network of a recipe; its state has the same names whether it is compiled or not."""
     made = Embedder(backbone, head, recipe.precision, recipe.channels_last)
     if recipe.compile:
+        # torch's own choice has a name that anybody can guess, and it runs what it finds there.
+        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(private(scratch() / "inductor")))
         made.compile()
     return made

@@ -10,8 +10,11 @@ from workers.contract import CrossValidation, Place, Progress, Recipe, Result
 from workers.course import LAST, finish, iterate
 from workers.folds import cross_validate
 from workers.journal import Journal
+from workers.memory import release
 from workers.session import Session
 from workers.tasks import Diverged
+
+__all__ = ["release", "train"]  # whoever names `workers.train:train` finds beside it what to call between two trainings
 
 
 def train(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
@@ -26,7 +29,7 @@ def train(recipe: Recipe, place: Place, report: Callable[[Progress], None], resu
     # Only the network computes in a lower precision, by an autocast of its own (embedder.py): no loss, no metric does.
     # Its cache of weights would outlive the optimizer's step, since it is emptied by the outermost autocast only.
     precise = torch.autocast(device.type, enabled=False, cache_enabled=False)
-    with determinism.applied(device, place.threads), precise:
+    with determinism.applied(device, place.threads), precise, torch.enable_grad():
         several = isinstance(recipe.validation, CrossValidation)
         result = (cross_validate if several else _one)(recipe, place, device, report, resume)
         (place.storage / LAST).unlink(missing_ok=True)

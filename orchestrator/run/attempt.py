@@ -2,15 +2,15 @@
 
 import importlib
 import os
-import tempfile
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from orchestrator.run.bench import Bench, bench_for
 from orchestrator.run.exhaustion import explained, out_of_memory
+from orchestrator.run.growth import Allowance
 from orchestrator.run.spool import Message
 from orchestrator.storage import opened
 from orchestrator.trial import FailureKind, Order
@@ -25,6 +25,7 @@ from workers.contract import (
     Stopped,
     Train,
 )
+from workers.scratch import scratch, unmade
 
 TRACE_CHARACTERS: Final = 8_000
 INFRASTRUCTURE: Final = (MemoryError, OSError, ConnectionError)
@@ -45,6 +46,7 @@ class Workplace:
     data: Path
     parts: Path | None = None
     checkpoint_seconds: float = 20.0
+    allowance: Allowance = field(default_factory=Allowance)
     inspect: str | None = None  # module:function that looks at a data root; none: nobody looks
 
     @property
@@ -65,11 +67,6 @@ class Workplace:
             stop=stop,
             parts=self.parts,
         )
-
-
-def scratch() -> Path:
-    """This machine's folder for what its attempts share or throw away."""
-    return Path(tempfile.gettempdir()) / f"metricsweep-scratch-{os.getuid()}"
 
 
 def resolve(name: str) -> Train:
@@ -100,11 +97,10 @@ def execute(order: Order, workplace: Workplace, stop: Callable[[], bool], tell: 
 
 def _attempt(order: Order, workplace: Workplace, stop: Callable[[], bool], tell: Callable[[Message], None]) -> Message:
     """Run one attempt; gives its last message, which is spooled and not told yet."""
-    bench = bench_for(opened(workplace.storage), order, scratch(), stop)
+    bench = bench_for(opened(workplace.storage), order, unmade(), stop)
     try:
         bench.open()
         place = workplace.place(order, bench.folder, stop)
-        place.scratch.mkdir(parents=True, exist_ok=True)
         result = _train(order, workplace, place, bench, lambda progress: tell(bench.report(progress)))
         bench.keep(result)
         return bench.end("finished", result.model_dump(mode="json"))

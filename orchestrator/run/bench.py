@@ -13,6 +13,7 @@ from orchestrator.run.spool import FileSpool, Message, MessageKind, PartedSpool,
 from orchestrator.storage import Bucket, Folder, Storage
 from orchestrator.trial import Order
 from workers.contract import Progress, Result
+from workers.scratch import private
 
 RESUMED: Final = "resumed.pt"
 """The checkpoint that a bench fetched."""
@@ -96,8 +97,7 @@ class Apart:
 
     def open(self) -> None:
         """Make the folder, and remove those whose process was killed: nobody else would."""
-        attempts = self.folder.parents[1]
-        attempts.mkdir(parents=True, exist_ok=True)
+        attempts = private(private(self.folder.parents[2]) / self.folder.parents[1].name)
         with (attempts / ".gate").open("w") as gate:
             fcntl.flock(gate, fcntl.LOCK_EX)
             for held in attempts.glob(f"*/*/{HELD}"):

@@ -83,7 +83,7 @@ class Dispatch:
             execution.seen, execution.heard = message.seq, time.monotonic()
             hand_on(self._desk, execution.order, message)
             if message.final:
-                self._end(execution)
+                self._end(execution, result.get("worn"))
         if result.get("lost"):
             self._lose(execution, f"slot lost: {result['lost']}")
 
@@ -166,9 +166,12 @@ class Dispatch:
         self._running[order.attempt] = Execution(order, slot, order.seen, time.monotonic())
         self._unattended.append(order.attempt)
 
-    def _end(self, execution: Execution) -> None:
+    def _end(self, execution: Execution, worn: str | None) -> None:
         self._running.pop(execution.order.attempt, None)
-        self._pool.release(execution.slot)
+        if worn:
+            self._pool.replace(execution.slot, worn)
+        else:
+            self._pool.release(execution.slot)
 
     def _listen(self, execution: Execution) -> None:
         """End what has had no room for long, and what has reported nothing for long since it began."""

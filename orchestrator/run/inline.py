@@ -2,10 +2,12 @@
 
 import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from orchestrator.run.attempt import Workplace, execute
 from orchestrator.run.engine import Desk
+from orchestrator.run.growth import release
 from orchestrator.run.inspection import inspect, seen
 from orchestrator.run.news import hand_on, settle_from_spool
 from orchestrator.run.spool import Message
@@ -70,6 +72,8 @@ class Inline:
             desk.tick()
 
         execute(order, self._workplace, lambda: desk.closing() or not desk.wanted(order), tell)
+        with suppress(RuntimeError):  # a GPU that has failed: the next training on it will say so
+            release(self._workplace.train)
 
     def _settle_lost(self, desk: Desk, order: Order) -> None:
         failure = Failure("infrastructure", "the process that trained it ended")

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import cast
 
-from orchestrator.run.attempt import Workplace, scratch
+from orchestrator.run.attempt import Workplace
 from orchestrator.trial import Inspected, Node
 from workers.catalog import Finding, Inspect, Need
+from workers.scratch import scratch
 
 
 def inspect(workplace: Workplace, needs: Sequence[Need]) -> list[Finding]:

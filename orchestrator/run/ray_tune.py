@@ -50,6 +50,7 @@ ENVIRONMENT: Final = {
     "RAY_AIR_NEW_OUTPUT": "0",
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
+    "MALLOC_ARENA_MAX": "1",  # for the slots of a local Ray: see docs/decisions/freed-memory.md
 }
 
 

@@ -26,15 +26,17 @@ class Relay(tune.Trainable):  # type: ignore[misc]
 
     def step(self) -> dict[str, Any]:
         """The attempt's next messages; a slot actor that died is news too."""
-        host = None
+        host = worn = None
         try:
             if self._actor is None:
                 self._actor = ray.get_actor(self._slot, namespace=self._namespace)
                 host = ray.get(self._actor.describe.remote())["host"]
             messages = ray.get(self._actor.poll.remote(self._attempt, self._seen, POLL_SECONDS))
+            final = bool(messages) and messages[-1]["kind"] != "progress"
+            if final:
+                worn = ray.get(self._actor.describe.remote()).get("worn")
         except (ValueError, RayActorError, ActorUnschedulableError, RuntimeEnvSetupError) as error:
             return {"messages": "[]", "lost": f"{type(error).__name__}: {error}"[:500], "done": True}
         if messages:
             self._seen = messages[-1]["seq"]
-        final = bool(messages) and messages[-1]["kind"] != "progress"
-        return {"messages": json.dumps(messages), "lost": None, "host": host, "done": final}
+        return {"messages": json.dumps(messages), "lost": None, "host": host, "worn": worn, "done": final}

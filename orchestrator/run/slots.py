@@ -1,5 +1,6 @@
 """The slots of a cluster: makes, finds, hands out and ends detached slot actors."""
 
+import logging
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -14,6 +15,8 @@ from orchestrator.run.cluster import NAMESPACE, alive_nodes
 from orchestrator.run.held_slot import PREFIX, HeldSlot, name_of, read_name, short
 from orchestrator.run.slot_actor import SlotActor
 from orchestrator.trial import Node, Order, Slot
+
+log = logging.getLogger(__name__)
 
 ANSWER_SECONDS: Final = 20.0
 """A live actor answers `describe` in milliseconds; one that takes this long is treated as gone."""
@@ -37,6 +40,7 @@ class SlotPool:
         self._nodes: list[Node] = []
         self._looked = float("-inf")
         self._expected: list[Slot] = []
+        self.replaced = 0  # slots that had grown too large
         self._adopt()
 
     def _adopt(self) -> None:
@@ -53,6 +57,9 @@ class SlotPool:
                 state = ray.get(actor.describe.remote(), timeout=ANSWER_SECONDS)
             except (RayActorError, ActorUnschedulableError, GetTimeoutError):
                 ray.kill(actor)  # else its training might go on beside the attempt that replaces it
+                continue
+            if state.get("worn") and not state["busy"]:
+                ray.kill(actor)
                 continue
             shape, node = read_name(name)
             attempt = state["attempt"] if state["busy"] else None
@@ -140,6 +147,12 @@ class SlotPool:
         """End an actor that is dead, stuck or of a shape that nobody waits for."""
         self._slots.pop(slot.name, None)
         ray.kill(slot.actor)
+
+    def replace(self, slot: HeldSlot, reason: str) -> None:
+        """End an actor between two trainings, for good reason; whoever needs one next gets a new one."""
+        self.replaced += 1
+        log.info("slot %s is replaced: %s (%d replaced so far)", slot.name, reason, self.replaced)
+        self.drop(slot)
 
     def lost(self, slot: HeldSlot) -> None:
         """End an actor that was lost, and the idle ones beside it: its node may be gone before Ray knows."""

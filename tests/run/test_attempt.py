@@ -1,5 +1,6 @@
 """An attempt: from which checkpoint it goes on, and what it tells where the storage fails it."""
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from orchestrator.errors import UnavailableError
-from orchestrator.run import attempt, bench
+from orchestrator.run import bench
 from orchestrator.run.attempt import Workplace, execute
 from orchestrator.run.spool import Message, read
 from orchestrator.storage import Bucket, opened
@@ -18,6 +19,7 @@ from tests.object_store import ObjectStore, bucket_at, bucket_url, object_store 
 from tests.run.desk import order
 from tests.workers.recipes import recipe
 from workers.contract import Progress, Result
+from workers.scratch import unmade
 
 HASTY = "tests.remote_trainings:hasty"
 QUICK = "tests.run.trainings:quick"
@@ -25,8 +27,8 @@ QUICK = "tests.run.trainings:quick"
 
 @pytest.fixture(autouse=True)
 def own_scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "scratch"
-    monkeypatch.setattr(attempt, "scratch", lambda: folder)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder = unmade()
     monkeypatch.setattr("orchestrator.storage.REQUEST_SECONDS", 1.0)
     return folder
 
@@ -264,3 +266,14 @@ def test_a_checkpoint_goes_only_after_the_end_is_stored(
     monkeypatch.setattr(Bucket, "write", refuse)
     place.end("finished", {"artifacts": []})
     assert bucket.size(f"{each.training}/1", "last.pt") == 1, "nobody may ever hear of this end"
+
+
+def test_a_scratch_folder_that_somebody_else_prepared_fails_the_attempt_with_a_sentence(
+    where: Path | str, own_scratch: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "prepared").mkdir()
+    own_scratch.symlink_to(tmp_path / "prepared")
+    (last,) = ran(order(), where, QUICK)
+    assert (last.kind, last.body["kind"]) == ("failed", "recipe"), "another attempt would meet it again"
+    assert "is a link, and whoever made it says what is read there" in last.body["message"]
+    assert list((tmp_path / "prepared").iterdir()) == []

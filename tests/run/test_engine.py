@@ -12,6 +12,7 @@ from orchestrator.errors import UnavailableError
 from orchestrator.run import dispatch
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Engine
+from orchestrator.run.growth import Allowance
 from orchestrator.run.held_slot import HeldSlot
 from orchestrator.run.inline import Inline
 from orchestrator.run.ray_tune import RayTune
@@ -149,6 +150,32 @@ def test_a_closing_desk_ends_the_run_and_the_next_run_goes_on(engine: Engine, tm
     assert each.training in desk.results
     steps = [int(line) for line in (tmp_path / "storage" / each.training / "steps.txt").read_text().split()]
     assert steps == list(range(1, 61)), "no step was trained twice"
+
+
+@pytest.mark.parametrize("kind", ["inline", pytest.param("ray_tune", marks=pytest.mark.ray)])
+def test_a_training_that_leaks_costs_slots_and_no_training(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    allowance = Allowance(times=1.05, least=160 * 2**20)
+    workplace = Workplace("tests.run.trainings:leaking", tmp_path / "storage", tmp_path, allowance=allowance)
+    if kind == "inline":
+        engine: Engine = Inline(workplace)
+    else:
+        request.getfixturevalue("local_ray")
+        engine = RayTune(workplace, None, tmp_path / "tune", limit=1, linger=0)
+    orders = [order(seed=seed) for seed in range(11)]
+    desk = desk_of(*orders)
+    with caplog.at_level("INFO"):
+        engine.run(desk)
+    assert sorted(desk.ended) == sorted(each.training for each in orders)
+    assert set(desk.results) == {each.training for each in orders}
+    assert desk.failures == []
+    if isinstance(engine, RayTune):
+        assert engine._pool is not None
+        trained = Counter(desk.holders.values())
+        assert max(trained.values()) == 5, "three trainings of 64 MiB each after the second"
+        assert engine._pool.replaced == 2
+        assert caplog.text.count("GiB of memory after 5 trainings") == 2
 
 
 @pytest.mark.ray

@@ -1,13 +1,19 @@
 """The slot actor without Ray: whatever ends its thread is told."""
 
+import gc
 import threading
+import weakref
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from orchestrator.run import slot_actor
 from orchestrator.run.attempt import Workplace
+from orchestrator.run.growth import GIB, Allowance
 from orchestrator.run.slot_actor import SlotActor
+from orchestrator.trial import Order, Slot
 from tests.run.desk import order
 
 
@@ -42,3 +48,103 @@ def test_a_slot_that_is_asked_stays() -> None:
         actor.describe()
         assert not left.wait(0.1)
     assert left.wait(10)
+
+
+def trained(actor: SlotActor, each: Order, workplace: Workplace) -> None:
+    assert actor.start(each, workplace)
+    seen = 0
+    while actor.describe()["busy"]:
+        seen += len(actor.poll(each.attempt, seen, 1))
+
+
+def test_a_slot_has_the_same_thread_and_no_more_of_anything_after_many_trainings(tmp_path: Path) -> None:
+    actor, workplace = SlotActor(), Workplace(f"{__name__}:tangled", tmp_path, tmp_path)
+    _THREADS.clear()
+    _TANGLES.clear()
+
+    def counted() -> tuple[int, ...]:
+        return threading.active_count(), *(len([*Path("/proc/self", what).iterdir()]) for what in ("task", "fd"))
+
+    trained(actor, order(), workplace)
+    before = counted()
+    for seed in range(25):
+        trained(actor, order(seed=seed), workplace)
+    assert counted() == before
+    assert len(set(_THREADS)) == 1, "each new one would have another pool of memory, which the C library keeps"
+    assert len(_TANGLES) == 26
+    assert not any(tangle() for tangle in _TANGLES), "what only refers to itself would wait for Python's own collection"
+
+
+_THREADS: list[int] = []
+_TANGLES: "list[weakref.ref[Tangle]]" = []
+
+
+class Tangle:
+    """Refers to itself, as a network and its optimizer do to one another."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def tangled(recipe: object, place: object, report: object, resume: object = None) -> object:
+    """A training function that leaves a cycle of references and fails."""
+    gc.disable()  # else the collection might come by itself
+    _THREADS.append(threading.get_native_id())
+    tangle = Tangle()
+    _TANGLES.append(weakref.ref(tangle))
+    raise ValueError("it fails")
+
+
+@pytest.fixture(autouse=True)
+def _collecting() -> Iterator[None]:
+    yield
+    gc.enable()
+
+
+def test_a_slot_that_grew_says_so_before_its_next_training(tmp_path: Path) -> None:
+    allowance = Allowance(times=1.0001, least=3 * 2**26)
+    actor = SlotActor()
+    workplace = Workplace("tests.run.trainings:leaking", tmp_path, tmp_path, allowance=allowance)
+    for _ in range(2):
+        trained(actor, order(), workplace)
+    assert actor.describe()["worn"] is None
+    second = actor.describe()["held"]["memory"]
+    for _ in range(4):
+        trained(actor, order(), workplace)
+    assert actor.describe()["held"]["memory"] > second + 3 * 2**26
+    assert "GiB of memory after 6 trainings" in actor.describe()["worn"]
+
+
+def test_a_slot_above_its_declared_memory_says_so_where_a_new_one_would_be_below(tmp_path: Path) -> None:
+    workplace = Workplace("tests.run.trainings:leaking", tmp_path, tmp_path)
+    small, fits = SlotActor(), SlotActor()
+    trained(small, replace(order(), slot=Slot(gpus=0, memory_gb=0.001)), workplace)
+    trained(small, replace(order(), slot=Slot(gpus=0, memory_gb=0.001)), workplace)
+    assert small.describe()["worn"] is None, "a new one would hold more than a megabyte too"
+    trained(fits, order(), workplace)
+    just = (fits.describe()["held"]["memory"] + 2**24) / GIB
+    trained(fits, replace(order(), slot=Slot(gpus=0, memory_gb=just)), workplace)
+    assert "its slot asked for" in fits.describe()["worn"]
+
+
+def test_a_slot_whose_memory_cannot_be_given_back_is_worn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def release() -> dict[str, int]:
+        raise RuntimeError("CUDA error: device-side assert triggered")
+
+    monkeypatch.setattr("tests.run.trainings.release", release, raising=False)
+    actor = SlotActor()
+    trained(actor, order(), Workplace("tests.run.trainings:quick", tmp_path, tmp_path))
+    assert "device-side assert" in actor.describe()["worn"]
+
+
+def test_a_gpus_memory_counts_as_the_processs_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reserved = iter([GIB, GIB, 3 * GIB])
+    monkeypatch.setattr("tests.run.trainings.release", lambda: {"memory on GPU 0": next(reserved)}, raising=False)
+    actor, workplace = SlotActor(), Workplace("tests.run.trainings:quick", tmp_path, tmp_path)
+    for _ in range(2):
+        trained(actor, order(), workplace)
+        assert actor.describe()["worn"] is None
+    trained(actor, order(), workplace)
+    assert (
+        actor.describe()["worn"] == "it holds 3.00 GiB of memory on GPU 0 after 3 trainings, 1.00 GiB after its second"
+    )

@@ -54,6 +54,15 @@ def quick(recipe: Recipe, place: Place, report: Callable[[Progress], None], resu
                   steps=recipe.iterations, seconds=delay * recipe.iterations, best_step=recipe.iterations)  # fmt: skip
 
 
+_LEAKED: list[bytes] = []
+
+
+def leaking(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
+    """As `quick`, but the process holds 64 MiB more after each."""
+    _LEAKED.append(b"x" * 2**26)
+    return quick(recipe, place, report, resume)
+
+
 def scripted(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
     """What the learning rate says: 0.5 raises, 0.25 diverges, any other is its own score; a tally counts the calls."""
     rate = float(recipe.optimizer.options["lr"])  # type: ignore[arg-type]

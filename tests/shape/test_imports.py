@@ -19,7 +19,7 @@ ROOMS = ("workers", "orchestrator", "api", "dashboards")
 
 ONE_WAY = "Imports run one way: api, dashboards, orchestrator, workers"
 CYCLES = "No cycles"
-WORKERS = "Of the workers, others see the contract and the catalog"
+WORKERS = "Of the workers, others see the contract, the catalog and the scratch folder"
 VIEWS = "Of the orchestrator, the dashboards see the views"
 CONDUCTOR = "The conductor is a process of its own"
 VERBS = "Plan, run, record and publish never import one another"

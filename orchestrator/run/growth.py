@@ -1,0 +1,82 @@
+"""The growth of a slot: what its process holds after each training, and when a new process would hold less."""
+
+import atexit
+import functools
+import gc
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, cast
+
+import psutil
+
+MEMORY: Final = "memory"
+GIB: Final = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """How much more than after its second training a slot may hold: the first two load what all the others need."""
+
+    times: float = 1.5
+    least: int = GIB // 2
+    """Bytes; another data set in memory is no leak."""
+
+    def exceeded(self, now: int, second: int) -> bool:
+        """Whether `now` is too much where `second` was held after the second training; both in bytes."""
+        return now > max(self.times * second, second + self.least)
+
+
+class Growth:
+    """Follows one process over its trainings."""
+
+    def __init__(self) -> None:
+        self._trainings = 0
+        self._first: Mapping[str, int] = {}
+        self._second: Mapping[str, int] = {}
+
+    def note(self, held: Mapping[str, int], allowed: Allowance, declared: int | None = None) -> str | None:
+        """Take the bytes held after one more training, by kind; why the process is to be replaced, none: it is not.
+
+        `declared` is the memory that its slot asked for. Above it a process is only replaced where a new one held less.
+        """
+        self._trainings += 1
+        if self._trainings == 1:
+            self._first = held
+            return None
+        if self._trainings == 2:
+            self._second = held
+        for kind, now in held.items():
+            if allowed.exceeded(now, self._second.get(kind, 0)):
+                before = f"{self._second.get(kind, 0) / GIB:.2f} GiB after its second"
+                return f"it holds {now / GIB:.2f} GiB of {kind} after {self._trainings} trainings, {before}"
+        if declared is not None and held[MEMORY] > declared >= self._first[MEMORY]:
+            asked = f"its slot asked for {declared / GIB:.2f}"
+            return f"it holds {held[MEMORY] / GIB:.2f} GiB of memory after {self._trainings} trainings, {asked}"
+        return None
+
+
+def release(train: str) -> dict[str, int]:
+    """Let go of what trainings that ended have left in this process; gives the bytes that it holds now, by kind.
+
+    Where the module of the training function `train` has a function `release`, it does so for what only it knows of,
+    such as a GPU's memory, and tells what is held of that. Raises what that raises.
+    """
+    gc.collect()  # a network and its optimizer refer to one another; left to itself Python looks at them hours later
+    _spare_the_modules()
+    theirs = getattr(sys.modules.get(train.partition(":")[0]), "release", None)
+    more = cast("Callable[[], Mapping[str, int]]", theirs)() if callable(theirs) else {}
+    return {MEMORY: _own(), **more}
+
+
+@functools.cache
+def _spare_the_modules() -> None:
+    """Have later collections pass over what stays for good: with torch that is most of a second each."""
+    gc.freeze()
+    atexit.register(gc.unfreeze)  # at its end Python looks at everything once more, and some packages lament what stays
+
+
+def _own() -> int:
+    """The bytes of this process alone: not those of files, such as decoded images, that others map too."""
+    memory = psutil.Process().memory_info()
+    return int(memory.rss - getattr(memory, "shared", 0))

@@ -1,0 +1,114 @@
+"""The scratch folder of a machine: what its trainings share or throw away, closed to the other accounts."""
+
+import functools
+import grp
+import os
+import pwd
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Final
+
+_UNKNOWN: Final = 65_534
+"""Who owns, seen from within a container without root, what is root's outside."""
+
+
+class UnsafeFolderError(PermissionError):
+    """A folder or a file lies where another account could exchange it; the message says where, and what to do."""
+
+
+def scratch() -> Path:
+    """This machine's scratch folder, made where it is not there; raises UnsafeFolderError.
+
+    It lies in the folder for temporary files, so TMPDIR moves it.
+    """
+    return private(unmade())
+
+
+def unmade() -> Path:
+    """Where the scratch folder is or will be; nothing is made or looked at."""
+    return Path(tempfile.gettempdir()).absolute() / f"metricsweep-scratch-{os.getuid()}"
+
+
+def private(folder: Path) -> Path:
+    """The folder, made where it is not there, once nobody but this user (and root) can exchange anything in it.
+
+    A folder of ours that others could only read is closed to them. Raises UnsafeFolderError for one that is a link,
+    that somebody else owns or could have written in, and for one that lies in such a folder.
+    """
+    folder = folder.absolute()
+    for above in reversed(folder.parents):
+        _check_above(above)
+    for above in reversed(folder.parents):
+        above.mkdir(mode=0o700, exist_ok=True)
+    with suppress(FileExistsError):  # what is there, a dangling link for one, is judged below
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if stat.S_ISLNK(found.st_mode):
+        raise UnsafeFolderError(f"{folder} is a link, and whoever made it says what is read there; remove it{_ADVICE}")
+    if not stat.S_ISDIR(found.st_mode):
+        raise UnsafeFolderError(f"{folder} is no folder; remove it{_ADVICE}")
+    if found.st_uid != os.getuid():
+        raise UnsafeFolderError(f"{folder} belongs to another account (uid {found.st_uid}); have it removed{_ADVICE}")
+    if _others_write(found):
+        raise UnsafeFolderError(f"others could write in {folder}, so what is there may be theirs; remove it{_ADVICE}")
+    if found.st_mode & 0o077:
+        folder.chmod(0o700)
+    return folder
+
+
+def opened(path: Path) -> IO[bytes]:
+    """A file for reading, where it is one of ours and no link; raises UnsafeFolderError, and OSError as `open` does."""
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError as error:
+        if path.is_symlink():
+            raise UnsafeFolderError(f"{path} is a link, which we never make there; remove it") from error
+        raise
+    file = os.fdopen(number, "rb")
+    found = os.fstat(number)
+    if found.st_uid != os.getuid() or not stat.S_ISREG(found.st_mode):
+        file.close()
+        raise UnsafeFolderError(f"{path} was not written by us; remove it")
+    return file
+
+
+def _check_above(folder: Path) -> None:
+    """A folder on the way: what lies in it must be no other account's to exchange. Links on the way are followed."""
+    try:
+        found = folder.lstat()
+    except FileNotFoundError:
+        return  # it will be made
+    trusted = {0, os.getuid(), _UNKNOWN}
+    if stat.S_ISLNK(found.st_mode):
+        if found.st_uid not in trusted:
+            raise UnsafeFolderError(f"{folder} is a link of another account (uid {found.st_uid}){_ELSEWHERE}")
+        target = folder.resolve()
+        for above in (*reversed(target.parents), target):
+            _check_above(above)
+        return
+    if found.st_uid not in trusted:
+        raise UnsafeFolderError(f"{folder} belongs to another account (uid {found.st_uid}){_ELSEWHERE}")
+    if _others_write(found) and not found.st_mode & stat.S_ISVTX:  # with it only its owner can rename an entry
+        raise UnsafeFolderError(f"others may exchange what lies in {folder}{_ELSEWHERE}")
+
+
+def _others_write(found: os.stat_result) -> bool:
+    """Whether another account could write in a folder; a group that is this user's alone is no other account."""
+    by_group = found.st_mode & stat.S_IWGRP and not (found.st_gid == os.getgid() and _alone())
+    return bool(found.st_mode & stat.S_IWOTH or by_group)
+
+
+@functools.cache
+def _alone() -> bool:
+    """Whether this process's group is the one that many systems make for each user, and has no other members."""
+    try:
+        group, user = grp.getgrgid(os.getgid()), pwd.getpwuid(os.getuid())
+    except KeyError:
+        return False
+    return group.gr_name == user.pw_name and not set(group.gr_mem) - {user.pw_name}
+
+
+_ADVICE: Final = ", or set TMPDIR to a folder of yours"
+_ELSEWHERE: Final = "; set TMPDIR to a folder of yours"
