@@ -140,7 +140,7 @@ def test_what_the_client_has_is_not_the_conductors() -> None:
     assert client == {
         "add_sweep", "add_request", "sweeps", "sweep", "grid", "trials", "trial", "curves", "log", "outcomes", "known",
         "curves_of", "durations", "evidence", "kept", "kept_by", "places", "deletion", "experiment_id", "run_id",
-        "cell_runs", "nodes", "cell_count", "findings",
+        "cell_runs", "nodes", "cell_count", "findings", "request", "requests_of", "require_going",
     }  # fmt: skip
     assert not client & conductor
     assert store.Store.__mro__.index(Client) < store.Store.__mro__.index(Conductor)
