@@ -114,6 +114,11 @@ COMMANDS: Final[dict[str, Command]] = {
         "List the parts that a recipe may name, or show one with its hyper-parameters.",
         "metricsweep catalog loss triplet",
     ),
+    "data": Command(
+        "data:data",
+        "List which data sets the nodes have, or say what each of them has of one.",
+        "metricsweep data cub200",
+    ),
     "published": Command(
         "published:published",
         "List the papers' tables, or print one, by itself or as a spec lays it out.",

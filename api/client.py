@@ -33,6 +33,7 @@ from orchestrator.views import (
 # What one method alone gives is imported there: the commands would wait for all of it.
 if TYPE_CHECKING:
     from orchestrator.cell_views import CellView
+    from orchestrator.data_views import DataFinding
     from orchestrator.published_views import PublishedSummary, PublishedView
     from workers.catalog import Catalog
 
@@ -220,6 +221,12 @@ class Client:
         from orchestrator.published_views import PublishedView
 
         return self._ask(PublishedView, "GET", f"/v1/published/{quote(id, safe='')}")
+
+    def data(self) -> "list[DataFinding]":
+        """What the nodes' data roots have."""
+        from orchestrator.data_views import DataFinding
+
+        return self._ask(list[DataFinding], "GET", "/v1/data")
 
     def catalog(self) -> "Catalog":
         """The parts that a recipe may name."""

@@ -233,6 +233,17 @@ IDENTIFIED: Final = {"home": "8e1f0c2d9a7b4653", "proof": 8 * "0f1e2d3c"}
 
 LOGIN_LINK: Final = {"path": "/login?code=Zm91cnRlZW4", "expires_at": "2025-11-20T10:00:00Z"}
 
+DATA: Final = [
+    {
+        "host": "lab",
+        "node": "a56940a9c5f5e3cbba3081aefaf95d91da2a88741bf92210274638bf",
+        "data": "cub200",
+        "state": "missing",
+        "said": "CUB_200_2011/images.txt is missing: looked in /data; `python -m workers data fetch cub200` fetches it",
+        "looked": "2025-11-20T09:00:02Z",
+    }
+]
+
 PUBLISHED_SUMMARY: Final[dict[str, Any]] = {
     "id": "SEC-T2",
     "paper": "SEC",

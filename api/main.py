@@ -10,6 +10,7 @@ from api import (
     catalog,
     cells,
     comparisons,
+    data,
     figures,
     health,
     logins,
@@ -62,7 +63,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.state.settings = settings
     app.state.access = access
     problems.install(app)
-    for noun in (sweeps, requests, trials, cells, tables, comparisons, figures, published, catalog, logins):
+    for noun in (sweeps, requests, trials, cells, tables, comparisons, figures, published, catalog, data, logins):
         app.include_router(noun.router, dependencies=[Depends(bearer)], responses=documented(429))
     app.include_router(health.router)
     app.include_router(logins.open_router)

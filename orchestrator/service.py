@@ -9,6 +9,7 @@ from orchestrator.absences import absences
 from orchestrator.bundling import Bundling
 from orchestrator.checked import Checked, read
 from orchestrator.comparing import Comparing
+from orchestrator.data_views import DataFinding
 from orchestrator.errors import NotFoundError, UnavailableError
 from orchestrator.forecast import forecast, forecast_here
 from orchestrator.lifecycle import SweepState
@@ -226,6 +227,16 @@ class Service(Requesting, Tracing, Bundling, Comparing):
     def published_table(self, id: str) -> PublishedView:  # noqa: A002
         """One of the papers' tables with all its numbers."""
         return paper.view(library.load(id))
+
+    def data(self) -> list[DataFinding]:
+        """What the nodes' data roots have, as they were last seen."""
+        return [
+            DataFinding(
+                host=one.host, node=one.node, data=str(one.need), state=one.finding.state, said=one.finding.said,
+                looked=one.looked,
+            )
+            for one in self._store.findings()
+        ]  # fmt: skip
 
     def catalog(self) -> Catalog:
         """The parts that exist."""

@@ -1,6 +1,7 @@
 """What a training reads of its machine's data root: the files of a data set, a file of weights."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
@@ -20,7 +21,7 @@ class Need(Frozen):
     weights: str | None = None
     """A path below the data root."""
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Short, and equal for equal needs."""
         return fingerprint_of(self.model_dump(mode="json"))[:16]

@@ -106,6 +106,23 @@ def test_the_commands_and_the_pages_tell_it(
     assert ABSENT[1:] in page
 
 
+def test_the_data_of_the_nodes_are_listed(url: str, http: TestClient, store: Store, conductor: Conductor) -> None:
+    assert http.get("/v1/data").json() == []
+    assert "no node has looked yet" in metricsweep(url, "data").stderr
+    store.note_findings(conductor.fence, [found("hall", "ok", ""), found("lab")], ["hall", "lab"])
+    assert [(one["host"], one["data"], one["state"], one["said"]) for one in http.get("/v1/data").json()] == [
+        ("hall", "cub200", "ok", ""), ("lab", "cub200", "missing", SAID),
+    ]  # fmt: skip
+    rows = metricsweep(url, "data").stdout
+    assert [line.split() for line in rows.splitlines()] == [
+        ["node", "data", "state"], ["hall", "cub200", "ok"], ["lab", "cub200", "missing"],
+    ]  # fmt: skip
+    assert f"on lab: {SAID}" in metricsweep(url, "data", "cub200").stdout
+    assert [one["host"] for one in json.loads(metricsweep(url, "data", "--json").stdout)] == ["hall", "lab"]
+    wrong = metricsweep(url, "data", "sop")
+    assert (wrong.exit_code, "looked for was cub200" in wrong.stderr) == (2, True)
+
+
 def test_run_begins_what_was_missing_when_somebody_looked_last(url: str, store: Store, conductor: Conductor) -> None:
     store.note_findings(conductor.fence, [found("lab", minutes=600)], ["lab"])
     with Client(url, TOKEN) as client:

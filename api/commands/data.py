@@ -1,0 +1,35 @@
+"""`data`: what the nodes' data roots have."""
+
+from typing import Annotated
+
+import typer
+
+from api.commands.options import HOME, Home, Json, Token, Url, connect
+from api.commands.terminal import WRONG, err, out, print_json, print_rows
+
+
+def data(
+    name: Annotated[str | None, typer.Argument(help="One data set, with what each node says of it.")] = None,
+    as_json: Json = False,
+    url: Url = None,
+    token: Token = None,
+    home: Home = HOME,
+) -> None:
+    """List which data sets the nodes have, or say what each of them has of one."""
+    with connect(url, token, home) as client:
+        every = client.data()
+    found = [one for one in every if name is None or one.data.partition(" ")[0] == name]
+    if name and not found:
+        known = ", ".join(sorted({one.data for one in every})) or "nothing yet"
+        err.print(f"metricsweep: no node has looked for {name!r}; looked for was {known}")
+        raise typer.Exit(WRONG)
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        err.print("no node has looked yet; a conductor has each do so once it is there")
+        return
+    print_rows([{"node": one.host, "data": one.data, "state": one.state} for one in found])
+    for one in found if name else ():
+        if one.said:
+            out.print(f"\non {one.host}: {one.said}")
