@@ -35,7 +35,7 @@ class Access:
         chosen = settings.token.get_secret_value() if settings.token else None
         self._tokens = [token for token in (chosen, self.identity.secret) if token]
         # Servers behind one address share the chosen token, not the home: with it they know each other's sessions.
-        self.sessions = Sessions(self._tokens[0])
+        self.sessions = Sessions(self._tokens[0], settings.resolved_home)
         self.codes = Codes()
         self.patience = Patience()
         # Editors fetch the schema and cannot log in; without parts of one's own it says what the package's source does.

@@ -1,15 +1,22 @@
 """Browsers that have logged in: a session is a sealed cookie, and ends by itself, by logging out, or with the token."""
 
+import json
 import secrets
+import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from fastapi import Request
 from fastapi.responses import Response
 
 from api.identity import same, seal
+from orchestrator.private import own_text
 
+ENDED_FILE: Final = "sessions.ended"
+"""Keeps which sessions were ended early until they would have ended anyway: a restart brings none of them back."""
 SESSION_SECONDS: Final = 30 * 24 * 3600
 
 
@@ -23,11 +30,13 @@ class Session:
 
 
 class Sessions:
-    """The sessions of one server, sealed with its secret; the server keeps only those that were ended early."""
+    """The sessions of one server, sealed with its secret; only those that were ended early are kept."""
 
-    def __init__(self, secret: str) -> None:
+    def __init__(self, secret: str, home: Path) -> None:
         self._secret = secret
-        self._ended: dict[str, int] = {}
+        self._file = home / ENDED_FILE
+        self._ended = self._read()
+        self._lock = threading.Lock()
         # Cookies ignore ports: two services of one host must not overwrite each other's.
         self.cookie = f"metricsweep_{seal(secret, 'cookie')[:16]}"
 
@@ -56,9 +65,17 @@ class Sessions:
 
     def end(self, session: Session, answer: Response) -> None:
         """End a session: its cookie opens nothing more, wherever a copy of it is."""
-        now = time.time()
-        self._ended = {id_: until for id_, until in self._ended.items() if until > now} | {session.id: session.until}
+        with self._lock:
+            now = time.time()
+            self._ended = {id_: until for id_, until in self._ended.items() if until > now}
+            self._ended[session.id] = session.until
+            own_text(self._file, json.dumps(self._ended))
         answer.delete_cookie(self.cookie, httponly=True, samesite="lax")
+
+    def _read(self) -> dict[str, int]:
+        with suppress(OSError, ValueError, AttributeError):
+            return {str(id_): int(until) for id_, until in json.loads(self._file.read_text()).items()}
+        return {}
 
     def sealed(self, session: Session) -> str:
         """The cookie's value."""

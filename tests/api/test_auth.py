@@ -160,6 +160,9 @@ def test_who_logs_out_is_out_with_every_copy_of_the_cookie(
     assert list(stranger.cookies.keys()) == []
     assert stranger.get("/v1/sweeps").status_code == 401
     assert stranger.get("/v1/sweeps", headers=copy).status_code == 401
+    with TestClient(create_app(service, settings), base_url=URL) as restarted:
+        assert restarted.get("/v1/sweeps", headers=copy).status_code == 401
+    assert (settings.home / "sessions.ended").stat().st_mode & 0o777 == 0o600
     stranger.post("/login", data={"token": TOKEN})
     assert stranger.get("/v1/sweeps").status_code == 200, "the next login is another session"
 

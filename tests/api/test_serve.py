@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,14 @@ from typing import Any
 import psutil
 import pytest
 
+from api import record
 from api.home import Home
 from api.process import MARK, ChildSpec
 from api.serve import Stack, refuse_open_host
 from api.supervision import FIRST_DELAY
 from orchestrator.errors import ConflictError, MetricsweepError, UnavailableError
 from orchestrator.settings import Settings
+from tests.ports import free_port
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
 
@@ -146,6 +149,44 @@ def test_children_are_told_where_things_are(
         assert not {"METRICSWEEP_SLOTS", "RAY_ADDRESS", "RAY_AUTH_TOKEN"} & set(environment)
 
 
+def test_every_setting_reaches_the_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {
+        "home": tmp_path / "home",
+        "database_url": f"sqlite:///{tmp_path / 'own.db'}",
+        "ray_address": "ray.example:6379",
+        "mlflow_url": "http://mlflow.example:5000",
+        "mlflow_public_url": "https://mlflow.lab",
+        "storage_url": str(tmp_path / "storage"),
+        "data": tmp_path / "data",
+        "parts": tmp_path / "parts",
+        "host": "127.0.0.1",
+        "port": free_port(),
+        "token": "a-token-of-the-tests",
+        "url": "https://sweeps.lab",
+        "train": "elsewhere:train",
+        "inspect": "elsewhere:inspect",
+        "engine": "ray_tune",
+        "lease_seconds": 7.5,
+        "slots": 3,
+        "owner_slots": 2,
+    }
+    settings = Settings(**given)
+    unknown = set(Settings.model_fields) - set(given)
+    assert unknown == set(), "a new setting belongs here"
+    with Stack(settings, children=ours(tmp_path)) as stack:
+        stack.start()
+        assert stack.addresses["api"] == f"http://127.0.0.1:{settings.port}", "this machine asks itself directly"
+        told = {name: said(tmp_path, name)["environment"] for name in ("api", "conductor")}
+    for name, environment in told.items():
+        for variable in [one for one in os.environ if one.startswith("METRICSWEEP_")]:
+            monkeypatch.delenv(variable)
+        for variable, value in environment.items():
+            if variable.startswith("METRICSWEEP_"):
+                monkeypatch.setenv(variable, value)
+        expected = settings if name == "api" else settings.model_copy(update={"token": None})
+        assert Settings() == expected, name
+
+
 def test_the_real_settings_read_what_children_are_told(settings: Settings, tmp_path: Path) -> None:
     shown = tmp_path / "shown.json"
     code = f"from orchestrator.settings import Settings; open({str(shown)!r}, 'w').write(Settings().model_dump_json())"
@@ -232,6 +273,33 @@ def test_a_port_in_use_is_refused(settings: Settings, tmp_path: Path) -> None:
         asked = rf"port {busy.port} of 127.0.0.1 \(--port or METRICSWEEP_PORT\) is held by process {os.getpid()} "
         with pytest.raises(MetricsweepError, match=asked):
             Stack(busy, children=ours(tmp_path)).start()
+
+
+def test_a_usual_port_in_use_gives_way_to_a_free_one(settings: Settings, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        unasked = settings.model_copy(update={"port": taken.getsockname()[1]})
+        unasked.model_fields_set.discard("port")
+        with Stack(unasked, children=ours(tmp_path)) as stack:
+            stack.start()
+            url = stack.addresses["api"]
+            assert url != f"http://127.0.0.1:{unasked.port}"
+            found = record.served(unasked.resolved_home)
+            assert found is not None
+            assert (found.url, found.is_here) == (url, True)
+        assert record.served(unasked.resolved_home) is None, "it is served no more"
+
+
+def test_two_homes_are_served_side_by_side(settings: Settings, tmp_path: Path) -> None:
+    urls = set()
+    with ExitStack() as stacks:
+        for name in ("one", "two"):
+            other = settings.model_copy(update={"home": tmp_path / name, "port": 8787})
+            other.model_fields_set.discard("port")
+            stack = stacks.enter_context(Stack(other, children=ours(tmp_path / f"{name}-children")))
+            stack.start()
+            assert status_of(stack.addresses["api"], "/healthz") == 200
+            urls.add(stack.addresses["api"])
+    assert len(urls) == 2
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
