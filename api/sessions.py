@@ -13,6 +13,7 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from api.identity import same, seal
+from api.peers import account
 from orchestrator.private import own_text
 
 ENDED_FILE: Final = "sessions.ended"
@@ -27,6 +28,9 @@ class Session:
     id: str
     until: int
     """Unix time at which it ends."""
+    account: str
+    """Whose browser it is, as the system numbers the accounts of this machine: cookies ignore ports, so that a browser
+    shows ours to whoever listens on another one."""
 
 
 class Sessions:
@@ -42,7 +46,7 @@ class Sessions:
 
     def begin(self, request: Request, answer: Response) -> None:
         """Give the browser that gets `answer` a session; the secret cannot be read from it."""
-        session = Session(secrets.token_hex(16), int(time.time()) + SESSION_SECONDS)
+        session = Session(secrets.token_hex(16), int(time.time()) + SESSION_SECONDS, account(request.scope))
         answer.set_cookie(
             self.cookie,
             self.sealed(session),
@@ -56,12 +60,12 @@ class Sessions:
 
     def of(self, request: Request) -> Session | None:
         """The session that a request shows, if it is one of ours, runs, and was not ended."""
-        id_, _, rest = request.cookies.get(self.cookie, "").partition(".")
-        until, _, given = rest.partition(".")
-        if not same(given, seal(self._secret, "session", id_, until)):
+        said, _, given = request.cookies.get(self.cookie, "").rpartition(".")
+        if not same(given, seal(self._secret, "session", said)):
             return None
-        session = Session(id_, int(until))
-        return session if session.until > time.time() and id_ not in self._ended else None
+        id_, until, whose = said.split(".")
+        runs = int(until) > time.time() and id_ not in self._ended
+        return Session(id_, int(until), whose) if runs and whose == account(request.scope) else None
 
     def end(self, session: Session, answer: Response) -> None:
         """End a session: its cookie opens nothing more, wherever a copy of it is."""
@@ -79,4 +83,5 @@ class Sessions:
 
     def sealed(self, session: Session) -> str:
         """The cookie's value."""
-        return f"{session.id}.{session.until}.{seal(self._secret, 'session', session.id, str(session.until))}"
+        said = f"{session.id}.{session.until}.{session.account}"
+        return f"{said}.{seal(self._secret, 'session', said)}"

@@ -1,7 +1,10 @@
 """Tokens, sessions and one-time links: who may ask."""
 
 import asyncio
+import http.client
+import os
 import re
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +19,7 @@ from pydantic import SecretStr, ValidationError
 from api import codes, patience
 from api.auth import Access
 from api.main import create_app
+from api.peers import UNKNOWN
 from api.sessions import SESSION_SECONDS, Session
 from orchestrator.service import Service
 from orchestrator.settings import LEAST_TOKEN, Settings
@@ -134,12 +138,14 @@ def test_a_session_ends_and_cannot_be_made(
         return stranger.get("/v1/sweeps", headers={"Cookie": f"{access.sessions.cookie}={value}"}).status_code
 
     until = int(time.time()) + SESSION_SECONDS
-    good = access.sessions.sealed(Session("one", until))
+    good = access.sessions.sealed(Session("one", until, UNKNOWN))
     assert status(good) == 200
     seal = good.rpartition(".")[2]
-    for value in ("", ".", "..", "x.y.z", f"one.{until}.", f"one.{until + 1}.{seal}", f"two.{until}.{seal}", seal):
+    forged = (f"one.{until + 1}.-.{seal}", f"two.{until}.-.{seal}", f"one.{until}.0.{seal}", f"one.{until}.{seal}")
+    for value in ("", ".", "..", "...", "x.y.z", f"one.{until}.-.", seal, *forged):
         assert status(value) == 401
-    assert status(Access(Settings(home=tmp_path / "elsewhere")).sessions.sealed(Session("one", until))) == 401
+    assert status(access.sessions.sealed(Session("one", until, "1000"))) == 401, "it is another account's"
+    assert status(Access(Settings(home=tmp_path / "elsewhere")).sessions.sealed(Session("one", until, UNKNOWN))) == 401
     monkeypatch.setattr(time, "time", lambda: float(until) + 1)
     assert status(good) == 401
 
@@ -165,6 +171,27 @@ def test_who_logs_out_is_out_with_every_copy_of_the_cookie(
     assert (settings.home / "sessions.ended").stat().st_mode & 0o777 == 0o600
     stranger.post("/login", data={"token": TOKEN})
     assert stranger.get("/v1/sweeps").status_code == 200, "the next login is another session"
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="only root can be somebody else")
+def test_a_cookie_that_another_account_came_by_opens_nothing(url: str) -> None:
+    """The browser showed it to that one's server, on another port of the same host."""
+
+    def status(account: int) -> int:
+        os.seteuid(account)  # to whom the kernel says that the socket belongs
+        try:
+            connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
+            connection.connect()
+        finally:
+            os.seteuid(0)
+        connection.request("GET", "/v1/sweeps", headers={"Cookie": cookie})
+        found = connection.getresponse().status
+        connection.close()
+        return found
+
+    entered = httpx.post(f"{url}/login", data={"token": TOKEN}, trust_env=False)
+    cookie = entered.headers["set-cookie"].partition(";")[0]
+    assert [status(0), status(65_534), status(0)] == [200, 401, 200]
 
 
 # One-time links
