@@ -49,5 +49,9 @@ class UnavailableError(MetricsweepError):
     """A service that is needed (database, Ray, MLflow) does not answer."""
 
 
+class BusyError(UnavailableError):
+    """The service has too much to do, or was asked for more than it does at once; later it may be otherwise."""
+
+
 class DamagedError(MetricsweepError):
     """A bundle that is not what its manifest says, or none at all."""

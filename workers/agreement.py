@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from pydantic import JsonValue
@@ -10,7 +11,7 @@ from workers.contract import ClassHoldout, CrossValidation, NoValidation, Recipe
 from workers.figure_options import Followed
 from workers.inventory import Catalog, metric_entry, metric_problem
 from workers.signature import Entry
-from workers.wording import Problem, counted, listed, meant
+from workers.wording import Problem, counted, listed, meant, shown
 
 FEWEST_CLASSES: Final = 2
 """Below it there is no pair of classes to tell apart: neither a training nor an evaluation means anything."""
@@ -66,7 +67,7 @@ def _options(draft: Draft) -> Iterator[Problem]:
         for name, rule in rules.items() if isinstance(rules, dict) else ():
             for other, wanted in rule.items() if isinstance(rule, dict) else ():
                 if part.options.get(name) is not None and part.options.get(other) != wanted:
-                    found = f"`{other}: {wanted}`, but {other} is {part.options.get(other)!r}"
+                    found = f"`{other}: {wanted}`, but {other} is {shown(part.options.get(other))}"
                     yield Problem(path=f"{kind}.{name}", message=f"is only for {found}; leave one of them out")
 
 
@@ -81,9 +82,7 @@ def _classes(draft: Draft) -> Iterator[Problem]:
         return
     remaining, message = total, f"{dataset} has only {counted(total, 'training class')}"
     if not isinstance(validation, NoValidation):
-        folds = validation.holdouts if isinstance(validation, CrossValidation) else [validation]
-        least = min(folds, key=lambda fold: len(fold.held_out(total)))
-        most = max(folds, key=lambda fold: len(fold.held_out(total)))
+        least, most = _extremes(validation, total)
         held, remaining = len(least.held_out(total)), total - len(most.held_out(total))
         of_all = f"{_possessive(dataset.entry.name)} {counted(total, 'training class')}"
         after = f"fold {most.fold} of {most.folds} is held out for validation"
@@ -93,6 +92,14 @@ def _classes(draft: Draft) -> Iterator[Problem]:
             needs = f"validation needs at least {FEWEST_CLASSES}; take fewer folds"
             yield Problem(path="validation.folds", message=f"{fold} holds out {held} of {of_all}, but {needs}")
     yield from _drawn(draft.parts.get("sampler"), remaining, message)
+
+
+@lru_cache(maxsize=256)
+def _extremes(validation: ClassHoldout | CrossValidation, total: int) -> tuple[ClassHoldout, ClassHoldout]:
+    """The folds that hold out the fewest and the most of the classes."""
+    folds = validation.holdouts if isinstance(validation, CrossValidation) else [validation]
+    sizes = [len(fold.held_out(total)) for fold in folds]
+    return folds[sizes.index(min(sizes))], folds[sizes.index(max(sizes))]
 
 
 def _drawn(sampler: Chosen | None, remaining: int, message: str) -> Iterator[Problem]:

@@ -3,15 +3,18 @@
 from workers.completion import complete
 from workers.inventory import Catalog, catalog_text, load, metric_entry, metric_problem, parse_metric
 from workers.needs import Finding, Inspect, Need, need_of, usual_needs
-from workers.signature import Entry, Parameter, PartSourceError
-from workers.soundness import problems
+from workers.signature import LONGEST_LIST, LONGEST_TEXT, Entry, Parameter, PartSourceError
+from workers.soundness import Judge, problems
 from workers.wording import Problem
 
 __all__ = [
+    "LONGEST_LIST",
+    "LONGEST_TEXT",
     "Catalog",
     "Entry",
     "Finding",
     "Inspect",
+    "Judge",
     "Need",
     "Parameter",
     "PartSourceError",

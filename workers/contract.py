@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
-from workers.figure_options import Figure
+from workers.figure_options import Figures
 
 KINDS: Final = (
     "task", "loss", "regularizer", "dataset", "backbone", "head", "sampler", "optimizer", "schedule", "eta_schedule",
@@ -95,7 +95,7 @@ Validation = Annotated[NoValidation | ClassHoldout | CrossValidation, Field(disc
 class Select(Frozen):
     """By what a training's best checkpoint and a cell's best candidate are chosen."""
 
-    metric: str = "map@r"
+    metric: str = Field(default="map@r", max_length=100)
     split: Literal["validation", "test", "last"] = "validation"
     """`validation`, `test`: the best checkpoint on that split. `last`: the last one, candidates by its test metric."""
     beside: Literal["test"] | None = Field(default=None, exclude_if=lambda value: value is None)  # no new fingerprints
@@ -180,7 +180,7 @@ class Recipe(Frozen):
     channels_last: bool = False
     compile: bool = False
     """Whether torch.compile compiles backbone and head."""
-    figures: list[Figure] = []
+    figures: Figures = []
     """Figures of the papers (workers/figure_options.py) whose data is kept as files."""
     validation: Validation = NoValidation()
     select: Select = Select()

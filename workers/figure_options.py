@@ -5,6 +5,8 @@ from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, WithJsonSchema
 
+MOST_FIGURES: Final = 50
+"""The most figures of a recipe."""
 MOST_VALUES: Final = 1_000_000
 """The most numbers that a figure notes of the images it follows: a checkpoint holds them all."""
 
@@ -158,3 +160,14 @@ Figure = Annotated[
     ),
 ]
 """A figure that a recipe asks for: its name, or a mapping with `name` and options."""
+
+
+def few(value: Any) -> Any:
+    """A recipe's list of figures as it was posted; refused before each is looked at where it is too long."""
+    if isinstance(value, list) and len(value) > MOST_FIGURES:
+        raise ValueError(f"expected at most {MOST_FIGURES} figures, found {len(value):,}")
+    return value
+
+
+Figures = Annotated[list[Figure], BeforeValidator(few)]
+"""The figures that a recipe asks for."""

@@ -16,6 +16,11 @@ from workers.wording import listed, shown
 NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 """What the name of a part, and so of its file, looks like."""
 
+LONGEST_TEXT: Final = 1_000
+"""Characters of a hyper-parameter that is a text, such as a path."""
+LONGEST_LIST: Final = 1_000
+"""Numbers of one that is a list."""
+
 _PLAIN: Final = {
     "int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text",
     "ints": "a list of whole numbers", "floats": "a list of numbers",
@@ -51,7 +56,11 @@ class Parameter(Frozen):
         if self.type in {"ints", "floats"}:
             if not isinstance(value, list | tuple):
                 self._refuse(value)
+            if len(value) > LONGEST_LIST:
+                raise ValueError(f"expected at most {LONGEST_LIST:,} numbers, found {len(value):,}")
             return [self._cast_one(self.type[:-1], one) for one in value]
+        if self.type == "str" and isinstance(value, str) and len(value) > LONGEST_TEXT:
+            raise ValueError(f"expected a text of at most {LONGEST_TEXT:,} characters, found {len(value):,}")
         return self._cast_one(self.type, value)
 
     def _cast_one(self, type_: str, value: Any) -> JsonValue:

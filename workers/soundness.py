@@ -1,7 +1,9 @@
 """What is wrong with a recipe: every problem at once, each with its place, what was found and what would be right."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -12,27 +14,85 @@ from workers.figure_options import MODELS
 from workers.inventory import Catalog
 from workers.wording import Problem, listed, meant, shown, unknown
 
+MOST_PROBLEMS: Final = 100
+"""Problems that are told of one part, or of the fields of a recipe."""
+
+
+class Judge:
+    """Judges recipes that have most in common: fields and parts that stood in an earlier one are not judged again.
+
+    What is the same object is the same value: a recipe must not be changed in place between two judgements.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._wholes: dict[int, tuple[Any, Any]] = {}
+        self._fields: dict[tuple[Any, ...], tuple[Any, _Fields]] = {}
+        self._parts: dict[tuple[Any, ...], tuple[Any, tuple[list[Problem], Chosen | None]]] = {}
+
+    def problems(self, recipe: Mapping[str, Any]) -> list[Problem]:
+        """Everything that is wrong with a recipe as it was written; empty when it can be completed and trained."""
+        fields = self._of_fields(recipe)
+        found = list(fields.problems)
+        parts: dict[str, Chosen] = {}
+        for kind in PART_FIELDS:
+            if kind not in fields.faulty:
+                wrong, chosen = self._of_part(kind, recipe[kind] if kind in recipe else fields.rest.part(kind))
+                found += wrong
+                if chosen:
+                    parts[kind] = chosen
+        draft = Draft(parts, fields.validation, fields.select, fields.rest, fields.length)
+        return found + list(disagreements(draft, self._catalog))
+
+    def _of_fields(self, recipe: Mapping[str, Any]) -> "_Fields":
+        key = tuple([(name, None if name in PART_FIELDS else id(value)) for name, value in recipe.items()])
+        if key not in self._fields:
+            kept = tuple(recipe.values())  # so that no other object gets the identity of one of these
+            given = {name: one if name in PART_FIELDS else self._whole(one) for name, one in recipe.items()}
+            self._fields[key] = kept, _fields(given, self._catalog)
+        return self._fields[key][1]
+
+    def _whole(self, value: Any) -> Any:
+        if id(value) not in self._wholes:
+            self._wholes[id(value)] = value, _whole(value)
+        return self._wholes[id(value)][1]
+
+    def _of_part(self, kind: str, value: Any) -> tuple[list[Problem], Chosen | None]:
+        whole = isinstance(value, Mapping)
+        key = (kind, *((option, id(given)) for option, given in value.items())) if whole else (kind, id(value))
+        if key not in self._parts:
+            kept = (value, *value.values()) if whole else value
+            wrong = list(islice(_part_problems(kind, value, self._catalog), MOST_PROBLEMS))
+            self._parts[key] = kept, (wrong, None if wrong else _chosen(kind, value, self._catalog))
+        return self._parts[key][1]
+
 
 def problems(recipe: Mapping[str, Any], catalog: Catalog) -> list[Problem]:
     """Everything that is wrong with a recipe as it was written; empty when it can be completed and trained."""
-    given = {str(name): value if name in PART_FIELDS else _whole(value) for name, value in recipe.items()}
+    return Judge(catalog).problems({str(name): value for name, value in recipe.items()})
+
+
+class _Fields(NamedTuple):
+    """What is known of the fields of a recipe without its parts."""
+
+    problems: list[Problem]
+    faulty: set[str]
+    rest: Recipe
+    validation: NoValidation | ClassHoldout | CrossValidation | None
+    select: Select | None
+    length: int | None
+
+
+def _fields(given: Mapping[str, Any], catalog: Catalog) -> _Fields:
     found = list(_field_problems(given, catalog))
     faulty = {problem.path.partition(".")[0] for problem in found}
     sound = {name: _judged(name, value) for name, value in given.items() if name not in faulty}
     lengths = {name: sound.pop(name) for name in _LENGTHS if name in sound}
     measured = not faulty.intersection(_LENGTHS)
     rest = Recipe.model_validate(_STAND_IN | sound | (lengths if measured else {"iterations": 1}))
-    parts: dict[str, Chosen] = {}
-    for kind in PART_FIELDS:
-        if kind not in faulty:
-            wrong = list(_part_problems(kind, given.get(kind, rest.part(kind)), catalog))
-            found += wrong
-            if not wrong:
-                parts[kind] = _chosen(kind, given.get(kind, rest.part(kind)), catalog)
     validation = None if "validation" in faulty else rest.validation
     select = None if "select" in faulty else rest.select
-    length = (rest.iterations or rest.epochs) if measured else None
-    return found + list(disagreements(Draft(parts, validation, select, rest, length), catalog))
+    return _Fields(found, faulty, rest, validation, select, (rest.iterations or rest.epochs) if measured else None)
 
 
 # The recipe's own fields
@@ -64,16 +124,16 @@ def _whole(value: Any, depth: int = 4) -> Any:
 
 def _field_problems(given: Mapping[str, Any], catalog: Catalog) -> Iterator[Problem]:
     lengths = {name for name in _LENGTHS if given.get(name) is not None}
-    faulty = set()
+    told: Counter[int | str] = Counter()
     try:
         Recipe.model_validate({name: _judged(name, value) for name, value in given.items()}, strict=True)
     except ValidationError as error:
         for details in error.errors(include_url=False):
-            if details["loc"]:
-                faulty.add(details["loc"][0])
+            if details["loc"] and told[details["loc"][0]] < MOST_PROBLEMS:
+                told[details["loc"][0]] += 1
                 yield Problem(path=_path(details), message=_message(details, catalog))
     # The contract says so too, but only once every field by itself is right.
-    if len(lengths) > 1 and not faulty & lengths:
+    if len(lengths) > 1 and not lengths.intersection(map(str, told)):
         yield Problem(path="epochs", message="`iterations` is given too; leave out one of them")
     if not lengths:
         yield Problem(path="iterations", message="is missing; expected a whole number of at least 1, or `epochs`")
@@ -103,7 +163,7 @@ _SAID: Final = {
     "model_type": "expected a mapping, found {found}",
     "model_attributes_type": "expected a mapping such as {{name: class_holdout}} or {{name: none}}, found {found}",
     "union_tag_not_found": "expected a mapping such as {{name: class_holdout}} or {{name: none}}, found {found}",
-    "union_tag_invalid": "expected one of {expected_tags}, found {tag!r}",
+    "union_tag_invalid": "expected one of {expected_tags}, found {tag}",
     "literal_error": "expected {expected}, found {found}",
     "greater_than_equal": "expected at least {ge:,}, found {found}",
     "greater_than": "expected more than {gt:,}, found {found}",
@@ -128,7 +188,7 @@ def _message(error: ErrorDetails, catalog: Catalog) -> str:
     general = _SAID.get(error["type"], f"{error['msg']}, found {{found}}")
     said = _SAID.get(f"{error['loc'][0]}.{error['type']}", general)
     # A bound on a fractional number reads as the whole number that it is.
-    limits = {key: _whole(limit) for key, limit in error.get("ctx", {}).items()}
+    limits = {key: shown(limit) if key == "tag" else _whole(limit) for key, limit in error.get("ctx", {}).items()}
     return said.format(found=shown(error["input"]), **limits)
 
 

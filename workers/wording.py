@@ -1,13 +1,16 @@
 """A problem, and how its message shows values, lists them and suggests the name that was meant."""
 
 import difflib
+import itertools
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from workers.contract import Frozen
 
 _LONGEST: Final = 80
+_LONGEST_NAME: Final = 64  # of a part or a hyper-parameter, and so of what may be meant for one
 
 
 class Problem(Frozen):
@@ -21,9 +24,23 @@ class Problem(Frozen):
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it: a text in quotes, the rest as JSON, never long."""
-    text = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
+    """A value as a message shows it: a text in quotes, the rest as JSON, never long, however huge it is."""
+    seen = _outline(value, [_LONGEST])
+    text = repr(seen) if isinstance(value, str) else json.dumps(seen, default=str)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _outline(value: Any, room: list[int]) -> Any:
+    """As much of a value as can be seen: every item of it takes at least one character of the `room`."""
+    room[0] -= 1
+    if isinstance(value, str):
+        return value[:_LONGEST]
+    if isinstance(value, Mapping):
+        seen = itertools.takewhile(lambda _: room[0] > 0, value.items())
+        return {str(key)[:_LONGEST]: _outline(inner, room) for key, inner in seen}
+    if isinstance(value, list | tuple):
+        return [_outline(inner, room) for inner in itertools.takewhile(lambda _: room[0] > 0, value)]
+    return value
 
 
 def listed(values: Iterable[Any]) -> str:
@@ -33,10 +50,16 @@ def listed(values: Iterable[Any]) -> str:
 
 def meant(name: str, known: Iterable[str]) -> str:
     """What would be right instead of `name`: the near miss, else all that is known."""
-    names = sorted(known)
-    if close := difflib.get_close_matches(name, names, n=1, cutoff=0.6):
-        return f"did you mean {close[0]!r}?"
+    names = tuple(sorted(known))
+    if (close := _near(name, names) if len(name) <= _LONGEST_NAME else None) is not None:
+        return f"did you mean {close!r}?"
     return f"expected one of {listed(names)}" if names else "there is none"
+
+
+@lru_cache(maxsize=1024)
+def _near(name: str, names: tuple[str, ...]) -> str | None:
+    """Looked for once, since the same mistake stands in all recipes of a sweep."""
+    return next(iter(difflib.get_close_matches(name, names, n=1, cutoff=0.6)), None)
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:

@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from orchestrator.errors import Problem
+from orchestrator.plan import effort
 from orchestrator.plan.patch import PARTS, path_problem, read_patch, read_value
 from orchestrator.plan.span import read_span
 from orchestrator.plan.spec import Axis, Choice, Group, Span
 from orchestrator.plan.when import Known, exclusive, read_when
-from orchestrator.plan.wording import meant, shown, text
+from orchestrator.plan.wording import brief, meant, shown, text
 from workers.contract import canonical_json
 
 LONGEST_LABEL: Final = 100
@@ -23,8 +24,8 @@ _GROUP_KEYS: Final = ("values", "when")
 _SPAN_KEYS: Final = ("low", "high", "log", "step")
 _LABELLED_KEYS: Final = ("label", "patch")
 
-Peers = Mapping[str, list[Mapping[str, Any]]]
-"""The options of all alternatives of an axis that name the same part, by that name."""
+Shared = Mapping[str, Mapping[str, Any]]
+"""The options that all alternatives of an axis have in common which name the same part, by that name."""
 
 
 class AxisReader:
@@ -39,14 +40,14 @@ class AxisReader:
         self._known = known
         self._problems = problems
         self._no_ranges = no_ranges
-        self._peers: Peers = {}
+        self._shared: Shared = {}
         self._spans: dict[str, Span] = {}
 
     def read(self, posted: Any) -> Axis:
         """The axis written out; without groups when nothing of it is readable."""
         groups = self._groups(posted)
         values = [value for _, given, _ in groups for value, _ in given]
-        self._peers = _peers(values)
+        self._shared = _shared(values)
         wrong = path_problem(self._axis)
         if wrong and not all(_is_labelled(value) for value in values):
             self._note(self._source, f"{wrong} (An axis of another name needs alternatives with `label` and `patch`.)")
@@ -69,7 +70,7 @@ class AxisReader:
         if isinstance(posted, Mapping):
             return self._group(posted, self._source)
         if not isinstance(posted, list):
-            self._note(self._source, f"expected a list of alternatives, such as [{text(posted)}]")
+            self._note(self._source, f"expected a list of alternatives, such as [{_bare(posted)}]")
             return []
         if not posted:
             self._note(self._source, "the list is empty; an axis needs at least one alternative")
@@ -115,7 +116,7 @@ class AxisReader:
     def _refuse_unknown(self, posted: Mapping[str, Any], known: tuple[str, ...], source: str) -> None:
         for key in posted:
             if key not in known:
-                self._note(f"{source}.{key}", f"there is no key '{key}' here; {meant(key, known)}")
+                self._note(f"{source}.{key}", f"there is no key {shown(key)} here; {meant(key, known)}")
 
     def _without_repeats(self, choices: list[Choice]) -> Iterator[Choice]:
         labels: dict[str, str] = {}
@@ -132,15 +133,17 @@ class AxisReader:
 
     def _check_overlaps(self, axis: Axis) -> None:
         """A label means one thing in a cell: groups that can apply together have none in common."""
-        for at, group in enumerate(axis):
-            for earlier in axis[:at]:
-                if exclusive(group.when, earlier.when):
-                    continue
-                taken = {choice.label for choice in earlier.choices}
-                for choice in group.choices:
-                    if choice.label in taken:
+        holders: dict[str, list[Group]] = defaultdict(list)
+        for group in axis:
+            own = 1 + sum(map(len, group.when.values())) // 4
+            for choice in group.choices:
+                for earlier in holders[choice.label]:
+                    effort.spend(own + sum(map(len, earlier.when.values())) // 4)
+                    if not exclusive(group.when, earlier.when):
                         both = f"stands in {earlier.source} too, and both groups can apply in one cell"
                         self._note(choice.source, f"{shown(choice.label)} {both}")
+            for choice in group.choices:
+                holders[choice.label].append(group)
 
     # Alternatives
 
@@ -161,7 +164,9 @@ class AxisReader:
 
     def _labelled(self, value: Mapping[str, Any], source: str) -> Choice | None:
         if "patch" not in value and "name" in value:
-            right = f"{{label: {text(value['label'])}, patch: {{{self._axis}: {{name: {text(value['name'])}, ...}}}}}}"
+            right = (
+                f"{{label: {_bare(value['label'])}, patch: {{{self._axis}: {{name: {_bare(value['name'])}, ...}}}}}}"
+            )
             self._note(source, f"a part has no `label`; write {right}")
             return None
         self._refuse_unknown(value, _LABELLED_KEYS, source)
@@ -188,13 +193,29 @@ class AxisReader:
         if not isinstance(value, Mapping):
             return text(value)
         name = value.get("name")
-        namesakes = self._peers.get(text(name), []) if name is not None else []
+        if name is not None and not isinstance(name, str):
+            return shown(name)
+        shared = self._shared.get(name, {}) if name is not None else {}
         telling = [
             f"{option}={text(given)}"
             for option, given in value.items()
-            if option != "name" and (name is None or any(other.get(option, value) != given for other in namesakes))
+            if option != "name" and (option not in shared or shared[option] != given)
         ]
         return " ".join(([] if name is None else [text(name)]) + ([", ".join(telling)] if telling else []))
+
+
+def alternatives(posted: Any) -> int:
+    """How many alternatives a posted axis has, as far as it is readable."""
+    if isinstance(posted, Mapping):
+        posted = posted.get("values")
+    if not isinstance(posted, list):
+        return 1
+    return sum(alternatives(one) if _is_group(one) else 1 for one in posted)
+
+
+def _bare(value: Any) -> str:
+    """A value as it is written in YAML, cut where it is long."""
+    return brief(value) if isinstance(value, str) else shown(value)
 
 
 def _is_group(item: Any) -> bool:
@@ -209,14 +230,15 @@ def _is_labelled(value: Any) -> bool:
     return isinstance(value, Mapping) and ("patch" in value or "label" in value)
 
 
-def _peers(values: list[Any]) -> Peers:
-    peers: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+def _shared(values: list[Any]) -> Shared:
+    shared: dict[str, dict[str, Any]] = {}
     for value in values:
-        if isinstance(value, str):
-            peers[value].append({})
-        elif isinstance(value, Mapping) and isinstance(value.get("name"), str):
-            peers[value["name"]].append(value)
-    return peers
+        part = {"name": value} if isinstance(value, str) else value
+        if isinstance(part, Mapping) and isinstance(name := part.get("name"), str):
+            common = shared.setdefault(name, dict(part))
+            for option in [option for option in common if option not in part or part[option] != common[option]]:
+                del common[option]
+    return shared
 
 
 def _plain(value: Any) -> Any:

@@ -5,8 +5,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from orchestrator.errors import InvalidSpecError, Problem
-from orchestrator.plan import budget, rivals
+from orchestrator.plan import budget, effort, extent, rivals
+from orchestrator.plan.cover import MOST_CHECKED
 from orchestrator.plan.figure_layout import read_figures
+from orchestrator.plan.findings import Findings
 from orchestrator.plan.layout import read_tables
 from orchestrator.plan.leftover import Leftover
 from orchestrator.plan.points import MOST_TRIALS, count_trials
@@ -17,8 +19,8 @@ from orchestrator.plan.subset import narrowed
 from orchestrator.plan.wording import shown
 from workers.catalog import Catalog
 
-MOST_TOLD: Final = 200
-"""Problems that are told; the rest is counted."""
+FEWEST_CHECKED: Final = 500
+"""Combinations that are looked at where there are too many trials, which is the first thing to be mended."""
 
 
 def check(document: Any, catalog: Catalog, notes: list[str] | None = None) -> Spec:
@@ -29,27 +31,36 @@ def check(document: Any, catalog: Catalog, notes: list[str] | None = None) -> Sp
     if not isinstance(document, Mapping):
         expected = "a spec is a mapping with at least `version`, `name` and `recipe`"
         raise InvalidSpecError([Problem("", f"{expected}; found {shown(document)}")])
-    problems: list[Problem] = []
+    with effort.limited():
+        spec = _checked(document, catalog, notes)
+    return Spec.model_validate(spec.model_dump(mode="json"))  # without the places of the document
+
+
+def _checked(document: Mapping[str, Any], catalog: Catalog, notes: list[str] | None) -> Spec:
+    problems = Findings()
     whole = read(document, problems)
     too_many = _too_many(whole)
+    problems += too_many
     subset = whole if too_many else replace(whole, spec=narrowed(whole.spec, problems))
-    soundness = Soundness(subset, catalog)
+    soundness = Soundness(subset, catalog, FEWEST_CHECKED if too_many else MOST_CHECKED)
     if isinstance(document.get("recipe"), Mapping):
         problems += soundness.problems()
     datasets = list(soundness.datasets)
     tables = read_tables(whole, datasets, catalog, problems)
     figures = read_figures(document.get("figures"), whole, datasets, catalog, problems)
-    problems += too_many or budget.problems(subset.spec, catalog, sound=not problems)
-    problems += [] if problems else rivals.problems(whole.spec)
+    if not too_many:
+        problems += budget.problems(subset.spec, catalog, sound=not problems)
+        problems += [] if problems else rivals.problems(whole.spec)
+        problems += [] if problems else extent.problems(subset.spec, catalog)
     if problems:
-        raise InvalidSpecError(_in_order(problems))
-    spec = subset.spec.model_copy(update={"tables": tables, "figures": figures})
-    if subset.spec is not whole.spec:
-        leftover = Leftover(whole.spec, subset, datasets, catalog)
-        spec = leftover.spec(tables, figures)
-        if notes is not None:
-            notes += leftover.notes
-    return Spec.model_validate(spec.model_dump(mode="json"))  # without the places of the document
+        raise InvalidSpecError(problems.told(_rank))
+    if subset.spec is whole.spec:
+        return subset.spec.model_copy(update={"tables": tables, "figures": figures})
+    leftover = Leftover(whole.spec, subset, datasets, catalog)
+    spec = leftover.spec(tables, figures)
+    if notes is not None:
+        notes += leftover.notes
+    return spec
 
 
 def _too_many(draft: Draft) -> list[Problem]:
@@ -60,11 +71,9 @@ def _too_many(draft: Draft) -> list[Problem]:
     return [Problem("", f"the spec asks for {asked} trials; at most {MOST_TRIALS:,} are allowed")]
 
 
-def _in_order(problems: list[Problem]) -> list[Problem]:
-    """Each problem once, in the order of a spec's keys."""
-    rank = {key: at for at, key in enumerate(KEYS)}
-    unlike = list(dict.fromkeys(problems))
-    ordered = sorted(unlike, key=lambda one: rank.get(one.path.partition(".")[0].partition("[")[0], -1))
-    if len(ordered) <= MOST_TOLD:
-        return ordered
-    return [*ordered[:MOST_TOLD], Problem("", f"and {len(ordered) - MOST_TOLD:,} more problems")]
+_ORDER: Final = {key: at for at, key in enumerate(KEYS)}
+
+
+def _rank(problem: Problem) -> int:
+    """Where the key of a problem stands among those of a spec."""
+    return _ORDER.get(problem.path.partition(".")[0].partition("[")[0], -1)

@@ -6,7 +6,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from orchestrator.errors import Problem
-from orchestrator.plan.spec import ROLES, Axis, MetricColumn, Patch, Spec, When
+from orchestrator.plan.spec import MOST_METRICS, ROLES, Axis, MetricColumn, Patch, Spec, When
 from orchestrator.plan.when import exclusive, read_when
 from orchestrator.plan.wording import listed, meant, sentences, shown, text
 from workers.catalog import Catalog, metric_entry, metric_problem
@@ -61,6 +61,9 @@ class ColumnReader:
             return [*default_metrics(self._datasets, self._catalog)]
         if not isinstance(posted, list) or not posted:
             self._note("metrics", f"expected a list of at least one metric, found {shown(posted)}")
+            return []
+        if len(posted) > MOST_METRICS:
+            self._note("metrics", f"there are {len(posted):,} metrics; at most {MOST_METRICS} are allowed")
             return []
         known = {axis: self._labels(axis) for axis in axes if isinstance(axis, str)} if isinstance(axes, list) else {}
         found: list[str | MetricColumn] = []

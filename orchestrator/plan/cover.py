@@ -9,7 +9,7 @@ from orchestrator.plan.spec import Axis, Choice, Group, Spec
 from orchestrator.plan.when import applies
 from orchestrator.trial import Labels
 
-MOST_CHECKED: Final = 10_000
+MOST_CHECKED: Final = 5_000
 
 
 class Combination(NamedTuple):

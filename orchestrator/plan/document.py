@@ -3,24 +3,35 @@
 import re
 from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
-from yaml.composer import Composer, ComposerError
+from yaml.cyaml import CParser  # type: ignore[attr-defined]
 from yaml.error import MarkedYAMLError
-from yaml.events import AliasEvent
-from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
-from yaml.parser import Parser
-from yaml.reader import Reader
-from yaml.resolver import BaseResolver
-from yaml.scanner import Scanner
+from yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+)
+from yaml.reader import Reader, ReaderError
 
 from orchestrator.errors import InvalidSpecError, Problem, TooLargeError
-from orchestrator.plan.scalar import CORE, PLAIN, read
+from orchestrator.plan.findings import Findings
+from orchestrator.plan.positions import PurePython
+from orchestrator.plan.scalar import CORE, read, tag_of
+from orchestrator.plan.wording import brief
 
 MAX_BYTES: Final = 1024 * 1024
 MAX_DEPTH: Final = 32
 MAX_NODES: Final = 100_000
 """Values in a document, an alias counted as what it stands for."""
+MAX_CHARACTERS: Final = MAX_BYTES
+"""Of all texts of a document, an alias counted as what it stands for."""
+LONGEST_KEY: Final = 200
+MOST_KEYS: Final = 10_000
+"""Keys of one mapping."""
 
-
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _LONGEST: Final = 300  # characters of a message, since a tag or a key may fill the whole spec
 
 
@@ -45,18 +56,17 @@ def parse(text: bytes) -> Any:
     """
     if len(text) > MAX_BYTES:
         raise TooLargeError(f"The spec has {len(text):,} bytes; at most {MAX_BYTES:,} are allowed.")
-    node = _compose(_decode(text))
-    build = _Build()
-    value = build.value(node, 1)
-    if build.problems:
-        raise InvalidSpecError(build.problems)
-    return value
-
-
-def nodes(text: bytes) -> tuple[str, Node]:
-    """`text` as characters, and the tree of its nodes with their places in it; raises as `parse` does."""
     decoded = _decode(text)
-    return decoded, _compose(decoded)
+    building = _Building(decoded)
+    try:
+        value = building.document()
+    except MarkedYAMLError as error:
+        _refuse_yaml(error, decoded)
+    except (ReaderError, ValueError, OverflowError):  # on a character such as "\UFFFFFFFF", or a version %YAML 1.x
+        _refuse(None, "this is not YAML: a character or a version that does not exist")
+    if building.problems:
+        raise InvalidSpecError(building.problems.told())
+    return value
 
 
 def _refuse(mark: _Mark | None, message: str) -> NoReturn:
@@ -65,7 +75,7 @@ def _refuse(mark: _Mark | None, message: str) -> NoReturn:
 
 def _problem(mark: _Mark | None, message: str) -> Problem:
     place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-    return Problem("", place + (message if len(message) <= _LONGEST else f"{message[: _LONGEST - 3]}..."))
+    return Problem("", place + brief(message, _LONGEST))
 
 
 # Bytes to text
@@ -85,142 +95,179 @@ def _decode(text: bytes) -> str:
     return decoded
 
 
-# Text to nodes
+# Text to plain data
 
 
-class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
-    """PyYAML's pure-Python reading up to nodes, with YAML 1.2's plain scalars and with limits.
+class _Named(NamedTuple):
+    """What an anchor names, and what each alias of it counts as."""
 
-    It constructs no objects, so that no tag can either.
+    value: Any
+    nodes: int
+    characters: int
+    levels: int
+
+
+class _Building:
+    """Builds plain data from the events of libyaml, noting every problem with its place.
+
+    What a tag names is never constructed. Nodes, characters and levels are counted as if aliases were written out, and
+    before they are: what explodes is refused before it does.
     """
 
     def __init__(self, text: str) -> None:
-        Reader.__init__(self, text)
-        Scanner.__init__(self)
-        Parser.__init__(self)
-        Composer.__init__(self)
-        BaseResolver.__init__(self)
-        self._depth = 0
-        self._nodes = 0
-        self._sizes: dict[str, int] = {}  # by anchor; an anchor without one is still open
+        self.problems = Findings()
+        # libyaml knows no pairs of escapes, in which JSON writes a character beyond U+FFFF.
+        self._events: Any = PurePython(text) if _SURROGATE.search(text) else CParser(text)
+        self._nodes = self._characters = self._deepest = 0
+        self._named: dict[str, _Named | None] = {}  # by anchor; none: it is still open
 
-    def scan_to_next_token(self) -> None:
-        """Skip tabs too within brackets: JSON may be indented with them, and YAML 1.2 allows it."""
-        super().scan_to_next_token()
-        while self.flow_level and self.peek() == "\t":
-            self.forward()
-            super().scan_to_next_token()
+    def document(self) -> Any:
+        """The value of the one document."""
+        self._next()  # the start of the stream
+        if isinstance(self._next(), StreamEndEvent):
+            _refuse(None, "the spec is empty; it needs at least `version`, `name` and `recipe`")
+        value = self._value(self._next(), 1)
+        self._next()  # the end of the document
+        after = self._next()
+        if isinstance(after, DocumentStartEvent):
+            _refuse(after.start_mark, "a second document starts here; a spec is one document")
+        return value
 
-    def compose_node(self, parent: Node | None, index: Any) -> Node | None:
-        """Compose, counting depth and expanded size, so that what explodes is refused before it does."""
-        event = self.peek_event()  # type: ignore[no-untyped-call]
-        anchor = event.anchor
-        if isinstance(event, AliasEvent):
-            if anchor in self.anchors and anchor not in self._sizes:
-                _refuse(event.start_mark, f"the alias '*{anchor}' stands within what it names")
-            self._count(self._sizes.get(anchor, 0), event.start_mark)
-            return super().compose_node(parent, index)
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
+    def _next(self) -> Any:
+        return self._events.get_event()
+
+    def _value(self, event: Any, depth: int) -> Any:
+        if depth > MAX_DEPTH:
             _refuse(event.start_mark, f"the spec is nested deeper than {MAX_DEPTH} levels")
-        before = self._nodes
-        self._count(1, event.start_mark)
-        node = super().compose_node(parent, index)
-        if anchor is not None:
-            self._sizes[anchor] = self._nodes - before
-        self._depth -= 1
-        return node
+        if isinstance(event, AliasEvent):
+            return self._alias(event, depth)
+        anchor = event.anchor
+        if anchor is None:
+            return self._content(event, depth)
+        if anchor in self._named:
+            _refuse(event.start_mark, f"the anchor '&{brief(anchor)}' stands twice")
+        self._named[anchor] = None
+        nodes, characters, outer = self._nodes, self._characters, self._deepest
+        self._deepest = depth
+        value = self._content(event, depth)
+        levels = self._deepest - depth + 1
+        self._deepest = max(outer, self._deepest)
+        self._named[anchor] = _Named(value, self._nodes - nodes, self._characters - characters, levels)
+        return value
 
-    def _count(self, nodes: int, mark: _Mark | None) -> None:
+    def _alias(self, event: Any, depth: int) -> Any:
+        name = brief(event.anchor)
+        if event.anchor not in self._named:
+            _refuse(event.start_mark, f"found undefined alias '{name}'")
+        named = self._named[event.anchor]
+        if named is None:
+            _refuse(event.start_mark, f"the alias '*{name}' stands within what it names")
+        if depth + named.levels - 1 > MAX_DEPTH:
+            _refuse(event.start_mark, f"the spec is nested deeper than {MAX_DEPTH} levels")
+        self._deepest = max(self._deepest, depth + named.levels - 1)
+        self._count(named.nodes, named.characters, event.start_mark)
+        return _copy(named.value)
+
+    def _content(self, event: Any, depth: int) -> Any:
+        self._deepest = max(self._deepest, depth)
+        self._count(1, len(event.value) if isinstance(event, ScalarEvent) else 0, event.start_mark)
+        tag = self._tag(event)
+        if isinstance(event, MappingStartEvent):
+            entries = self._mapping(depth)
+            return entries if tag == "map" else self._strange(event, tag)
+        if isinstance(event, SequenceStartEvent):
+            items = self._sequence(depth)
+            return items if tag == "seq" else self._strange(event, tag)
+        if tag.startswith("!"):
+            return self._strange(event, tag)
+        try:
+            return read(tag, event.value)
+        except ValueError as error:
+            return self._note(event.start_mark, str(error))
+
+    def _count(self, nodes: int, characters: int, mark: _Mark) -> None:
         self._nodes += nodes
+        self._characters += characters
+        so = "an alias counted as what it stands for"
         if self._nodes > MAX_NODES:
-            _refuse(mark, f"the spec holds more than {MAX_NODES:,} values, an alias counted as what it stands for")
+            _refuse(mark, f"the spec holds more than {MAX_NODES:,} values, {so}")
+        if self._characters > MAX_CHARACTERS:
+            _refuse(mark, f"the texts of the spec have more than {MAX_CHARACTERS:,} characters, {so}")
+
+    def _tag(self, event: Any) -> str:
+        """The tag of the core schema without its beginning; any other with its exclamation mark."""
+        if event.tag is not None and event.tag != "!":
+            given: str = event.tag
+            return given.removeprefix(CORE) if given.startswith(CORE) else f"!{given.removeprefix('!')}"
+        if isinstance(event, ScalarEvent):
+            return tag_of(event.value) if event.implicit[0] else "str"
+        return "map" if isinstance(event, MappingStartEvent) else "seq"
+
+    def _strange(self, event: Any, tag: str) -> None:
+        shown = tag if tag.startswith("!") else f"!!{tag}"
+        self._note(event.start_mark, f"the tag '{shown}' is not allowed here; a spec holds plain values only")
+
+    def _sequence(self, depth: int) -> list[Any]:
+        items = []
+        while _starts(event := self._next()):
+            items.append(self._value(event, depth + 1))
+        return items
+
+    def _mapping(self, depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        lines: dict[str, int] = {}
+        while _starts(event := self._next()):
+            mark = event.start_mark
+            if len(lines) == MOST_KEYS:
+                _refuse(mark, f"a mapping with more than {MOST_KEYS:,} keys")
+            key = self._key(event, depth)
+            value = self._value(self._next(), depth + 1)
+            if key is not None and key not in found:
+                found[key] = value
+                lines[key] = mark.line + 1
+            elif key is not None:
+                self._note(mark, f"the key '{key}' stands twice; first on line {lines[key]}")
+        return found
+
+    def _key(self, event: Any, depth: int) -> str | None:
+        """The text of a key; none where it is no text, which is then noted."""
+        known = len(self.problems)
+        key = self._value(event, depth + 1)
+        if isinstance(key, dict | list) or isinstance(event, MappingStartEvent | SequenceStartEvent):
+            self._note(event.start_mark, "a key must be text, not a list or a mapping")
+        elif isinstance(event, ScalarEvent) and event.value == "<<" and event.implicit[0]:
+            self._note(event.start_mark, "merge keys ('<<') are not part of YAML 1.2; write the keys out")
+        elif not isinstance(key, str) and len(self.problems) == known:
+            written = event.value if isinstance(event, ScalarEvent) else key
+            self._note(event.start_mark, f"a key must be text; put '{brief(str(written), 40)}' in quotes")
+        elif isinstance(key, str) and len(key) > LONGEST_KEY:
+            said = f"the key '{brief(key, 40)}' has {len(key):,} characters; at most {LONGEST_KEY} are allowed"
+            self._note(event.start_mark, said)
+        elif isinstance(key, str):
+            return key
+        return None
+
+    def _note(self, mark: _Mark | None, message: str) -> None:
+        self.problems.append(_problem(mark, message))
 
 
-for _tag, (_pattern, _first) in PLAIN.items():
-    _starts = [*_first, ""] if _tag == "null" else list(_first)
-    _Loader.add_implicit_resolver(CORE + _tag, re.compile(rf"(?:{_pattern})\Z"), _starts)
+def _starts(event: Any) -> bool:
+    return isinstance(event, ScalarEvent | AliasEvent | SequenceStartEvent | MappingStartEvent)
 
 
-def _compose(text: str) -> Node:
-    loader = _Loader(text)
-    try:
-        node = loader.get_single_node()
-    except ComposerError as error:
-        if error.problem == "but found another document":
-            _refuse(error.problem_mark, "a second document starts here; a spec is one document")
-        _refuse_yaml(error)
-    except MarkedYAMLError as error:
-        _refuse_yaml(error)
-    except (ValueError, OverflowError):  # PyYAML's on an escape such as "\UFFFFFFFF" or a version such as %YAML 1.x
-        _refuse(loader.get_mark(), "this is not YAML: a character or a version that does not exist")
-    if node is None:
-        _refuse(None, "the spec is empty; it needs at least `version`, `name` and `recipe`")
-    return node
+def _copy(value: Any) -> Any:
+    """Lists and mappings anew, so that an alias stands for a copy of its own."""
+    if isinstance(value, dict):
+        return {key: _copy(inner) for key, inner in value.items()}
+    return [_copy(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _refuse_yaml(error: MarkedYAMLError) -> NoReturn:
-    """PyYAML's own words, on one line."""
+def _refuse_yaml(error: MarkedYAMLError, text: str) -> NoReturn:
+    """The parser's own words, on one line."""
+    mark = error.problem_mark or error.context_mark
     found = error.problem or error.context or "this is not YAML"
-    if "'\\t'" in found:
+    if "cannot start any token" in found and mark and text[mark.index : mark.index + 1] == "\t":
         found = "a tab stands where YAML wants spaces"
     elif error.context and error.problem:
         found = f"{found} ({error.context})"
-    _refuse(error.problem_mark or error.context_mark, " ".join(found.split()))
-
-
-# Nodes to plain data
-
-
-class _Build:
-    """Turns nodes into plain data, noting every problem with its place."""
-
-    def __init__(self) -> None:
-        self.problems: list[Problem] = []
-
-    def value(self, node: Node, depth: int) -> Any:
-        if depth > MAX_DEPTH:  # an alias may lead deeper than what was composed
-            _refuse(node.start_mark, f"the spec is nested deeper than {MAX_DEPTH} levels")
-        if isinstance(node, MappingNode) and node.tag == CORE + "map":
-            return self._mapping(node, depth)
-        if isinstance(node, SequenceNode) and node.tag == CORE + "seq":
-            return [self.value(item, depth + 1) for item in node.value]
-        if isinstance(node, ScalarNode) and node.tag.startswith(CORE):
-            try:
-                return read(node.tag.removeprefix(CORE), node.value)
-            except ValueError as error:
-                return self._note(node, str(error))
-        tag = node.tag.replace(CORE, "!!")
-        return self._note(node, f"the tag '{tag}' is not allowed here; a spec holds plain values only")
-
-    def _mapping(self, node: MappingNode, depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        lines: dict[str, int] = {}
-        for key_node, value_node in node.value:
-            value = self.value(value_node, depth + 1)
-            key = self._key(key_node)
-            if isinstance(key, str) and key not in found:
-                found[key] = value
-                lines[key] = key_node.start_mark.line + 1
-            elif isinstance(key, str):
-                self._note(key_node, f"the key '{key}' stands twice; first on line {lines[key]}")
-        return found
-
-    def _key(self, node: Node) -> str | None:
-        """The text of a key; none where it is no text, which is then noted."""
-        if not isinstance(node, ScalarNode):
-            self._note(node, "a key must be text, not a list or a mapping")
-            return None
-        if node.value == "<<" and node.style is None:
-            self._note(node, "merge keys ('<<') are not part of YAML 1.2; write the keys out")
-            return None
-        known = len(self.problems)
-        key = self.value(node, 1)
-        if not isinstance(key, str) and len(self.problems) == known:
-            self._note(node, f"a key must be text; put '{node.value[:40]}' in quotes")
-        return key if isinstance(key, str) else None
-
-    def _note(self, node: Node, message: str) -> None:
-        problem = _problem(node.start_mark, message)
-        if problem not in self.problems[-20:]:  # an alias repeats what it names
-            self.problems.append(problem)
+    _refuse(mark, " ".join(found.replace("in this context", "here").split()))

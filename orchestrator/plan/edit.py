@@ -8,7 +8,8 @@ from typing import Any, Final
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from orchestrator.errors import InvalidSpecError, Problem
-from orchestrator.plan.document import nodes, parse
+from orchestrator.plan.document import parse
+from orchestrator.plan.positions import nodes
 from orchestrator.plan.wording import shown
 
 Steps = Sequence[str | int]

@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from orchestrator import patience
+from orchestrator.patience import patiently
 from orchestrator.plan.budget import candidates_of
 from orchestrator.plan.needs import Needs
 from orchestrator.plan.patch import apply
-from orchestrator.plan.points import Point, cells_of, count_candidates, points, recipe_of
+from orchestrator.plan.points import MOST_TRIALS, Point, cells_of, count, count_candidates, points, recipe_of
 from orchestrator.plan.slots import slot_of
 from orchestrator.plan.spec import Patch, Spec
 from orchestrator.trial import Candidate, Cell, Labels, PlannedTrial
@@ -36,6 +38,7 @@ class Plan:
                 raw = recipe_of(self.spec, at_cell, at_candidate)
                 slot = slot_of(self.spec, {**at_cell.labels, **at_candidate.labels})
                 for repeat, (labels, recipe, document) in enumerate(self._repeated(raw, repeats)):
+                    patience.check()
                     fingerprint = fingerprint_of(document)
                     need = needs.of(recipe)
                     yield PlannedTrial(cell, candidate, repeat, labels, recipe, fingerprint, slot, document, need)
@@ -76,14 +79,14 @@ def expand(spec: Spec, catalog: Catalog) -> Plan:
     cells: list[Cell] = []
     candidates: list[Candidate] = []
     total = 0
-    for index, cell in enumerate(cells_of(spec)):
+    for index, cell in enumerate(patiently(cells_of(spec))):
         cells.append(Cell(index, cell.labels))
         if spec.search.adaptive:
-            total += _most_trials(spec, cell, sum(1 for _ in points(spec.repeat, cell.labels)))
+            total += _most_trials(spec, cell, count(spec.repeat, cell.labels, MOST_TRIALS))
             continue
         found = [Candidate(index, at, one.labels) for at, one in enumerate(candidates_of(spec, cell, catalog))]
         candidates += found
-        total += len(found) * sum(1 for _ in points(spec.repeat, cell.labels))
+        total += len(found) * count(spec.repeat, cell.labels, MOST_TRIALS)
     return Plan(spec, cells, candidates, total, catalog)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from orchestrator.errors import Problem
+from orchestrator.plan import effort
 from orchestrator.plan.columns import ColumnReader, default_metrics, held
 from orchestrator.plan.naming import Naming, published_problem
 from orchestrator.plan.patch import PARTS
@@ -17,6 +18,8 @@ from workers.catalog import Catalog
 
 DEFAULT: Final = "main"
 """The table of a spec that asks for none."""
+
+MOST_TABLES: Final = 100
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
@@ -36,6 +39,9 @@ def read_tables(
         columns = ["dataset"] if "dataset" in spec.compare else []
         rows = [axis for axis in spec.compare if axis not in columns]
         return {DEFAULT: TableSpec(rows=rows, columns=columns, metrics=[*default_metrics(datasets, catalog)])}
+    if len(posted) > MOST_TABLES:
+        problems.append(Problem("tables", f"there are {len(posted):,} tables; at most {MOST_TABLES} are allowed"))
+        return {}
     tables: dict[str, TableSpec] = {}
     for name, given in posted.items():
         source = f"tables.{name}"
@@ -140,6 +146,7 @@ class _Table:
                 self._note(f"{field}.{axis}", f"'{axis}' is no compare axis in the columns; {meant(axis, columns)}")
                 continue
             known = [choice.label for group in self._spec.compare[axis] for choice in group.choices]
+            effort.spend(len(labels) * (1 + len(known) // 8))
             for label in labels:
                 if label not in known:
                     self._note(f"{field}.{axis}", f"axis '{axis}' has no alternative '{label}'; {meant(label, known)}")

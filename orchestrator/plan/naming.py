@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from orchestrator.errors import Problem
+from orchestrator.plan import effort
 from orchestrator.plan.columns import held, labels_of
 from orchestrator.plan.spec import Spec, TableSpec
 from orchestrator.plan.wording import meant, shown, text
@@ -40,7 +41,9 @@ class Naming:
         for label, printed in texts.items():
             right = label if known is None else _spelt(label, known)
             if right is None:
-                self._note(f"labels.{axis}", f"axis '{axis}' has no alternative '{label}'; {meant(label, known or ())}")
+                self._note(
+                    f"labels.{axis}", f"axis '{axis}' has no alternative {shown(label)}; {meant(label, known or ())}"
+                )
             elif isinstance(printed, Mapping | list) or printed is None:
                 self._note(f"labels.{axis}.{label}", f"expected a text, found {shown(printed)}")
             else:
@@ -90,6 +93,7 @@ def _spelt(label: str, known: Collection[str]) -> str | None:
     if label in known:
         return label
     value = _number(label)
+    effort.spend(len(known))
     return None if value is None else next((one for one in known if _number(one) == value), None)
 
 

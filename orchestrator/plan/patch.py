@@ -50,10 +50,13 @@ def read_patch(posted: Mapping[str, Any], source: str, problems: list[Problem]) 
     """A posted patch written out, and where each of its paths stands; notes what is wrong."""
     patch: Patch = {}
     sources: Sources = {}
+    decided: set[str] = set()
     for path, value in posted.items():
         found, places = read_value(path, value, f"{source}.{path}", problems)
-        for twice in sorted(set(_set_by(found)) & set(_set_by(patch))):
+        deciding = set(_set_by(found))
+        for twice in sorted(deciding & decided):
             problems.append(Problem(places.get(twice, f"{source}.{path}"), f"'{twice}' is set twice in this patch"))
+        decided |= deciding
         patch |= found
         sources |= places
     return patch, sources

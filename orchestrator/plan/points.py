@@ -6,6 +6,7 @@ from itertools import islice
 from math import prod
 from typing import Any, Final
 
+from orchestrator.plan import effort
 from orchestrator.plan.patch import apply
 from orchestrator.plan.spec import Axis, Choice, Group, Rule, Spec
 from orchestrator.plan.when import applies
@@ -24,13 +25,33 @@ class Point:
     choices: tuple[Choice, ...]
 
 
-def options(axis: Axis, labels: Labels) -> list[Choice] | None:
-    """The alternatives of an axis beside the labels of the axes before it; none where the axis does not apply.
+class Options:
+    """The alternatives of an axis beside the labels of those before it; looked up once for all labels that it names."""
 
-    It may apply without alternatives, where `only` and `without` took them all: then there is no such point.
-    """
-    applying = [group for group in axis if applies(group.when, labels)]
-    return [choice for group in applying for choice in group.choices] if applying else None
+    def __init__(self, axis: Axis) -> None:
+        self._axis = axis
+        self._named = tuple(dict.fromkeys(name for group in axis for name in group.when))
+        self._found: dict[tuple[str | None, ...], list[Choice] | None] = {}
+
+    def beside(self, labels: Labels) -> list[Choice] | None:
+        """Those that apply; none where the axis does not apply.
+
+        It may apply without alternatives, where `only` and `without` took them all: then there is no such point.
+        """
+        if len(self._axis) == 1 and not self._named:
+            return self._axis[0].choices
+        key = tuple([labels.get(name) for name in self._named])
+        if key not in self._found:
+            effort.spend(sum(map(weight, self._axis)))
+            applying = [group for group in self._axis if applies(group.when, labels)]
+            found = [choice for group in applying for choice in group.choices]
+            self._found[key] = found if applying else None
+        return self._found[key]
+
+
+def weight(group: Group) -> int:
+    """What a look at a group costs: its labels are compared, and its alternatives are put on a list."""
+    return 1 + sum(map(len, group.when.values())) // 8 + len(group.choices) // 8
 
 
 def points(axes: Axes, given: Labels) -> Iterator[Point]:
@@ -39,13 +60,14 @@ def points(axes: Axes, given: Labels) -> Iterator[Point]:
     `given` are the labels that `when` may name beside those of the axes themselves.
     """
     names = list(axes)
+    options = [Options(axes[name]) for name in names]
 
     def walk(at: int, labels: dict[str, str], choices: tuple[Choice, ...]) -> Iterator[Point]:
         if at == len(names):
             yield Point({name: label for name, label in labels.items() if name in axes}, choices)
             return
-        name = names[at]
-        applying = options(axes[name], labels)
+        name, applying = names[at], options[at].beside(labels)
+        effort.spend()
         if applying is None:
             yield from walk(at + 1, labels, choices)
         for choice in applying or ():
@@ -77,9 +99,10 @@ def conditional(axes: Axes) -> bool:
 
 def count(axes: Axes, given: Labels, most: int) -> int:
     """How many points there are; somewhere above `most` where counting on would take long."""
-    if not conditional(axes):
-        return prod(len(options(axis, {}) or ()) or 1 for axis in axes.values())
-    return sum(1 for _ in islice(points(axes, given), most + 1))
+    named = {other for axis in axes.values() for group in axis for other in group.when}
+    tied = {name: axis for name, axis in axes.items() if name in named or any(group.when for group in axis)}
+    free = prod(sum(len(group.choices) for group in axis) or 1 for name, axis in axes.items() if name not in tied)
+    return free * sum(1 for _ in islice(points(tied, given), most + 1)) if tied else free
 
 
 def count_candidates(spec: Spec, cell: Labels, most: int = MOST_TRIALS) -> int:
@@ -125,6 +148,7 @@ def _count_searched(spec: Spec, most: int) -> tuple[int, bool]:
 
 def rules_of(spec: Spec, cell: Point) -> list[Rule]:
     """The rules that apply in a cell."""
+    effort.spend(sum(1 + sum(map(len, rule.when.values())) // 8 for rule in spec.rules))
     return [rule for rule in spec.rules if applies(rule.when, cell.labels)]
 
 

@@ -7,14 +7,15 @@ from typing import Any, Final, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from orchestrator.errors import Problem
-from orchestrator.plan.axis import LONGEST_LABEL, NO_RANGES, ONLY_TUNE, AxisReader
+from orchestrator.plan.axis import LONGEST_LABEL, NO_RANGES, ONLY_TUNE, AxisReader, alternatives
 from orchestrator.plan.patch import FIELDS, Sources, apply, base_recipe, read_patch
 from orchestrator.plan.prune import read_prune
 from orchestrator.plan.slots import read_slot, read_slots
 from orchestrator.plan.spec import ROLES, Axis, Patch, Role, Rule, Search, SearchName, Selection, Spec, When
 from orchestrator.plan.subset import read_labels
+from orchestrator.plan.suggestions import near
 from orchestrator.plan.when import read_when
-from orchestrator.plan.wording import meant, near, sentences, shown
+from orchestrator.plan.wording import meant, sentences, shown
 from orchestrator.trial import Slot
 
 KEYS: Final = tuple(Spec.model_fields)
@@ -22,6 +23,8 @@ KEYS: Final = tuple(Spec.model_fields)
 
 SEARCHES: Final[tuple[str, ...]] = get_args(SearchName)
 MOST_AXES: Final = 40
+MOST_ALTERNATIVES: Final = 20_000
+MOST_RULES: Final = 1_000
 LONGEST_NAME: Final = 100
 LONGEST_DESCRIPTION: Final = 10_000
 
@@ -44,11 +47,12 @@ def read(document: Mapping[str, Any], problems: list[Problem]) -> Draft:
     reader = _Reader(document, problems)
     for key in document:
         if key not in KEYS:
-            problems.append(Problem(key, f"there is no key '{key}' in a spec; {meant(key, KEYS)}"))
+            problems.append(Problem(key, f"there is no key {shown(key)} in a spec; {meant(key, KEYS)}"))
     reader.version()
     recipe, sources = reader.recipe()
     search = reader.search()
-    axes = {role: reader.axes(role, _no_ranges(role, search)) for role in ROLES}
+    few = reader.few_alternatives()
+    axes = {role: reader.axes(role, _no_ranges(role, search)) if few else {} for role in ROLES}
     spec = Spec(
         name=reader.line("name", LONGEST_NAME),
         description=reader.description(),
@@ -129,6 +133,21 @@ class _Reader:
             self._set_aside(problem.path.partition(".")[2].partition(".")[0])
         return apply(base_recipe(), [patch]), sources
 
+    def few_alternatives(self) -> bool:
+        """Whether the axes have no more alternatives than are worth a look; notes it where they have."""
+        axes = [
+            axis
+            for role in ROLES
+            if isinstance(posted := self._document.get(role), Mapping)
+            for axis in posted.values()
+        ]
+        found = sum(map(alternatives, axes))
+        if found > MOST_ALTERNATIVES:
+            said = f"all axes together have {found:,} alternatives; at most {MOST_ALTERNATIVES:,} are allowed"
+            self._note("", said)
+            self.unreadable |= {*FIELDS}
+        return found <= MOST_ALTERNATIVES
+
     def axes(self, role: Role, no_ranges: str | None) -> dict[str, Axis]:
         posted = self._mapping(role)
         if len(posted) > MOST_AXES:
@@ -175,6 +194,9 @@ class _Reader:
         if not isinstance(posted, list):
             self._note("rules", f"expected a list of mappings with `when` and `patch`, found {shown(posted)}")
             return []
+        if len(posted) > MOST_RULES:
+            self._note("rules", f"there are {len(posted):,} rules; at most {MOST_RULES:,} are allowed")
+            return []
         return [rule for at, one in enumerate(posted) if (rule := self._rule(one, f"rules[{at}]"))]
 
     def _rule(self, posted: Any, source: str) -> Rule | None:
@@ -183,7 +205,7 @@ class _Reader:
             return None
         for key in posted:
             if key not in ("when", "patch"):
-                self._note(f"{source}.{key}", f"there is no key '{key}' here; {meant(key, ('when', 'patch'))}")
+                self._note(f"{source}.{key}", f"there is no key {shown(key)} here; {meant(key, ('when', 'patch'))}")
         when = read_when(posted.get("when"), f"{source}.when", self.before("compare"), self._problems)
         given = posted.get("patch")
         if not isinstance(given, Mapping) or not given:

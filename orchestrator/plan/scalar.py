@@ -25,11 +25,23 @@ PLAIN: Final[Mapping[str, tuple[str, str]]] = {
 """By tag, in order of precedence: the pattern of its plain scalars and the characters that these begin with."""
 
 
+def tag_of(text: str) -> str:
+    """The tag that a plain scalar has by what it looks like, such as `int`; `str` where it looks like nothing else."""
+    return next((tag for tag, pattern in _BY_FIRST.get(text[:1], ()) if pattern.fullmatch(text)), "str")
+
+
 def read(tag: str, text: str) -> Scalar:
     """The value of a scalar by its tag, such as `int`; ValueError says what is wrong with it."""
     if tag not in _READERS:
         raise ValueError(f"the tag '!!{tag}' is not allowed; a spec holds plain values only")
     return _READERS[tag](text)
+
+
+_PATTERNS: Final = {tag: (re.compile(pattern), first) for tag, (pattern, first) in PLAIN.items()}
+_BY_FIRST: Final = {
+    first: [(tag, pattern) for tag, (pattern, firsts) in _PATTERNS.items() if first in firsts]
+    for first in {one for _, firsts in _PATTERNS.values() for one in firsts}
+} | {"": [("null", _PATTERNS["null"][0])]}
 
 
 def _null(text: str) -> None:

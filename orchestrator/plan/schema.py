@@ -12,7 +12,7 @@ from orchestrator.plan.prune import PRUNES
 from orchestrator.plan.reader import LONGEST_DESCRIPTION, LONGEST_NAME, SEARCHES
 from orchestrator.plan.spec import Search, Selection, TableSpec
 from orchestrator.trial import Slot
-from workers.catalog import Catalog, Entry, Parameter, load
+from workers.catalog import LONGEST_LIST, LONGEST_TEXT, Catalog, Entry, Parameter, load
 from workers.contract import PART_FIELDS, ClassHoldout, Recipe
 
 Schema = dict[str, Any]
@@ -145,9 +145,9 @@ _TYPES: Final[Mapping[str, Schema]] = {
     "int": {"type": "integer"},
     "float": {"type": "number"},
     "bool": {"type": "boolean"},
-    "str": {"type": "string"},
-    "ints": {"type": "array", "items": {"type": "integer"}},
-    "floats": {"type": "array", "items": {"type": "number"}},
+    "str": {"type": "string", "maxLength": LONGEST_TEXT},
+    "ints": {"type": "array", "items": {"type": "integer"}, "maxItems": LONGEST_LIST},
+    "floats": {"type": "array", "items": {"type": "number"}, "maxItems": LONGEST_LIST},
 }
 
 

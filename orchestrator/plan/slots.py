@@ -14,6 +14,7 @@ from orchestrator.plan.wording import meant, sentences, shown
 from orchestrator.trial import Labels, Slot
 
 MOST_LOOKED_AT: Final = 100_000
+MOST_RULES: Final = 1_000
 FIELDS: Final = tuple(Slot.model_fields)
 
 
@@ -42,6 +43,9 @@ def read_slots(posted: Any, known: Known, problems: list[Problem]) -> list[SlotR
     expected = "expected a list of mappings with `when` and what the slot has there"
     if not isinstance(posted, list):
         problems.append(Problem("slots", f"{expected}, found {shown(posted)}"))
+        return []
+    if len(posted) > MOST_RULES:
+        problems.append(Problem("slots", f"there are {len(posted):,} entries; at most {MOST_RULES:,} are allowed"))
         return []
     found: list[SlotRule] = []
     for at, one in enumerate(posted):

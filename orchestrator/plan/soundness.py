@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Any, Final
 
 from orchestrator.errors import Problem
+from orchestrator.plan import effort
 from orchestrator.plan.blame import Setter, Setters, Setting, base_setters, named_part, setter_of, with_rank
 from orchestrator.plan.cover import MOST_CHECKED, Combination, cover
 from orchestrator.plan.misplaced import Misplaced
@@ -16,11 +17,14 @@ from orchestrator.plan.spec import ROLES
 from orchestrator.plan.when import applies
 from orchestrator.plan.wording import listed
 from orchestrator.trial import Labels
-from workers.catalog import Catalog, problems
+from workers.catalog import Catalog, Judge
 
 MOST_PROBLEMS: Final = 200
 """Different problems after which no more recipes are looked at."""
 
+_MOST_NOTED: Final = 5_000
+"""Problems, of which most are the same in many recipes, after which no more recipes are looked at."""
+_JUDGEMENT: Final = 50  # steps: what a recipe costs beside what it has in common with others
 _TOLD: Final = 3  # labels that a problem is said to come with; more say nothing
 
 Rank = Sequence[tuple[str | None, Setting]]
@@ -29,9 +33,14 @@ Rank = Sequence[tuple[str | None, Setting]]
 class Soundness:
     """Looks at the combinations of a spec one by one, and puts what is alike together."""
 
-    def __init__(self, draft: Draft, catalog: Catalog) -> None:
+    def __init__(self, draft: Draft, catalog: Catalog, most: int = MOST_CHECKED) -> None:
+        """`most` combinations are looked at, and as many again so that each alternative is among them."""
         self._spec = draft.spec
         self._catalog = catalog
+        self._most = most
+        self._judge = Judge(catalog)
+        self._noted = 0
+        self._possible: dict[tuple[str | None, str | None], Mapping[str, Mapping[str, None]]] = {}
         self._unreadable = draft.unreadable
         self._base = base_setters(draft.recipe_sources)
         self._misplaced = Misplaced(draft.spec, catalog)
@@ -42,9 +51,9 @@ class Soundness:
 
     def problems(self) -> list[Problem]:
         """Everything that is wrong with the recipes, each problem once."""
-        for combination in cover(self._spec):
+        for combination in cover(self._spec, self._most):
             self._look_at(combination)
-            if len(self._found) >= MOST_PROBLEMS:
+            if len(self._found) >= MOST_PROBLEMS or self._noted >= _MOST_NOTED:
                 break
         if not self._found and not self._misplaced.found:  # else a repeat would tell the same once more
             self._look_at_repeats()
@@ -64,7 +73,7 @@ class Soundness:
         recipe = recipe_of(self._spec, combination.cell, combination.candidate)
         if dataset := named_part("dataset", recipe):
             self.datasets[dataset] = None
-        self._judge(recipe, ranks, labels)
+        self._note_problems(recipe, ranks, labels)
 
     def _look_at_repeats(self) -> None:
         """Each alternative of the repeat axes in the first cell where it applies."""
@@ -77,7 +86,7 @@ class Soundness:
                 recipe = recipe_of(self._spec, cell, next(points(self._spec.tune, cell.labels)))
                 for choice in group.choices:
                     if not _is_seed(choice.patch):
-                        self._judge(apply(recipe, [choice.patch]), [[(axis, choice)]], {axis: choice.label})
+                        self._note_problems(apply(recipe, [choice.patch]), [[(axis, choice)]], {axis: choice.label})
         for cell in cells[:1]:
             repeat = next(points(self._spec.repeat, cell.labels))
             self._clashes([list(zip(repeat.labels, repeat.choices, strict=True))], cell.labels)
@@ -101,9 +110,11 @@ class Soundness:
         role = next((role for role in ROLES if axis in self._spec.axes(role)), None)
         return f"{role}.{axis}" if role else setting.source
 
-    def _judge(self, recipe: Mapping[str, Any], ranks: Sequence[Rank], labels: Labels) -> None:
+    def _note_problems(self, recipe: Mapping[str, Any], ranks: Sequence[Rank], labels: Labels) -> None:
         setters: Setters | None = None
-        for problem in problems(recipe, self._catalog):
+        effort.spend(_JUDGEMENT)
+        for problem in self._judge.problems(recipe):
+            self._noted += 1
             field = problem.path.partition(".")[0]
             if field in self._unreadable:
                 continue
@@ -124,14 +135,20 @@ class Soundness:
     def _where(self, setter: Setter, found: Sequence[Labels]) -> str:
         """The labels that a problem comes with, where its setter has it only beside some."""
         own = setter.setting.label if setter.axis and setter.setting and hasattr(setter.setting, "label") else None
-        around = [labels for labels in self._seen if own is None or labels.get(str(setter.axis)) == own]
-        possible, present = _by_axis(around), _by_axis(found)
+        possible, present = self._around(setter.axis if own is not None else None, own), _by_axis(found)
         told = [
             f"{axis} {listed(labels)}"
             for axis, labels in present.items()
             if axis != setter.axis and len(labels) < len(possible.get(axis, ())) and len(labels) <= _TOLD
         ]
         return f" (with {', '.join(told)})" if told else ""
+
+    def _around(self, axis: str | None, label: str | None) -> Mapping[str, Mapping[str, None]]:
+        """The labels by axis of all combinations that were looked at, or of those with one label."""
+        if (axis, label) not in self._possible:
+            around = [labels for labels in self._seen if axis is None or labels.get(axis) == label]
+            self._possible[axis, label] = _by_axis(around)
+        return self._possible[axis, label]
 
 
 def _by_axis(points: Sequence[Labels]) -> Mapping[str, Mapping[str, None]]:

@@ -1,5 +1,6 @@
 """The normalized spec: what a posted document means, with everything short written out."""
 
+from functools import cached_property
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, JsonValue
@@ -102,16 +103,22 @@ class Selection(Select):
     budget: int | None = Field(default=None, ge=1, le=10_000, exclude_if=lambda value: value is None)
     """Candidates of every cell, filled up by learning rates (plan/budget.py); none: as its axes give them."""
 
-    @property
+    @cached_property
     def of_recipes(self) -> Patch:
         """What each recipe says of it."""
         return self.model_dump(mode="json", exclude={"budget"})
 
 
+MOST_METRICS: Final = 200
+"""Metrics of a table."""
+
+Name = Annotated[str, Field(max_length=200)]
+
+
 class MetricColumn(Frozen):
     """A metric of a table, with its own heading or form of number."""
 
-    metric: str
+    metric: Name
     split: Literal["test", "test_separated", "validation", "train"] = "test"
     """`test_separated`: the mean over the models of a cross-validation, where `test` is of all of them together."""
     label: str | None = Field(default=None, max_length=100)
@@ -138,14 +145,14 @@ Text = Annotated[str, Field(max_length=200)]
 class TableSpec(Frozen):
     """How cells are laid out; rows and columns name axes or fields of the recipe."""
 
-    published: str | None = None
+    published: Name | None = None
     """The printed table that its cells are compared with."""
-    rows: list[str] = Field(default_factory=list)
-    columns: list[str] = Field(default_factory=list)
-    metrics: list[str | MetricColumn]
+    rows: list[Name] = Field(default_factory=list, max_length=40)
+    columns: list[Name] = Field(default_factory=list, max_length=40)
+    metrics: list[Name | MetricColumn] = Field(max_length=MOST_METRICS)
     unit: Unit = "percent"
     decimals: int = Field(default=2, ge=0, le=6)
-    bold: Literal["none"] | list[str] | None = None
+    bold: Literal["none"] | list[Name] | None = None
     """The axes that span a block, of which the best is bold; none: the row axes before the last that has headings, and
     the column axes."""
     labels: dict[str, dict[str, Text]] = Field(default_factory=dict)
@@ -174,7 +181,7 @@ class TableSpec(Frozen):
     """On which splits its numbers are selected, beside one another; empty: on the one that `select` says."""
     flattery: bool = False
     """Whether it also shows by how much selection on test is above that on validation."""
-    panels: list[dict[str, list[str]]] | None = None
+    panels: list[dict[str, list[str]]] | None = Field(default=None, max_length=200)
     """The labels of column axes that stand in each panel, from top to bottom; none: one panel of all."""
 
 

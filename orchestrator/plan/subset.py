@@ -8,8 +8,9 @@ from orchestrator.errors import Problem
 from orchestrator.plan.columns import held
 from orchestrator.plan.points import cells_of, points
 from orchestrator.plan.spec import ROLES, Axis, Choice, Group, Patch, Rule, SlotRule, Spec, When
+from orchestrator.plan.suggestions import near
 from orchestrator.plan.when import Known, match
-from orchestrator.plan.wording import listed, meant, near, shown, text
+from orchestrator.plan.wording import listed, meant, shown, text
 
 KEYS: Final = ("only", "without")
 

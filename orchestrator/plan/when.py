@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from orchestrator.errors import Problem
+from orchestrator.plan import effort
 from orchestrator.plan.spec import When
 from orchestrator.plan.wording import listed, meant, shown, text
 from orchestrator.trial import Labels
@@ -58,6 +59,7 @@ def match(value: Any, labels: Collection[str]) -> str | None:
         return text(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or len(labels) > _FEW:
         return None
+    effort.spend(len(labels))
     return next((label for label in labels if _number(label) == value), None)
 
 

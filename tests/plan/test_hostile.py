@@ -1,0 +1,155 @@
+"""Whatever 1 MiB holds, its check is bounded in work, memory and words; seconds are `benchmarks.hostile_specs`'s."""
+
+import signal
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from benchmarks.hostile_bodies import BODIES
+from orchestrator.checked import read
+from orchestrator.errors import InvalidSpecError, Problem
+from orchestrator.patience import GoneError, Patience, waiting
+from orchestrator.plan import effort
+from orchestrator.plan.check import check
+from orchestrator.plan.document import parse
+from orchestrator.plan.findings import MOST_TOLD
+from orchestrator.plan.wording import shown
+from workers.catalog import Catalog
+from workers.wording import shown as shown_of_a_recipe
+
+MOST_MEGABYTES = 100
+MOST_CHARACTERS = 250_000
+"""Of all that is told of one spec; usual ones have a hundredth of it."""
+HANG_SECONDS = 60
+
+
+@contextmanager
+def ended() -> Iterator[None]:
+    """Against what hangs; no measure of speed."""
+    before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("the check hangs"))
+    signal.alarm(HANG_SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_hostile_body_costs_little(name: str, catalog: Catalog) -> None:
+    body = BODIES[name]()
+    with ended(), pytest.MonkeyPatch.context() as patched:
+        counted = effort.Effort()
+        patched.setattr(effort, "Effort", lambda: counted)
+        told: tuple[Problem, ...] = ()
+        try:
+            read(body, catalog)
+        except InvalidSpecError as refused:
+            told = refused.problems
+    assert len(told) <= MOST_TOLD + 1
+    assert sum(len(str(problem)) for problem in told) < MOST_CHARACTERS
+    # A step is counted before it is done, so that the last one is refused and not done.
+    assert counted.steps <= effort.MOST_STEPS + 100_000
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "alias of a long text",
+        "alias of a list of texts",
+        "one huge table name",
+        "one huge key",
+        "tags",
+        "half a surrogate pair",
+        "forty axes of one",
+        "one axis of many",
+        "groups that overlap",
+    ],
+)
+def test_a_hostile_body_takes_little_memory(name: str, catalog: Catalog) -> None:
+    """Those that took the most before they were bounded."""
+    body = BODIES[name]()
+    with ended():
+        tracemalloc.start()
+        try:
+            read(body, catalog)
+        except InvalidSpecError:
+            pass
+        finally:
+            _, most = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+    assert most < MOST_MEGABYTES * 2**20
+
+
+@pytest.mark.parametrize("say", [shown, shown_of_a_recipe])
+def test_a_value_is_cut_before_it_is_written_out(say: Any) -> None:
+    long = "x" * 100_000
+    deep: Any = 1
+    for _ in range(30):
+        deep = [deep, {"k": deep}]  # 2**30 values, written out
+    for value in (long, [long] * 50_000, {long: long}, deep, {"a": [[long] * 1_000] * 1_000}):
+        tracemalloc.start()
+        found = say(value)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert len(found) <= 80
+        assert most < 2**17
+    assert say([1, "a", {"b": None}]) == '[1, "a", {"b": null}]'
+    assert say("x" * 200) == f"'{'x' * 76}..."
+
+
+def test_problems_beyond_the_first_are_counted(catalog: Catalog) -> None:
+    document = {"version": 1, "name": "x", "recipe": {}, **{f"key{number}": 1 for number in range(5_000)}}
+    with pytest.raises(InvalidSpecError) as refused:
+        check(document, catalog)
+    *_, last = refused.value.problems
+    assert len(refused.value.problems) == MOST_TOLD + 1
+    assert last.message.startswith("and 4,8")
+    assert last.message.endswith(" more problems")
+
+
+def test_texts_have_a_limit(catalog: Catalog) -> None:
+    backbone, schedule = {"name": "resnet50", "weights": "x" * 1_001}, {"name": "step", "at": [1] * 1_001}
+    with pytest.raises(InvalidSpecError) as refused:
+        check({"version": 1, "name": "x", "recipe": {"backbone": backbone, "schedule": schedule}}, catalog)
+    told = {problem.path: problem.message for problem in refused.value.problems}
+    assert told["recipe.backbone.weights"] == "expected a text of at most 1,000 characters, found 1,001"
+    assert told["recipe.schedule.at"] == "expected at most 1,000 numbers, found 1,001"
+
+
+def test_rows_that_would_fill_the_disk_are_refused(small: Any, catalog: Catalog) -> None:
+    weights = {"name": "resnet50", "weights": "é" * 1_000}  # six bytes each in the database
+    values = [{"label": f"{'é' * 90}{number}", "patch": {"iterations": number}} for number in range(1, 301)]
+    document = small(compare={"x": values, "embedding": list(range(1, 301))}, **{"recipe.backbone": weights})
+    with pytest.raises(InvalidSpecError, match=r"the rows of 90,000 trials would take up to \d+ MiB; at most 512"):
+        check(document, catalog)
+    many = {f"a{number}": [{"label": "x", "patch": {"clip_norm": 1}}] for number in range(1)}
+    assert check(small(compare=many), catalog)
+
+
+def test_labels_are_counted_over_all_cells(small: Any, catalog: Catalog) -> None:
+    fields = ("warmup", "patience", "backbone_rate", "loss_rate", "undecayed", "clip_value", "clip_norm", "precision",
+              "channels_last", "compile")  # fmt: skip
+    values = (0, 1, 1.0, 1.0, "norm", 1.0, 1.0, "none", False, False)
+    single = {field: [value] for field, value in zip(fields, values, strict=True)}
+    document = small(compare={"embedding": list(range(1, 301)), "iterations": list(range(1, 301)), **single})
+    with pytest.raises(InvalidSpecError, match="90,000 cells with a label on each of 12 axes are more than 1,000,000"):
+        check(document, catalog)
+
+
+def test_a_check_stops_when_nobody_waits(catalog: Catalog) -> None:
+    patience = Patience(3_600)
+    patience.end()
+    with waiting(patience), pytest.raises(GoneError):
+        read(BODIES["ninety thousand cells"](), catalog)
+
+
+def test_aliases_count_as_what_they_stand_for() -> None:
+    assert parse(b"a: &a xx\nb: [*a, *a]") == {"a": "xx", "b": ["xx", "xx"]}
+    with pytest.raises(InvalidSpecError, match="more than 1,048,576 characters, an alias counted as what"):
+        parse(BODIES["alias of a long text"]())
+    with pytest.raises(InvalidSpecError, match=r"the key 'x{37}\.\.\.' has 201 characters; at most 200 are allowed"):
+        parse(b"x" * 201 + b": 1")
