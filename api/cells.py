@@ -11,9 +11,17 @@ from api import examples
 from api.limits import Id
 from api.openapi import documented, shown
 from api.provided import Asked
+from api.turns import Bundling, Drawing
 from orchestrator.cell_views import CellView
 
-router = APIRouter(prefix="/v1/sweeps", tags=["provenance"], responses=documented(401, 404, 409, 421, 422, 500, 503))
+router = APIRouter(
+    prefix="/v1/sweeps",
+    tags=["provenance"],
+    route_class=Drawing,
+    responses=documented(401, 404, 409, 421, 422, 500, 503),
+)
+
+packing = APIRouter(prefix="/v1/sweeps", tags=["provenance"], route_class=Bundling, responses=router.responses)
 
 CellIndex = Annotated[
     int, Path(ge=0, le=2**31 - 1, description="The cell's number in the sweep's grid, from 0.", examples=[3])
@@ -31,7 +39,7 @@ def cell(id: Id, index: CellIndex, service: Asked) -> CellView:  # noqa: A002 - 
     return service.cell(id, index)
 
 
-@router.get(
+@packing.get(
     "/{id}/bundle",
     summary="A sweep as one archive",
     response_class=StreamingResponse,

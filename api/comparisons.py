@@ -7,8 +7,11 @@ from fastapi import APIRouter, Header, Query, Response
 from api.openapi import documented
 from api.provided import Asked
 from api.tables import as_file
+from api.turns import Drawing
 
-router = APIRouter(prefix="/v1/tables", tags=["tables"], responses=documented(401, 404, 409, 421, 422, 500, 503))
+router = APIRouter(
+    prefix="/v1/tables", tags=["tables"], route_class=Drawing, responses=documented(401, 404, 409, 421, 422, 500, 503)
+)
 
 
 @router.get(

@@ -9,9 +9,12 @@ from api.limits import Id
 from api.openapi import documented, shown
 from api.provided import Asked
 from api.tables import as_file
+from api.turns import Drawing
 from orchestrator.views import FigureFile, FigureView
 
-router = APIRouter(prefix="/v1", tags=["figures"], responses=documented(401, 404, 409, 421, 422, 500, 503))
+router = APIRouter(
+    prefix="/v1", tags=["figures"], route_class=Drawing, responses=documented(401, 404, 409, 421, 422, 500, 503)
+)
 
 _BINARY = {"schema": {"type": "string", "contentMediaType": "application/octet-stream"}}
 _CONTENT = {

@@ -21,6 +21,7 @@ from api import (
     sweeps,
     tables,
     trials,
+    turns,
 )
 from api.auth import Access, Gate, bearer
 from api.guards import Doors, Envelope
@@ -34,6 +35,7 @@ Submit a sweep, watch it, and export its tables.
 
 A spec is posted as YAML or JSON to `/v1/sweeps`; the conductor trains what it asks for; the tables under
 `/v1/sweeps/{id}/tables/{name}` fill in while it runs. Every error is a problem document (RFC 9457)."""
+NOUNS: Final = (sweeps, requests, trials, cells, tables, comparisons, figures, published, catalog, data, logins)
 
 
 def create_app(service: Service, settings: Settings) -> FastAPI:
@@ -62,12 +64,14 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.state.service = service
     app.state.settings = settings
     app.state.access = access
+    app.state.lanes = turns.lanes()
     problems.install(app)
-    for noun in (sweeps, requests, trials, cells, tables, comparisons, figures, published, catalog, data, logins):
-        app.include_router(noun.router, dependencies=[Depends(bearer)], responses=documented(429))
+    for router in (sweeps.posting, requests.extending, cells.packing, *(noun.router for noun in NOUNS)):
+        app.include_router(router, dependencies=[Depends(bearer)], responses=documented(429))
     app.include_router(health.router)
     app.include_router(logins.open_router)
     app.include_router(logins.pages_router)
+    app.include_router(pages.costly)
     app.include_router(pages.router)
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
     return app

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from api.cells import CellIndex
 from api.limits import Cursor, Id, Limit, Name
 from api.provided import Asked
+from api.turns import Paging
 from dashboards import pages
 from orchestrator.lifecycle import SweepState
 
@@ -17,6 +18,7 @@ LOG_CHARACTERS: Final = 65_536
 """How much of the end of a log the page of a trial reads."""
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+costly = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=Paging)
 
 
 @router.get("/")
@@ -31,7 +33,7 @@ def sweeps(
     return HTMLResponse(pages.sweeps_page(page, state=wanted, name=name or None))
 
 
-@router.get("/sweeps/{id}")
+@costly.get("/sweeps/{id}")
 def sweep(id: Id, service: Asked) -> HTMLResponse:  # noqa: A002 - the name in the path
     """One sweep with its grid, tables and problems."""
     found = service.sweep(id)
@@ -41,13 +43,13 @@ def sweep(id: Id, service: Asked) -> HTMLResponse:  # noqa: A002 - the name in t
     return HTMLResponse(pages.sweep_page(found, grid, tables, cells=cells))
 
 
-@router.get("/sweeps/{id}/cells/{index}")
+@costly.get("/sweeps/{id}/cells/{index}")
 def cell(id: Id, index: CellIndex, service: Asked) -> HTMLResponse:  # noqa: A002
     """What stands behind the numbers of one cell."""
     return HTMLResponse(pages.cell_page(service.cell(id, index)))
 
 
-@router.get("/trials/{id}")
+@costly.get("/trials/{id}")
 def trial(id: Id, service: Asked) -> HTMLResponse:  # noqa: A002
     """One trial with its curves, recipe, error and log."""
     found = service.trial(id)

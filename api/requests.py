@@ -10,10 +10,12 @@ from api.openapi import documented, shown
 from api.paging import Paged
 from api.provided import Actor, Asked
 from api.sweeps import SPEC_CONTENT
+from api.turns import Checking
 from orchestrator.request_views import RequestView
 from orchestrator.views import Page, SweepView
 
 router = APIRouter(prefix="/v1", tags=["requests"], responses=documented(401, 403, 421, 422, 500, 503))
+extending = APIRouter(prefix="/v1", tags=["requests"], route_class=Checking, responses=router.responses)
 
 _ASKED = shown(examples.SWEEP, "Asked for; `Location` says what becomes of it.", 202)
 
@@ -78,7 +80,7 @@ def priority(id: Id, service: Asked, actor: Actor, response: Response, value: Pr
     return _asked(service.prioritize(id, value, actor), service, response)
 
 
-@router.post(
+@extending.post(
     "/sweeps/{id}/extend",
     status_code=202,
     summary="Extend a sweep",

@@ -9,11 +9,12 @@ from api.limits import SPEC_TYPES, Id, IdempotencyKey, Name, Priority, spec_body
 from api.openapi import documented, shown
 from api.paging import Paged
 from api.provided import Actor, Asked
+from api.turns import Checking
 from orchestrator.lifecycle import SweepState
 from orchestrator.views import GridCell, Page, Preview, Submitted, SweepSummary, SweepView
 
 router = APIRouter(prefix="/v1/sweeps", tags=["sweeps"], responses=documented(401, 403, 421, 422, 500, 503))
-
+posting = APIRouter(prefix="/v1/sweeps", tags=["sweeps"], route_class=Checking, responses=router.responses)
 
 SPEC_CONTENT: dict[str, Any] = {
     kind: {"schema": {"type": "object"} if kind == "application/json" else {"type": "string"}, "example": examples.SPEC}
@@ -22,7 +23,7 @@ SPEC_CONTENT: dict[str, Any] = {
 SPEC_CONTENT["application/json"]["example"] = {"version": 1, "name": "sec-on-digits", "recipe": {"dataset": "digits"}}
 
 
-@router.post(
+@posting.post(
     "",
     status_code=201,
     response_model=Submitted | Preview,

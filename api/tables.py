@@ -9,9 +9,12 @@ from fastapi import APIRouter, Header, Path, Query, Response
 from api.limits import Id
 from api.openapi import documented
 from api.provided import Asked
+from api.turns import Drawing
 from orchestrator.views import Rendered
 
-router = APIRouter(prefix="/v1/sweeps", tags=["tables"], responses=documented(401, 404, 409, 421, 422, 500, 503))
+router = APIRouter(
+    prefix="/v1/sweeps", tags=["tables"], route_class=Drawing, responses=documented(401, 404, 409, 421, 422, 500, 503)
+)
 
 _EXAMPLES = {
     "text/x-tex": "\\begin{tabular}{llrr}\n\\toprule\n ... \\bottomrule\n\\end{tabular}\n",

@@ -56,6 +56,8 @@ class Settings(BaseSettings):
     engine: str = Field(default="ray_tune", pattern="^(ray_tune|inline)$")
     lease_seconds: float = Field(default=15.0, gt=0)
     """How long a conductor that stopped renewing is still believed alive."""
+    request_seconds: float = Field(default=60.0, gt=0)
+    """How long the API works on one costly request, such as a dry run or a table, before it gives up with a 503."""
     slots: int | None = Field(default=None, ge=1)
     """Most slots in use at once; none: as many as the cluster holds."""
     owner_slots: int | None = Field(default=None, ge=1)

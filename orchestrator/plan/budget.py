@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
+from orchestrator.deadline import timely
 from orchestrator.errors import Problem
-from orchestrator.patience import patiently
 from orchestrator.plan.patch import apply
 from orchestrator.plan.points import MOST_TRIALS, Point, cells_of, count, points, recipe_of
 from orchestrator.plan.spec import Choice, Spec
@@ -56,7 +56,7 @@ def problems(spec: Spec, catalog: Catalog, *, sound: bool) -> list[Problem]:
     if role := next((role for role in ("compare", "repeat") if RATE in getattr(spec, role)), None):
         message = f"adds candidates by learning rate, but '{RATE}' is a {role} axis: {_named(*short[0])}"
         return [Problem(_PLACE, f"{message}, and the budget is {budget}")]
-    found = (_shortage(spec, cell, size, catalog) for cell, size in patiently(short))
+    found = (_shortage(spec, cell, size, catalog) for cell, size in timely(short))
     return list(islice((one for one in found if one), 1))
 
 

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
-from orchestrator import patience
+from orchestrator import deadline
 from orchestrator.errors import InvalidSpecError, Problem
 
 MOST_STEPS: Final = 1_500_000
@@ -44,7 +44,7 @@ def limited() -> Iterator[Effort]:
 
 
 def spend(steps: int = 1) -> None:
-    """Count some work before it is done; raises InvalidSpecError where it is too much, and what `patience` raises."""
+    """Count some work before it is done; raises InvalidSpecError where it is too much, and what `deadline` raises."""
     effort = _current.get()
     if effort is None:
         return
@@ -52,7 +52,7 @@ def spend(steps: int = 1) -> None:
     if effort.steps > MOST_STEPS:
         raise InvalidSpecError([Problem("", _TOO_MUCH)])
     if before // _LOOK != effort.steps // _LOOK:
-        patience.check()
+        deadline.check()
 
 
 def affords(pairs: int) -> bool:

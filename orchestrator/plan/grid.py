@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from orchestrator import patience
-from orchestrator.patience import patiently
+from orchestrator import deadline
+from orchestrator.deadline import timely
 from orchestrator.plan.budget import candidates_of
 from orchestrator.plan.needs import Needs
 from orchestrator.plan.patch import apply
@@ -38,7 +38,7 @@ class Plan:
                 raw = recipe_of(self.spec, at_cell, at_candidate)
                 slot = slot_of(self.spec, {**at_cell.labels, **at_candidate.labels})
                 for repeat, (labels, recipe, document) in enumerate(self._repeated(raw, repeats)):
-                    patience.check()
+                    deadline.check()
                     fingerprint = fingerprint_of(document)
                     need = needs.of(recipe)
                     yield PlannedTrial(cell, candidate, repeat, labels, recipe, fingerprint, slot, document, need)
@@ -79,7 +79,7 @@ def expand(spec: Spec, catalog: Catalog) -> Plan:
     cells: list[Cell] = []
     candidates: list[Candidate] = []
     total = 0
-    for index, cell in enumerate(patiently(cells_of(spec))):
+    for index, cell in enumerate(timely(cells_of(spec))):
         cells.append(Cell(index, cell.labels))
         if spec.search.adaptive:
             total += _most_trials(spec, cell, count(spec.repeat, cell.labels, MOST_TRIALS))

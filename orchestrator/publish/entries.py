@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from orchestrator.deadline import timely
 from orchestrator.lifecycle import SWEEP_ENDED
 from orchestrator.publish.centers import Centers
 from orchestrator.publish.layout import Deviation, Spread, TableLayout
@@ -139,7 +140,7 @@ def spanned(cells: Sequence[TableCell]) -> tuple[TableCell, ...]:
     """The cells of a row, in which one word stands for all that the same diverged cell has side by side."""
     found: list[TableCell] = []
     first = 0
-    for at, cell in enumerate(cells):
+    for at, cell in enumerate(timely(cells)):
         if at and cell.mark == "diverged" and cell.cell == found[first].cell and found[first].mark == "diverged":
             found[first] = replace(found[first], span=found[first].span + 1)
             found.append(replace(cell, span=0))

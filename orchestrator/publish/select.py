@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
+from orchestrator.deadline import timely
 from orchestrator.errors import ConflictError
 from orchestrator.publish.aggregate import CandidateOutcome, by_cell, of_cell
 from orchestrator.publish.labels import Parts, metric_better
@@ -38,7 +39,7 @@ def summaries(outcomes: SweepOutcomes, better: Better, by: str | None = None) ->
     """Every cell's summary, in the order of the cells, in one pass over the trials; `by`: not by the spec's key."""
     key = by or selection(outcomes.spec).key
     found = by_cell(outcomes)
-    return [summary_of(cell.index, found[cell.index], key, better) for cell in outcomes.cells]
+    return [summary_of(cell.index, found[cell.index], key, better) for cell in timely(outcomes.cells)]
 
 
 def summary_of(cell: int, candidates: Sequence[CandidateOutcome], key: str, better: Better) -> CellSummary:

@@ -6,6 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from orchestrator.deadline import timely
 from orchestrator.errors import NotFoundError
 from orchestrator.lifecycle import TrialState
 from orchestrator.record import schema
@@ -70,7 +71,7 @@ def _trials(connection: sa.Connection, sweep: int, only: Collection[int] | None)
         rows = connection.execute(query.order_by(trial.c.position))
     else:  # sorted here: SQLite would walk through the whole sweep to have them in order
         rows = sorted(connection.execute(query.where(trial.c.cell.in_(only))), key=lambda row: row.position)
-    for row in rows:
+    for row in timely(rows):
         yield TrialOutcome(
             trial=row.id, cell=row.cell, candidate=row.candidate, repeat=row.repeat, repeat_labels=row.repeat_labels,
             state=TrialState(row.state), diverged=row.diverged, reused=row.reused, values=_values(row.metrics),

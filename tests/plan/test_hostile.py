@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks.hostile_bodies import BODIES
 from orchestrator.checked import read
+from orchestrator.deadline import Deadline, GoneError, within
 from orchestrator.errors import InvalidSpecError, Problem
-from orchestrator.patience import GoneError, Patience, waiting
 from orchestrator.plan import effort
 from orchestrator.plan.check import check
 from orchestrator.plan.document import parse
@@ -141,9 +141,9 @@ def test_labels_are_counted_over_all_cells(small: Any, catalog: Catalog) -> None
 
 
 def test_a_check_stops_when_nobody_waits(catalog: Catalog) -> None:
-    patience = Patience(3_600)
-    patience.end()
-    with waiting(patience), pytest.raises(GoneError):
+    deadline = Deadline(3_600)
+    deadline.end()
+    with within(deadline), pytest.raises(GoneError):
         read(BODIES["ninety thousand cells"](), catalog)
 
 

@@ -7,6 +7,8 @@ from itertools import islice
 from tempfile import TemporaryFile
 from typing import IO, Any, Final
 
+from orchestrator import deadline
+from orchestrator.deadline import ENDED, timely
 from orchestrator.errors import MetricsweepError, NotFoundError
 from orchestrator.evidence import Evidence
 from orchestrator.publish import beside, formats
@@ -94,10 +96,12 @@ def _tables(
         for numbers in _COMPARED if parse(outcomes.spec, name).published else _COMPARED[:1]:
             try:
                 built = beside.build(outcomes, name, catalog, numbers=numbers)
+            except ENDED:
+                raise
             except MetricsweepError as error:
                 skipped.append({"table": name, "numbers": numbers, "reason": str(error)})
                 continue
-            for format_name in formats.names():
+            for format_name in timely(formats.names()):
                 made = formats.render(built, format_name)
                 suffix = made.filename.rpartition(".")[2]
                 file = f"tables/{name}/{numbers}/{format_name}.{suffix}"
@@ -110,9 +114,12 @@ def _figures(
 ) -> Iterator[dict[str, str]]:
     for name in outcomes.spec.get("figures") or {}:
         for format_name in rendering.FORMATS:
+            deadline.check()
             try:
                 figure = drawing.draw(outcomes, name, material.catalog, material.sources)
                 made = rendering.render(figure, format_name)
+            except ENDED:
+                raise
             except (MetricsweepError, ValueError, OSError) as error:
                 skipped.append({"figure": name, "format": format_name, "reason": str(error)})
                 continue

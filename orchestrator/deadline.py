@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Event
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from orchestrator.errors import BusyError, MetricsweepError
 
@@ -16,7 +16,11 @@ class GoneError(MetricsweepError):
     """Who asked does not wait for the answer any more."""
 
 
-class Patience:
+ENDED: Final = (GoneError, BusyError)
+"""What says that nobody waits any more: passed on by those who carry on after other errors."""
+
+
+class Deadline:
     """One answer that is waited for, up to so many seconds from now."""
 
     def __init__(self, seconds: float) -> None:
@@ -38,13 +42,13 @@ class Patience:
             )
 
 
-_current: ContextVar[Patience | None] = ContextVar("patience", default=None)
+_current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 @contextmanager
-def waiting(patience: Patience) -> Iterator[None]:
+def within(deadline: Deadline) -> Iterator[None]:
     """What is done within is done for this one."""
-    token = _current.set(patience)
+    token = _current.set(deadline)
     try:
         yield
     finally:
@@ -53,12 +57,12 @@ def waiting(patience: Patience) -> Iterator[None]:
 
 def check() -> None:
     """Whether the work is still wanted; raises GoneError and BusyError. Outside of a request it always is."""
-    patience = _current.get()
-    if patience is not None:
-        patience.check()
+    deadline = _current.get()
+    if deadline is not None:
+        deadline.check()
 
 
-def patiently(items: Iterable[Item]) -> Iterator[Item]:
+def timely(items: Iterable[Item]) -> Iterator[Item]:
     """The items, with a look after each whether they are still wanted."""
     for item in items:
         check()

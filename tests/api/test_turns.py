@@ -1,0 +1,194 @@
+"""Costly requests take turns: the rest of the API answers meanwhile, and what nobody waits for stops."""
+
+import asyncio
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from api import turns
+from api.turns import Bounds, Lane
+from benchmarks.hostile_bodies import BODIES
+from orchestrator import deadline
+from orchestrator.deadline import Deadline, within
+from orchestrator.errors import BusyError
+from orchestrator.plan import grid
+from orchestrator.service import Service
+from tests.api.played import SPEC, YAML, Conductor
+
+HANG_SECONDS = 60
+JSON = {"Content-Type": "application/json"}
+LARGE = BODIES["ninety thousand trials"]()
+
+
+def until(what: Any) -> None:
+    """Wait until something is so, not for ever."""
+    for _ in range(HANG_SECONDS * 50):
+        if what():
+            return
+        time.sleep(0.02)
+    pytest.fail("it never came to be so")
+
+
+class Stalled:
+    """Requests at work that go on until they are let go, or until nobody waits for them."""
+
+    def __init__(self) -> None:
+        self.at_work = 0
+        self.ended: list[type[BaseException] | None] = []
+        self._lock = threading.Lock()
+        self._go = threading.Event()
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        with self._lock:
+            self.at_work += 1
+        try:
+            while not self._go.wait(0.01):
+                deadline.check()
+        except BaseException as error:
+            self.ended.append(type(error))
+            raise
+        finally:
+            with self._lock:
+                self.at_work -= 1
+        raise BusyError("let go")
+
+    def let_go(self) -> None:
+        self._go.set()
+
+
+@pytest.fixture
+def stalled(monkeypatch: pytest.MonkeyPatch) -> Any:
+    work = Stalled()
+    for name in ("preview", "submit", "extend", "table", "figure", "compare", "cell", "bundle", "table_html"):
+        monkeypatch.setattr(Service, name, work)
+    yield work
+    work.let_go()
+
+
+COSTLY = [
+    ("POST", "/v1/sweeps?dry_run=true"),
+    ("POST", "/v1/sweeps"),
+    ("POST", "/v1/sweeps/1/extend"),
+    ("GET", "/v1/sweeps/1/tables/main"),
+    ("GET", "/v1/sweeps/1/figures/main"),
+    ("GET", "/v1/sweeps/1/cells/0"),
+    ("GET", "/v1/tables?sweeps=1,2"),
+    ("GET", "/v1/sweeps/1/bundle"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), COSTLY)
+def test_twenty_costly_requests_leave_room_for_the_others(method: str, path: str, url: str, stalled: Stalled) -> None:
+    with ThreadPoolExecutor(20) as pool, httpx.Client(base_url=url, timeout=HANG_SECONDS) as http:
+        sent = [
+            pool.submit(httpx.request, method, url + path, content=SPEC, headers=YAML, timeout=HANG_SECONDS)
+            for _ in range(20)
+        ]
+        until(lambda: stalled.at_work)
+        for quick in ("/healthz", "/", "/v1/sweeps", "/v1/catalog"):
+            assert http.get(quick).status_code == HTTPStatus.OK
+        assert stalled.at_work <= max(bounds.at_once for bounds in turns.LANES.values())
+        stalled.let_go()
+        answers = [one.result() for one in sent]
+    assert {answer.status_code for answer in answers} == {HTTPStatus.SERVICE_UNAVAILABLE}
+    assert {answer.headers["retry-after"] for answer in answers} == {"5"}
+    assert all(answer.json()["type"].endswith(":unavailable") for answer in answers)
+
+
+def test_previews_of_great_sweeps_leave_room_for_pages(url: str, service: Service, conductor: Conductor) -> None:
+    """Real work, of which two are at once at it."""
+    service.submit(SPEC.encode())
+    conductor.begin()
+    with ThreadPoolExecutor(20) as pool, httpx.Client(base_url=url, timeout=HANG_SECONDS) as http:
+        stop = threading.Event()
+
+        def leave() -> None:
+            with httpx.Client(timeout=2) as other:
+                while not stop.is_set():
+                    with suppress(httpx.TransportError):  # it leaves, and asks again
+                        other.post(f"{url}/v1/sweeps?dry_run=true", content=LARGE, headers=JSON)
+
+        for _ in range(20):
+            pool.submit(leave)
+        time.sleep(1)
+        for path in ("/healthz", "/", "/sweeps/1", "/v1/sweeps/1/tables/main?format=latex"):
+            assert http.get(path).status_code == HTTPStatus.OK, path
+        stop.set()
+
+
+def test_work_stops_when_its_client_leaves(url: str, stalled: Stalled) -> None:
+    place = urlsplit(url)
+    with socket.create_connection((str(place.hostname), int(place.port or 0))) as client:
+        head = f"POST /v1/sweeps?dry_run=true HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Type: application/yaml\r\n"
+        client.sendall(f"{head}Content-Length: {len(SPEC)}\r\n\r\n{SPEC}".encode())
+        until(lambda: stalled.at_work == 1)
+    until(lambda: stalled.ended == [deadline.GoneError])
+    assert stalled.at_work == 0
+
+
+def test_what_takes_too_long_is_given_up(app: FastAPI, http: TestClient, stalled: Stalled) -> None:
+    app.state.settings = app.state.settings.model_copy(update={"request_seconds": 0.05})
+    answer = http.post("/v1/sweeps?dry_run=true", content=SPEC, headers=YAML)
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+    assert "takes more than 0.05 seconds of work" in answer.json()["detail"]
+
+
+def test_a_preview_looks_at_its_deadline_while_it_expands(http: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = 0
+    real = grid.fingerprint_of
+
+    def counted(recipe: Any) -> str:
+        nonlocal seen
+        seen += 1
+        if seen == 100:
+            found = deadline._current.get()
+            assert found is not None
+            found.end()
+        return real(recipe)
+
+    monkeypatch.setattr(grid, "fingerprint_of", counted)
+    assert http.post("/v1/sweeps?dry_run=true", content=LARGE, headers=JSON).status_code == turns.CLIENT_GONE
+    assert seen == 100
+
+
+def test_a_lane_takes_no_more_than_wait_in_it() -> None:
+    async def crowd() -> list[str]:
+        lane, done = Lane(Bounds(at_once=1, waiting=2, wait_seconds=0.05)), asyncio.Event()
+
+        async def one(hold: bool) -> str:
+            try:
+                async with lane.turn():
+                    if hold:
+                        await done.wait()
+                    return "done"
+            except BusyError as error:
+                return str(error)
+
+        first = asyncio.create_task(one(True))
+        await asyncio.sleep(0)
+        others = [asyncio.create_task(one(False)) for _ in range(3)]
+        found = [await task for task in others]
+        done.set()
+        return [*found, await first, await one(False)]
+
+    waited, too, refused, first, last = asyncio.run(crowd())
+    assert waited == too == "other costly requests were not done within 0.05 seconds; try again in a moment"
+    assert refused == "the server has as many costly requests to answer as it takes; try again in a moment"
+    assert first == last == "done"
+
+
+def test_a_deadline_is_that_of_its_request_alone() -> None:
+    deadline.check()
+    with within(Deadline(-1.0)), pytest.raises(BusyError):
+        deadline.check()
+    assert list(deadline.timely([1, 2])) == [1, 2]
