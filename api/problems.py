@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
+from starlette.routing import compile_path
 
 from dashboards import pages
 from orchestrator.errors import (
@@ -121,7 +122,17 @@ async def _http_error(request: Request, error: Exception) -> Response:
         detail = {404: f"there is nothing at {request.url.path}", 405: f"{method} is not allowed here"}.get(
             error.status_code, detail
         )
-    return answer(request, details(request, error.status_code, detail), error.headers)
+    headers = dict(error.headers or {})
+    if error.status_code == 405 and (methods := _allowed(request)):
+        headers["Allow"] = ", ".join(methods)
+    return answer(request, details(request, error.status_code, detail), headers)
+
+
+def _allowed(request: Request) -> list[str]:
+    """The methods of all routes of a path: the router names those of the first one alone."""
+    items: dict[str, Any] = request.app.openapi()["paths"]
+    found = [item for path, item in items.items() if compile_path(path)[0].match(request.url.path)]
+    return sorted({method.upper() for item in found[:1] for method in item})
 
 
 async def _invalid_request(request: Request, error: Exception) -> Response:

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any
 
+import yaml
 from fastapi import APIRouter, Depends, Query, Response
 
 from api import examples
@@ -20,7 +21,7 @@ SPEC_CONTENT: dict[str, Any] = {
     kind: {"schema": {"type": "object"} if kind == "application/json" else {"type": "string"}, "example": examples.SPEC}
     for kind in SPEC_TYPES
 }
-SPEC_CONTENT["application/json"]["example"] = {"version": 1, "name": "sec-on-digits", "recipe": {"dataset": "digits"}}
+SPEC_CONTENT["application/json"]["example"] = yaml.safe_load(examples.SPEC)
 
 
 @posting.post(

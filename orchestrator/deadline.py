@@ -7,16 +7,16 @@ from contextvars import ContextVar
 from threading import Event
 from typing import Final, TypeVar
 
-from orchestrator.errors import BusyError, MetricsweepError
+from orchestrator.errors import BusyError
 
 Item = TypeVar("Item")
 
 
-class GoneError(MetricsweepError):
+class GoneError(BusyError):
     """Who asked does not wait for the answer any more."""
 
 
-ENDED: Final = (GoneError, BusyError)
+ENDED: Final = BusyError
 """What says that nobody waits any more: passed on by those who carry on after other errors."""
 
 

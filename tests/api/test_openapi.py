@@ -1,5 +1,6 @@
 """The OpenAPI document: valid, with examples that hold, and true of the application."""
 
+import json
 from typing import Any
 
 import pytest
@@ -184,3 +185,20 @@ def test_the_application_is_as_described(app: FastAPI, http: TestClient, conduct
             case.call_and_validate(checks=checks, headers=HOST)
 
         holds()
+
+
+def test_a_wrong_method_is_told_all_that_are_right(http: TestClient, document: dict[str, Any]) -> None:
+    for path, item in document["paths"].items():
+        asked = path.replace("{id}", "1").replace("{name}", "main").replace("{index}", "0").replace("{file}", "x.npz")
+        answer = http.request("PATCH", asked)
+        assert answer.status_code == 405, path
+        assert answer.headers["allow"] == ", ".join(sorted(method.upper() for method in item)), path
+
+
+def test_the_examples_of_bodies_are_taken(http: TestClient, document: dict[str, Any]) -> None:
+    for path in ("/v1/sweeps", "/v1/sweeps/{id}/extend"):
+        for kind, content in document["paths"][path]["post"]["requestBody"]["content"].items():
+            example = content["example"]
+            body = example if isinstance(example, str) else json.dumps(example)
+            answer = http.post("/v1/sweeps?dry_run=true", content=body, headers={"Content-Type": kind})
+            assert answer.status_code == 200, (path, kind, answer.text)
