@@ -23,6 +23,7 @@ from orchestrator.deadline import Deadline, within
 from orchestrator.errors import BusyError
 from orchestrator.plan import grid
 from orchestrator.service import Service
+from tests.api.conftest import BEARER, TOKEN
 from tests.api.played import SPEC, YAML, Conductor
 
 HANG_SECONDS = 60
@@ -89,9 +90,9 @@ COSTLY = [
 
 @pytest.mark.parametrize(("method", "path"), COSTLY)
 def test_twenty_costly_requests_leave_room_for_the_others(method: str, path: str, url: str, stalled: Stalled) -> None:
-    with ThreadPoolExecutor(20) as pool, httpx.Client(base_url=url, timeout=HANG_SECONDS) as http:
+    with ThreadPoolExecutor(20) as pool, httpx.Client(base_url=url, headers=BEARER, timeout=HANG_SECONDS) as http:
         sent = [
-            pool.submit(httpx.request, method, url + path, content=SPEC, headers=YAML, timeout=HANG_SECONDS)
+            pool.submit(httpx.request, method, url + path, content=SPEC, headers=YAML | BEARER, timeout=HANG_SECONDS)
             for _ in range(20)
         ]
         until(lambda: stalled.at_work)
@@ -109,11 +110,11 @@ def test_previews_of_great_sweeps_leave_room_for_pages(url: str, service: Servic
     """Real work, of which two are at once at it."""
     service.submit(SPEC.encode())
     conductor.begin()
-    with ThreadPoolExecutor(20) as pool, httpx.Client(base_url=url, timeout=HANG_SECONDS) as http:
+    with ThreadPoolExecutor(20) as pool, httpx.Client(base_url=url, headers=BEARER, timeout=HANG_SECONDS) as http:
         stop = threading.Event()
 
         def leave() -> None:
-            with httpx.Client(timeout=2) as other:
+            with httpx.Client(headers=BEARER, timeout=2) as other:
                 while not stop.is_set():
                     with suppress(httpx.TransportError):  # it leaves, and asks again
                         other.post(f"{url}/v1/sweeps?dry_run=true", content=LARGE, headers=JSON)
@@ -130,6 +131,7 @@ def test_work_stops_when_its_client_leaves(url: str, stalled: Stalled) -> None:
     place = urlsplit(url)
     with socket.create_connection((str(place.hostname), int(place.port or 0))) as client:
         head = f"POST /v1/sweeps?dry_run=true HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Type: application/yaml\r\n"
+        head += f"Authorization: Bearer {TOKEN}\r\n"
         client.sendall(f"{head}Content-Length: {len(SPEC)}\r\n\r\n{SPEC}".encode())
         until(lambda: stalled.at_work == 1)
     until(lambda: stalled.ended == [deadline.GoneError])
