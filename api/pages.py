@@ -12,6 +12,7 @@ from api.limits import Cursor, Id, Limit, Name
 from api.provided import Asked
 from api.turns import Paging
 from dashboards import pages
+from orchestrator.cost_words import cost_in_words
 from orchestrator.lifecycle import SweepState
 
 LOG_CHARACTERS: Final = 65_536
@@ -40,7 +41,9 @@ def sweep(id: Id, service: Asked) -> HTMLResponse:  # noqa: A002 - the name in t
     small = found.counts.total <= pages.MOST_TABLED
     tables = {name: service.table_html(id, name) if small else None for name in found.tables}
     grid, cells = service.grid(id, pages.MOST_SQUARES), service.cell_count(id)
-    return HTMLResponse(pages.sweep_page(found, grid, tables, cells=cells))
+    cost = service.left(found)
+    left = list(cost_in_words(cost)) if cost and cost.trainings else []
+    return HTMLResponse(pages.sweep_page(found, grid, tables, cells=cells, left=left))
 
 
 @costly.get("/sweeps/{id}/cells/{index}")

@@ -42,18 +42,19 @@ def sweep_page(
     tables: Mapping[str, str | None],
     *,
     cells: int = 0,
+    left: Sequence[str] = (),
     now: datetime | None = None,
 ) -> str:
     """One sweep; `tables` are fragments of HTML by name, which the formats have escaped; none: too great to be shown.
 
-    `grid` may be the first cells alone, of `cells` in all.
+    `grid` may be the first cells alone, of `cells` in all; `left` says what is still to be trained.
     """
     active = sweep.state in progress.ACTIVE
     return _render(
         "sweep.html", now, sweep=sweep, tables=tables,
         grid=progress.drawn(grid, cells=cells, trials=sweep.counts.total),
         problems=problems.gathered(sweep.problems), exports=EXPORTS, figure_exports=FIGURE_EXPORTS,
-        can_cancel=progress.can_cancel(sweep), can_retry=progress.can_retry(sweep),
+        left=left, can_cancel=progress.can_cancel(sweep), can_retry=progress.can_retry(sweep),
         active=active, refresh=SECONDS["active"] if active else None,
     )  # fmt: skip
 

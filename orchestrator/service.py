@@ -9,12 +9,14 @@ from orchestrator.absences import absences
 from orchestrator.bundling import Bundling
 from orchestrator.checked import Checked, read
 from orchestrator.comparing import Comparing
+from orchestrator.cost_views import Cost
 from orchestrator.data_views import DataFinding
 from orchestrator.errors import NotFoundError, UnavailableError
 from orchestrator.forecast import forecast, forecast_here
 from orchestrator.lifecycle import SweepState
 from orchestrator.links import Links
 from orchestrator.nearest import nearest
+from orchestrator.outlook import MOST_TRIALS, Outlook
 from orchestrator.plan import edit, excerpt, schema
 from orchestrator.private import own_folder
 from orchestrator.publish import beside, formats, paper
@@ -98,6 +100,7 @@ class Service(Requesting, Tracing, Bundling, Comparing):
 
     def __init__(self, settings: Settings, store: Store, catalog: Catalog) -> None:
         self._settings, self._store, self._catalog = settings, store, catalog
+        self._outlook = Outlook(store, catalog)
         self._links = Links(settings.mlflow_public_url or settings.mlflow_url)
         self._files = FigureFiles(store, settings.storage)
         self._sources = Sources(store.curves_of, self._files.arrays_of)
@@ -130,7 +133,10 @@ class Service(Requesting, Tracing, Bundling, Comparing):
                 priority=priority,
             )
         )
-        return submitted.model_copy(update={"warnings": self._warnings(checked), "notes": list(checked.notes)})
+        told = {"warnings": self._warnings(checked), "notes": list(checked.notes)}
+        if checked.plan.trial_count > MOST_TRIALS:
+            return submitted.model_copy(update=told)
+        return submitted.model_copy(update=told | {"cost": forecast(checked, self._store, self._catalog).cost})
 
     def preview(self, body: bytes) -> Preview:
         """What a spec would become, how much of it is known already, and what the rest would cost."""
@@ -146,6 +152,10 @@ class Service(Requesting, Tracing, Bundling, Comparing):
         found = self._store.sweep(sweep)
         experiment = self._store.experiment_id(sweep)
         return found.model_copy(update={"mlflow_url": self._links.to(experiment)})
+
+    def left(self, sweep: SweepView) -> Cost | None:
+        """What is left to train of a sweep that goes on, at most a minute old; none where that is not known."""
+        return self._outlook.left(sweep)
 
     def grid(self, sweep: int, most: int | None = None) -> list[GridCell]:
         """A sweep's trials by cell, candidate and repeat; with `most`, the first cells, up to so many trials."""

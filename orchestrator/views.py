@@ -235,6 +235,8 @@ class Submitted(View):
     """Slots that no node which was ever seen can hold and data that no machine has: their trials wait."""
     notes: list[str] = Field(default_factory=list)
     """What the subset that `only` and `without` take can no longer show."""
+    cost: Cost | None = None
+    """What is still to be trained; none of more than 2,000 trials, of which a preview tells."""
 
 
 class Rendered(View):

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from torch.nn.modules.module import register_module_forward_hook
 
-from api.commands.previews import cost_in_words
 from orchestrator import room
 from orchestrator.cost_views import Cost, DeviceHours
+from orchestrator.cost_words import cost_in_words
 from orchestrator.costs import Demand, Duration, Slots, estimate, shape, shape_of
 from orchestrator.trial import Node, Slot
 from orchestrator.workload import Workload, models, units, workload

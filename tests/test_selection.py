@@ -61,9 +61,12 @@ def test_from_a_spec_to_a_table(service: Service, settings: Settings) -> None:
     assert (before.cells, before.candidates, before.trials, before.trainings, before.cached) == (2, 6, 12, 12, 0)
     assert (before.cost.trainings, before.cost.measured, before.cost.hours) == (12, 0, [])
     assert (before.cost.steps, before.cost.images) == (12 * 20, 12 * 20 * 12)
-    sweep = service.submit(body).id
+    submitted = service.submit(body)
+    sweep = submitted.id
+    assert submitted.cost == service.left(service.sweep(sweep)) == before.cost
     conduct(settings)
     assert (service.sweep(sweep).state, service.sweep(sweep).counts.finished) == ("finished", 12)
+    assert service.left(service.sweep(sweep)) is None
     assert [[dict(one.labels) for one in cell.candidates] for cell in service.grid(sweep)] == [
         [{"optimizer.lr": rate} for rate in ("0.01", "0.005", "0.02")],
         [

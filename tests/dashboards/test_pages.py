@@ -79,6 +79,14 @@ def test_the_page_of_a_sweep_says_why_trials_wait() -> None:
 # One sweep
 
 
+def test_the_page_says_what_is_left_to_train() -> None:
+    left = ["work: 80 steps", f"hours: about 2 on {HOSTILE}"]
+    page = read(pages.sweep_page(specimens.sweep(), specimens.grid(), {"main": TABLE}, left=left, now=NOW))
+    assert "Left, work: 80 steps" in page.text
+    assert f"Hours: about 2 on {HOSTILE}" in page.text
+    assert "Left, " not in read(one_sweep()).text
+
+
 def test_the_page_of_a_subset_says_of_what() -> None:
     taken = {"only": {"dataset": ["cub200", HOSTILE], "loss": ["triplet"]}, "without": {"seed": ["2"]}}
     page = read(one_sweep(spec=taken))
