@@ -87,5 +87,8 @@ class Capacity:
         self.notices = notices
 
     def _said(self, one: AskedSlot, labels: Labels) -> str:
-        of_it = where(Spec.model_validate(self._store.sweep(one.sweep).spec), labels) if one.own else ""
+        try:
+            of_it = where(Spec.model_validate(self._store.sweep(one.sweep).spec), labels) if one.own else ""
+        except ValueError:  # a spec of an earlier version: then it is not said of which trials
+            of_it = ""
         return waiting(of_it)

@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import Final
 
 from orchestrator import events
-from orchestrator.errors import FencedError, MetricsweepError, UnavailableError
+from orchestrator.errors import FOR_ALL, FencedError, MetricsweepError, UnavailableError
 from orchestrator.heartbeat import Heartbeat
 from orchestrator.hindrances import Hindrances
+from orchestrator.intake import Intake
 from orchestrator.plan import grid
 from orchestrator.plan.spec import Spec
 from orchestrator.pruning import Pruning
@@ -66,6 +67,7 @@ class Conductor:
         mirror = Heartbeat("mirror", self._forward, MIRROR_SECONDS)
         self._lease = lease
         self._recorder = Recorder(self._store, self._tracker, self._fence, self._tables, self._settings.address)
+        self._intake = Intake(self._recorder, self._retries, self._pruning, self._fence)
         lease.start()
         mirror.start()
         try:
@@ -127,7 +129,7 @@ class Conductor:
         self._pruning.refresh(self._fence)
         added = self._searches.advance(self._fence)
         for ended in self._settlement.settle(self._fence, force=not self._ticked):
-            self._recorder.record(ended)
+            self._settle(ended)
         self._hindrances.look(self._fence, anew=bool(queued or requests or added))
         self._ticked = time.monotonic()
 
@@ -155,30 +157,24 @@ class Conductor:
 
     def started(self, order: Order, holder: str, host: str) -> None:
         """Note the slot that trains the order."""
-        self._recorder.record(events.Started(order.attempt, holder, host))
+        self._intake.started(order, holder, host)
 
     def progressed(self, order: Order, seq: int, progress: Progress) -> None:
         """Record a message."""
-        self._recorder.record(events.Progressed(order.attempt, seq, progress))
-        self._pruning.progressed(self._fence, order, progress)
-        if progress.checkpoint is not None:
-            self._retries.advanced(order, progress.step)
+        self._intake.progressed(order, seq, progress)
 
     def finished(self, order: Order, result: Result) -> None:
         """Record a result."""
-        self._recorder.record(events.Finished(order.attempt, result))
-        self._pruning.finished(self._fence, order)
-        self._retries.ended(order)
+        self._intake.finished(order, result)
 
     def failed(self, order: Order, failure: Failure) -> None:
         """Record a failure, and whether it is tried again."""
         self._hindrances.learn(order, failure)
-        self._recorder.record(events.Failed(order.attempt, failure, self._retries.after(order, failure)))
+        self._intake.failed(order, failure)
 
     def stopped(self, order: Order) -> None:
         """Record that an order stopped unwanted."""
-        self._recorder.record(events.Stopped(order.attempt))
-        self._retries.ended(order)
+        self._intake.stopped(order)
 
     def outranked(self, order: Order) -> bool:
         """Whether another of a higher priority waits, or only paused sweeps want the order."""
@@ -186,7 +182,7 @@ class Conductor:
 
     def returned(self, order: Order, reason: str) -> None:
         """Record that an order was not begun, and why."""
-        self._recorder.record(events.Stopped(order.attempt, reason))
+        self._intake.returned(order, reason)
         self._hindrances.look(self._fence, anew=True)
 
     # Sequencing.
@@ -244,7 +240,7 @@ class Conductor:
         try:
             while time.monotonic() < deadline and self._recorder.forward(50):
                 pass
-        except MetricsweepError as error:
+        except Exception as error:  # the lease is given back all the same
             log.warning("the tracker was not told everything: %s", error)
 
     def _expand(self, queued: QueuedSweep) -> None:
@@ -254,11 +250,20 @@ class Conductor:
             self._store.start_sweep(
                 self._fence, queued.id, plan.cells, plan.candidates, plan.trials(), spec.slot, spec.fresh
             )
-        except FencedError:
+        except FOR_ALL:
             raise
-        except (MetricsweepError, ValueError) as error:
+        except Exception as error:  # whatever a spec is wrong in, others are expanded
             log.exception("sweep %d cannot be expanded", queued.id)
-            self._store.fail_sweep(self._fence, queued.id, f"cannot be expanded: {error}")
+            said = str(error) if isinstance(error, MetricsweepError) else f"{type(error).__name__}: {error}"
+            self._store.fail_sweep(self._fence, queued.id, f"cannot be expanded: {said}")
+
+    def _settle(self, ended: events.CellSettled | events.SweepSettled) -> None:
+        try:
+            self._recorder.record(ended)
+        except FOR_ALL:
+            raise
+        except Exception:  # the others are settled all the same, and this one is tried again
+            log.exception("sweep %d cannot be settled", ended.sweep)
 
     def _tables(self, sweep: int) -> Mapping[str, bytes]:
         """A sweep's tables as files, for its summary run in the tracker."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(frozen=True, order=True)
@@ -55,3 +56,7 @@ class BusyError(UnavailableError):
 
 class DamagedError(MetricsweepError):
     """A bundle that is not what its manifest says, or none at all."""
+
+
+FOR_ALL: Final = (FencedError, UnavailableError)
+"""What concerns all that a conductor does; any other error is the trouble of the one thing that met it."""

@@ -7,7 +7,7 @@ from math import ceil
 from typing import Any
 
 from orchestrator.contest import Contest, RepeatContest
-from orchestrator.errors import ConflictError, MetricsweepError
+from orchestrator.errors import FOR_ALL
 from orchestrator.plan.prune import Hyperband, Prune, Wilcoxon
 from orchestrator.plan.spec import Spec
 from orchestrator.publish import select
@@ -98,7 +98,7 @@ class Pruning:
             self._settle(fence, contest)
             if news is not None and self._over(rule, news):
                 del self._contests[at]
-        except MetricsweepError:
+        except FOR_ALL:
             self._contests.pop(at, None)  # what was judged may not be written: it is entered anew
             raise
         except Exception:  # whatever a rule fails in, trainings go on
@@ -158,11 +158,13 @@ class Pruning:
             if spec is None or spec.prune is None:
                 return None
             higher = select.direction(spec.select.metric, self._catalog) == "higher"
-        except (ConflictError, ValueError) as error:
+            key = spec.select.key.partition("/")[2]
+            position = self._store.last_position(sweep)
+        except FOR_ALL:
+            raise
+        except Exception as error:  # such as a metric that the catalog has no more
             log.warning("sweep %d: nothing is pruned: %s", sweep, error)
             return None
-        key = spec.select.key.partition("/")[2]
-        position = self._store.last_position(sweep)
         return _Rule(sweep, spec.prune, key, higher, spec.search.adaptive, position)
 
 

@@ -3,7 +3,7 @@
 import logging
 from pathlib import Path
 
-from orchestrator.errors import ConflictError, FencedError, MetricsweepError, NotFoundError, UnavailableError
+from orchestrator.errors import FOR_ALL, ConflictError, MetricsweepError, NotFoundError
 from orchestrator.extension import extension
 from orchestrator.plan import grid
 from orchestrator.plan.spec import Spec
@@ -27,7 +27,7 @@ class Requests:
         try:
             self._store.require_standing(asked)
             outcome = self._apply(fence, asked)
-        except (FencedError, UnavailableError):
+        except FOR_ALL:
             raise
         except MetricsweepError as error:
             outcome = f"{REFUSED}{error}"

@@ -5,9 +5,8 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
-from orchestrator.errors import ConflictError, MetricsweepError, NotFoundError
+from orchestrator.errors import FOR_ALL, ConflictError, MetricsweepError, NotFoundError
 from orchestrator.plan import suggestion
 from orchestrator.plan.points import cells_of
 from orchestrator.plan.spec import Search, Spec
@@ -20,9 +19,6 @@ from orchestrator.trial import Dimension
 from workers.catalog import Catalog
 
 log = logging.getLogger(__name__)
-
-MOST_SAID: Final = 2_000
-"""Characters of why a search cannot go on."""
 
 Make = Callable[[Search, Sequence[Dimension], int, bool], Study]
 """A study from the search, its dimensions, a seed, and whether higher scores are better."""
@@ -60,21 +56,19 @@ class Searches:
                 continue  # what would be added to it now would wait for ever
             try:
                 added |= self._advance(fence, one)
-            except (ConflictError, ValueError, LookupError) as error:
-                # A recipe that cannot be is the trouble of this sweep, not of those that search beside it.
-                failed.add(one.sweep)
-                self._cells.pop((one.sweep, one.cell), None)
-                self._store.fail_sweep(fence, one.sweep, f"the search of cell {one.cell} cannot go on: {error}")
-            except MetricsweepError:
+            except FOR_ALL:
                 # What was asked or told may not be recorded, and so did not happen: rebuild the study.
                 self._cells.pop((one.sweep, one.cell), None)
                 raise
-            except Exception as error:  # a sampler's own trouble, which it would have at every turn
+            except Exception as error:
+                # A recipe that cannot be, or a sampler's own trouble, which it would have at every turn, is that of
+                # this sweep, not of those that search beside it.
                 failed.add(one.sweep)
-                log.exception("sweep %d: the search of cell %d cannot go on", one.sweep, one.cell)
                 self._cells.pop((one.sweep, one.cell), None)
-                said = f"the search of cell {one.cell} cannot go on: {type(error).__name__}: {error}"
-                self._store.fail_sweep(fence, one.sweep, said[:MOST_SAID])
+                log.exception("sweep %d: the search of cell %d cannot go on", one.sweep, one.cell)
+                ours = isinstance(error, (MetricsweepError, ValueError, LookupError))
+                said = str(error) if ours else f"{type(error).__name__}: {error}"
+                self._store.fail_sweep(fence, one.sweep, f"the search of cell {one.cell} cannot go on: {said}")
         return added
 
     def _advance(self, fence: int, one: OpenCell) -> bool:

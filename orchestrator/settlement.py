@@ -1,13 +1,17 @@
 """Settles what has ended: gives each cell its summary, and each sweep its last state."""
 
+import logging
 import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
 from orchestrator import events
+from orchestrator.errors import FOR_ALL, MetricsweepError
 from orchestrator.publish import select
 from orchestrator.record.store import Store
 from workers.catalog import Catalog
+
+log = logging.getLogger(__name__)
 
 MOST_CELLS: Final = 100
 """Cells whose outcomes are read at once, so that memory does not grow with what ended meanwhile."""
@@ -21,11 +25,12 @@ class Settlement:
     def __init__(self, store: Store, catalog: Catalog, now: Callable[[], float] = time.monotonic) -> None:
         self._store, self._catalog, self._now = store, catalog, now
         self._rests_until = float("-inf")
+        self._broken: dict[int, str] = {}  # why the cells of a sweep cannot be summed up
 
     def settle(self, fence: int, *, force: bool = False) -> Iterable[events.CellSettled | events.SweepSettled]:
         """What has ended, each to be recorded before the next is asked for; nothing while it rests, unless forced.
 
-        Raises FencedError.
+        A sweep whose cells cannot be summed up fails once its trials have ended. Raises FencedError.
         """
         began = self._now()
         if began < self._rests_until and not force:
@@ -36,10 +41,25 @@ class Settlement:
         for sweep, cell in found:
             ended.setdefault(sweep, []).append(cell)
         for sweep, cells in ended.items():
+            yield from self._summed(sweep, cells)
+        for sweep in self._store.unsettled(fence):
+            if sweep in self._broken:
+                self._store.fail_sweep(fence, sweep, f"its cells cannot be summed up: {self._broken[sweep]}")
+            else:
+                yield events.SweepSettled(sweep)
+
+    def _summed(self, sweep: int, cells: list[int]) -> Iterable[events.CellSettled]:
+        try:
             for first in range(0, len(cells), MOST_CELLS):
                 yield from self._cells(sweep, cells[first : first + MOST_CELLS])
-        for sweep in self._store.unsettled(fence):
-            yield events.SweepSettled(sweep)
+            self._broken.pop(sweep, None)
+        except FOR_ALL:
+            raise
+        except Exception as error:  # such as a metric that the catalog has no more: the trouble of this sweep alone
+            said = f"{type(error).__name__}: {error}" if not isinstance(error, MetricsweepError) else str(error)
+            if self._broken.get(sweep) != said:
+                log.exception("sweep %d: its cells cannot be summed up", sweep)
+            self._broken[sweep] = said
 
     def _cells(self, sweep: int, cells: list[int]) -> Iterable[events.CellSettled]:
         outcomes = self._store.outcomes(sweep, cells)

@@ -120,11 +120,21 @@ def _unavailable() -> Iterator[None]:
     try:
         yield
     except (OperationalError, InterfaceError, PoolTimeoutError) as error:
+        if _refused(error):
+            raise
         raise UnavailableError(f"the database cannot be used: {_first_line(error)}") from error
     except DBAPIError as error:
         if error.connection_invalidated:
             raise UnavailableError(f"the database connection was lost: {_first_line(error)}") from error
         raise
+
+
+def _refused(error: Exception) -> bool:
+    """Whether the database is there and only this statement is more than it takes: waiting would not help."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(cause, sqlite3.Error):
+        return getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
+    return str(getattr(cause, "sqlstate", None) or "").startswith("54")  # program limit exceeded
 
 
 def _first_line(error: Exception) -> str:

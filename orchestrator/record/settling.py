@@ -111,6 +111,8 @@ class Settling(Access):
                 # Of an ended sweep only: one that is paused stays so.
                 again = again.where(table.c.state.in_(before(SWEEP_STEPS, SweepState.RUNNING) & SWEEP_ENDED))
                 again = again.values(state=SweepState.RUNNING)
+            elif trial is None and cell is None and _failed_at_its_end(connection, sweep):
+                again = again.values(state=SweepState.RUNNING)  # to be settled once more
             else:  # one that ended before its trials were written is expanded anew
                 again = again.where(
                     table.c.state.in_(before(SWEEP_STEPS, SweepState.QUEUED)), table.c.started.is_(None)
@@ -176,6 +178,13 @@ def end_sweep(connection: sa.Connection, sweep: int) -> bool:
         .values(state=state, ended=datetime.now(UTC))
     )
     return ended.rowcount == 1
+
+
+def _failed_at_its_end(connection: sa.Connection, sweep: int) -> bool:
+    """Whether a sweep failed though none of its trials did: its cells could not be summed up."""
+    table = schema.sweep
+    failed = (table.c.state == SweepState.FAILED, table.c.started.is_not(None), table.c.error.is_not(None))
+    return connection.execute(sa.select(table.c.id).where(table.c.id == sweep, *failed)).first() is not None
 
 
 def _reopen(connection: sa.Connection, sweep: int) -> bool:

@@ -1,5 +1,11 @@
 """News of an attempt: hands its messages on to the desk, live or from the spool."""
 
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+
 from orchestrator.errors import UnavailableError
 from orchestrator.run import spool
 from orchestrator.run.attempt import Workplace
@@ -9,18 +15,40 @@ from orchestrator.storage import opened
 from orchestrator.trial import Failure, Order
 from workers.contract import Progress, Result
 
+log = logging.getLogger(__name__)
+
 
 def hand_on(desk: Desk, order: Order, message: Message) -> None:
-    """Tell the desk what one message says."""
-    match message.kind:
-        case "progress":
-            desk.progressed(order, message.seq, Progress.model_validate(message.body))
-        case "finished":
-            desk.finished(order, Result.model_validate(message.body))
-        case "failed":
-            desk.failed(order, Failure(**message.body))
-        case "stopped":
+    """Tell the desk what one message says.
+
+    A progress that cannot be read is left out; a last message that cannot is a failure of the training, which would say
+    the same again.
+    """
+    try:
+        said = _READERS[message.kind](message.body)
+    except Exception as error:  # of another version, say, or damaged
+        log.warning("attempt %s: message %d (%s) cannot be read: %s", order.attempt, message.seq, message.kind, error)
+        if message.final:
+            short = (str(error).splitlines() or [""])[0]
+            desk.failed(order, Failure("recipe", f"its last message cannot be read: {type(error).__name__}: {short}"))
+        return
+    match said:
+        case Progress():
+            desk.progressed(order, message.seq, said)
+        case Result():
+            desk.finished(order, said)
+        case Failure():
+            desk.failed(order, said)
+        case None:
             desk.stopped(order)
+
+
+_READERS: Final[Mapping[str, Callable[[Any], Progress | Result | Failure | None]]] = {
+    "progress": Progress.model_validate,
+    "finished": Result.model_validate,
+    "failed": TypeAdapter(Failure).validate_python,
+    "stopped": lambda body: None,
+}
 
 
 def settle_from_spool(desk: Desk, order: Order, workplace: Workplace, seen: int, failure: Failure) -> None:

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from pydantic import TypeAdapter, ValidationError
+
 from orchestrator.storage import Bucket, Storage
 from orchestrator.trial import Order
 
@@ -123,6 +125,9 @@ class PartedSpool(Spool):
             self._held.clear()
 
 
+_MESSAGE: Final = TypeAdapter(Message)
+
+
 def read(storage: Storage, folder: str, seen: int = 0) -> Iterator[Message]:
     """The messages after number `seen`; a line cut off by a crash, and what follows it, never was. Raises OSError."""
     for name in _parts(storage.names(folder), seen):
@@ -132,8 +137,8 @@ def read(storage: Storage, folder: str, seen: int = 0) -> Iterator[Message]:
             return
         for line in text.splitlines():
             try:
-                message = Message(**json.loads(line))
-            except (json.JSONDecodeError, TypeError):
+                message = _MESSAGE.validate_json(line)
+            except ValidationError:
                 return
             if message.seq > seen:
                 yield message

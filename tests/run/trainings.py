@@ -132,3 +132,19 @@ def looking(needs: Sequence[Need], root: Path, scratch: Path, parts: Path | None
         return Finding() if folder.is_dir() else Finding(state="missing", said=f"{name} is missing: looked in {root}")
 
     return [finding(need) for need in needs]
+
+
+def overflowing(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
+    """With seed 1 it reports a step, with seed 2 a result, that no database holds."""
+    report(Progress(step=2**70 if recipe.seed == 1 else 1, total=10))
+    return Result(outcome="ok", steps=2**70 if recipe.seed == 2 else 10, seconds=0.1)
+
+
+def dawdling(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
+    """As `scripted`, after a few messages with a little time in between, in which it may be stopped."""
+    for step in range(1, 6):
+        if place.stop():
+            raise Stopped
+        time.sleep(0.02)
+        report(Progress(step=step, total=recipe.iterations or 1, log=f"step {step}\n"))
+    return scripted(recipe, place, report, resume)

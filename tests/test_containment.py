@@ -1,0 +1,183 @@
+"""Whatever one spec, sweep, message or run is wrong in, the conductor goes on with all others, and says so there."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from orchestrator import conductor as conductors
+from orchestrator.errors import InvalidSpecError, Problem, UnavailableError
+from orchestrator.plan import grid, suggestion
+from orchestrator.record import schema
+from orchestrator.record.recorder import Mirror
+from orchestrator.record.store import Store
+from orchestrator.run.news import hand_on
+from orchestrator.run.spool import FILE, Message, read
+from orchestrator.service import Service
+from orchestrator.settings import Settings
+from orchestrator.storage import Folder
+from tests import test_searches
+from tests.inline_conductor import conduct
+from tests.record.sample import lease, new_sweep, started
+from tests.record.shelf import Shelf
+from tests.run.desk import MemoryDesk, order
+from tests.test_conductor import spec
+
+
+@pytest.fixture
+def sqlite_store(settings: Settings) -> Iterator[Store]:
+    opened = Store.open(settings.database)
+    yield opened
+    opened.close()
+
+
+def beside(service: Service) -> int:
+    """A sweep that nothing is wrong with, behind the one that something is."""
+    return service.submit(spec(name="good", tune={}, repeat={"seed": [7]})).id
+
+
+def alter(settings: Settings, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Change the spec of the first sweep as no client could."""
+    store = Store.open(settings.database)
+    one = schema.sweep.c.id == 1
+    with store._database.writing() as connection:
+        found = connection.execute(sa.select(schema.sweep.c.spec).where(one)).scalar_one()
+        connection.execute(sa.update(schema.sweep).where(one).values(spec=change(found)))
+    store.close()
+
+
+@pytest.mark.parametrize("error", [RecursionError("too deep"), AttributeError("no such thing"), KeyError("loss")])
+def test_a_spec_that_cannot_be_expanded(
+    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    bad, good = service.submit(spec()).id, beside(service)
+    expand = grid.expand
+
+    def fail(one: Any, *given: Any) -> Any:
+        if one.name == "rates":
+            raise error
+        return expand(one, *given)
+
+    monkeypatch.setattr(conductors.grid, "expand", fail)
+    conduct(settings)
+    assert service.sweep(good).state == "finished"
+    assert service.sweep(bad).state == "failed"
+    assert type(error).__name__ in (service.sweep(bad).error or "")
+
+
+def test_a_database_that_was_away_fails_no_sweep(
+    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep, start, tries = service.submit(spec()).id, Store.start_sweep, []
+
+    def away(*given: Any) -> None:
+        tries.append(1)
+        if len(tries) == 1:
+            raise UnavailableError("the database cannot be used: locked")
+        start(*given)
+
+    monkeypatch.setattr(Store, "start_sweep", away)
+    monkeypatch.setattr(conductors.time, "sleep", lambda seconds: None)
+    conduct(settings)
+    assert service.sweep(sweep).state == "finished"
+
+
+def test_cells_that_cannot_be_summed_up(service: Service, settings: Settings) -> None:
+    """A metric of one's own that the catalog has no more ended the conductor at every start."""
+    bad, good = service.submit(spec()).id, beside(service)
+    conduct(settings, 3)
+
+    def select(metric: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+        return lambda found: {**found, "select": {**found["select"], "metric": metric}}
+
+    alter(settings, select("mine"))
+    conduct(settings)
+    assert service.sweep(good).state == "finished"
+    found = service.sweep(bad)
+    assert (found.state, found.counts.finished) == ("failed", 8)
+    assert (found.error or "").startswith("its cells cannot be summed up: nothing can be selected by 'mine'")
+    alter(settings, select("map@r"))
+    service.retry(bad)
+    conduct(settings)
+    found = service.sweep(bad)
+    assert (found.state, found.error) == ("finished", None)
+    assert all(any(one.selected for one in cell.candidates) for cell in service.grid(bad))
+
+
+@pytest.mark.parametrize("error", [InvalidSpecError([Problem("tune", "no such axis")]), RecursionError("too deep")])
+def test_a_search_that_cannot_go_on(
+    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    bad, good = service.submit(test_searches.spec()).id, beside(service)
+
+    def fail(*given: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(suggestion, "candidate", fail)
+    conduct(settings)
+    assert service.sweep(good).state == "finished"
+    found = service.sweep(bad)
+    assert (found.state, (found.error or "").partition(":")[0]) == ("failed", "the search of cell 0 cannot go on")
+
+
+def test_a_report_that_the_database_refuses(tmp_path: Path) -> None:
+    """It ended the conductor, and again the next one, to which the slot told the same."""
+    settings = Settings(home=tmp_path, engine="inline", train="tests.run.trainings:overflowing", lease_seconds=5)
+    service = Service.open(settings)
+    sweep = service.submit(spec(tune={"optimizer.lr": [0.01]}, repeat={"seed": [0, 1, 2]}, compare={}, tables={})).id
+    conduct(settings)
+    found = service.sweep(sweep)
+    assert (found.state, found.counts.finished, found.counts.failed) == ("failed", 1, 2)
+    assert all(one.message.startswith("what it reported cannot be kept: Overflow") for one in found.problems)
+    service.close()
+
+
+def test_messages_that_cannot_be_read() -> None:
+    each = order()
+    desk = MemoryDesk(deque())
+    hand_on(desk, each, Message(1, "progress", {"step": "many"}))
+    hand_on(desk, each, Message(2, "progress", {"step": 1, "total": 3}))
+    assert (desk.messages[each.attempt], desk.failures) == ([2], [])
+    for kind, body in (("finished", {}), ("failed", {"kind": "other"}), ("said", {})):
+        hand_on(desk, each, Message(3, kind, body))  # type: ignore[arg-type]
+    assert [one.kind for one in desk.failures] == ["recipe"] * 3
+    assert all(one.message.startswith("its last message cannot be read: ") for one in desk.failures)
+
+
+@pytest.mark.parametrize("line", ["[1, 2]", '"text"', '{"seq": "a", "kind": "progress", "body": {}}', "{", "7",
+                                  '{"seq": 2, "kind": "said", "body": {}}'])  # fmt: skip
+def test_a_spool_with_a_line_that_is_none(tmp_path: Path, line: str) -> None:
+    (tmp_path / "1").mkdir()
+    whole = '{"seq": 1, "kind": "progress", "body": {}}\n'
+    (tmp_path / "1" / FILE).write_text(whole + line + "\n" + whole)
+    assert [one.seq for one in read(Folder(tmp_path), "1")] == [1]
+
+
+def test_a_run_whose_error_no_database_holds(sqlite_store: Store) -> None:
+    """The mark could not be postponed, so that it was the first again at the next turn, before all others."""
+    fence = lease(sqlite_store)
+    started(sqlite_store, fence, "bad")
+    started(sqlite_store, fence, "good", seeds=(5, 6))
+    shelf = Shelf()
+
+    def refuse(name: str, uid: str, tags: Any) -> str:
+        if name.startswith("bad"):
+            raise RuntimeError("half a letter: \ud800, and much more " * 1_000)
+        return Shelf.experiment(shelf, name, uid, tags)
+
+    mirror = Mirror(sqlite_store, shelf, fence=fence)
+    shelf.experiment = refuse  # type: ignore[method-assign]
+    assert mirror.forward(10) == 1
+
+
+def test_what_a_statement_is_wrong_in_is_no_outage(sqlite_store: Store) -> None:
+    """A request for more than the database takes would else be waited for without end."""
+    with pytest.raises(sa.exc.OperationalError), sqlite_store._database.reading() as connection:
+        connection.exec_driver_sql("SELECT nothing FROM nowhere")
+    fence = lease(sqlite_store)
+    sweep = sqlite_store.add_sweep(new_sweep()).id
+    sqlite_store.fail_sweep(fence, sweep, "half a letter: \ud800 " * 1_000)
+    assert len(sqlite_store.sweep(sweep).error or "") == 2_000
