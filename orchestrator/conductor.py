@@ -127,7 +127,7 @@ class Conductor:
                 self._retries.forget()
             self._pruning.forget()
         self._pruning.refresh(self._fence)
-        added = self._searches.advance(self._fence)
+        added = self._search()
         for ended in self._settlement.settle(self._fence, force=not self._ticked):
             self._settle(ended)
         self._hindrances.look(self._fence, anew=bool(queued or requests or added))
@@ -138,7 +138,7 @@ class Conductor:
         if self._orphans:
             return self._orphans.pop(0)
         order = self._claim()
-        if order is None and self._searches.advance(self._fence):
+        if order is None and self._search():
             order = self._claim()
         return order
 
@@ -242,6 +242,12 @@ class Conductor:
                 pass
         except Exception as error:  # the lease is given back all the same
             log.warning("the tracker was not told everything: %s", error)
+
+    def _search(self) -> bool:
+        added = self._searches.advance(self._fence)
+        if added:
+            self._pruning.grown(self._fence)
+        return added
 
     def _expand(self, queued: QueuedSweep) -> None:
         try:

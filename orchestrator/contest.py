@@ -99,6 +99,8 @@ class Contest:
             return  # a resumed attempt passed it again
         if one.state is TrialState.PRUNED and (one.ended or _NEVER) < row.at:
             return  # it trained on until it was stopped, or for another sweep
+        if one.state is TrialState.WAITING and one.trial in self._hopeless:
+            return  # of an earlier sweep, which pruned it here
         entry.step, entry.number, entry.value = row.step, entry.number + 1, row.value
         self._judge(one.repeat).report(one.candidate, entry.number, row.value)
         if row.step < one.total:  # else its result is about to come, and is not thrown away

@@ -66,6 +66,16 @@ class Pruning:
         self._rules.clear()
         self._contests.clear()
 
+    def grown(self, fence: int) -> None:
+        """Judge the candidates that searches have added: what an earlier sweep trained of them is on record."""
+        for rule in [one for one in self._rules.values() if one is not None and one.grows]:
+            for cell in dict.fromkeys(one.cell for one in self._append(rule)):
+                contest = self._contests.get((rule.sweep, cell))
+                if contest is None:
+                    self._judge(fence, rule, cell)
+                else:
+                    self._settle(fence, contest)
+
     def progressed(self, fence: int, order: Order, progress: Progress) -> None:
         """Judge an evaluation that has been recorded."""
         rules = [rule for rule in self._rules.values() if rule and not rule.by_repeats and rule.key in progress.metrics]
@@ -119,10 +129,10 @@ class Pruning:
                 at = f"sweep {verdict.sweep}, cell {verdict.cell}, candidate {verdict.candidate}"
                 log.info("%s: pruned (%d of its trials) %s", at, pruned, verdict.why)
 
-    def _append(self, rule: _Rule) -> None:
-        """Tell the contests that are under way of the candidates that a search has added since."""
+    def _append(self, rule: _Rule) -> list[Competitor]:
+        """Tell the contests that are under way of the candidates that a search has added since; these are returned."""
         if not rule.grows:
-            return
+            return []
         added = self._store.appended(rule.sweep, rule.position)
         for cell in dict.fromkeys(one.cell for one in added):
             contest = self._contests.get((rule.sweep, cell))
@@ -130,6 +140,7 @@ class Pruning:
                 self._tell(rule, contest, [one for one in added if one.cell == cell])
         if added:
             rule.position = self._store.last_position(rule.sweep)
+        return added
 
     def _contest(self, rule: _Rule, cell: int) -> Contest:
         """The contest of a cell as far as it is on record."""

@@ -1,5 +1,6 @@
 """Room: whether a node can hold a slot, beside those that it holds already."""
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -73,6 +74,12 @@ def slots(slot: Slot, nodes: Sequence[Node]) -> int:
     return min(total, MOST_SLOTS)
 
 
+def capacity(slot: Slot, nodes: Sequence[Node]) -> int:
+    """How many such slots the nodes could hold together, were they empty; counted up to a thousand a node."""
+    wanted = shape_of(slot, nodes)
+    return sum(_most(node, wanted) for node in nodes)
+
+
 def shortage(slot: Slot, nodes: Sequence[Node]) -> str | None:
     """Why none of the nodes could hold such a slot, were it empty; none when one can, or none offers a CPU.
 
@@ -86,6 +93,10 @@ def shortage(slot: Slot, nodes: Sequence[Node]) -> str | None:
     asked = {"CPU": wanted.cpus, "GPU": wanted.gpus, **wanted.bundle}
     most = {name: max(node.resources.get(name, 0.0) for node in nodes) for name in asked}
     return f"{LACK} {_said(asked)}; the most that one has is {_said(most)}"
+
+
+def _most(node: Node, wanted: Shape) -> int:
+    return bisect_right(range(1, 1_001), 0, key=lambda count: 0 if holds(node, [wanted] * (count - 1), wanted) else 1)
 
 
 def _grained(amount: float) -> float:

@@ -29,7 +29,7 @@ from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.store import NewSweep, Store
 from orchestrator.requesting import Requesting
 from orchestrator.settings import Settings
-from orchestrator.shortages import shortages
+from orchestrator.shortages import crowded, shortages
 from orchestrator.tracing import Tracing
 from orchestrator.trial import SweepOutcomes
 from orchestrator.views import (
@@ -282,7 +282,8 @@ class Service(Requesting, Tracing, Bundling, Comparing):
     def _warnings(self, checked: Checked) -> list[str]:
         """What would wait; where trainings run in the conductor's process, every slot is that."""
         inline = self._settings.engine == "inline"
-        slots = [] if inline else shortages(checked.spec, self._store.nodes())
+        nodes = [] if inline else self._store.nodes()
+        slots = [*shortages(checked.spec, nodes), *crowded(checked.spec, checked.plan.trial_count, nodes)]
         return slots + absences(checked.spec, self._catalog, self._store.findings())
 
     def _outcomes(self, sweep: int, name: str) -> SweepOutcomes:

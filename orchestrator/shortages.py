@@ -4,13 +4,21 @@ from collections.abc import Sequence
 
 from orchestrator.plan.slots import slots
 from orchestrator.plan.spec import Spec
-from orchestrator.room import LACK, shortage
-from orchestrator.trial import Node
+from orchestrator.room import LACK, capacity, shortage
+from orchestrator.trial import MOST_TRAININGS, Node
 
 
 def shortages(spec: Spec, nodes: Sequence[Node]) -> list[str]:
     """Which slots of a spec none of the nodes can hold, a line for each."""
     return [f"{reason}; {waiting(of_it)}" for slot, of_it in slots(spec) if (reason := shortage(slot, nodes))]
+
+
+def crowded(spec: Spec, trials: int, nodes: Sequence[Node]) -> list[str]:
+    """That fewer trainings run at once than the nodes could hold, where a sweep has so many."""
+    room = min((capacity(slot, nodes) for slot, _ in slots(spec)), default=0)
+    if min(room, trials) <= MOST_TRAININGS:
+        return []
+    return [f"at most {MOST_TRAININGS} trainings run at once, though the nodes could hold {room} such slots"]
 
 
 def too_large(warnings: Sequence[str]) -> list[str]:

@@ -57,6 +57,10 @@ class Slot(BaseModel):
         return resources
 
 
+MOST_TRAININGS: Final = 256
+"""Trainings that run at once: each is followed by a relay with a process of its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """A machine of the cluster and what it offers, whether that is free or not."""

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from orchestrator.capacity import TURN_SECONDS, Capacity
+from orchestrator.checked import read
 from orchestrator.conductor import Conductor
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
@@ -14,6 +15,7 @@ from orchestrator.run.engine import Desk
 from orchestrator.run.inline import Inline
 from orchestrator.service import Service
 from orchestrator.settings import Settings
+from orchestrator.shortages import crowded
 from orchestrator.trial import Node, Slot
 from tests.test_conductor import SPEC, trained
 from workers import catalog as catalogs
@@ -251,6 +253,15 @@ def test_an_order_that_is_given_back_waits_again(clustered_service: Service, clu
     assert (found.state, found.counts.finished, found.counts.waiting) == ("running", 4, 4)
     attempt = clustered_service.trial(1).attempts[0]
     assert (attempt.state, attempt.reason) == ("stopped", "it left")
+
+
+def test_more_slots_than_trainings_run_at_once_is_said() -> None:
+    great = read(spec(slot={"cpus": 1, "gpus": 0}), catalogs.load()).spec
+    nodes = [Node(f"n{number}", "n", {"CPU": 100.0}) for number in range(3)]
+    (said,) = crowded(great, 300, nodes)
+    assert said == "at most 256 trainings run at once, though the nodes could hold 300 such slots"
+    assert crowded(great, 256, nodes) == []
+    assert crowded(great, 300, nodes[:2]) == []
 
 
 def test_an_inline_engine_knows_no_shortage(service: Service, settings: Settings) -> None:

@@ -242,6 +242,33 @@ def test_a_search_hears_of_pruned_candidates_and_replays(tmp_path: Path) -> None
     assert found[0] == found[1]
 
 
+WIDE = {"low": 1e-4, "high": 0.1, "log": True}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"prune": "asha", "seeds": 1},
+        {"prune": {"name": "wilcoxon", "p": 0.3}, "seeds": 4},
+        {"rates": WIDE, "search": {"name": "tpe", "trials": 12, "seed": 3}},
+    ],
+    ids=["median", "asha", "wilcoxon", "search"],
+)
+def test_what_is_submitted_again_is_pruned_the_same(service: Service, settings: Settings, given: Any) -> None:
+    found, trained = [], []
+    for name in ("first", "again"):
+        sweep = service.submit(spec(name=name, **given)).id
+        conduct(settings)
+        all_trials = [service.trial(one.id) for one in trials(service, sweep)]
+        reasons = [(one.reason or "").rpartition(", after")[2] for one in all_trials]
+        found.append(([(one.labels, one.state) for one in all_trials], reasons))
+        trained.append(sum(steps(settings).values()))
+    assert any(state == "pruned" for _, state in found[0][0])
+    assert found[0] == found[1]
+    assert trained[0] == trained[1], "the verdicts are on record: nothing is trained for them"
+
+
 def test_nothing_is_read_for_sweeps_that_do_not_stop_early(
     service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.room import Shape, holds, possible, shape_of, shortage
+from orchestrator.room import Shape, capacity, holds, possible, shape_of, shortage
 from orchestrator.trial import Node, Slot
 
 HEAD = Node("head", "head", {"memory": 2.0**30})
@@ -64,3 +64,9 @@ def test_without_a_worker_nothing_is_said_and_nothing_is_possible() -> None:
     assert shortage(Slot(cpus=64), [HEAD]) is None
     assert shortage(Slot(cpus=64), []) is None
     assert not possible(Slot(), [HEAD])
+
+
+def test_how_many_slots_the_nodes_hold_together() -> None:
+    assert capacity(Slot(gpus=0, cpus=1), [HEAD, SMALL, GPUS]) == 4 + 16
+    assert capacity(Slot(gpus=1, cpus=1), [SMALL, GPUS]) == 2
+    assert capacity(Slot(gpus=0, cpus=1), []) == 0

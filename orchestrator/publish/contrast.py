@@ -1,6 +1,6 @@
 """Two sweeps' cells side by side: own number, the other's, and their signed difference."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.publish import merge
@@ -139,11 +139,10 @@ def _widened(groups: Sequence[Sequence[Heading]], sizes: Sequence[int]) -> tuple
 
 def _words(several: tuple[SweepOutcomes, SweepOutcomes], merged: Merged) -> list[str]:
     own, other = several
-    only = _only(several, merged.held)
     said = [
         f"Columns headed #{own.sweep} are of sweep {own.sweep} ({own.name}), those headed #{other.sweep} of sweep "
         f"{other.sweep} ({other.name}); {DIFFERENCE} is the first minus the second, from unrounded means.",
-        *([f"{only} of {len(merged.held)} cells are in only one of them."] if only else []),
+        *_alone(several, merged),
     ]
     rules = [merge.rule_of(selection(one.spec)) for one in several]
     if rules[0] != rules[1]:
@@ -151,5 +150,13 @@ def _words(several: tuple[SweepOutcomes, SweepOutcomes], merged: Merged) -> list
     return [*said, disagreement(several, merged.axes)]
 
 
-def _only(several: Sequence[SweepOutcomes], held: Mapping[int, Mapping[int, int]]) -> int:
-    return sum(len(found) < len(several) for found in held.values())
+def _alone(several: Sequence[SweepOutcomes], merged: Merged) -> list[str]:
+    """Which cells found no partner, by their labels."""
+    labels = {cell.index: ", ".join(f"{axis}={one}" for axis, one in cell.labels.items()) or "the only one"
+              for cell in merged.outcomes.cells}  # fmt: skip
+    lone = {one.sweep: [labels[at] for at, held in merged.held.items() if list(held) == [one.sweep]] for one in several}
+    count = sum(map(len, lone.values()))
+    if not count:
+        return []
+    whose = "; ".join(f"only in sweep {sweep}: {merge.few(found)}" for sweep, found in lone.items() if found)
+    return [f"{count} of {len(merged.held)} cells are in only one of them and have no partner ({whose})."]

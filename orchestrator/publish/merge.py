@@ -101,6 +101,12 @@ def rule_of(select: Select) -> str:
     return f"{select.metric} on {select.split}"
 
 
+def few(found: Sequence[str], between: str = " | ") -> str:
+    """The first of some texts, and how many more there are."""
+    more = [f"{len(found) - _MOST_NAMED} more"] if len(found) > _MOST_NAMED else []
+    return between.join([*found[:_MOST_NAMED], *more])
+
+
 def _axes(several: Sequence[SweepOutcomes], named: Sequence[str]) -> list[str]:
     """The axes that tell cells apart: those that a sweep compares, and those of the layout that are fixed otherwise."""
     compared = list(dict.fromkeys(axis for one in several for cell in one.cells for axis in cell.labels))
@@ -160,10 +166,7 @@ def _sources(several: Sequence[SweepOutcomes], merged: Merged, name: str, names:
 def _listed(several: Sequence[SweepOutcomes], found: Mapping[int, Sequence[str]], what: str) -> str:
     said = []
     for one in several:
-        mine = list(found[one.sweep])
-        if len(mine) > _MOST_NAMED:
-            mine = [*mine[:_MOST_NAMED], f"{len(mine) - _MOST_NAMED} more"]
-        said.append(f"sweep {one.sweep} ({one.name}): {', '.join(mine) or 'none'}")
+        said.append(f"sweep {one.sweep} ({one.name}): {few(found[one.sweep], ', ') or 'none'}")
     return f"From which sweep the {what} are: {'; '.join(said)}."
 
 

@@ -28,7 +28,7 @@ class Competitor:
     repeat: int
     training: int
     state: TrialState
-    ended: datetime | None
+    ended: datetime | None  # of a reused one when it was trained: its peers were judged by that
     spared: bool  # pruned once and retried since: it is trained to its end
     total: int  # steps of its training
     score: float | None  # of a finished one; none where it diverged
@@ -207,7 +207,8 @@ def unwanted(connection: sa.Connection, training_id: int) -> TrialState:
 def _competing() -> sa.Select[Any]:
     return sa.select(
         trial.c.id, trial.c.sweep_id, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.training_id,
-        trial.c.state, trial.c.ended, trial.c.diverged, trial.c.reason, training.c.total_steps, training.c.score,
+        trial.c.state, trial.c.ended, trial.c.reused, trial.c.diverged, trial.c.reason, training.c.total_steps,
+        training.c.score, training.c.ended.label("trained"),
     ).join(training, training.c.id == trial.c.training_id)  # fmt: skip
 
 
@@ -216,7 +217,7 @@ def _competitor(row: sa.Row[Any]) -> Competitor:
     ok = state is TrialState.FINISHED and not row.diverged
     return Competitor(
         trial=row.id, sweep=row.sweep_id, cell=row.cell, candidate=row.candidate, repeat=row.repeat,
-        training=row.training_id, state=state, ended=row.ended,
+        training=row.training_id, state=state, ended=row.trained if row.reused else row.ended,
         spared=row.reason is not None and state is not TrialState.PRUNED,
         total=row.total_steps, score=row.score if ok else None, recipe=row._mapping.get("recipe"),
     )  # fmt: skip

@@ -29,14 +29,13 @@ from orchestrator.run.relay import Relay
 from orchestrator.run.slots import SlotPool
 from orchestrator.run.trouble import Trouble
 from orchestrator.run.warm import Warm, relay_bundle
-from orchestrator.trial import Inspected, Node, Slot
+from orchestrator.trial import MOST_TRAININGS, Inspected, Node, Slot
 from workers.catalog import Need
 
 TRIALS_PER_TUNER: Final = 1_000
 """Tune keeps every trial in memory; a Tuner is replaced after this many, and its slots train on meanwhile."""
 LINGER_SECONDS: Final = 60.0
 """How long an idle Tuner waits for more: ending one takes Tune several seconds."""
-MOST_RELAYS: Final = 256
 REACH_SECONDS: Final = 10.0
 """How long a cluster that did not answer is left alone."""
 
@@ -256,7 +255,7 @@ class RayTune:
         tuner = tune.Tuner(
             tune.with_resources(Relay, relay_bundle),
             tune_config=tune.TuneConfig(
-                search_alg=ConcurrencyLimiter(searcher, max_concurrent=MOST_RELAYS),
+                search_alg=ConcurrencyLimiter(searcher, max_concurrent=MOST_TRAININGS),
                 scheduler=Warm(),
                 num_samples=-1,
                 reuse_actors=True,

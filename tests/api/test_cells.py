@@ -115,6 +115,11 @@ def test_several_sweeps_in_one_table(http: TestClient, url: str, sweep: int, con
     printed = metricsweep(url, "compare", sweep, number, "--view", "difference", "--format", "csv")
     assert printed.exit_code == 0, printed.output
     assert "difference:recall@1" in printed.stdout
+    conductor.begin()
+    told = metricsweep(url, "compare", sweep, number, "--view", "difference", "--format", "markdown").stdout
+    lone = f"2 of 3 cells are in only one of them and have no partner (only in sweep {sweep}: loss=triplet; " \
+        f"only in sweep {number}: loss=angular)."  # fmt: skip
+    assert lone in told
     assert metricsweep(url, "compare", sweep).exit_code == 2
     for query in (
         f"sweeps={sweep}",
