@@ -13,10 +13,10 @@ def peak(process: int | str = "self") -> float:
     return _field(process, "VmHWM")
 
 
-def proportional() -> float:
-    """What this process holds, of pages shared with others its part of them."""
+def counted(field: str) -> float:
+    """What this process holds, counted page by page: `Rss`, or `Pss`, of what is shared with others its part."""
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:"))
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{field}:"))
 
 
 def family(parent: int) -> dict[int, str]:

@@ -22,7 +22,7 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.memory import proportional, resident
+from benchmarks.memory import counted
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.slot_actor import SlotActor
 from orchestrator.trial import Order, Slot
@@ -87,7 +87,7 @@ def slot(shape: dict[str, Any], count: int, data: Path, answers: "multiprocessin
             began = time.monotonic()
             train(actor, order, workplace)
             counts = [len(list(Path(f"/proc/self/{what}").iterdir())) for what in ("task", "fd")]
-            answers.put([number, time.monotonic() - began, resident(), proportional(), *counts])
+            answers.put([number, time.monotonic() - began, counted("Rss"), counted("Pss"), *counts])
 
 
 def measured(name: str, count: int, data: Path) -> float:

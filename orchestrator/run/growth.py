@@ -6,6 +6,7 @@ import gc
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, cast
 
 import psutil
@@ -77,6 +78,12 @@ def _spare_the_modules() -> None:
 
 
 def _own() -> int:
-    """The bytes of this process alone: not those of files, such as decoded images, that others map too."""
-    memory = psutil.Process().memory_info()
-    return int(memory.rss - getattr(memory, "shared", 0))
+    """The bytes of this process alone: not those of files, such as decoded images, that others map too.
+
+    Counted page by page: the sums that Linux keeps (RSS) are wrong by a hundred megabytes where there are many cores.
+    """
+    try:
+        lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Anonymous:"))
+    except (OSError, StopIteration):
+        return int(psutil.Process().memory_full_info().uss)
