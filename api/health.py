@@ -29,5 +29,6 @@ def readyz(service: Asked, request: Request) -> Response | Readiness:
     if found.ok:
         return found
     missing = ", ".join(f"{check.name}: {check.detail}" for check in found.checks if not check.ok)
-    checks = [check.model_dump() for check in found.checks]
+    cut = request.app.state.folderless
+    checks = [check.model_dump() | {"detail": cut(check.detail)} for check in found.checks]
     return answer(request, details(request, 503, missing, ok=False, checks=checks), {"Retry-After": "5"})

@@ -24,9 +24,11 @@ from api import (
     turns,
 )
 from api.auth import Access, Gate, bearer
+from api.folders import folder_cutter
 from api.guards import Doors, Envelope
 from api.limits import BodyLimit
 from api.openapi import OPENAPI_PATH, documented, openapi
+from api.workload import Workload
 from orchestrator.service import Service
 from orchestrator.settings import Settings
 
@@ -58,6 +60,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
             Middleware(Envelope),
             Middleware(Doors, settings=settings),
             Middleware(Gate, access=access),
+            Middleware(Workload),
             Middleware(BodyLimit),
         ],
     )
@@ -65,6 +68,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.state.settings = settings
     app.state.access = access
     app.state.lanes = turns.lanes()
+    app.state.folderless = folder_cutter(settings)
     problems.install(app)
     for router in (sweeps.posting, requests.extending, cells.packing, *(noun.router for noun in NOUNS)):
         app.include_router(router, dependencies=[Depends(bearer)], responses=documented(429))

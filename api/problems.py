@@ -1,7 +1,7 @@
 """Errors as RFC 9457 problem documents: which error becomes which status, for programs and for browsers."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -81,7 +81,11 @@ class ProblemDetails(BaseModel):
 
 
 def details(request: Request, status: int, detail: str, **more: Any) -> ProblemDetails:
-    """The document for one error; `more` are `problems`, `request_id` or members of its own."""
+    """The document for one error, which names no folder of ours; `more` are `problems`, `request_id` or others."""
+    cut: Callable[[str], str] = request.app.state.folderless
+    detail = cut(detail)
+    if "problems" in more:
+        more["problems"] = [PathProblem(path=one.path, message=cut(one.message)) for one in more["problems"]]
     title = HTTPStatus(status).phrase
     kind = f"urn:metricsweep:problem:{KINDS.get(status, 'other')}"
     fields = {"type": kind, "title": title, "status": status, "detail": detail, "instance": request.url.path} | more
