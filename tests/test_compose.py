@@ -19,7 +19,7 @@ from tests.compose_file import COMPOSE, GPU, ROOT, S3, example, load, rendered, 
 SERVICES = {"postgres", "mlflow", "ray-head", "ray-worker", "conductor", "conductor-standby", "api"}
 KEYS = {
     *("image", "build", "command", "environment", "depends_on", "ports", "volumes", "healthcheck", "deploy", "restart"),
-    *("init", "cap_drop", "security_opt", "shm_size", "stop_grace_period"),
+    *("init", "cap_drop", "security_opt", "shm_size", "stop_grace_period", "logging"),
 }
 GIVEN = {"POSTGRES_PASSWORD": "first", "RAY_AUTH_TOKEN": "second", "METRICSWEEP_TOKEN": "the-third-of-the-secrets"}
 STORE = {
@@ -39,6 +39,13 @@ def services() -> dict[str, Any]:
 def document() -> dict[str, Any]:
     """The file as Compose reads it; `x-` keys are its own anchors."""
     return {key: value for key, value in load(COMPOSE, GIVEN).items() if not key.startswith("x-")}
+
+
+def test_no_log_grows_without_end(services: dict[str, Any]) -> None:
+    for name, service in services.items():
+        assert service["logging"] == {"driver": "json-file", "options": {"max-size": "10m", "max-file": "3"}}, name
+        environment = service.get("environment") or {}
+        assert ("RAY_AUTH_TOKEN" in environment) == ("RAY_ROTATION_MAX_BYTES" in environment), name
 
 
 def test_its_services(services: dict[str, Any]) -> None:
