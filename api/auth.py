@@ -1,5 +1,7 @@
 """Who may ask: a bearer token for programs, a session for people who logged in with it, or with a one-time link."""
 
+import base64
+from contextlib import suppress
 from typing import Final
 from urllib.parse import quote
 
@@ -10,10 +12,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.codes import Codes
 from api.guards import SAFE_METHODS
-from api.identity import IDENTITY_PATH, Identity, made_for, same
 from api.patience import LONGEST_PAUSE, Patience
 from api.problems import answer, details, is_page
 from api.sessions import Sessions
+from orchestrator.identity import IDENTITY_PATH, Identity, made_for, same
 from orchestrator.settings import Settings
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/login", IDENTITY_PATH})
@@ -45,13 +47,18 @@ class Access:
         """Whether a text is a token of this server."""
         return any(same(given.strip(), token) for token in self._tokens)
 
+    def opens_mlflow(self, given: str) -> bool:
+        """Whether a text is a token, or the password that opens MLflow alone."""
+        return self.is_token(given) or same(given.strip(), self.identity.mlflow_password)
+
 
 class Gate:
-    """ASGI middleware that lets only those pass who hold a token or a session."""
+    """ASGI middleware that lets only those pass who hold a token or a session; below `mlflow`, its password too."""
 
-    def __init__(self, app: ASGIApp, access: Access) -> None:
+    def __init__(self, app: ASGIApp, access: Access, mlflow: str) -> None:
         self.app = app
         self.access = access
+        self.mlflow = f"{mlflow}/"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on who may; a browser is sent to the login page, a program gets a 401."""
@@ -65,9 +72,10 @@ class Gate:
         path = request.url.path
         if path in self.access.open_paths or path.startswith("/static/"):
             return None
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
-            if self.access.is_token(given):
+        in_mlflow = path.startswith(self.mlflow)
+        given = _shown(request, basic=in_mlflow)
+        if given is not None:
+            if self.access.opens_mlflow(given) if in_mlflow else self.access.is_token(given):
                 return None
             return await wrong(request, self.access, "this is not the token of this server")
         # A cookie opens the API for reading only (downloads, logs); changes by cookie go through the pages' forms.
@@ -82,6 +90,18 @@ class Gate:
             "home folder, and read METRICSWEEP_TOKEN for any other server"
         )
         return answer(request, details(request, 401, detail), {"WWW-Authenticate": "Bearer"})
+
+
+def _shown(request: Request, *, basic: bool) -> str | None:
+    """The secret that a program shows. MLflow's client may send a password, which wins over a token there."""
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return given
+    if not basic or scheme.lower() != "basic":
+        return None
+    with suppress(ValueError):
+        return base64.b64decode(given.strip(), validate=True).decode().partition(":")[2]
+    return ""
 
 
 async def wrong(request: Request, access: Access, detail: str) -> Response:

@@ -37,6 +37,11 @@ COMMANDS: Final[dict[str, Command]] = {
         "Print a link that logs a browser in: it works once, within the hour.",
         "metricsweep login-link",
     ),
+    "mlflow-env": Command(
+        "mlflow_env:mlflow_env",
+        "Print the variables for an `mlflow` client of your own, for the shell to set.",
+        'metricsweep mlflow-env      eval "$(metricsweep mlflow-env)"',
+    ),
     "submit": Command(
         "sweeps:submit",
         "Submit a spec; every problem of a wrong one is told at once.",

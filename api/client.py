@@ -228,6 +228,11 @@ class Client:
 
         return self._ask(list[DataFinding], "GET", "/v1/data")
 
+    def mlflow(self) -> str:
+        """The address for an `mlflow` client; raises ApiError where the server passes on none."""
+        self._send("GET", "/mlflow/version")
+        return f"{self.url}/mlflow"
+
     def catalog(self) -> "Catalog":
         """The parts that a recipe may name."""
         from workers.catalog import Catalog

@@ -131,7 +131,7 @@ SWEEP: Final = SUMMARY | {
         }
     ],
     "requests": [REQUEST],
-    "mlflow_url": "http://127.0.0.1:5000/#/experiments/3",
+    "mlflow_url": "/mlflow/#/experiments/3",
 }
 
 GRID: Final = [
@@ -223,7 +223,7 @@ TRIAL: Final = TRIAL_SUMMARY | {
     "reused_from": None,
     "reason": None,
     "trace": None,
-    "mlflow_url": "http://127.0.0.1:5000/#/experiments/3/runs/0123456789abcdef",
+    "mlflow_url": "/mlflow/#/experiments/3/runs/0123456789abcdef",
 }
 
 CURVES: Final = [{"key": "train/loss", "points": [[30, 0.41], [60, 0.22], [90, None]]}]

@@ -15,7 +15,7 @@ import httpx
 from api import record
 from api.client import Client
 from api.failures import NewConnection, Unreachable
-from api.identity import IDENTITY_PATH, Identity, known_of, same
+from orchestrator.identity import IDENTITY_PATH, Identity, known_of, same
 
 
 def connect(url: str | None, token: str | None, home: Path) -> Client:

@@ -129,11 +129,23 @@ class Home:
         """
         around = self.folder / "ray"
         if len(os.fsencode(around / "t")) > _SOCKET_PATH - _RAY_BELOW:
-            digest = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:8]
-            around = Path("/tmp") / f"metricsweep-{os.getuid()}-{digest}"  # noqa: S108  made below with mode 0700
+            around = self._short()
         own_folder(around)
         shutil.rmtree(around / "t", ignore_errors=True)
         return around / "t"
+
+    def mlflow_socket(self) -> Path:
+        """Where MLflow listens: in a folder closed to other users, since the socket itself is writable to everybody."""
+        around = self.folder / "mlflow"
+        if len(os.fsencode(around / "s")) > _SOCKET_PATH - 4:
+            around = self._short("-mlflow")
+        own_folder(around)
+        return around / "s"
+
+    def _short(self, name: str = "") -> Path:
+        """A folder with a short path for what a deep home has no room for."""
+        digest = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:8]
+        return Path("/tmp") / f"metricsweep-{os.getuid()}-{digest}{name}"  # noqa: S108  made with mode 0700
 
     def _known_ports(self) -> dict[str, int]:
         ports = record.read(self.folder).get("ports")

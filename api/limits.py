@@ -1,6 +1,7 @@
 """What a request may hold: the size of its body, its content type and the form of its parameters."""
 
 import re
+from collections.abc import Callable
 from email.message import Message
 from typing import Annotated, Final
 
@@ -10,6 +11,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as Event
 
 BODY_BYTES: Final = 1024 * 1024
+UPLOAD_BYTES: Final = 1024**3
+"""The largest file that MLflow is passed, as a stream that nobody holds."""
 SPEC_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml", "application/json")
 
 Id = Annotated[int, Path(ge=1, le=2**31 - 1, description="The number that people call it by.", examples=[7])]
@@ -39,24 +42,28 @@ IdempotencyKey = Annotated[
 
 
 class BodyLimit:
-    """ASGI middleware that refuses a body over 1 MiB while it comes in: nothing larger is ever held."""
+    """ASGI middleware that refuses a body over 1 MiB while it comes in: nothing larger is ever held.
 
-    def __init__(self, app: ASGIApp) -> None:
+    An upload, as `is_upload` knows it by method and path, may be larger, since it is passed on while it comes in.
+    """
+
+    def __init__(self, app: ASGIApp, is_upload: Callable[[str, str], bool]) -> None:
         self.app = app
+        self.is_upload = is_upload
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with a `receive` that counts."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        seen = 0
+        seen, most = 0, UPLOAD_BYTES if self.is_upload(scope["method"], scope["path"]) else BODY_BYTES
 
         async def counted() -> Event:
             nonlocal seen
             event = await receive()
             seen += len(event.get("body", b""))
-            if seen > BODY_BYTES:
-                raise _too_large(f"the body is over {BODY_BYTES} bytes (1 MiB)")
+            if seen > most:
+                raise _too_large(f"the body is over {most} bytes ({most // 1024**2} MiB)")
             return event
 
         await self.app(scope, counted, send)

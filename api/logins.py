@@ -10,10 +10,10 @@ from pydantic import BaseModel
 
 from api import examples
 from api.codes import CODE_SECONDS
-from api.identity import IDENTITY_PATH, NONCE
 from api.openapi import documented, shown
 from api.provided import Admission
 from dashboards import pages
+from orchestrator.identity import IDENTITY_PATH, NONCE
 
 router = APIRouter(prefix="/v1", tags=["login"], responses=documented(401, 403, 421, 500))
 open_router = APIRouter(tags=["login"], responses=documented(421, 500))

@@ -27,6 +27,8 @@ from api.auth import Access, Gate, bearer
 from api.folders import folder_cutter
 from api.guards import Doors, Envelope
 from api.limits import BodyLimit
+from api.mlflow import passage, rules
+from api.mlflow.upstream import Upstream
 from api.openapi import OPENAPI_PATH, documented, openapi
 from api.workload import Workload
 from orchestrator.service import Service
@@ -59,9 +61,9 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
         middleware=[
             Middleware(Envelope),
             Middleware(Doors, settings=settings),
-            Middleware(Gate, access=access),
+            Middleware(Gate, access=access, mlflow=rules.PREFIX),
             Middleware(Workload),
-            Middleware(BodyLimit),
+            Middleware(BodyLimit, is_upload=rules.is_upload),
         ],
     )
     app.state.service = service
@@ -69,6 +71,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.state.access = access
     app.state.lanes = turns.lanes()
     app.state.folderless = folder_cutter(settings)
+    app.state.mlflow = Upstream(settings.mlflow_socket) if settings.mlflow_socket else None
     problems.install(app)
     for router in (sweeps.posting, requests.extending, cells.packing, *(noun.router for noun in NOUNS)):
         app.include_router(router, dependencies=[Depends(bearer)], responses=documented(429))
@@ -77,5 +80,6 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.include_router(logins.pages_router)
     app.include_router(pages.costly)
     app.include_router(pages.router)
+    app.include_router(passage.router)
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
     return app

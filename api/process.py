@@ -3,6 +3,7 @@
 import http.client
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -33,7 +34,8 @@ class ChildSpec:
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)  # on top of what the supervisor gives all
     host: str = "127.0.0.1"
-    port: int | None = None  # ready when it listens here,
+    port: int | None = None  # ready when it listens here
+    socket: Path | None = None  # or here,
     says: str | None = None  # has written this to its log, and
     health: str | None = None  # answers 200 on this path, e.g. /healthz; with neither: when it has lived for a second
     after: frozenset[str] = frozenset()  # starts once these have been ready
@@ -79,13 +81,13 @@ class Child:
         if self.exit_code() is not None:
             return False
         spec = self.spec
-        if spec.port is None and spec.says is None and time.monotonic() - self._born < _SETTLED:
+        if spec.port is None and spec.socket is None and spec.says is None and time.monotonic() - self._born < _SETTLED:
             return False
         if spec.port is not None and not any(_listens(process, spec.port) for process in self.tree()):
             return False
         if spec.says is not None and not self.log.has_said(spec.says):
             return False
-        return spec.health is None or spec.port is None or _answers(spec.host, spec.port, spec.health)
+        return spec.health is None or _answers(spec, spec.health)
 
     def tree(self) -> list[psutil.Process]:
         """The process and all that it started, itself first; empty when it is gone."""
@@ -156,8 +158,26 @@ def _listens(process: psutil.Process, port: int) -> bool:
     return False
 
 
-def _answers(host: str, port: int, path: str) -> bool:
-    connection = http.client.HTTPConnection(host, port, timeout=2)
+class _OverSocket(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=2)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+def _answers(spec: ChildSpec, path: str) -> bool:
+    if spec.socket is not None:
+        connection: http.client.HTTPConnection = _OverSocket(spec.socket)
+    elif spec.port is not None:
+        connection = http.client.HTTPConnection(spec.host, spec.port, timeout=2)
+    else:
+        return True  # nobody knows where to ask
     try:
         connection.request("GET", path)
         return connection.getresponse().status == http.HTTPStatus.OK

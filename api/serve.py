@@ -18,7 +18,6 @@ from typing import Any, Final, Self
 from api.home import Home, holder, is_free
 from api.process import MARK, Child, ChildSpec, end_processes, loopback_past_proxies, marked
 from api.services import (
-    MLFLOW_PORTS,
     applications,
     has_ray_client,
     inherited_environment,
@@ -150,7 +149,7 @@ class Stack:
         assert self._home is not None
         home, logs = self._home, self._home.folder / "logs"
         children = [Child(spec, logs / f"{spec.name}.log") for spec in specs]
-        environment = inherited_environment()
+        environment = inherited_environment(own_mlflow=not self._settings.mlflow_url)
         environment |= {**loopback_past_proxies(environment), MARK: mark, "PYTHONUNBUFFERED": "1"}
         supervision = Supervision(children, environment, self._tell, lambda: home.note(mark, children))
         try:
@@ -179,10 +178,10 @@ class Stack:
         """All processes in the order whose reverse is that of ending; settles ports and addresses."""
         settings, specs, for_ray = self._settings, [], {}
         mlflow, ray = settings.mlflow_url, settings.ray_address
-        if not mlflow:
-            port = home.port("mlflow", MLFLOW_PORTS)
-            mlflow = f"http://127.0.0.1:{port}"
-            specs.append(mlflow_server(home.folder, port))
+        socket = None if mlflow else settings.mlflow_socket
+        if not mlflow and socket is None:
+            socket = home.mlflow_socket()
+            specs.append(mlflow_server(home.folder, socket))
         if not ray and settings.engine != "inline":
             names = ("ray", "ray_client") if has_ray_client() else ("ray",)
             ports = {name: home.port(name) for name in names}
@@ -193,7 +192,8 @@ class Stack:
         host = _reachable(settings.host)
         api = home.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         # A name that was given for us goes on to the API, which answers to it, and to the links that others follow.
-        told_as = {"port": port, "mlflow_url": mlflow, "ray_address": ray, "url": settings.url or api}
+        url, mlflow = settings.url or api, mlflow or f"{api}/mlflow"
+        told_as = {"port": port, "mlflow_url": mlflow, "mlflow_socket": socket, "ray_address": ray, "url": url}
         resolved = settings.model_copy(update=told_as)
         everyone = {**settings_environment(resolved), **for_ray}
         own = {"METRICSWEEP_TOKEN": settings.token.get_secret_value()} if settings.token else {}

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,30 +14,37 @@ from orchestrator.settings import Settings
 
 PREFIX: Final = "METRICSWEEP_"
 OBJECT_STORE_BYTES: Final = 256 * 1024 * 1024  # Ray's least is 75 MiB; recipes and results stay under 1 MiB
-MLFLOW_PORTS: Final = tuple(range(5001, 5021))  # 5000 is often taken: by AirPlay on a Mac, by another MLflow
+MLFLOW_SWITCHES: Final[Mapping[str, str]] = {
+    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+    "MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS": "false",
+    "MLFLOW_ENABLE_AI_GATEWAY": "false",
+    "MLFLOW_ENABLE_REMOTE_ASSISTANT": "false",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "DO_NOT_TRACK": "true",
+}
+"""What of an MLflow server is switched off, beyond what `api.mlflow.rules` lets nobody reach."""
 
 # Ray 2.60 takes 127.0.0.1 as its address only where its clusters are switched off, as they are on macOS and Windows:
 # otherwise it replaces it by the machine's own and its servers listen on every interface. Drivers need the same.
 LOOPBACK_RAY: Final[Mapping[str, str]] = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 
 
-def mlflow_server(home: Path, port: int) -> ChildSpec:
-    """MLflow's server over SQLite: on loopback, one worker, no job runners."""
+def mlflow_server(home: Path, socket: Path) -> ChildSpec:
+    """MLflow's server over SQLite: on a Unix socket and no port, one worker, no job runners, no gateway.
+
+    It asks nobody who they are, and its socket is writable to everybody: the folder of the socket must be closed.
+    """
     return ChildSpec(
         name="mlflow",
         command=(
-            *(sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port)),
+            *(sys.executable, "-m", "mlflow", "server"),
             *("--workers", "1"),  # with more, every kept-alive request takes 45 ms longer (uvicorn#3149)
             *("--backend-store-uri", f"sqlite:///{home / 'mlflow.db'}"),
             *("--artifacts-destination", str(home / "mlartifacts")),
-            *("--uvicorn-opts", "--log-level=warning"),
+            *("--uvicorn-opts", f"--uds {shlex.quote(str(socket))} --log-level=warning"),
         ),
-        environment={
-            "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
-            "MLFLOW_DISABLE_TELEMETRY": "true",
-            "DO_NOT_TRACK": "true",
-        },
-        port=port,
+        environment=MLFLOW_SWITCHES,
+        socket=socket,
         health="/health",
     )
 
@@ -106,16 +114,21 @@ def settings_environment(settings: Settings) -> dict[str, str]:
             "storage_url": str(settings.storage),
             "data": settings.data_root.absolute(),
             "parts": settings.parts and settings.parts.absolute(),
+            "mlflow_socket": settings.mlflow_socket and settings.mlflow_socket.absolute(),
         }
     )
     values = {name: getattr(absolute, name) for name in Settings.model_fields if name != "token"}
     return {PREFIX + name.upper(): str(value) for name, value in values.items() if value is not None}
 
 
-def inherited_environment() -> dict[str, str]:
-    """This process's environment without our settings and without another Ray's address."""
-    ours = {PREFIX + name.upper() for name in Settings.model_fields}
-    return {name: value for name, value in os.environ.items() if name not in ours | {"RAY_ADDRESS"}}
+def inherited_environment(*, own_mlflow: bool = False) -> dict[str, str]:
+    """This process's environment without our settings, another Ray's address and, for our own MLflow, any word to one.
+
+    What a person told the `mlflow` command (a server with its password, plugins, remote assistants) is not for ours.
+    """
+    dropped = {PREFIX + name.upper() for name in Settings.model_fields} | {"RAY_ADDRESS"}
+    words = ("MLFLOW_", "_MLFLOW_") if own_mlflow else ()
+    return {name: value for name, value in os.environ.items() if name not in dropped and not name.startswith(words)}
 
 
 _API: Final = frozenset({"api"})

@@ -12,8 +12,8 @@ from typing import Final
 from fastapi import Request
 from fastapi.responses import Response
 
-from api.identity import same, seal
 from api.peers import account
+from orchestrator.identity import same, seal
 from orchestrator.private import own_text
 
 ENDED_FILE: Final = "sessions.ended"

@@ -7,7 +7,8 @@ ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_
 
 # The same number in both images: they write to one storage volume. New volumes take over these folders' owner.
 RUN useradd --uid 1000 --create-home metricsweep \
-    && install -d -o metricsweep -g metricsweep /home/metricsweep/service /storage /data /mlflow
+    && install -d -o metricsweep -g metricsweep /home/metricsweep/service /storage /data /mlflow \
+    && install -d -m 700 -o metricsweep -g metricsweep /run/mlflow
 
 WORKDIR /build
 COPY pyproject.toml constraints.txt README.md LICENSE ./

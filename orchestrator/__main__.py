@@ -4,6 +4,7 @@ import argparse
 import importlib
 import logging
 import sys
+from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -11,8 +12,10 @@ from pydantic import ValidationError
 from orchestrator import storage
 from orchestrator.conductor import Conductor
 from orchestrator.errors import FencedError, MetricsweepError
+from orchestrator.identity import made_for, prove
 from orchestrator.logs import begin_logging
 from orchestrator.private import own_folder, write_for_us_alone
+from orchestrator.record.mlflow_login import OwnServer
 from orchestrator.record.store import Store
 from orchestrator.record.tracker import Tracker
 from orchestrator.run.attempt import Workplace
@@ -177,7 +180,11 @@ def _tracker(settings: Settings) -> Tracker | None:
     if not settings.mlflow_url:
         return None
     module = importlib.import_module("orchestrator.record.mlflow_tracker")
-    tracker: Tracker = module.MlflowTracker(settings.mlflow_url)
+    own = None
+    if settings.mlflow_socket:  # the API of this home passes it on
+        identity = made_for(settings.resolved_home)
+        own = OwnServer(identity.mlflow_password, partial(prove, settings.mlflow_url, identity))
+    tracker: Tracker = module.MlflowTracker(settings.mlflow_url, own)
     return tracker
 
 

@@ -101,7 +101,7 @@ class Service(Requesting, Tracing, Bundling, Comparing):
     def __init__(self, settings: Settings, store: Store, catalog: Catalog) -> None:
         self._settings, self._store, self._catalog = settings, store, catalog
         self._outlook = Outlook(store, catalog)
-        self._links = Links(settings.mlflow_public_url or settings.mlflow_url)
+        self._links = Links(settings.mlflow_pages)
         self._files = FigureFiles(store, settings.storage)
         self._sources = Sources(store.curves_of, self._files.arrays_of)
 

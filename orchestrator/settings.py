@@ -32,8 +32,10 @@ class Settings(BaseSettings):
     """host:port of a Ray cluster; empty: `serve` starts a local one."""
     mlflow_url: str = ""
     """Address of an MLflow server; empty: `serve` starts a local one."""
+    mlflow_socket: Path | None = None
+    """Unix socket of the MLflow server that the API passes on under `/mlflow`; `serve` sets it for its own."""
     mlflow_public_url: str = ""
-    """Address by which a person's browser reaches MLflow; empty: the same."""
+    """Address by which a person's browser reaches MLflow; empty: the same, or `/mlflow` of the API."""
     storage_url: str = ""
     """Where checkpoints, artifacts and spools go: a folder, file:// or s3://; empty: `storage` in the home folder."""
     data: Path | None = None
@@ -120,3 +122,8 @@ class Settings(BaseSettings):
     def data_root(self) -> Path:
         """The data folder in force."""
         return self.data or self.resolved_home / "data"
+
+    @property
+    def mlflow_pages(self) -> str:
+        """Where a person's browser finds MLflow: an address, or a path of the server whose page leads there."""
+        return self.mlflow_public_url or ("/mlflow" if self.mlflow_socket else self.mlflow_url)

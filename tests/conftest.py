@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:  # the tests of the workers run where none of what these need is installed
+    from api.process import Child
     from orchestrator.service import Service
     from orchestrator.settings import Settings
+    from tests.mlflow_server import Gate
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 ROOT = Path(__file__).parents[1]
@@ -78,6 +80,25 @@ def service(settings: "Settings") -> "Iterator[Service]":
     opened = Service.open(settings)
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def mlflow(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Child]":
+    """A real MLflow on a Unix socket, which all tests share."""
+    from tests.mlflow_server import running
+
+    with running(tmp_path_factory.mktemp("mlflow")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def gate(mlflow: "Child", tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Gate]":
+    """A server of ours that passes on to it."""
+    from tests.mlflow_server import Gate
+
+    assert mlflow.spec.socket is not None
+    with Gate.served(tmp_path_factory.mktemp("gate"), mlflow.spec.socket) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

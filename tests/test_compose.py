@@ -6,10 +6,12 @@ import re
 import shlex
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
 
+from api.services import MLFLOW_SWITCHES
 from orchestrator.__main__ import main
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
@@ -19,7 +21,7 @@ from tests.compose_file import COMPOSE, GPU, ROOT, S3, example, load, rendered, 
 SERVICES = {"postgres", "mlflow", "ray-head", "ray-worker", "conductor", "conductor-standby", "api"}
 KEYS = {
     *("image", "build", "command", "environment", "depends_on", "ports", "volumes", "healthcheck", "deploy", "restart"),
-    *("init", "cap_drop", "security_opt", "shm_size", "stop_grace_period", "logging"),
+    *("init", "cap_drop", "security_opt", "shm_size", "stop_grace_period", "logging", "hostname", "network_mode"),
 }
 GIVEN = {"POSTGRES_PASSWORD": "first", "RAY_AUTH_TOKEN": "second", "METRICSWEEP_TOKEN": "the-third-of-the-secrets"}
 STORE = {
@@ -126,13 +128,31 @@ def test_they_find_one_another(services: dict[str, Any], monkeypatch: pytest.Mon
             monkeypatch.setenv(key, value)
     settings = Settings()
     assert settings.database == "postgresql+psycopg://metricsweep:first@postgres:5432/metricsweep"
-    assert (settings.ray_address, settings.mlflow_url) == ("ray-head:6379", "http://mlflow:5000")
+    assert (settings.ray_address, settings.mlflow_url) == ("ray-head:6379", "http://api:8787/mlflow")
     assert settings.storage == Path("/storage")
-    allowed = next(word for word in services["mlflow"]["command"] if word.startswith("--allowed-hosts="))
-    assert "mlflow:5000" in allowed
     assert services["conductor"] == services["conductor-standby"]
     nodes = ("ray-head", "ray-worker", "conductor")
     assert {services[name]["environment"]["RAY_AUTH_TOKEN"] for name in nodes} == {"second"}
+
+
+def test_mlflow_is_reached_through_the_api_alone(services: dict[str, Any]) -> None:
+    mlflow, api = services["mlflow"], services["api"]
+    assert mlflow["network_mode"] == "none"
+    assert "ports" not in mlflow
+    socket = api["environment"]["METRICSWEEP_MLFLOW_SOCKET"]
+    assert f"--uvicorn-opts=--uds {socket} --log-level=warning" in mlflow["command"]
+    assert not [word for word in mlflow["command"] if word.startswith(("--host", "--port"))]
+    assert socket in mlflow["healthcheck"]["test"][-1]
+    volume = f"mlflow-socket:{Path(socket).parent}"
+    assert {name for name in services if volume in services[name].get("volumes", [])} == {"mlflow", "api"}
+    image = (ROOT / "docker" / "control.Dockerfile").read_text(encoding="utf-8")
+    assert f"install -d -m 700 -o metricsweep -g metricsweep {Path(socket).parent}" in image
+    assert mlflow["environment"] == MLFLOW_SWITCHES
+    for name in ("conductor", "conductor-standby"):
+        told = services[name]["environment"]
+        assert told["MLFLOW_TRACKING_TOKEN"] == api["environment"]["METRICSWEEP_TOKEN"]
+        # Beside those of loopback, the only name that it answers to.
+        assert urlsplit(told["METRICSWEEP_MLFLOW_URL"]).hostname == api["hostname"]
 
 
 def test_dockerfiles(services: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 from sqlalchemy import make_url
@@ -53,7 +54,7 @@ class Composed:
 
     def __init__(self, folder: Path, database: str) -> None:
         self.folder, self.token = folder, secrets.token_hex(16)
-        ports = {name: free_port() for name in ("ray", "mlflow", "api")}
+        ports = {name: free_port() for name in ("ray", "api")}
         given = {"POSTGRES_PASSWORD": "here", "RAY_AUTH_TOKEN": secrets.token_hex(32), "METRICSWEEP_TOKEN": self.token}
         given |= {"METRICSWEEP_LEASE_SECONDS": "4", "RAY_WORKER_CPUS": "1"}
         self._services = load(COMPOSE, given)["services"]
@@ -64,13 +65,13 @@ class Composed:
             self._services["conductor"]["environment"]["METRICSWEEP_DATABASE_URL"]: database,
             "ray-head:6379": head,
             "--port=6379": f"--port={ports['ray']}",
-            "mlflow:5000": f"127.0.0.1:{ports['mlflow']}",
-            "--port=5000": f"--port={ports['mlflow']}",
+            "http://api:8787": f"http://127.0.0.1:{ports['api']}",
+            "/run/mlflow/": f"{folder}/",
             "0.0.0.0": "127.0.0.1",
-            "127.0.0.1:5000": f"127.0.0.1:{ports['mlflow']}",
             "127.0.0.1:8787": f"127.0.0.1:{ports['api']}",
             "/home/metricsweep/service": str(folder / "home"),
-            "/mlflow/": f"{folder}/",
+            "sqlite:////mlflow/": f"sqlite:///{folder}/",
+            "=/mlflow/": f"={folder}/",
             "/storage": str(folder / "storage"),
             "/data": str(folder / "data"),
         }
@@ -99,6 +100,16 @@ class Composed:
     def log(self, name: str) -> str:
         file = self.folder / f"{name}.log"
         return file.read_text(errors="replace") if file.exists() else ""
+
+    def mirrored(self) -> Counter[str]:
+        """How many runs of each kind MLflow shows, asked as the conductors ask it: through the API."""
+        url, headers = f"{self.api}/mlflow/api/2.0/mlflow", {"Authorization": f"Bearer {self.token}"}
+        with httpx.Client(headers=headers, trust_env=False) as asked:
+            found = asked.post(f"{url}/experiments/search", json={"max_results": 9}).raise_for_status().json()
+            ids = [one["experiment_id"] for one in found["experiments"]]
+            runs = asked.post(f"{url}/runs/search", json={"experiment_ids": ids}).raise_for_status().json()
+        tags = [tag for run in runs.get("runs", []) for tag in run["data"]["tags"]]
+        return Counter(tag["value"] for tag in tags if tag["key"] == "metricsweep.kind")
 
     def active(self) -> str:
         """The conductor that took the lease."""
@@ -188,3 +199,4 @@ def test_a_sweep_outlives_the_active_conductor(composed: Composed) -> None:
     assert Counter(len(trial.attempts) for trial in trials) == {1: 4}, "no trial was trained twice"
     assert composed.healthy(standby)
     assert composed.healthy("api")
+    until(lambda: composed.mirrored() == {"sweep": 1, "cell": 2, "trial": 4}, "MLflow knows of all of it")

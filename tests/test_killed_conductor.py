@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from api.client import Client
-from api.identity import made_for
+from orchestrator.identity import made_for
 from orchestrator.lifecycle import TrialState
 from tests.ports import free_port
 

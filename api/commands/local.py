@@ -49,6 +49,9 @@ def serve(
         _print_addresses(stack.addresses)
         with connect(stack.addresses["api"], None, config.resolved_home) as client:
             _print_link(client)
+        if not config.mlflow_url:
+            told = f"metricsweep mlflow-env --home {shlex.quote(str(config.home))}"
+            out.print(f'{"in notebooks":18}  eval "$({told})"')
         err.print("Ctrl-C ends it; started again, it goes on where it was")
         stack.wait()
         err.print("ending")

@@ -25,6 +25,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
 from orchestrator.errors import UnavailableError
+from orchestrator.record.mlflow_login import OwnServer
 from orchestrator.record.tracker import RunMirror, Tracker
 
 CLIENT_ENVIRONMENT: Mapping[str, str] = {
@@ -60,12 +61,16 @@ class _MissingRunError(Exception):
 class MlflowTracker(Tracker):
     """Mirrors runs into MLflow. Methods raise UnavailableError when it does not answer within about 5 s.
 
-    `url` is an `http(s)://` address or `sqlite:///<absolute path>`.
+    `url` is an `http(s)://` address or `sqlite:///<absolute path>`. Who we are to a server that was named is what
+    `mlflow` reads itself, from MLFLOW_TRACKING_USERNAME and the like; `own` says it for the server of this home.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, own: OwnServer | None = None) -> None:
         for name, value in CLIENT_ENVIRONMENT.items():
             os.environ.setdefault(name, value)
+        if own is not None:
+            own.log_in()
+        self._own = own
         self._url = url.rstrip("/")
         self._client = MlflowClient(tracking_uri=self._url, registry_uri=self._url)
         self._running: set[str] = set()  # runs that this process has shown as RUNNING
@@ -75,7 +80,7 @@ class MlflowTracker(Tracker):
 
         A name taken by another sweep's or a deleted experiment gets a suffix from the uid.
         """
-        with _translated(self._url):
+        with self._reached():
             found = self._client.search_experiments(filter_string=f"tags.`{SWEEP_TAG}` = {_quoted(uid)}", max_results=1)
             if found:
                 return str(found[0].experiment_id)
@@ -91,7 +96,7 @@ class MlflowTracker(Tracker):
 
     def remove(self, experiment: str) -> None:
         """Move an experiment to MLflow's trash; one that is not there is no error."""
-        with _translated(self._url):
+        with self._reached():
             try:
                 self._client.delete_experiment(experiment)
             except MlflowException as error:
@@ -100,7 +105,7 @@ class MlflowTracker(Tracker):
 
     def mirror(self, experiment: str, run: RunMirror) -> str:
         """Bring one run up to date and return its id; a run that was deleted on the server is made anew."""
-        with _translated(self._url):
+        with self._reached():
             if run.run is not None:
                 try:
                     self._update(run.run, run, made=False)
@@ -111,6 +116,13 @@ class MlflowTracker(Tracker):
             run_id = found or self._create(experiment, run)
             self._update(run_id, run, made=found is None)
             return run_id
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        if self._own is not None:
+            self._own.prove()
+        with _translated(self._url):
+            yield
 
     def _artifact_location(self, uid: str) -> str | None:
         """A server chooses; a bare store would take `./mlruns` of the current folder."""

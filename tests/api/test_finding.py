@@ -19,8 +19,8 @@ from api import record
 from api.cli import app as commands
 from api.failures import Unreachable
 from api.finding import connect
-from api.identity import Identity, known_of, made_for
 from api.main import create_app
+from orchestrator.identity import Identity, known_of, made_for
 from orchestrator.service import Service
 from orchestrator.settings import Settings
 from tests.api.conftest import TOKEN, serving

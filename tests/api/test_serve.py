@@ -24,6 +24,7 @@ from api import record
 from api.home import Home
 from api.process import MARK, ChildSpec
 from api.serve import Stack, refuse_open_host
+from api.services import inherited_environment
 from api.supervision import FIRST_DELAY
 from orchestrator.errors import ConflictError, MetricsweepError, UnavailableError
 from orchestrator.settings import Settings
@@ -231,6 +232,22 @@ def test_the_inline_engine_needs_no_ray(home: Path, tmp_path: Path) -> None:
     with Stack(inline, children=ours(tmp_path)) as stack:
         stack.start()
         assert set(stack.addresses) == {"api", "mlflow"}
+
+
+def test_nothing_that_was_said_to_mlflow_reaches_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "of another server")
+    monkeypatch.setenv("MLFLOW_ENABLE_REMOTE_ASSISTANT", "true")
+    assert not [name for name in inherited_environment(own_mlflow=True) if "MLFLOW" in name]
+    assert inherited_environment()["MLFLOW_TRACKING_PASSWORD"] == "of another server"
+
+
+def test_mlflow_has_a_socket_in_a_closed_folder_however_deep_the_home(tmp_path: Path) -> None:
+    for folder in (tmp_path / "home", tmp_path / ("deep" * 30)):
+        socket = Home(folder).mlflow_socket()
+        assert len(os.fsencode(socket)) <= 103
+        assert socket.parent.stat().st_mode & 0o777 == 0o700
+        assert socket == Home(folder).mlflow_socket()
+    socket.parent.rmdir()
 
 
 def test_ports_stay_the_same(settings: Settings, tmp_path: Path) -> None:
@@ -602,7 +619,11 @@ def test_the_real_services(home: Path, tmp_path: Path) -> None:
     told = Told()
     with Stack(Settings(home=home, port=0), told, ours(tmp_path)) as stack:
         stack.start()
-        assert status_of(stack.addresses["mlflow"], "/health") == 200
+        assert stack.addresses["mlflow"] == f"{stack.addresses['api']}/mlflow"
+        assert said(tmp_path, "conductor")["environment"]["METRICSWEEP_MLFLOW_URL"] == stack.addresses["mlflow"]
+        socket = Path(said(tmp_path, "api")["environment"]["METRICSWEEP_MLFLOW_SOCKET"])
+        assert socket.is_socket()
+        assert socket.parent.stat().st_mode & 0o077 == 0, "the socket itself is writable to everybody"
         listening = {
             (connection.laddr.ip, connection.laddr.port)
             for process in psutil.Process().children(recursive=True)
@@ -610,7 +631,7 @@ def test_the_real_services(home: Path, tmp_path: Path) -> None:
             if connection.status == psutil.CONN_LISTEN
         }
         assert {ip.removeprefix("::ffff:") for ip, _ in listening} == {"127.0.0.1"}
-        assert len({port for _, port in listening}) == 6  # API, MLflow, and Ray's GCS, raylet (2), environment agent
+        assert len({port for _, port in listening}) == 5  # API, and Ray's GCS, raylet (2), environment agent
 
         token = home / "ray.token"
         assert token.stat().st_mode & 0o777 == 0o600

@@ -15,7 +15,6 @@ from pathlib import Path
 import psutil
 
 from api.client import Client
-from api.identity import made_for
 from api.process import MARK, Child, ChildSpec, end_processes, loopback_past_proxies, marked
 from api.services import (
     applications,
@@ -26,6 +25,7 @@ from api.services import (
     ray_head,
     settings_environment,
 )
+from orchestrator.identity import made_for
 from orchestrator.settings import Settings
 from tests.ports import free_port
 
@@ -214,9 +214,9 @@ class Installation(Processes):
         if self.ray is not None:
             self.ray.clear()
 
-    def start_mlflow(self, port: int) -> None:
+    def start_mlflow(self, socket: Path) -> None:
         """Start an MLflow server and wait until it answers."""
-        server = self.start(mlflow_server(self.home, port), self.environment)
+        server = self.start(mlflow_server(self.home, socket), self.environment)
         self.until(server.is_ready, "MLflow answers")
 
     def kill(self, name: str) -> int:

@@ -17,9 +17,12 @@ from tests.ports import free_port
 pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.slow]
 
 
-def test_mlflow_is_away_for_a_whole_sweep(empty: Callable[..., Installation], ray_head: RayCluster, note: Note) -> None:
-    port = free_port()
-    installation = empty(ray_head, mlflow_url=f"http://127.0.0.1:{port}")
+def test_mlflow_is_away_for_a_whole_sweep(
+    empty: Callable[..., Installation], ray_head: RayCluster, note: Note, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    port, socket = free_port(), tmp_path_factory.mktemp("mlflow") / "s"
+    told = {"port": port, "mlflow_url": f"http://127.0.0.1:{port}/mlflow", "mlflow_socket": socket}
+    installation = empty(ray_head, **told)
     installation.start_api()
     installation.start_conductor()
     body = spec()
@@ -27,14 +30,15 @@ def test_mlflow_is_away_for_a_whole_sweep(empty: Callable[..., Installation], ra
     found = whole(installation, sweep, body)
     assert found.attempts == found.repeated == 0
     assert rows(installation.settings.database, "SELECT count(*) FROM outbox")[0][0] > 0, "MLflow knows nothing"
-    installation.start_mlflow(port)
+    installation.start_mlflow(socket)
     seconds = installation.until(
         lambda: rows(installation.settings.database, "SELECT count(*) FROM outbox")[0][0] == 0, "MLflow knows all"
     )
 
+    behind = httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://localhost/api/2.0/mlflow")
+
     def ask(path: str, **query: Any) -> Any:
-        url = f"http://127.0.0.1:{port}/api/2.0/mlflow/{path}"
-        return httpx.post(url, json=query, trust_env=False).raise_for_status().json()
+        return behind.post(path, json=query).raise_for_status().json()
 
     named = [one for one in ask("experiments/search", max_results=100)["experiments"] if "disturbed" in one["name"]]
     (experiment,) = named
@@ -45,7 +49,7 @@ def test_mlflow_is_away_for_a_whole_sweep(empty: Callable[..., Installation], ra
     assert len({tuple(sorted(tag.items())) for tag in tags}) == len(runs), "each run once"
     ends = Counter(run["info"]["status"] for run in runs)
     assert ends == {"FINISHED": len(runs)}, ends
-    steps = [ask_history(port, run["info"]["run_id"]) for run, tag in zip(runs, tags, strict=True) if _is_trial(tag)]
+    steps = [ask_history(behind, run["info"]["run_id"]) for run, tag in zip(runs, tags, strict=True) if _is_trial(tag)]
     assert steps == [list(range(1, 25))] * 6, "every point once"
     note("MLflow away for the whole sweep", found, seconds=seconds)
 
@@ -54,8 +58,7 @@ def _is_trial(tags: dict[str, str]) -> bool:
     return tags["metricsweep.kind"] == "trial"
 
 
-def ask_history(port: int, run: str) -> list[int]:
+def ask_history(behind: httpx.Client, run: str) -> list[int]:
     """The steps of a run's curve."""
-    url = f"http://127.0.0.1:{port}/api/2.0/mlflow/metrics/get-history"
-    answer = httpx.get(url, params={"run_id": run, "metric_key": "train/loss"}, trust_env=False).raise_for_status()
+    answer = behind.get("metrics/get-history", params={"run_id": run, "metric_key": "train/loss"}).raise_for_status()
     return sorted(int(point.get("step", 0)) for point in answer.json()["metrics"])

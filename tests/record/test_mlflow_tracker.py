@@ -3,12 +3,6 @@
 import math
 import os
 import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,6 +24,7 @@ from orchestrator.record.mlflow_tracker import (
     RefusedError,
 )
 from orchestrator.record.tracker import Point, RunMirror
+from tests.mlflow_server import TOKEN, Gate
 
 STARTED = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
 
@@ -40,26 +35,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("mlflow")
-    url = f"http://127.0.0.1:{free_port()}"
-    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}"]
-    command += ["--artifacts-destination", str(folder / "artifacts"), "--host", "127.0.0.1", "--workers", "1"]
-    command += ["--port", url.rsplit(":", 1)[1]]
-    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "DO_NOT_TRACK": "true"}
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=folder)
-    try:
-        for _ in range(600):
-            assert process.poll() is None, (folder / "log").read_text()
-            with suppress(OSError), urllib.request.urlopen(f"{url}/health", timeout=2):
-                break
-            time.sleep(0.2)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(30)
+@pytest.fixture
+def server(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> str:
+    """MLflow through our own gate, with the token as its client reads it."""
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", TOKEN)
+    return gate.mlflow
 
 
 @pytest.fixture(params=["server", "store"])
@@ -296,7 +276,7 @@ def test_nothing_is_printed(tracker: MlflowTracker, experiment: str, capfd: pyte
     assert capfd.readouterr().out == ""
 
 
-def test_links_lead_to_the_server(server: str) -> None:
+def test_links_lead_to_the_server(server: str, gate: Gate) -> None:
     tracker = MlflowTracker(server)
     experiment = tracker.experiment("links", str(uuid4()), {})
     run_id = tracker.mirror(experiment, a_trial())
@@ -304,8 +284,8 @@ def test_links_lead_to_the_server(server: str) -> None:
     assert links.to(experiment) == f"{server}/#/experiments/{experiment}/runs"
     link = links.to(experiment, run_id)
     assert link == f"{server}/#/experiments/{experiment}/runs/{run_id}"
-    with urllib.request.urlopen(link, timeout=10) as page:
-        assert b'id="root"' in page.read()
+    with gate.client() as logged_in:
+        assert b'id="root"' in logged_in.get(link).content
     assert Links("").to(experiment, run_id) is None, "no server, no page"
 
 

@@ -7,15 +7,22 @@ compared with guesses offline.
 
 import hashlib
 import hmac
+import http.client
+import json
+import secrets
 import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
+from orchestrator.errors import UnavailableError
 from orchestrator.private import known_secret, own_folder, own_secret
 
 SECRET_FILE: Final = "api.token"  # noqa: S105  the name of a file
 IDENTITY_PATH: Final = "/v1/identity"
+_PROOF_SECONDS: Final = 5.0
+_PROOF_BYTES: Final = 4096
 NONCE: Final = r"^[0-9a-f]{32,128}$"
 
 
@@ -29,6 +36,11 @@ class Identity:
     def name(self) -> str:
         """What may be shown of it; tells two homes apart and nothing of the secret."""
         return seal(self.secret, "identity")[:16]
+
+    @property
+    def mlflow_password(self) -> str:
+        """What opens MLflow behind this home's server, and nothing else: it goes to notebooks and their logs."""
+        return seal(self.secret, "mlflow")
 
     def proof(self, nonce: str, host: str, port: int) -> str:
         """What only a server of this home can answer, on this machine and at this address."""
@@ -58,3 +70,22 @@ def known_of(home: Path) -> Identity | None:
         return Identity(known_secret(home / SECRET_FILE))
     except FileNotFoundError:
         return None
+
+
+def prove(url: str, identity: Identity) -> None:
+    """Have the server at an address of this machine show that it is the home's; raises UnavailableError otherwise."""
+    host, port = urlsplit(url).hostname or "", urlsplit(url).port
+    nonce = secrets.token_hex(32)
+    connection = http.client.HTTPConnection(host, port, timeout=_PROOF_SECONDS)
+    try:
+        connection.request("GET", f"{IDENTITY_PATH}?nonce={nonce}")
+        its_host, its_port = connection.sock.getpeername()[:2]
+        said = json.loads(connection.getresponse().read(_PROOF_BYTES))["proof"]
+    except (OSError, http.client.HTTPException) as error:
+        raise UnavailableError(f"{url} does not answer: {error}") from error
+    except (ValueError, KeyError, TypeError):
+        said = ""
+    finally:
+        connection.close()
+    if not same(str(said), identity.proof(nonce, its_host, its_port)):
+        raise UnavailableError(f"what answers at {url} is not the server of this home; it was told nothing")
