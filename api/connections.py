@@ -24,8 +24,10 @@ MOST_CONNECTIONS: Final = 512
 """A browser keeps six: this is a department at once. Each may hold a body of 1 MiB while it comes in."""
 LEAST_CONNECTIONS: Final = 16
 """Allowed however few files the process may open."""
-BACKLOG: Final = 128
-"""Connections that wait in the kernel; asyncio accepts as many at once before it looks at any of them."""
+BACKLOG: Final = 32
+"""Connections that wait in the kernel, and that asyncio accepts in one turn of its loop."""
+ARRIVING: Final = 4 * BACKLOG
+"""File descriptors of those that were accepted and not looked at yet: from there to being closed takes three turns."""
 OTHER_FILES: Final = 160
 """File descriptors kept back: 40 threads with a database's three files each, and what is open from the start."""
 
@@ -213,7 +215,7 @@ class Connection(H11Protocol):
 
 def allowed_connections() -> int:
     """How many connections the limit on open files leaves room for; raises that limit as far as it may be."""
-    wanted = MOST_CONNECTIONS + BACKLOG + OTHER_FILES
+    wanted = MOST_CONNECTIONS + ARRIVING + OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with suppress(OSError, ValueError):
@@ -221,7 +223,7 @@ def allowed_connections() -> int:
             resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     room = wanted if soft == resource.RLIM_INFINITY else soft
-    return max(LEAST_CONNECTIONS, min(MOST_CONNECTIONS, room - BACKLOG - OTHER_FILES))
+    return max(LEAST_CONNECTIONS, min(MOST_CONNECTIONS, room - ARRIVING - OTHER_FILES))
 
 
 def _problem(error: RefusedError) -> dict[str, str | int]:

@@ -7,7 +7,7 @@ from api.__main__ import main
 from api.connections import Patience
 
 FILES = 256
-"""Of these the API keeps 160 for files and 128 for the kernel's queue: it allows its least, 16 connections."""
+"""Of these the API keeps 160 for files and 128 for connections that arrive: it allows its least, 16 connections."""
 SHORT = Patience(head=1.0, body=1.5, idle=2.0, stalled=1.5, look=0.2)
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import httpx
 import psutil
 import pytest
 
-from api.connections import BACKLOG, LEAST_CONNECTIONS, OTHER_FILES
+from api.connections import ARRIVING, LEAST_CONNECTIONS, OTHER_FILES
 from tests.api.conftest import BEARER, TOKEN
 from tests.api.impatient_api import FILES, SHORT
 from tests.api.test_process import environment
@@ -94,7 +94,7 @@ def ended(client: socket.socket) -> bytes:
 
 
 def test_the_test_has_more_clients_than_the_process_has_files() -> None:
-    assert MANY > FILES - BACKLOG - OTHER_FILES < LEAST_CONNECTIONS
+    assert MANY > FILES - ARRIVING - OTHER_FILES < LEAST_CONNECTIONS
 
 
 @pytest.mark.parametrize("sent", [b"", HALF_A_HEAD, HALF_A_BODY], ids=["silent", "half a head", "half a body"])
@@ -106,7 +106,7 @@ def test_an_honest_request_is_answered_while_others_keep_their_connections(serve
                 stack.enter_context(client := served.connect())
                 client.sendall(sent)
         assert served.answers()
-        assert served.connections() <= LEAST_CONNECTIONS + BACKLOG
+        assert served.connections() <= LEAST_CONNECTIONS + ARRIVING
         # With all of them still open on their side, the server is rid of them.
         wait_until(lambda: served.connections() == 0)
         assert served.files() <= before + 8  # a database's pool may have grown
