@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # the tests of the workers run where none of what these need 
     from orchestrator.service import Service
     from orchestrator.settings import Settings
     from tests.mlflow_server import Gate
+    from tests.served import Served
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 ROOT = Path(__file__).parents[1]
@@ -19,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 
 FIRST = (
     *("faults", "tests/test_quick_presets.py", "ray"),
-    *("browser", "tests/test_killed_conductor.py", "tests/test_compose_processes.py"),
+    *("browser", "served", "tests/test_compose_processes.py"),
 )
 """The longest groups, which mostly wait for processes: begun first, two in each of three processes, all else beside."""
 
@@ -41,6 +42,9 @@ def shared_by(item: pytest.Item) -> str | None:
     marks = {mark.name for mark in item.iter_markers()}
     if "local_ray" in getattr(item, "fixturenames", ()) or (place.startswith("tests/run/") and "ray" in marks):
         return "ray"
+    for fixture in ("served", "mlflow"):
+        if fixture in getattr(item, "fixturenames", ()):
+            return fixture
     for mark in ("browser", "postgres"):
         if mark in marks:
             return place if "ray" in marks else mark
@@ -99,6 +103,15 @@ def gate(mlflow: "Child", tmp_path_factory: pytest.TempPathFactory) -> "Iterator
     assert mlflow.spec.socket is not None
     with Gate.served(tmp_path_factory.mktemp("gate"), mlflow.spec.socket) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Served]":
+    """One `metricsweep serve` for the session; a test may kill its conductor, but leaves no sweep running."""
+    from tests.served import serving
+
+    with serving(tmp_path_factory.mktemp("served")) as standing:
+        yield standing
 
 
 @pytest.fixture(scope="session")

@@ -39,7 +39,6 @@ SPEC = {
         "validation": {"name": "class_holdout", "folds": 3, "fold": 0},
     },
     "compare": {"regularizer": ["none", "sec"]},
-    "repeat": {"seed": [0, 1]},
     "slot": {"cpus": 1, "gpus": 0},
 }
 PATIENCE = 240.0
@@ -194,9 +193,9 @@ def test_a_sweep_outlives_the_active_conductor(composed: Composed) -> None:
     until(lambda: "going on with them" in composed.log(standby), "the standby took over")
     until(lambda: client.sweep(sweep).ended is not None, "the sweep ended")
     ended = client.sweep(sweep)
-    assert (ended.state, ended.counts.finished) == ("finished", 4), composed.log(standby)[-3000:]
+    assert (ended.state, ended.counts.finished) == ("finished", 2), composed.log(standby)[-3000:]
     trials = [client.trial(trial.id) for trial in client.trials(sweep)]
-    assert Counter(len(trial.attempts) for trial in trials) == {1: 4}, "no trial was trained twice"
+    assert Counter(len(trial.attempts) for trial in trials) == {1: 2}, "no trial was trained twice"
     assert composed.healthy(standby)
     assert composed.healthy("api")
     until(lambda: composed.mirrored() == {"sweep": 1, "cell": 2, "trial": 4}, "MLflow knows of all of it")

@@ -1,10 +1,12 @@
 """The quick variant of SVMax's table 1 run for real: its layout, and differences taken from unrounded means."""
 
+import json
 from typing import Any
 
 import pytest
 
-from tests.test_quick_presets import run
+from tests.conftest import ROOT
+from tests.served import Served, until
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -13,8 +15,14 @@ LOSSES = {"Contrastive": ("1",), "Triplet": ("1", "0.1"), "N-pair": ("1",), "Ang
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return run("svmax_t1", tmp_path_factory.mktemp("svmax"))
+def table(served: Served) -> Any:
+    """Submitted to a service that stands; table 3 of SEC is run by `metricsweep run`."""
+    client = served.client
+    sweep = client.submit((ROOT / "sweeps" / "quick" / "svmax_t1.yaml").read_bytes()).id
+    until(lambda: client.sweep(sweep).ended is not None, "the sweep ended")
+    found = client.sweep(sweep)
+    assert (found.state, found.counts.finished, found.counts.failed) == ("finished", found.counts.total, 0)
+    return json.loads(client.table(sweep, "main", "json").content)
 
 
 def test_its_layout(table: Any) -> None:

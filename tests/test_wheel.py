@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.ports import free_port
-from tests.test_killed_conductor import until
+from tests.served import until
 
 pytestmark = pytest.mark.slow
 

@@ -1,0 +1,56 @@
+"""`metricsweep serve` as a process, over a home of its own: what tests that only use a service share."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from api.client import Client
+from orchestrator.identity import made_for
+from tests.ports import free_port
+
+PATIENCE = 300.0
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running service: a client that may ask it, its process and its home folder."""
+
+    client: Client
+    process: psutil.Process
+    home: Path
+
+
+@contextmanager
+def serving(home: Path) -> Iterator[Served]:
+    """Serve a home with a short lease, until the block ends."""
+    port = free_port()
+    plain = {key: value for key, value in os.environ.items() if not key.startswith(("METRICSWEEP_", "RAY_"))}
+    command = [sys.executable, "-m", "api.cli", "serve", "--home", str(home), "--port", str(port)]
+    said = home / "serve.out"
+    with said.open("w") as log:
+        environment = {**plain, "METRICSWEEP_LEASE_SECONDS": "4"}
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    try:
+        until(lambda: "Ctrl-C" in said.read_text(), "serve is ready", process)
+        with Client(f"http://127.0.0.1:{port}", made_for(home).secret) as client:
+            yield Served(client, psutil.Process(process.pid), home)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def until(true: Callable[[], bool], what: str, process: subprocess.Popen[bytes] | None = None) -> None:
+    """Wait until something holds, while `process` lives."""
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert process is None or process.poll() is None, f"serve ended before {what}"
+        assert time.monotonic() < deadline, f"waited {PATIENCE} s in vain: {what}"
+        time.sleep(0.05)
