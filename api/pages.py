@@ -3,7 +3,7 @@
 import hashlib
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, Form, Path, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
@@ -124,7 +124,7 @@ def vega(service: Asked, request: Request) -> Response:
 
 
 @router.get("/static/{name}")
-def static(name: str, request: Request) -> Response:
+def static(name: Annotated[str, Path(max_length=100)], request: Request) -> Response:
     """A style sheet, script or icon."""
     content = pages.static(name)
     if content is None:

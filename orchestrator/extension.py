@@ -44,22 +44,27 @@ class _Numbering:
     def __init__(self, places: Sequence[Place]) -> None:
         self._cells = {_key(one.cell_labels): one.cell for one in places}
         self._candidates = {(one.cell, _key(one.candidate_labels)): one.candidate for one in places}
+        # The next numbers are kept: to look for the largest at every addition would take hours for many.
+        self._next_cell = 1 + max(self._cells.values(), default=-1)
+        self._next_candidate: dict[int, int] = {}
         self._repeats: dict[tuple[int, int], int] = {}
         for one in places:
             at = (one.cell, one.candidate)
             self._repeats[at] = max(self._repeats.get(at, 0), one.repeat + 1)
+            self._next_candidate[one.cell] = max(self._next_candidate.get(one.cell, 0), one.candidate + 1)
         self.cells: list[Cell] = []
         self.candidates: list[Candidate] = []
 
     def place(self, one: PlannedTrial, at: Labels, chosen: Labels) -> PlannedTrial:
         """The planned trial under the sweep's own numbers."""
         if _key(at) not in self._cells:
-            self._cells[_key(at)] = max(self._cells.values(), default=-1) + 1
+            self._cells[_key(at)] = self._next_cell
+            self._next_cell += 1
             self.cells.append(Cell(self._cells[_key(at)], at))
         cell = self._cells[_key(at)]
         if (cell, _key(chosen)) not in self._candidates:
-            index = 1 + max((found for (where, _), found in self._candidates.items() if where == cell), default=-1)
-            self._candidates[cell, _key(chosen)] = index
+            index = self._candidates[cell, _key(chosen)] = self._next_candidate.get(cell, 0)
+            self._next_candidate[cell] = index + 1
             self.candidates.append(Candidate(cell, index, chosen))
         candidate = self._candidates[cell, _key(chosen)]
         repeat = self._repeats.get((cell, candidate), 0)

@@ -9,9 +9,12 @@ import yaml
 
 from orchestrator.errors import ConflictError, InvalidSpecError, NotFoundError
 from orchestrator.events import Stopped
+from orchestrator.extension import extension
 from orchestrator.plan import grid
+from orchestrator.plan.check import check
 from orchestrator.plan.spec import Spec
 from orchestrator.record import schema
+from orchestrator.record.places import Place
 from orchestrator.record.store import Store
 from orchestrator.requests import Requests
 from orchestrator.service import Service
@@ -186,6 +189,27 @@ def test_an_extension_must_hold_what_there_is(service: Service, settings: Settin
         service.extend(sweep, spec(compare={"loss": ["triplet"]}, tables={}))
     with pytest.raises(InvalidSpecError, match="would train differently"):
         service.extend(sweep, spec(recipe={**SPEC["recipe"], "iterations": 11}))
+
+
+def test_added_places_are_numbered_after_those_there_are() -> None:
+    parts = catalog.load()
+
+    def plan(**wider: Any) -> grid.Plan:
+        return grid.expand(check(yaml.safe_load(spec(tables={}, **wider)), parts), parts)
+
+    small = plan()
+    at = {one.index: one.labels for one in small.cells}
+    chosen = {(one.cell, one.index): one.labels for one in small.candidates}
+    places = [
+        Place(one.cell, at[one.cell], one.candidate, chosen[one.cell, one.candidate], one.repeat, one.repeat_labels,
+              one.fingerprint)
+        for one in small.trials()
+    ]  # fmt: skip
+    wide = plan(compare={"loss": ["npair", "triplet", "semihard"]}, tune={"optimizer.lr": [0.5, 0.001, 0.01]})
+    added = extension(places, wide, "", {})
+    assert [(one.index, one.labels["loss"]) for one in added.cells] == [(2, "npair")]
+    assert [(one.cell, one.index) for one in added.candidates] == [(2, 0), (2, 1), (2, 2), (0, 2), (1, 2)]
+    assert len(places) + len(added.trials) == added.total
 
 
 def test_a_deleted_sweep_leaves_what_others_share(service: Service, settings: Settings) -> None:

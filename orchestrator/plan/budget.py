@@ -1,8 +1,10 @@
 """An equal budget: a cell with fewer candidates gets further ones, which differ in the learning rate alone."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
-from typing import Any, Final
+from math import isfinite
+from typing import Any, Final, NamedTuple
 
 from orchestrator.deadline import timely
 from orchestrator.errors import Problem
@@ -32,7 +34,9 @@ def candidates_of(spec: Spec, cell: Point, catalog: Catalog) -> Iterator[Point]:
     if budget is None:
         return found
     given = list(found)
-    return iter(given) if len(given) >= budget else islice(_at_rates(spec, cell, given, catalog), budget)
+    if len(given) >= budget:
+        return iter(given)
+    return (pick.made() for pick in islice(_at_rates(spec, cell, given, catalog), budget))
 
 
 def problems(spec: Spec, catalog: Catalog, *, sound: bool) -> list[Problem]:
@@ -62,7 +66,8 @@ def problems(spec: Spec, catalog: Catalog, *, sound: bool) -> list[Problem]:
 
 def _shortage(spec: Spec, cell: Point, size: int, catalog: Catalog) -> Problem | None:
     """Why a cell cannot get as many candidates as the budget asks for."""
-    reached = sum(1 for _ in candidates_of(spec, cell, catalog))
+    picks = _at_rates(spec, cell, list(points(spec.tune, cell.labels)), catalog)
+    reached = sum(1 for _ in islice(picks, spec.select.budget))
     if reached == spec.select.budget:
         return None
     if reached <= size:
@@ -71,26 +76,44 @@ def _shortage(spec: Spec, cell: Point, size: int, catalog: Catalog) -> Problem |
     return Problem(_PLACE, f"{message}, which {len(FACTORS)} learning rates each make {reached}")
 
 
-def _at_rates(spec: Spec, cell: Point, given: list[Point], catalog: Catalog) -> Iterator[Point]:
+class _Pick(NamedTuple):
+    """A point, at a learning rate of its own or at none that differs."""
+
+    point: Point
+    rate: float | None
+
+    def made(self) -> Point:
+        """The candidate that this is."""
+        if self.rate is None:
+            return self.point
+        choice = _choice(self.rate)
+        return Point({**self.point.labels, RATE: choice.label}, (*self.point.choices, choice))
+
+
+def _at_rates(spec: Spec, cell: Point, given: list[Point], catalog: Catalog) -> Iterator[_Pick]:
     recipes = [recipe_of(spec, cell, one) for one in given]
     rates = [_rate(recipe, catalog) for recipe in recipes]
-    seen: set[str] = set()
+    others = [canonical_json(apply(recipe, [{RATE: None}])) for recipe in recipes]  # alike but for the rate
+    seen: set[tuple[str, str]] = set()
     for factor in FACTORS:
-        for point, recipe, rate in zip(given, recipes, rates, strict=True):
+        for point, rate, other in zip(given, rates, others, strict=True):
             if rate is None and factor == 1:
-                yield point
+                yield _Pick(point, None)
             if rate is None:
                 continue
-            moved = _moved(point, rate * factor)
-            key = canonical_json(apply(recipe, [moved.choices[-1].patch]))
+            moved = rate * factor
+            if not isfinite(moved):
+                continue
+            key = other, repr(moved)
             if factor == 1 or key not in seen:
-                yield point if factor == 1 and RATE in point.labels else moved
+                yield _Pick(point, None if factor == 1 and RATE in point.labels else moved)
             seen.add(key)
 
 
-def _moved(point: Point, rate: float) -> Point:
-    choice = Choice(label=text(rate), patch={RATE: rate})
-    return Point({**point.labels, RATE: choice.label}, (*point.choices, choice))
+@lru_cache(maxsize=1024)
+def _choice(rate: float) -> Choice:
+    """The same in all cells, of which there may be many."""
+    return Choice(label=text(rate), patch={RATE: rate})
 
 
 def _rate(recipe: dict[str, Any], catalog: Catalog) -> float | None:

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from itertools import chain, combinations, islice, product
 from typing import Final, NamedTuple
 
-from orchestrator.plan.points import Point, cells_of, count, points
-from orchestrator.plan.spec import Axis, Choice, Group, Spec
+from orchestrator.plan import effort
+from orchestrator.plan.points import Point, cells_of, count, named, points, weight
+from orchestrator.plan.spec import Axis, Choice, Spec
 from orchestrator.plan.when import applies
 from orchestrator.trial import Labels
 
@@ -70,8 +71,8 @@ class _Shelves:
     """The alternatives of every group by label, so that one is found without looking at all."""
 
     def __init__(self, spec: Spec) -> None:
-        self._compare = {name: _shelved(axis) for name, axis in spec.compare.items()}
-        self._tune = {name: _shelved(axis) for name, axis in spec.tune.items()}
+        self._compare = {name: _Shelf(axis) for name, axis in spec.compare.items()}
+        self._tune = {name: _Shelf(axis) for name, axis in spec.tune.items()}
 
     def take(self, pins: dict[str, str]) -> Combination | None:
         """The first combination that holds the pinned labels, as far as these apply; none where there is none."""
@@ -80,21 +81,34 @@ class _Shelves:
         return Combination(cell, candidate) if cell and candidate else None
 
 
-_Shelf = list[tuple[Group, dict[str, Choice]]]
+class _Shelf:
+    """The alternatives of an axis by label; what applies is looked up once for all labels that its groups name."""
 
+    def __init__(self, axis: Axis) -> None:
+        self._axis = axis
+        self._named = named(axis)
+        self._found: dict[tuple[str | None, ...], dict[str, Choice] | None] = {}
 
-def _shelved(axis: Axis) -> _Shelf:
-    return [(group, {choice.label: choice for choice in group.choices}) for group in axis]
+    def beside(self, labels: Labels) -> dict[str, Choice] | None:
+        """Those that apply beside these labels, the first of namesakes; none where the axis does not apply."""
+        key = tuple([labels.get(name) for name in self._named])
+        if key not in self._found:
+            effort.spend(sum(map(weight, self._axis)))
+            applying = [group for group in self._axis if applies(group.when, labels)]
+            found: dict[str, Choice] = {}
+            for choice in (one for group in applying for one in group.choices):
+                found.setdefault(choice.label, choice)
+            self._found[key] = found if applying else None
+        return self._found[key]
 
 
 def _first(axes: dict[str, _Shelf], given: Labels, pins: dict[str, str]) -> Point | None:
     labels: dict[str, str] = {}
     choices: list[Choice] = []
     for name, shelf in axes.items():
-        applying = [(group, by_label) for group, by_label in shelf if applies(group.when, {**given, **labels})]
-        if applying:
-            pinned = (by_label[pins[name]] for _, by_label in applying if pins.get(name) in by_label)
-            choice = next(pinned, None) or next((one for group, _ in applying for one in group.choices), None)
+        by_label = shelf.beside({**given, **labels})
+        if by_label is not None:
+            choice = by_label.get(pins.get(name, "")) or next(iter(by_label.values()), None)
             if choice is None:  # `only` or `without` took them all
                 return None
             labels[name] = choice.label

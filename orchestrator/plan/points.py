@@ -30,7 +30,7 @@ class Options:
 
     def __init__(self, axis: Axis) -> None:
         self._axis = axis
-        self._named = tuple(dict.fromkeys(name for group in axis for name in group.when))
+        self._named = named(axis)
         self._found: dict[tuple[str | None, ...], list[Choice] | None] = {}
 
     def beside(self, labels: Labels) -> list[Choice] | None:
@@ -47,6 +47,11 @@ class Options:
             found = [choice for group in applying for choice in group.choices]
             self._found[key] = found if applying else None
         return self._found[key]
+
+
+def named(axis: Axis) -> tuple[str, ...]:
+    """The other axes on whose labels it depends what of an axis applies."""
+    return tuple(dict.fromkeys(name for group in axis for name in group.when))
 
 
 def weight(group: Group) -> int:

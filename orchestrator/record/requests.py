@@ -49,10 +49,11 @@ class Requests(Access):
             ]
 
     def applied(self, fence: int, request_id: int, outcome: str) -> None:
-        """Note what became of a request; raises FencedError."""
+        """Note what became of a request; raises FencedError. The spec that it carried goes: its sweep has it now."""
         done = sa.update(request).where(request.c.id == request_id, request.c.applied.is_(None))
         said = storable(outcome)[:MAX_MESSAGE]
         with self._database.writing(fence) as connection:
+            connection.execute(done.where(request.c.kind == "extend").values(arguments=None))
             connection.execute(done.values(applied=datetime.now(UTC), outcome=said))
 
     def require_standing(self, asked: PendingRequest) -> None:

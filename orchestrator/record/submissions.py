@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from orchestrator.errors import ConflictError, NotFoundError
 from orchestrator.lifecycle import SweepState
 from orchestrator.record import schema
+from orchestrator.record.backlog import require_room
 from orchestrator.record.database import Access
 from orchestrator.record.existence import require_lasting, require_sweep
 from orchestrator.views import Submitted
@@ -82,12 +83,13 @@ class Submissions(Access):
     ) -> int:
         """Ask the conductor for something and return the request's id.
 
-        Raises NotFoundError, and ConflictError once the sweep's deletion was asked for.
+        Raises NotFoundError, and ConflictError once the sweep's deletion was asked for or too much waits for it.
         """
         trials, requests = schema.trial, schema.request
         with self._database.writing() as connection:
             require_sweep(connection, sweep)
             require_lasting(connection, sweep)
+            require_room(connection, sweep, kind)
             its_sweep = sa.select(trials.c.sweep_id).where(trials.c.id == trial)
             if trial is not None and connection.execute(its_sweep).scalar_one_or_none() != sweep:
                 raise NotFoundError(f"no trial {trial} in sweep {sweep}")

@@ -37,6 +37,7 @@ EXPLODING = "\n".join(
         ("GET", "/v1/sweeps/0", 422),
         ("GET", f"/v1/sweeps/{2**63}", 422),
         ("GET", "/v1/sweeps/12", 404),
+        ("GET", f"/static/{'x' * 200}", 422),
         ("POST", "/v1/sweeps", 415),
     ],
 )

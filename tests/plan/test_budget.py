@@ -115,6 +115,13 @@ def test_more_than_learning_rates_make_is_refused(small: Small, told: Told) -> N
     assert told(small(select={"budget": 30})) == [("select.budget", message)]
 
 
+def test_a_rate_beyond_all_numbers_is_none(small: Small, told: Told) -> None:
+    message = "expected at most 11, found 21: the only cell has 1 candidate, which 21 learning rates each make 11"
+    assert told(small(**{"recipe.optimizer": {"name": "adam", "lr": 1e308}}, select={"budget": 21})) == [
+        ("select.budget", message)
+    ]
+
+
 def test_an_adaptive_search_has_its_own_budget(small: Small, told: Told) -> None:
     document = small(
         tune={"optimizer.lr": {"low": 1e-4, "high": 1e-2}}, search={"name": "tpe", "trials": 5}, select={"budget": 5}

@@ -4,8 +4,11 @@ import threading
 from collections.abc import Callable
 
 import pytest
+import sqlalchemy as sa
 
 from orchestrator.errors import ConflictError, NotFoundError
+from orchestrator.record import schema
+from orchestrator.record.backlog import MOST_WAITING_OF
 from orchestrator.record.store import Store
 from orchestrator.views import Submitted
 from tests.record.sample import lease, new_sweep, started
@@ -66,3 +69,29 @@ def test_a_request_names_what_exists(store: Store) -> None:
     with pytest.raises(NotFoundError, match=f"no trial {trial} in sweep {one}"):
         store.add_request("cancel", one, trial, None)
     assert store.requests() == []
+
+
+def test_what_waits_for_a_sweep_has_a_limit(store: Store) -> None:
+    fence = lease(store)
+    one, two = started(store, fence), started(store, fence)
+    asked = [store.add_request("extend", one, None, None, {"text": "x", "spec": {}}) for _ in range(4)]
+    assert len(asked) == MOST_WAITING_OF["extend"]
+    with pytest.raises(ConflictError, match=f"4 requests of the kind 'extend' wait for sweep {one} already"):
+        store.add_request("extend", one, None, None, {"text": "x", "spec": {}})
+    store.add_request("extend", two, None, None, {"text": "x", "spec": {}})
+    store.add_request("cancel", one, None, None)
+    store.applied(fence, asked[0], "0 trials added")
+    store.add_request("extend", one, None, None, {"text": "x", "spec": {}})
+
+
+def test_an_extension_that_was_carried_out_keeps_no_spec(store: Store) -> None:
+    fence = lease(store)
+    sweep = started(store, fence)
+    wider = store.add_request("extend", sweep, None, None, {"text": "x" * 1_000, "spec": {}})
+    part = store.add_request("cancel", sweep, None, None, {"cell": 1})
+    for one in (wider, part):
+        store.applied(fence, one, "0 trials")
+    assert store.request(part).cell == 1
+    with store._database.reading() as connection:
+        kept = sa.select(schema.request.c.arguments).where(schema.request.c.id == wider)
+        assert connection.execute(kept).scalar_one() is None
