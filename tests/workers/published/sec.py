@@ -21,13 +21,14 @@ DECAY = {"cub": 2.5e-3, "cars": 2.5e-3, "sop": 1e-5, "inshop": 1e-5}  # C6
 def sec_recipe(dataset: str, kind: str, rates: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
     """One training of SEC; `rates` is a row of table 6, whose first rate is the head's (C1)."""
     classes, per_class = SEC_BATCH[ours(kind)]
-    regularized = changes.get("regularizer", "none") != "none"
+    regularizer = changes.get("regularizer", "none")
+    constrained = isinstance(regularizer, dict) and regularizer["name"] in {"sec", "sec_ema"}
     optimizer = {"name": "adam", "lr": rates["lr_head"], "weight_decay": DECAY[dataset]}
     return {
         "dataset": ours(dataset), "augment": "crop_flip", "crop": 227, "embedding": 512, "loss": ours(kind),
         "backbone": {"name": "bn_inception", "pretrained": True, "freeze_bn": True, "mean": SEC_MEAN},
-        # Only multi-similarity without a regularizer has no batch norm before the linear layer.
-        "head": "fc" if kind == "multi_similarity" and not regularized else "bn_fc",
+        # Only multi-similarity without SEC has no batch norm before the linear layer.
+        "head": "fc" if kind == "multi_similarity" and not constrained else "bn_fc",
         "sampler": {"name": "balanced", "classes": classes, "per_class": per_class},
         "optimizer": optimizer, "backbone_rate": rates["lr_backbone"] / rates["lr_head"],
         "schedule": {"name": "step", "at": rates["at"], "gamma": rates["decay"]},
