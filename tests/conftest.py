@@ -20,11 +20,12 @@ ROOT = Path(__file__).parents[1]
 
 FIRST = (
     *("faults", "tests/test_quick_presets.py", "ray"),
-    *("browser", "served", "tests/test_compose_processes.py"),
+    *("browser", "served_home", "tests/test_compose_processes.py"),
 )
 """The longest groups, which mostly wait for processes: begun first, two in each of three processes, all else beside."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep together, each in one process, what shares a Ray, a Postgres, a browser or an installation."""
     for item in items:
@@ -42,7 +43,7 @@ def shared_by(item: pytest.Item) -> str | None:
     marks = {mark.name for mark in item.iter_markers()}
     if "local_ray" in getattr(item, "fixturenames", ()) or (place.startswith("tests/run/") and "ray" in marks):
         return "ray"
-    for fixture in ("served", "mlflow"):
+    for fixture in ("served_home", "mlflow"):
         if fixture in getattr(item, "fixturenames", ()):
             return fixture
     for mark in ("browser", "postgres"):
@@ -106,7 +107,7 @@ def gate(mlflow: "Child", tmp_path_factory: pytest.TempPathFactory) -> "Iterator
 
 
 @pytest.fixture(scope="session")
-def served(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Served]":
+def served_home(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Served]":
     """One `metricsweep serve` for the session; a test may kill its conductor, but leaves no sweep running."""
     from tests.served import serving
 

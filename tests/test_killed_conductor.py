@@ -41,8 +41,8 @@ def conductor_of(serve: psutil.Process, besides: int = 0) -> psutil.Process | No
     return None
 
 
-def test_the_sweep_goes_on_where_it_was(served: Served) -> None:
-    client, serve, home = served.client, served.process, served.home
+def test_the_sweep_goes_on_where_it_was(served_home: Served) -> None:
+    client, serve, home = served_home.client, served_home.process, served_home.home
     sweep = client.submit(yaml.safe_dump(SPEC).encode()).id
 
     def both_train() -> bool:

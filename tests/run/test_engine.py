@@ -161,7 +161,7 @@ def test_a_training_that_leaks_costs_slots_and_no_training(
     if kind == "inline":
         engine: Engine = Inline(workplace)
     else:
-        request.getfixturevalue("local_ray")
+        request.getfixturevalue("own_ray")  # whose slots hold nothing yet
         engine = RayTune(workplace, None, tmp_path / "tune", limit=1, linger=0)
     orders = [order(seed=seed) for seed in range(11)]
     desk = desk_of(*orders)

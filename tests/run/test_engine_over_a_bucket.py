@@ -53,5 +53,7 @@ def test_a_slot_that_dies_is_replaced_and_training_resumes_from_the_bucket(
     assert each.training in desk.results
     bucket = bucket_at(bucket_url)
     logs = ["".join(m.body.get("log", "") for m in read(bucket, f"{each.training}/{n}")) for n in (1, 2)]
-    assert logs == ["step 1\nstep 2\n", "step 3\nstep 4\nstep 5\nstep 6\n"], "no step was trained twice"
+    # The second step counts where the bucket had taken its checkpoint before the slot died.
+    assert logs[0] in ("step 1\n", "step 1\nstep 2\n")
+    assert "".join(logs) == "".join(f"step {step}\n" for step in range(1, 7)), "no kept step was trained twice"
     assert [name for name in bucket.names(f"{each.training}/2") if name.endswith(".pt")] == []
