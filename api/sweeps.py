@@ -17,11 +17,8 @@ from orchestrator.views import GridCell, Page, Preview, Submitted, SweepSummary,
 router = APIRouter(prefix="/v1/sweeps", tags=["sweeps"], responses=documented(401, 403, 421, 422, 500, 503))
 posting = APIRouter(prefix="/v1/sweeps", tags=["sweeps"], route_class=Checking, responses=router.responses)
 
-SPEC_CONTENT: dict[str, Any] = {
-    kind: {"schema": {"type": "object"} if kind == "application/json" else {"type": "string"}, "example": examples.SPEC}
-    for kind in SPEC_TYPES
-}
-SPEC_CONTENT["application/json"]["example"] = yaml.safe_load(examples.SPEC)
+_EXAMPLE: Any = yaml.safe_load(examples.SPEC)
+SPEC_CONTENT: dict[str, Any] = {kind: {"schema": {"type": "object"}, "example": _EXAMPLE} for kind in SPEC_TYPES}
 
 
 @posting.post(

@@ -10,18 +10,20 @@ from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, Phase, given, settings
 from pydantic import TypeAdapter
 from schemathesis.checks import not_a_server_error
+from schemathesis.engine import events, from_schema
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_schema_conformance,
     status_code_conformance,
 )
 
-from api import examples, logins
+from api import examples, logins, patience
 from orchestrator import cell_views, published_views, request_views, views
 from orchestrator.service import Service
 from tests.api.conftest import BEARER
 from tests.api.played import SPEC, YAML, Conductor
 
+SPEC_PATHS = ("/v1/sweeps", "/v1/sweeps/{id}/extend")
 HOST = {"Host": "127.0.0.1:8787"} | BEARER
 ROUTES = {
     ("post", "/v1/sweeps"),
@@ -187,6 +189,37 @@ def test_the_application_is_as_described(app: FastAPI, http: TestClient, conduct
         holds()
 
 
+def test_every_edge_of_every_operation_is_as_described(
+    app: FastAPI, http: TestClient, conductor: Conductor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Right and wrong values of each parameter, other methods, no token: with every check that schemathesis has."""
+    for name in ("FIRST_PAUSE", "LONGEST_PAUSE"):
+        monkeypatch.setattr(patience, name, 0.0)
+    http.post("/v1/sweeps", content=SPEC, headers=YAML)
+    conductor.begin()
+    conductor.finish()
+    described = schemathesis.openapi.from_asgi("/v1/openapi.json", app, headers=HOST)
+    described.config.update(headers=HOST, continue_on_failure=True)
+    described.config.phases.update(phases=["examples", "coverage"])
+    described.config.generation.update(deterministic=True, database="none", max_examples=5)
+    found: set[tuple[str, str, str, str]] = set()
+    asked = 0
+    for event in from_schema(described).execute():
+        assert not isinstance(event, events.NonFatalError | events.FatalError), event
+        if isinstance(event, events.ScenarioFinished):
+            asked += len(event.recorder.interactions)
+            for check in (one for several in event.recorder.checks.values() for one in several):
+                if check.failure_info is not None:
+                    failure = check.failure_info.failure
+                    found.add(
+                        (event.phase.value, event.recorder.label, check.name, f"{failure.title}: {failure.message}")
+                    )
+    # A spec is checked beyond what its schema says; the examples of the document must be taken all the same.
+    spec_checked = {("coverage", f"POST {path}", "positive_data_acceptance") for path in SPEC_PATHS}
+    assert [one for one in sorted(found) if one[:3] not in spec_checked] == []
+    assert asked > 1_000
+
+
 def test_a_wrong_method_is_told_all_that_are_right(http: TestClient, document: dict[str, Any]) -> None:
     for path, item in document["paths"].items():
         asked = path.replace("{id}", "1").replace("{name}", "main").replace("{index}", "0").replace("{file}", "x.npz")
@@ -196,9 +229,8 @@ def test_a_wrong_method_is_told_all_that_are_right(http: TestClient, document: d
 
 
 def test_the_examples_of_bodies_are_taken(http: TestClient, document: dict[str, Any]) -> None:
-    for path in ("/v1/sweeps", "/v1/sweeps/{id}/extend"):
+    for path in SPEC_PATHS:
         for kind, content in document["paths"][path]["post"]["requestBody"]["content"].items():
-            example = content["example"]
-            body = example if isinstance(example, str) else json.dumps(example)
+            body = json.dumps(content["example"])  # which is YAML too
             answer = http.post("/v1/sweeps?dry_run=true", content=body, headers={"Content-Type": kind})
             assert answer.status_code == 200, (path, kind, answer.text)
