@@ -77,12 +77,12 @@ SVMAX_ISA: dict[str, tuple[Size, Size]] = {
     "svmax_t4": (Size(36, 36, 108), Size(36, 36, 72)),
     "svmax_f2": (Size(39, 39, 117), Size(39, 39, 78)),
     "svmax_f3": (Size(3, 3, 15), Size(3, 3, 15)),
-    "svmax_f6": (Size(36, 36, 108), Size(36, 36, 72)),
+    "svmax_f6": (Size(54, 54, 162), Size(54, 54, 108)),
     "svmax_f7": (Size(2, 2, 6), Size(2, 2, 6)),
     "svmax_f9": (Size(39, 39, 117), Size(39, 39, 78)),
     "svmax_f10": (Size(39, 39, 117), Size(39, 39, 78)),
-    "svmax_f11": (Size(36, 36, 108), Size(36, 36, 72)),
-    "svmax_f12": (Size(36, 36, 108), Size(36, 36, 72)),
+    "svmax_f11": (Size(108, 108, 324), Size(108, 108, 108)),
+    "svmax_f12": (Size(54, 54, 162), Size(54, 54, 108)),
     "svmax_f13": (Size(39, 39, 117), Size(39, 39, 78)),
     "svmax_f14": (Size(39, 39, 117), Size(39, 39, 78)),
     "svmax_f15": (Size(4, 4, 12), Size(4, 4, 12)),
@@ -102,13 +102,12 @@ OWN = {"isa_t1": {"proxy_anchor", "proxy_isa"}, "isa_t2": {"proxy_anchor", "prox
 """The losses that Proxy-ISA's authors trained where they quote all others."""
 
 UNPRINTED |= {
-    "svmax_t1": 0, "svmax_t2": 0, "svmax_t4": 0, "svmax_f2": 0, "svmax_f3": 0, "isa_t3": 0,
+    "svmax_t1": 0, "svmax_t2": 0, "svmax_t4": 0, "svmax_f2": 0, "svmax_f3": 0, "svmax_f6": 0, "svmax_f9": 0,
+    "svmax_f10": 0, "svmax_f11": 0, "svmax_f12": 0, "svmax_f13": 0, "svmax_f14": 0, "svmax_f15": 0,
     "svmax_t3": 6,  # those without a regularizer: the printed settings have them as lambda 0
-    "svmax_f6": 24, "svmax_f12": 24, "svmax_f9": 36, "svmax_f10": 36, "svmax_f13": 36,  # all but those of one rate
-    "svmax_f11": 36, "svmax_f14": 39,  # SOP's
-    "svmax_f7": 2, "svmax_f15": 2,  # MNIST's toy; the smaller batch
-    "isa_t1": 0, "isa_t2": 14,  # MLRC's rows, trained in Proxy-ISA's protocol
-    "isa_t4": 4, "isa_f11": 1,  # Proxy-Anchor in the exceptional setting; Proxy-NCA at the weighted one's scale
+    "svmax_f7": 2,  # MNIST's toy
+    "isa_t1": 0, "isa_t3": 0, "isa_t4": 0, "isa_t2": 14,  # MLRC's rows, trained in Proxy-ISA's protocol
+    "isa_f11": 1,  # Proxy-NCA at the weighted one's scale
     "isa_f9": 23, "isa_f10": 19,  # all but the values of the text and of the code
 }  # fmt: skip
 
@@ -243,7 +242,7 @@ def test_the_head_of_l2_rows_is_the_papers_or_that_of_the_code(plans: Plans, nam
     assert "--set 'rules[0].when.regularizer=none'" in header(name)
 
 
-@pytest.mark.parametrize("name", sorted(SEC))
+@pytest.mark.parametrize("name", sorted({**SEC, **SVMAX_ISA}))
 def test_what_the_text_leaves_open_is_listed(name: str) -> None:
     assert "Open: " in header(name)
 
@@ -319,9 +318,36 @@ def test_presets_of_svmax_and_isa_share_trainings_too(plans: Plans) -> None:
     def trainings(*names: str) -> set[str]:
         return {trial.fingerprint for name in names for trial in plans.of(name).trials()}
 
-    assert trainings("svmax_f15") <= trainings("svmax_t1", "svmax_f13"), "as docs/presets.md says"
     known = trainings("isa_t1", "isa_t2")
-    assert [len(trainings(name) - known) for name in ("isa_t3", "isa_f9", "isa_f10")] == [12, 72, 57]
+    left = [len(trainings(name) - known) for name in ("isa_t3", "isa_f9", "isa_f10")]
+    assert left == [12, 72, 57], "as docs/presets.md says"
+
+
+def test_proxy_isa_begins_as_its_text_says(plans: Plans) -> None:
+    """The code begins memory and filter an epoch later, and has another k for two data sets."""
+    for name in (name for name in SVMAX_ISA if name.startswith("isa_")):
+        losses = [trial.recipe.loss for trial in plans.of(name).trials()]
+        begins = [loss.options for loss in losses if loss.name == "proxy_isa"]
+        assert {(options["memory_epoch"], options["filter_epoch"]) for options in begins} == {(1, 2)}
+        assert name == "isa_f9" or {options["k"] for options in begins} == {0.9}
+
+
+def test_contrastive_rows_are_the_text_of_svmax(plans: Plans) -> None:
+    """Equation 6 is not squared, and 144 images make 72 positive and 72 negative pairs."""
+    seen = 0
+    for name in (name for name in SVMAX_ISA if name.startswith("svmax_")):
+        for file in (name, f"quick/{name}"):
+            losses = [trial.recipe.loss for trial in plans.of(file).trials()]
+            shown = {(loss.options["pairs"], loss.options["squared"]) for loss in losses if loss.name == "contrastive"}
+            assert shown <= {("paper", False)}
+            seen += len(shown)
+    assert seen == 2 * 12
+
+
+def test_what_is_measured_after_training_is_of_the_last_weights(plans: Plans) -> None:
+    for file in ("svmax_f7", "svmax_f15", "quick/svmax_f7", "quick/svmax_f15"):
+        assert plans.of(file).spec.select.split == "last"
+        assert {trial.recipe.validation.name for trial in plans.of(file).trials()} == {"none"}
 
 
 def test_rivals_are_trained_beside_what_proxy_isa_trained(plans: Plans) -> None:

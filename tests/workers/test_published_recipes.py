@@ -64,6 +64,7 @@ def small(recipe: dict[str, Any], side: int = SIDE, **changes: Any) -> dict[str,
     loss = {"name": recipe["loss"]} if isinstance(recipe["loss"], str) else dict(recipe["loss"])
     loss |= {"memory": 8, "memory_epoch": 0, "filter_epoch": 1} if "memory" in loss else {}
     length = {"epochs": 3, "evaluate_every": 1} if "epochs" in recipe else {"iterations": 3, "evaluate_every": 2}
+    length |= {"warmup": 1} if recipe.get("warmup") else {}
     folds = {**recipe["validation"], "folds": 2} if isinstance(recipe["validation"], dict) else recipe["validation"]
     return {
         **recipe, **length, "dataset": {"name": recipe["dataset"], "official": False, "side": side}, "crop": side,

@@ -1,11 +1,13 @@
 """Singular value maximization: its tables 1, 2 and 4, and its ablations."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from tests.workers.published.printed import BY_TEST, Recipes, ours, settings, weighted
+
+LOSSES = ("contrastive", "npair", "batch_hard_triplet", "angular")
 
 
 def svmax_recipe(printed: Mapping[str, Any], values: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
@@ -13,7 +15,8 @@ def svmax_recipe(printed: Mapping[str, Any], values: Mapping[str, Any], **change
     kind, dataset, lr = values["loss"], values["dataset"], float(values["lr"])
     margins, batch = printed["svmax"]["margins"], printed["svmax"]["batch"]
     losses = {
-        "contrastive": {"name": "contrastive", "margin": margins["contrastive"]},
+        # The text's pairs and equation 6; its code has half as many pairs, squared (C15).
+        "contrastive": {"name": "contrastive", "margin": margins["contrastive"], "pairs": "paper", "squared": False},
         "batch_hard_triplet": {"name": "batch_hard", "margin": margins["triplet"]},
         "angular": {"name": "angular", "alpha": margins["angular_degrees"]},
         "npair": "npair",
@@ -47,31 +50,47 @@ def svmax_regularizer(printed: Mapping[str, Any], values: Mapping[str, Any]) -> 
     return "none"
 
 
+def lines(printed: Mapping[str, Any], losses: Iterable[str], *, both: bool = True) -> Iterator[dict[str, Any]]:
+    """Loss, regularizer and rate of each training that a figure or table shows of one data set and one network.
+
+    `both` lambdas of triplets stand in tables 1 and 2; captions of figures have 0.1 alone.
+    """
+    for loss, lr in product(losses, printed["svmax"]["lr"]):
+        weights = printed["svmax"]["lambda"][loss]
+        several = weights if isinstance(weights, list) else [weights]
+        found = [("none", 0), ("spread_out", 1)]
+        found += [("svmax", weight) for weight in (several if both else several[:1])]
+        for name, weight in found:
+            yield {"loss": loss, "lr": lr, "regularizer": name, "lambda": weight}
+
+
+def named(values: Mapping[str, Any]) -> str:
+    return "{dataset}-{loss}-{lr:g}-{regularizer}-{lambda:g}".format(**values)
+
+
 def svmax(printed: Mapping[str, Any], folder: Path) -> Recipes:
     """Tables 1 and 2, and the same of Cars196, which only figures show."""
-    losses = ("contrastive", "npair", "batch_hard_triplet", "angular")
-    for dataset, loss, lr in product(printed["svmax"]["iterations"], losses, printed["svmax"]["lr"]):
-        weights = printed["svmax"]["lambda"][loss]
-        found = [("none", 0), ("spread_out", 1)]
-        found += [("svmax", weight) for weight in (weights if isinstance(weights, list) else [weights])]
-        for name, weight in found:
-            values = {"dataset": dataset, "loss": loss, "lr": lr, "regularizer": name, "lambda": weight}
-            yield f"svmax-t1-{dataset}-{loss}-{lr:g}-{name}-{weight:g}", svmax_recipe(printed, values)
+    for dataset, one in product(printed["svmax"]["iterations"], lines(printed, LOSSES)):
+        values = {"dataset": dataset, **one}
+        yield f"svmax-t1-{named(values)}", svmax_recipe(printed, values)
 
 
 def svmax_ablations(printed: Mapping[str, Any], folder: Path) -> Recipes:
-    """Other backbones, batches and widths than those of the tables, of batch-hard triplets."""
-    wide = {"b": 144, "d": 128}
-    for name, sizes in [
-        *(("mobilenet_v2", {**wide, **size}) for size in ({"b": 288}, {"b": 72}, {"d": 256}, {"d": 64})),
-        ("googlenet", {"b": 72, "d": 128}), ("resnet50", wide),
+    """Other backbones, batches and widths than those of the tables: figures 6 and 9 to 15."""
+    two = ("contrastive", "batch_hard_triplet")
+    wide = [("b288", 288, 256), ("b288", 288, 64), ("b72", 72, 64)]  # of b {288, 72} and d {256, 64}, where b >= d
+    for backbone, sizes, shown in [
+        ("mobilenet_v2", wide, {"cub": two, "cars": two, "sop": LOSSES}),
+        ("googlenet", [("b72", 72, 128)], {"cub": LOSSES, "sop": LOSSES}),
+        ("resnet50", [("b144", 144, 128)], {"cub": LOSSES, "cars": LOSSES}),
     ]:  # fmt: skip
-        for dataset, regularizer in product(("cub", "cars"), ("none", "spread_out", "svmax")):
-            values = {"loss": "batch_hard_triplet", "lr": 0.01, "regularizer": regularizer, "lambda": 0.1}
-            sampler = {"name": "balanced", "classes": sizes["b"] // 6, "per_class": 6}
-            changes = {"backbone": {"name": name, "pretrained": True}, "embedding": sizes["d"], "sampler": sampler}
-            recipe = svmax_recipe(printed, {**values, "dataset": dataset}, **changes)
-            yield f"svmax-{name}-b{sizes['b']}-d{sizes['d']}-{dataset}-{regularizer}", recipe
+        for (label, b, d), (dataset, losses) in product(sizes, shown.items()):
+            for one in lines(printed, losses, both=backbone != "mobilenet_v2"):
+                values = {"dataset": dataset, **one}
+                recipe = svmax_recipe(printed, values, backbone={"name": backbone, "pretrained": True}, embedding=d)
+                per_class = recipe["sampler"]["per_class"]
+                recipe["sampler"] = {"name": "balanced", "classes": b // per_class, "per_class": per_class}
+                yield f"svmax-{backbone}-{label}-d{d}-{named(values)}", recipe
 
 
 def svmax_raw(printed: Mapping[str, Any], folder: Path) -> Recipes:
