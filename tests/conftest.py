@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,13 @@ if TYPE_CHECKING:  # the tests of the workers run where none of what these need 
     from tests.served import Served
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+with suppress(ImportError):  # not needed where only workers are tested
+    import hypothesis
+
+    # How fast examples are found says how busy the machine is, and nothing of what is tested.
+    slow = [hypothesis.HealthCheck.too_slow]
+    hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=slow)
+    hypothesis.settings.load_profile("untimed")
 ROOT = Path(__file__).parents[1]
 
 

@@ -317,7 +317,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(place for key, one in inner for place in places(one, (*path, key)))]
 
 
-@settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_change_of_a_sound_spec_is_sound_or_told(data: st.DataObject, catalog: Catalog) -> None:
     document = deepcopy(parse(DESIGN))

@@ -156,7 +156,7 @@ def outcome(text: bytes) -> None:
         parse(text)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(st.binary(max_size=200))
 def test_any_bytes_give_a_value_or_our_error(text: bytes) -> None:
     outcome(text)
@@ -165,7 +165,7 @@ def test_any_bytes_give_a_value_or_our_error(text: bytes) -> None:
 _TOKENS = [*"{}[]:,-?&*!|>'\"%@`#<=~ab01.e\n\t \\", "\n  ", "- ", ": ", "&a", "*a", "<<", "!!int ", "\\U", "é"]
 
 
-@settings(deadline=None, max_examples=800)
+@settings(max_examples=800)
 @given(st.lists(st.sampled_from([*_TOKENS, "---\n", "%YAML 1."])).map("".join))
 def test_anything_like_yaml_gives_a_value_or_our_error(text: str) -> None:
     outcome(text.encode())
@@ -181,7 +181,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(_JSON)
 def test_whatever_json_says_is_read_so(value: Any) -> None:
     assert parse(json.dumps(value).encode()) == value

@@ -325,7 +325,7 @@ VALUES = some.recursive(
 )
 
 
-@settings(deadline=None, database=None, max_examples=300)
+@settings(database=None, max_examples=300)
 @given(some.dictionaries(some.sampled_from([*Recipe.model_fields, "colour", ""]), VALUES, max_size=4))
 def test_whatever_is_written_is_judged_and_what_passes_can_be_completed(changes: dict[str, Any]) -> None:
     recipe = {**RECIPE, **changes}
