@@ -26,48 +26,6 @@ with suppress(ImportError):  # not needed where only workers are tested
 ROOT = Path(__file__).parents[1]
 
 
-FIRST = (
-    *("faults", "tests/test_quick_presets.py", "ray"),
-    *("browser", "served_home", "tests/test_compose_processes.py"),
-)
-"""The longest groups, which mostly wait for processes: begun first, two in each of three processes, all else beside."""
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep together, each in one process, what shares a Ray, a Postgres, a browser or an installation."""
-    for item in items:
-        group = shared_by(item)
-        if group:
-            item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=turn)
-
-
-def shared_by(item: pytest.Item) -> str | None:
-    """The group of a test that needs something large, of which one process holds one."""
-    place = item.nodeid.partition("::")[0]
-    if place.startswith("tests/faults/"):
-        return "faults"
-    marks = {mark.name for mark in item.iter_markers()}
-    if "local_ray" in getattr(item, "fixturenames", ()) or (place.startswith("tests/run/") and "ray" in marks):
-        return "ray"
-    for fixture in ("served_home", "mlflow"):
-        if fixture in getattr(item, "fixturenames", ()):
-            return fixture
-    for mark in ("browser", "postgres"):
-        if mark in marks:
-            return place if "ray" in marks else mark
-    return place if marks & {"ray", "slow"} else None
-
-
-def turn(item: pytest.Item) -> int:
-    """When a test is begun: the longest groups in their order, then the other groups, then what anybody may run."""
-    group = shared_by(item)
-    if group is None:
-        return len(FIRST) + 1
-    return FIRST.index(group) if group in FIRST else len(FIRST)
-
-
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of golden values, published numbers and real data; a test that needs it skips without it."""

@@ -72,4 +72,5 @@ def test_the_sweep_goes_on_where_it_was(served_home: Served) -> None:
 def opened(folder: Path) -> list[Path]:
     """What others could read, were they let in; Ray opens its own on purpose, and has a closed folder around it."""
     found = [folder, *(path for path in folder.rglob("*") if folder / "ray" / "t" not in (path, *path.parents))]
-    return [path for path in found if not path.is_symlink() and path.stat().st_mode & 0o077]
+    # MLflow's socket is open too, behind a folder that is closed.
+    return [path for path in found if not (path.is_symlink() or path.is_socket()) and path.stat().st_mode & 0o077]

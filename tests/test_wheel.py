@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.identity import made_for
 from tests.conftest import ROOT
 from tests.ports import free_port
 from tests.served import until
@@ -91,12 +92,13 @@ def answers(url: str) -> bool:
         return False
 
 
-def test_it_takes_a_sweep(api: str) -> None:
+def test_it_takes_a_sweep(api: str, tmp_path: Path) -> None:
     body = (ROOT / "sweeps" / "digits.yaml").read_bytes()
-    request = urllib.request.Request(f"{api}/v1/sweeps", data=body, headers={"Content-Type": "application/yaml"})
-    with urllib.request.urlopen(request) as answer:
+    told = {"Authorization": f"Bearer {made_for(tmp_path).secret}"}
+    submitted = {**told, "Content-Type": "application/yaml"}
+    with urllib.request.urlopen(urllib.request.Request(f"{api}/v1/sweeps", data=body, headers=submitted)) as answer:
         assert json.load(answer)["id"] == 1
-    with urllib.request.urlopen(f"{api}/") as answer:
+    with urllib.request.urlopen(urllib.request.Request(f"{api}/", headers=told)) as answer:
         assert b"digits" in answer.read()
     with urllib.request.urlopen(f"{api}/static/vega.js") as answer:
         assert len(answer.read()) > 100_000
