@@ -170,8 +170,7 @@ def test_who_does_not_read_is_dropped(served: Served) -> None:
         with suppress(OSError):
             for _ in range(2_000):
                 client.sendall(GREAT)
-        assert served.connections() == 1
-        wait_until(lambda: served.connections() == 0)
+        wait_until(lambda: served.connections() == 0)  # while this end is still open
 
 
 def test_who_reads_slowly_but_steadily_is_served(served: Served) -> None:

@@ -123,8 +123,11 @@ def test_a_slot_above_its_declared_memory_says_so_where_a_new_one_would_be_below
     assert small.describe()["worn"] is None, "a new one would hold more than a megabyte too"
     trained(fits, order(), workplace)
     just = (fits.describe()["held"]["memory"] + 2**24) / GIB
-    trained(fits, replace(order(), slot=Slot(gpus=0, memory_gb=just)), workplace)
-    assert "its slot asked for" in fits.describe()["worn"]
+    for _ in range(16):  # what others freed in this process is filled first
+        trained(fits, replace(order(), slot=Slot(gpus=0, memory_gb=just)), workplace)
+        if fits.describe()["worn"]:
+            break
+    assert "its slot asked for" in str(fits.describe()["worn"])
 
 
 def test_a_slot_whose_memory_cannot_be_given_back_is_worn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
