@@ -517,6 +517,7 @@ def test_what_a_killed_supervisor_left_is_ended_by_the_next(
     process.wait()
     assert not any(is_gone(pid) for pid in pids)
     psutil.Process(pids[0]).kill()  # the child, re-parented, is known by its mark alone
+    wait_until(partial(is_gone, pids[0]))  # a kill is only asked for; what still dies is ended as a conductor
     told = Told()
     with Stack(settings, told, ours(tmp_path)) as stack:
         stack.start()
