@@ -45,14 +45,17 @@ def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
 
 
 def _filled(entry: Entry, options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """The hyper-parameters with their defaults, but a data set's `content` only where it is given.
+    """The hyper-parameters with their defaults, but what was `added` to the part only where it is not at its default.
 
-    So a data set that learns to compare its content leaves the fingerprints of recipes that do not ask for it alone.
+    So a part that learns an option leaves the fingerprints of recipes that do not use it alone; so does a data set that
+    learns to compare its `content`.
     """
-    filled = entry.filled(options)
-    if entry.kind == "dataset" and filled.get("content") is None:
-        filled.pop("content", None)
-    return filled
+    added = {*entry.added, "content"} if entry.kind == "dataset" else set(entry.added)
+    return {
+        name: value
+        for name, value in entry.filled(options).items()
+        if name not in added or value != getattr(entry.parameter(name), "default", None)
+    }
 
 
 def _metric_versions(recipe: Recipe, catalog: Catalog) -> dict[str, int]:

@@ -27,6 +27,7 @@ _PLAIN: Final = {
 }  # fmt: skip
 _LARGEST: Final = 1.7976931348623157e308  # what is beyond it, or NaN, is not finite
 _METADATA: Final = ("label", "paper", "version")
+_WRITTEN_OUT: Final = (*_METADATA, "added")  # what decides a fingerprint must not get lost
 
 
 class PartSourceError(ValueError):
@@ -99,6 +100,12 @@ class Entry(Frozen):
     own: bool = False
     """Whether it comes from the researcher's folder."""
 
+    @property
+    def added(self) -> list[str]:
+        """Hyper-parameters that came later, at defaults that change no number: a recipe leaves these out."""
+        stated = self.facts.get("added", [])
+        return [str(name) for name in stated] if isinstance(stated, list) else []
+
     def parameter(self, name: str) -> Parameter | None:
         """The hyper-parameter of that name."""
         return next((parameter for parameter in self.parameters if parameter.name == name), None)
@@ -129,6 +136,7 @@ def read(kind: str, path: Path, own: bool = False) -> Entry:
         for node in reversed(chain):
             literals.update(_literals(node))
         parameters, asks = _signature(chain)
+        _check_added(literals.get("added", []), parameters)
         return Entry(
             kind=kind,
             name=path.stem,
@@ -187,7 +195,7 @@ def _literals(node: ast.ClassDef) -> Iterator[tuple[str, JsonValue]]:
         try:
             yield target.id, json.loads(json.dumps(ast.literal_eval(value), allow_nan=False))
         except (ValueError, TypeError) as error:
-            if target.id in _METADATA:
+            if target.id in _WRITTEN_OUT:
                 raise ValueError(f"`{target.id}` must be written out, without names or calls") from error
 
 
@@ -198,6 +206,16 @@ def _metadata(literals: dict[str, JsonValue], name: str, type_: type, default: A
     if not isinstance(value, type_) or isinstance(value, bool):
         raise ValueError(f"`{name}` must be {'a text' if type_ is str else 'a whole number'}, found {shown(value)}")
     return value
+
+
+def _check_added(added: JsonValue, parameters: list[Parameter]) -> None:
+    """Raise ValueError unless `added` lists hyper-parameters that have a default."""
+    known = [one.name for one in parameters if not one.required]
+    if not isinstance(added, list) or any(name not in known for name in added):
+        wanted = (
+            f"hyper-parameters with a default, {listed(known)}" if known else "hyper-parameters; none has a default"
+        )
+        raise ValueError(f"`added` must be a list of {wanted}; found {shown(added)}")
 
 
 def _signature(chain: list[ast.ClassDef]) -> tuple[list[Parameter], list[str]]:

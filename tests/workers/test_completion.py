@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.workers.specimens import CATALOG, RECIPE
-from workers.catalog import Catalog, complete, problems
+from workers.catalog import Catalog, Parameter, complete, problems
 from workers.contract import Recipe
 
 
@@ -148,6 +148,31 @@ def test_a_new_version_of_a_metric_that_is_computed_changes_the_fingerprint() ->
     assert completed(changed(map=3)).fingerprint not in {recipe.fingerprint, completed().fingerprint}
     assert complete(recipe, changed(map=2)) == recipe
     assert complete(recipe, CATALOG) == completed()
+
+
+def test_an_option_added_later_changes_fingerprints_only_where_it_is_used() -> None:
+    def with_unit(**facts: Any) -> Catalog:
+        entries = [
+            one.model_copy(
+                update={
+                    "parameters": [*one.parameters, Parameter(name="unit", type="float", default=1.0)],
+                    "facts": facts,
+                }
+            )
+            if one.name == "triplet"
+            else one
+            for one in CATALOG.entries
+        ]
+        return Catalog(entries=entries)
+
+    catalog, before = with_unit(added=["unit"]), completed()
+    assert completed(catalog) == before
+    assert completed(catalog, loss={"name": "triplet", "unit": 1}).fingerprint == before.fingerprint
+    used = completed(catalog, loss={"name": "triplet", "unit": 2})
+    assert used.loss.options["unit"] == 2.0
+    assert used.fingerprint != before.fingerprint
+    assert complete(used, catalog) == used
+    assert completed(with_unit()).fingerprint != before.fingerprint
 
 
 def test_a_part_that_does_not_exist_cannot_be_completed() -> None:

@@ -111,6 +111,9 @@ def test_a_default_is_in_the_type_of_its_hyper_parameter(tmp_path: Path) -> None
         (part("label = 3"), "`label` must be a text, found 3"),
         (part("version = '1'"), "`version` must be a whole number, found '1'"),
         (part("version = True"), "`version` must be a whole number, found true"),
+        (part("added = LATER"), "`added` must be written out"),
+        (part("added = 'unit'"), "`added` must be a list of hyper-parameters; none has a default; found 'unit'"),
+        (part("added = ('a',)\n    def __init__(self, *, a: int, b: int = 1): pass"), "with a default, 'b'; found"),
     ],
 )
 def test_another_form_is_refused_by_the_name_of_its_file(tmp_path: Path, source: str, message: str) -> None:
