@@ -82,6 +82,44 @@ def test_has_a_gradient_where_an_embedding_coincides_with_its_class(name: str, a
         assert embeddings.grad.isfinite().all()
 
 
+CLASS_VECTORS = ("normface", "sphereface", "cosface", "arcface")
+
+
+def vectors(loss: torch.nn.Module) -> torch.Tensor:
+    """The class vectors of a loss, [classes, d]."""
+    (parameter,) = loss.parameters()
+    return parameter if isinstance(loss, ArcFace) else parameter.T
+
+
+def turned(name: str, **options: Any) -> float:
+    """The mean angle in degrees by which 100 class vectors of 512 dimensions turn in 200 steps of SGD."""
+    centers = torch.nn.functional.normalize(torch.randn(100, 512, generator=torch.Generator().manual_seed(1)))
+    loss, draws = part("loss", name, classes=100, dim=512, **options).float(), torch.Generator().manual_seed(2)
+    before = vectors(loss).detach().clone()
+    optimizer = torch.optim.SGD(loss.parameters(), lr=0.1, momentum=0.9)
+    for _ in range(200):
+        labels = torch.randint(100, (128,), generator=draws)
+        scatter = torch.nn.functional.normalize(torch.randn(128, 512, generator=draws))
+        optimizer.zero_grad()
+        loss(centers[labels] + scatter, labels).backward()
+        optimizer.step()
+    cosine = torch.nn.functional.cosine_similarity(before, vectors(loss).detach())
+    return cosine.clamp(-1, 1).acos().mean().rad2deg().item()
+
+
+@pytest.mark.parametrize("name", CLASS_VECTORS)
+def test_class_vectors_turn_under_sgd_since_they_start_small(name: str) -> None:
+    assert turned(name) > 80
+    assert turned(name, init_std=1.0) < 30  # as long as the library's: 9 degrees, SphereFace's 24
+
+
+@pytest.mark.parametrize("name", CLASS_VECTORS)
+def test_class_vectors_have_the_deviation_that_is_asked_for(name: str) -> None:
+    small, large = (vectors(part("loss", name, classes=50, dim=40, **asked)) for asked in ({}, {"init_std": 1.0}))
+    assert small.std().item() == pytest.approx(0.01, rel=0.05)
+    torch.testing.assert_close(small, large * 0.01, rtol=1e-5, atol=1e-9)  # the same draws, and so the same directions
+
+
 @pytest.mark.parametrize("margin", [0.0, 0.45, 1.2])
 def test_arcface_equals_the_librarys(margin: float) -> None:
     ours, (embeddings, labels) = part("loss", "arcface", margin=margin), random_batch()
@@ -163,6 +201,7 @@ def test_soft_triple_with_one_center_is_a_cosine_softmax_with_a_margin() -> None
     ("name", "options"),
     [
         ("normface", {"scale": 0.0}),
+        *[(name, {"init_std": 0.0}) for name in CLASS_VECTORS],
         ("cosface", {"margin": -0.1}),
         ("arcface", {"margin": 3.2}),
         ("arcface", {"scale": -1.0}),

@@ -1,5 +1,7 @@
 """CosFace, the softmax with a margin on the cosine."""
 
+from functools import partial
+
 from pytorch_metric_learning.losses import CosFaceLoss
 from torch import Tensor, nn
 
@@ -8,18 +10,25 @@ from workers.losses._ranges import above_zero, at_least_zero
 
 
 class CosFace(nn.Module):
-    """Mean cross-entropy of scale * cos(theta_c), but scale * (cos(theta_y) - margin) for an image's own class y."""
+    """Mean cross-entropy of scale * cos(theta_c), but scale * (cos(theta_y) - margin) for an image's own class y.
+
+    Class vectors start at normal(0, init_std) as in InsightFace; large ones hardly turn under SGD. The library's, and
+    so MLRC's, start at 1.
+    """
 
     label = "CosFace"
     paper = "Wang et al. 2018 (SEC eq. 19)"
-    version = 1
+    version = 2
     order = "free"
 
-    def __init__(self, dim: int, classes: int, *, margin: float = 0.35, scale: float = 64.0) -> None:
+    def __init__(
+        self, dim: int, classes: int, *, margin: float = 0.35, scale: float = 64.0, init_std: float = 0.01
+    ) -> None:
         at_least_zero("cosface", margin=margin)
-        above_zero("cosface", scale=scale)
+        above_zero("cosface", scale=scale, init_std=init_std)
         super().__init__()
-        self.loss = CosFaceLoss(classes, dim, margin=margin, scale=scale)
+        initialize = partial(nn.init.normal_, std=init_std)
+        self.loss = CosFaceLoss(classes, dim, margin=margin, scale=scale, weight_init_func=initialize)
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """The loss of raw embeddings [b, d] with labels [b] from 0 to classes - 1."""

@@ -1,5 +1,7 @@
 """SphereFace with SEC's fixed norm of the features."""
 
+from functools import partial
+
 from pytorch_metric_learning.losses import SphereFaceLoss
 from torch import Tensor, nn
 
@@ -12,19 +14,21 @@ class SphereFace(nn.Module):
 
     psi(theta) = (-1)^k cos(margin * theta) - 2k on [k pi / margin, (k + 1) pi / margin]. SEC fixes the norm of the
     features to `scale`; the original multiplies by ||f||, and anneals the margin in, which is not done here. With
-    margin 4 SEC's training did not converge.
+    margin 4 SEC's training did not converge. Class vectors start at normal(0, init_std) as in InsightFace; large ones
+    hardly turn under SGD.
     """
 
     label = "SphereFace"
     paper = "Liu et al. 2017 (SEC table 4)"
-    version = 1
+    version = 2
     order = "free"
 
-    def __init__(self, dim: int, classes: int, *, margin: int = 3, scale: float = 64.0) -> None:
+    def __init__(self, dim: int, classes: int, *, margin: int = 3, scale: float = 64.0, init_std: float = 0.01) -> None:
         at_least("sphereface", 1, margin=margin)
-        above_zero("sphereface", scale=scale)
+        above_zero("sphereface", scale=scale, init_std=init_std)
         super().__init__()
-        self.loss = SphereFaceLoss(classes, dim, margin=margin, scale=scale)
+        initialize = partial(nn.init.normal_, std=init_std)
+        self.loss = SphereFaceLoss(classes, dim, margin=margin, scale=scale, weight_init_func=initialize)
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """The loss of raw embeddings [b, d] with labels [b] from 0 to classes - 1."""
