@@ -51,6 +51,7 @@ def disagreements(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
     yield from _classes(draft)
     yield from _layout(draft, catalog)
     yield from _per_class(draft)
+    yield from _views(draft)
     yield from _norms(draft, catalog)
     yield from _selection_split(draft)
     yield from _selection_metric(draft, catalog)
@@ -139,6 +140,15 @@ def _per_class(draft: Draft) -> Iterator[Problem]:
         right = f"take {below} or {below + multiple}" if below else f"take {multiple}"
         found = f"{loss} pairs the images of a class {multiple} by {multiple}, but the sampler draws {given}"
         yield Problem(path="sampler.per_class", message=f"{found}; {right}")
+
+
+def _views(draft: Draft) -> Iterator[Problem]:
+    """A loss over the views of an image finds views under the augmentation that names its method, and not labels."""
+    loss, task, augment = draft.parts.get("loss"), draft.parts.get("task"), draft.rest.augment
+    if loss and task and augment == "simclr" and loss.fact("views") and not task.fact("views"):
+        found = f"{loss} with `augment: simclr` means SimCLR, whose positives are two views of an image"
+        trained = f"but {task} gives it the labels, so that it would train supervised under SimCLR's name"
+        yield Problem(path="loss", message=f"{found}, {trained}; take another loss, or another `augment`")
 
 
 def _norms(draft: Draft, catalog: Catalog) -> Iterator[Problem]:

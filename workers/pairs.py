@@ -33,6 +33,13 @@ def firsts(labels: Tensor) -> tuple[Tensor, Tensor]:
     return anchors, second[anchors].int().argmax(dim=1)
 
 
+def negatives_among(labels: Tensor, members: Tensor) -> Tensor:
+    """Which of the images `members` (indices [n]) are of another class, bool [b, b]: row by row of all images."""
+    among = torch.zeros_like(labels, dtype=torch.bool)
+    among[members] = True
+    return masks(labels).negative & among
+
+
 def over_negatives(logits: Tensor, own: Tensor, labels: Tensor) -> Tensor:
     """Mean over the ordered positive pairs (a, p) of log(1 + sum_n exp(logits[a, n] - own[a, p])), n negatives of a.
 

@@ -71,17 +71,18 @@ def batch_hard(embeddings: Tensor, labels: Tensor, margin: float = 0.2) -> float
     return mean(terms)
 
 
-def npair(embeddings: Tensor, labels: Tensor, unit: bool = True, l2: float = 0.002) -> float:
+def npair(embeddings: Tensor, labels: Tensor, unit: bool = True, l2: float = 0.002, anchors: bool = False) -> float:
     f, y = directions(embeddings) if unit else embeddings.tolist(), labels.tolist()
     firsts = [y.index(c) for c in sorted(set(y))]
     terms = []
     for a in firsts:
         own = dot(f[a], f[a + 1])
-        terms.append(math.log(1 + sum(math.exp(dot(f[a], f[n + 1]) - own) for n in firsts if n != a)))
+        negatives = [f[n + seat] for n in firsts if n != a for seat in ((0, 1) if anchors else (1,))]
+        terms.append(math.log(1 + sum(math.exp(dot(f[a], n) - own) for n in negatives)))
     return mean(terms) + 2 * l2 / 4 * mean([dot(row, row) for row in f])
 
 
-def angular(embeddings: Tensor, labels: Tensor, alpha: float = 45.0) -> float:
+def angular(embeddings: Tensor, labels: Tensor, alpha: float = 45.0, anchors: bool = False) -> float:
     f, y = directions(embeddings), labels.tolist()
     t = math.tan(math.radians(alpha)) ** 2
     firsts = [y.index(c) for c in sorted(set(y))]
@@ -89,7 +90,8 @@ def angular(embeddings: Tensor, labels: Tensor, alpha: float = 45.0) -> float:
     for a in firsts:
         both = [u + v for u, v in zip(f[a], f[a + 1], strict=True)]
         own = 2 * (1 + t) * dot(f[a], f[a + 1])
-        terms.append(math.log(1 + sum(math.exp(4 * t * dot(both, f[n + 1]) - own) for n in firsts if n != a)))
+        negatives = [f[n + seat] for n in firsts if n != a for seat in ((0, 1) if anchors else (1,))]
+        terms.append(math.log(1 + sum(math.exp(4 * t * dot(both, n) - own) for n in negatives)))
     return mean(terms)
 
 

@@ -11,10 +11,19 @@ from typing import Any
 
 import pytest
 
-from tests.workers.specimens import CATALOG
+from tests.workers.specimens import CATALOG, RECIPE
 from workers import registry
-from workers.catalog import Entry, PartSourceError, catalog_text, load, metric_entry, metric_problem, parse_metric
-from workers.contract import FOLDERS, KINDS
+from workers.catalog import (
+    Entry,
+    PartSourceError,
+    catalog_text,
+    complete,
+    load,
+    metric_entry,
+    metric_problem,
+    parse_metric,
+)
+from workers.contract import FOLDERS, KINDS, Recipe
 
 WORKERS = Path(registry.__file__).parent
 ENTRIES = load().entries
@@ -154,6 +163,22 @@ def test_the_generated_file_is_not_stale() -> None:
     assert (WORKERS / "catalog.json").read_text(encoding="utf-8") == catalog_text(), (
         "workers/catalog.json is stale; run `python -m workers catalog --write`"
     )
+
+
+KNOWN: dict[tuple[str, str], dict[str, Any]] = {
+    ("loss", "npair"): {"unit": True, "l2": 0.002},
+    ("loss", "angular"): {"alpha": 45.0, "pairs": "code"},
+    ("regularizer", "svmax_unbounded"): {"eta": 1.0},
+}
+"""Parts that learned options after a release, all in their first version, with what a recipe held before."""
+
+
+@pytest.mark.parametrize(("kind", "name"), KNOWN)
+def test_a_recipe_that_uses_no_later_option_is_what_it_was(kind: str, name: str) -> None:
+    whole = {**RECIPE, kind: name}
+    completed = complete(Recipe.model_validate(whole), load())
+    assert completed.part(kind).options == KNOWN[kind, name]
+    assert completed.pins.versions[kind] == 1
 
 
 def test_the_catalog_reaches_no_torch() -> None:

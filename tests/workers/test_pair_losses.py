@@ -36,7 +36,10 @@ FORMS: list[tuple[str, dict[str, Any]]] = [
     ("multi_similarity", {"copies": True}),
     ("multi_similarity", {"mined": False, "copies": True}),
     ("angular", {"pairs": "all"}),
+    ("angular", {"pairs": "paper"}),
     ("npair", {"unit": False}),
+    ("npair", {"pairs": "paper"}),
+    ("npair", {"unit": False, "pairs": "paper"}),
     ("contrastive", {"squared": False}),
     ("contrastive", {"pairs": "paper"}),
     ("contrastive", {"pairs": "paper", "squared": False}),
@@ -103,6 +106,34 @@ def test_angular_has_a_form_over_all_pairs() -> None:
     assert Angular(pairs="all")(f, y).item() == pytest.approx(naive_pairs.angular_of_all_pairs(f, y), rel=1e-9)
     f, y = random_batch(per_class=5, classes=3)
     assert Angular(alpha=30.0)(f, y).item() == pytest.approx(naive_pairs.angular(f, y, 30.0), rel=1e-9)
+
+
+@pytest.mark.parametrize("per_class", [2, 4])
+def test_the_negatives_of_the_papers_text_are_anchors_too(per_class: int) -> None:
+    f, y = random_batch(classes=5, per_class=per_class)
+    for unit in (True, False):
+        expected = naive_pairs.npair(f, y, unit, anchors=True)
+        assert NPair(unit=unit, pairs="paper")(f, y).item() == pytest.approx(expected, rel=1e-12)
+    expected = naive_pairs.angular(f, y, anchors=True)
+    assert Angular(pairs="paper")(f, y).item() == pytest.approx(expected, rel=1e-12)
+    assert NPair(pairs="paper")(f, y) > NPair()(f, y)
+    assert Angular(pairs="paper")(f, y) > Angular()(f, y)
+
+
+@pytest.mark.parametrize("classes", [2, 72])
+def test_the_papers_text_counts_all_but_two_of_a_batch_as_negatives(classes: int) -> None:
+    labels, line = block_labels(classes, 2), torch.tensor([[1.0, 0.0]], dtype=torch.float64)
+    count = 2 * classes - 2
+    together = line.expand(2 * classes, 2)
+    found = NPair(l2=0.0, pairs="paper")(together, labels).item()
+    assert found == pytest.approx(
+        math.log(math.exp(1) * (count + 1)) - 1
+    )  # all equal: of count + 1 the positive is one
+    apart = together.clone()
+    apart[1::2] = -line[0]  # the positives are opposite to all anchors
+    found = NPair(l2=0.0, pairs="paper")(apart, labels).item()
+    near, far = classes - 1, classes - 1  # the other anchors, and their positives
+    assert found == pytest.approx(math.log(1 + near * math.exp(2) + far))
 
 
 # Contrastive pairs

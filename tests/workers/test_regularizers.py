@@ -225,6 +225,14 @@ def test_sec_ema_refuses_rho_out_of_range(rho: float) -> None:
         SecEma(rho=rho)
 
 
+@pytest.mark.parametrize("rows", [3, 12])
+def test_unbounded_svmax_takes_unit_rows_where_it_is_asked_to(rows: int) -> None:
+    embeddings = random_batch()[0][:rows] * torch.arange(1, rows + 1)[:, None]
+    directions = torch.nn.functional.normalize(embeddings)
+    assert part("regularizer", "svmax_unbounded", unit=True)(embeddings).item() == pytest.approx(-_s_mu(directions))
+    assert part("regularizer", "svmax_unbounded")(embeddings).item() == pytest.approx(-_s_mu(embeddings))
+
+
 @pytest.mark.parametrize("rows", [WIDTH // 2, WIDTH, 3 * WIDTH])
 def test_svmax_lies_between_1_and_e(rows: int) -> None:
     regularizer = SVMax()

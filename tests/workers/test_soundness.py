@@ -264,6 +264,19 @@ class TestAgreement:
             " heads that fit: 'fc'"
         }
 
+    def test_nothing_trains_supervised_under_simclrs_name(self) -> None:
+        catalog = load()
+
+        def found(**changes: Any) -> dict[str, str]:
+            return {one.path: one.message for one in problems({**RECIPE, "backbone": "mlp", **changes}, catalog)}
+
+        assert found(loss="nt_xent", augment="simclr") == {
+            "loss": "loss 'nt_xent' with `augment: simclr` means SimCLR, whose positives are two views of an image, but"
+            " task 'retrieval' gives it the labels, so that it would train supervised under SimCLR's name; take another"
+            " loss, or another `augment`"
+        }
+        assert found(loss="nt_xent", augment="none") == found(loss="triplet", augment="simclr") == {}
+
     @pytest.mark.parametrize("validation", [..., {"name": "none"}])
     def test_selection_by_validation_needs_a_hold_out(self, validation: Any) -> None:
         found = said(validation=validation)

@@ -7,15 +7,16 @@ import torch
 from torch import Tensor, nn
 
 from workers.geometry import unit
-from workers.pairs import firsts, masks
+from workers.pairs import firsts, masks, negatives_among
 
 
 class Angular(nn.Module):
     """Mean over pairs (a, p) of log(1 + sum_n exp(4 t (f^_a + f^_p) f^_n - 2 (1 + t) f^_a f^_p)), t = tan^2(alpha).
 
     `pairs: code` is the form of the tables: a class's first image is its anchor and the second its positive, the
-    negatives are the other classes' positives. `all` takes every ordered positive pair and all negatives. `alpha` is in
-    degrees. The authors' code adds an L2 term, which is constant here, since f^ has norm 1, and is left out.
+    negatives are the other classes' positives; with `paper` their anchors too, the b - 2 of SVMax's appendix A.1. `all`
+    takes every ordered positive pair and all negatives. `alpha` is in degrees. The authors' code adds an L2 term, which
+    is constant here, since f^ has norm 1, and is left out.
     """
 
     label = "Angular"
@@ -24,7 +25,7 @@ class Angular(nn.Module):
     order = "positional"
     layout = ("class_blocks",)
 
-    def __init__(self, *, alpha: float = 45.0, pairs: Literal["code", "all"] = "code") -> None:
+    def __init__(self, *, alpha: float = 45.0, pairs: Literal["code", "paper", "all"] = "code") -> None:
         if not 0 < alpha < 90:
             raise ValueError(f"angular: alpha must be above 0 and below 90 degrees, found {alpha!r}")
         super().__init__()
@@ -35,14 +36,12 @@ class Angular(nn.Module):
         """The loss of raw embeddings [b, d] with labels [b]."""
         directions = unit(embeddings)
         cosine = directions @ directions.T
-        positive, negative = masks(labels)
-        if self.pairs == "code":
-            anchors, positives = firsts(labels)
-            candidates = torch.zeros_like(labels, dtype=torch.bool)
-            candidates[positives] = True
-            negative = negative & candidates
-        else:
+        if self.pairs == "all":
+            positive, negative = masks(labels)
             anchors, positives = positive.nonzero().unbind(dim=1)
+        else:
+            anchors, positives = firsts(labels)
+            negative = negatives_among(labels, positives if self.pairs == "code" else torch.cat([anchors, positives]))
         if not len(anchors):
             return cosine.sum() * 0
         own = cosine[anchors, positives][:, None]

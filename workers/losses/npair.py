@@ -1,5 +1,9 @@
 """N-pair loss, one anchor and one positive per class."""
 
+import math
+from typing import Literal
+
+import torch
 from pytorch_metric_learning.distances import DotProductSimilarity
 from pytorch_metric_learning.losses import NPairsLoss
 from pytorch_metric_learning.regularizers import LpRegularizer
@@ -7,6 +11,7 @@ from torch import Tensor, nn
 
 from workers.geometry import precise, unit
 from workers.losses._ranges import at_least_zero
+from workers.pairs import firsts, negatives_among
 
 
 class NPair(nn.Module):
@@ -15,6 +20,8 @@ class NPair(nn.Module):
     The first image of a class is its anchor a, the second its positive p; the negatives n are the other classes'
     positives. `unit` takes f^ for f, without any scale, and the second term is then constant: SVMax's tables 1 and 2;
     on raw f it is the loss of table 4. With more than two images of a class that term averages over all of them.
+    `pairs: code` is the form of the authors' code; with `paper` the negatives are the other classes' anchors too, the
+    b - 2 of SVMax's appendix A.1.
     """
 
     label = "N-pair"
@@ -22,11 +29,12 @@ class NPair(nn.Module):
     version = 1
     order = "positional"
     layout = ("class_blocks",)
+    added = ("pairs",)
 
-    def __init__(self, *, unit: bool = True, l2: float = 0.002) -> None:
+    def __init__(self, *, unit: bool = True, l2: float = 0.002, pairs: Literal["code", "paper"] = "code") -> None:
         at_least_zero("npair", l2=l2)
         super().__init__()
-        self.unit = unit
+        self.unit, self.l2, self.pairs = unit, l2, pairs
         # The library's term is the mean over anchors and positives together: half the sum of the two means.
         self.loss = NPairsLoss(
             distance=DotProductSimilarity(normalize_embeddings=False),
@@ -36,5 +44,15 @@ class NPair(nn.Module):
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """The loss of raw embeddings [b, d] with labels [b]."""
-        loss: Tensor = self.loss(unit(embeddings) if self.unit else precise(embeddings), labels)
-        return loss
+        values = unit(embeddings) if self.unit else precise(embeddings)
+        if self.pairs == "code":
+            loss: Tensor = self.loss(values, labels)
+            return loss
+        penalty = self.l2 / 2 * values.square().sum(dim=1).mean()
+        anchors, positives = firsts(labels)
+        if not len(anchors):
+            return penalty
+        negative = negatives_among(labels, torch.cat([anchors, positives]))[anchors]
+        own = (values[anchors] * values[positives]).sum(dim=1, keepdim=True)
+        crowd = (values[anchors] @ values.T - own).masked_fill(~negative, -math.inf).logsumexp(dim=1)
+        return torch.logaddexp(crowd, torch.zeros_like(crowd)).mean() + penalty

@@ -11,13 +11,15 @@ class NTXent(nn.Module):
     """Mean over ordered positive pairs of -log(e^{S_ap / T} / (e^{S_ap / T} + sum_n e^{S_an / T})), S the cosine.
 
     The two views of an image share a label, so that with N images there are 2N pairs and 2N - 2 negatives. With more
-    than two images of a label each positive stands alone against the negatives.
+    than two images of a label each positive stands alone against the negatives. No task makes such views yet: labels
+    are those of classes, and a recipe that has this loss with `augment: simclr` is refused.
     """
 
     label = "NT-Xent"
     paper = "SimCLR (SEC table 5)"
     version = 1
     order = "free"
+    views = 2
 
     def __init__(self, *, temperature: float = 0.5) -> None:
         above_zero("nt_xent", temperature=temperature)

@@ -4,25 +4,28 @@ import math
 
 from torch import Tensor, nn
 
-from workers.geometry import mean_singular_value
+from workers.geometry import mean_singular_value, unit
 
 
 class SVMaxUnbounded(nn.Module):
-    """-s_mu, the mean singular value of the raw embeddings; without a lower bound unless the head's output is unit.
+    """-s_mu, the mean singular value of the embeddings; raw ones have no lower bound unless the head's output is unit.
 
-    `eta` is the paper's lambda.
+    `eta` is the paper's lambda. Raw are those of SVMax's table 4 and of its generative and counting networks; `unit:
+    true` takes f^, whose s_mu is bounded, as the paper does from equation 2 on.
     """
 
     label = "SVMax (unbounded)"
     paper = "SVMax eq. 1"
     version = 1
+    added = ("unit",)
 
-    def __init__(self, *, eta: float = 1.0) -> None:
+    def __init__(self, *, eta: float = 1.0, unit: bool = False) -> None:
         if not 0 <= eta < math.inf:
             raise ValueError(f"svmax_unbounded: eta must be a finite number of at least 0, found {eta!r}")
         super().__init__()
         self.eta = eta
+        self.unit = unit
 
     def forward(self, embeddings: Tensor) -> Tensor:
         """The unweighted value for raw embeddings [b, d]."""
-        return -mean_singular_value(embeddings)
+        return -mean_singular_value(unit(embeddings) if self.unit else embeddings)
