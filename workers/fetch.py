@@ -37,6 +37,17 @@ def _idx(base: str, into: str, sums: tuple[str, str, str, str]) -> tuple[Archive
     return tuple(Archive(f"{base}/{name}-ubyte.gz", md5, into) for name, md5 in zip(names, sums, strict=True))
 
 
+_MNIST: Final = _idx(
+    "https://ossci-datasets.s3.amazonaws.com/mnist",
+    "MNIST/raw",
+    (
+        "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+        "d53e105ee54ea40749a09fcbcd1e9432",
+        "9fb629c4189551a2d022fa330f9573f3",
+        "ec29112dd5afa0611ce80d1b7f02629c",
+    ),
+)
+
 SOURCES: Final[Mapping[str, tuple[Archive, ...]]] = {
     "cub200": (
         Archive(
@@ -58,16 +69,8 @@ SOURCES: Final[Mapping[str, tuple[Archive, ...]]] = {
             ("images_evaluation", "6b91aef0f799c5bb55b94e3f2daec811"),
         )
     ),
-    "mnist": _idx(
-        "https://ossci-datasets.s3.amazonaws.com/mnist",
-        "MNIST/raw",
-        (
-            "f68b3c2dcbeaaa9fbdd348bbdeb94873",
-            "d53e105ee54ea40749a09fcbcd1e9432",
-            "9fb629c4189551a2d022fa330f9573f3",
-            "ec29112dd5afa0611ce80d1b7f02629c",
-        ),
-    ),
+    "mnist": _MNIST,
+    "mnist_halves": _MNIST,
     "fashion_mnist": _idx(
         "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
         "FashionMNIST/raw",

@@ -78,7 +78,7 @@ SVMAX_ISA: dict[str, tuple[Size, Size]] = {
     "svmax_f2": (Size(39, 39, 117), Size(39, 39, 78)),
     "svmax_f3": (Size(3, 3, 15), Size(3, 3, 15)),
     "svmax_f6": (Size(54, 54, 162), Size(54, 54, 108)),
-    "svmax_f7": (Size(2, 2, 6), Size(2, 2, 6)),
+    "svmax_f7": (Size(8, 8, 24), Size(6, 6, 18)),
     "svmax_f9": (Size(39, 39, 117), Size(39, 39, 78)),
     "svmax_f10": (Size(39, 39, 117), Size(39, 39, 78)),
     "svmax_f11": (Size(108, 108, 324), Size(108, 108, 108)),
@@ -105,7 +105,7 @@ UNPRINTED |= {
     "svmax_t1": 0, "svmax_t2": 0, "svmax_t4": 0, "svmax_f2": 0, "svmax_f3": 0, "svmax_f6": 0, "svmax_f9": 0,
     "svmax_f10": 0, "svmax_f11": 0, "svmax_f12": 0, "svmax_f13": 0, "svmax_f14": 0, "svmax_f15": 0,
     "svmax_t3": 6,  # those without a regularizer: the printed settings have them as lambda 0
-    "svmax_f7": 2,  # MNIST's toy
+    "svmax_f7": 8,  # MNIST's toy
     "isa_t1": 0, "isa_t3": 0, "isa_t4": 0, "isa_t2": 14,  # MLRC's rows, trained in Proxy-ISA's protocol
     "isa_f11": 1,  # Proxy-NCA at the weighted one's scale
     "isa_f9": 23, "isa_f10": 19,  # all but the values of the text and of the code

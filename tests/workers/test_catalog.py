@@ -169,6 +169,7 @@ KNOWN: dict[tuple[str, str], dict[str, Any]] = {
     ("loss", "npair"): {"unit": True, "l2": 0.002},
     ("loss", "angular"): {"alpha": 45.0, "pairs": "code"},
     ("regularizer", "svmax_unbounded"): {"eta": 1.0},
+    ("backbone", "small_cnn"): {"width": 32, "blocks": 2},
 }
 """Parts that learned options after a release, all in their first version, with what a recipe held before."""
 

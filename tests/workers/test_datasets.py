@@ -13,6 +13,7 @@ from workers import images, packs
 from workers.contract import ClassHoldout, DataDamagedError, DataMissingError, Part
 from workers.datasets.digits import Digits
 from workers.datasets.mnist import Mnist
+from workers.datasets.mnist_halves import MnistHalves
 from workers.datasets.omniglot import Omniglot
 from workers.images import Images
 
@@ -50,6 +51,15 @@ def test_mnist(data: Path) -> None:
     well_formed(mnist.test, 28)
     assert torch.bincount(mnist.train.labels).tolist() == [5923, 6742, 5958, 6131, 5842]
     assert torch.bincount(mnist.test.labels).tolist() == [892, 958, 1028, 974, 1009]
+
+
+def test_the_official_halves_of_mnist_have_all_ten_digits(data: Path) -> None:
+    halves = MnistHalves(data)
+    assert images.faults(halves) == []
+    well_formed(halves.train, 28)
+    well_formed(halves.test, 28)
+    assert torch.bincount(halves.train.labels).tolist()[:5] == [5923, 6742, 5958, 6131, 5842]
+    assert torch.bincount(halves.test.labels).tolist()[5:] == [892, 958, 1028, 974, 1009]
 
 
 def test_omniglot(data: Path, tmp_path: Path) -> None:

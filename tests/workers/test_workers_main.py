@@ -200,7 +200,7 @@ def test_verify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_verify_real_data(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if not (shared / "data").is_dir():
         pytest.skip("the folder ../shared/data is not here")
-    for name in ("mnist", "omniglot"):
+    for name in ("mnist", "mnist_halves", "omniglot"):
         assert main(["data", "verify", name, "--data", str(shared / "data")]) == 0
         assert capsys.readouterr().out.endswith("as expected\n")
 

@@ -1,36 +1,77 @@
 """A small convolutional network for images of a few dozen pixels."""
 
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import Literal
 
 import torch
 from torch import nn
+
+from workers.preprocess import SIGNED, Preprocess
+
+_HALVED = 4  # the least side that is halved: below it nothing would be left to convolve
 
 
 class SmallCnn(nn.Module):
     """`blocks` of 3x3 convolution, batch norm and ReLU, then global average pooling.
 
-    A block halves the side while it is at least 4. The first has `width` channels, each further one twice as many.
+    A block halves the side while it is at least 4. The first has `width` channels, each further one twice as many;
+    `widths` names the channels of each block instead. Without `norm`, `halve` or `padding` a block has no batch norm,
+    no pooling, or loses its border; `bias` gives convolutions one. `pool: flatten` hands on every value of the last
+    maps, and `hidden` layers of so many units with ReLU follow. Pixels are [-1, 1], or [0, 1] where not `centred`.
     """
 
     label = "Small CNN"
     version = 1
+    added = ("widths", "norm", "halve", "padding", "bias", "pool", "hidden", "centred")
 
-    def __init__(self, channels: int, side: int, *, width: int = 32, blocks: int = 2) -> None:
+    def __init__(  # noqa: PLR0913 - each is one choice of the network
+        self,
+        channels: int,
+        side: int,
+        *,
+        width: int = 32,
+        blocks: int = 2,
+        widths: tuple[int, ...] = (),
+        norm: bool = True,
+        halve: bool = True,
+        padding: bool = True,
+        bias: bool = False,
+        pool: Literal["avg", "flatten"] = "avg",
+        hidden: tuple[int, ...] = (),
+        centred: bool = True,
+    ) -> None:
         super().__init__()
         if width < 1 or blocks < 1:
             raise ValueError(f"small_cnn: width and blocks must be at least 1, found {width} and {blocks}")
-        widths = [channels, *(width * 2**block for block in range(blocks))]
+        for name, sizes in (("widths", widths), ("hidden", hidden)):
+            if any(size < 1 for size in sizes):
+                raise ValueError(f"small_cnn: {name} must be numbers of at least 1, found {list(sizes)}")
+        self.preprocess = SIGNED if centred else Preprocess(mean=(0.0,))
+        widths = widths or tuple(width * 2**block for block in range(blocks))
         layers: list[nn.Module] = []
-        for wide, narrow in pairwise(widths):
-            layers += [nn.Conv2d(wide, narrow, 3, padding=1, bias=False), nn.BatchNorm2d(narrow), nn.ReLU()]
-            if side >= 4:
+        for wide, narrow in pairwise([channels, *widths]):
+            if not padding and side < 3:
+                raise ValueError(f"small_cnn: maps of side {side} are too small for a further block without padding")
+            layers.append(nn.Conv2d(wide, narrow, 3, padding=int(padding), bias=bias))
+            layers += [nn.BatchNorm2d(narrow), nn.ReLU()] if norm else [nn.ReLU()]
+            side = side if padding else side - 2
+            if halve and side >= _HALVED:
                 layers.append(nn.MaxPool2d(2))
                 side //= 2
         self.layers = nn.Sequential(*layers)
-        self.features = widths[-1]
+        self.pool: Literal["avg", "flatten"] = pool
+        pooled = widths[-1] * (side**2 if pool == "flatten" else 1)
+        self.hidden = nn.Sequential(*_dense([pooled, *hidden]))
+        self.features = [pooled, *hidden][-1]
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Images [b, c, h, w] to features [b, features]."""
+        maps: torch.Tensor = self.layers(images)
         # Unlike adaptive pooling, a mean has a deterministic gradient on a GPU.
-        features: torch.Tensor = self.layers(images).mean(dim=(2, 3))
+        features: torch.Tensor = self.hidden(maps.flatten(1) if self.pool == "flatten" else maps.mean(dim=(2, 3)))
         return features
+
+
+def _dense(sizes: Sequence[int]) -> list[nn.Module]:
+    return [layer for wide, narrow in pairwise(sizes) for layer in (nn.Linear(wide, narrow), nn.ReLU())]

@@ -33,11 +33,11 @@ class Mnist:
 
     def __init__(self, root: Path) -> None:
         trains = torch.arange(10) <= 4
-        self.train = _half(root, "train", "train").of_classes(trains)
-        self.test = _half(root, "test", "t10k").of_classes(~trains)
+        self.train = half(root, "train", "train").of_classes(trains)
+        self.test = half(root, "test", "t10k").of_classes(~trains)
 
 
-def _half(root: Path, half: str, prefix: str) -> Images:
+def half(root: Path, half: str, prefix: str) -> Images:
     """All ten digits of an official half."""
     raw = [f"MNIST/raw/{prefix}-images-idx3-ubyte{gz}" for gz in ("", ".gz")]
     path = find(root, [f"mnist_{half}.npz", *raw])
