@@ -18,6 +18,7 @@ from orchestrator.errors import (
     InvalidSpecError,
     MetricsweepError,
     NotFoundError,
+    NumbersChangedError,
     TooLargeError,
     UnavailableError,
 )
@@ -75,7 +76,7 @@ class ProblemDetails(BaseModel):
     instance: str = Field(examples=["/v1/sweeps/7"])
     """The path that was asked for."""
     problems: list[PathProblem] = Field(default_factory=list)
-    """Everything that is wrong with a spec or a request, at once (422)."""
+    """Everything that is wrong with a spec or a request, at once (422); what has other numbers today (409)."""
     request_id: str | None = None
     """By which the log tells more (500)."""
 
@@ -157,7 +158,7 @@ async def _our_error(request: Request, error: Exception) -> Response:
         log.warning("%s %s: %s", request.method, request.url.path, error)
     found: list[PathProblem] = []
     detail = str(error)
-    if isinstance(error, InvalidSpecError):
+    if isinstance(error, InvalidSpecError | NumbersChangedError):
         found = [PathProblem(path=one.path, message=one.message) for one in error.problems]
         detail = detail.splitlines()[0]
     headers = {"Retry-After": "5"} if status == 503 else None

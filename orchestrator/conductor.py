@@ -22,6 +22,7 @@ from orchestrator.record.recorder import Recorder
 from orchestrator.record.standby import Standby
 from orchestrator.record.store import QueuedSweep, Store
 from orchestrator.record.tracker import Tracker
+from orchestrator.renewal import Renewal
 from orchestrator.requests import Requests
 from orchestrator.retries import Retries
 from orchestrator.run.engine import Engine
@@ -55,9 +56,10 @@ class Conductor:
         self._retries = Retries()
         self._searches = Searches(store, catalog)
         self._settlement = Settlement(store, catalog)
-        self._pruning = Pruning(store, catalog)
+        self._renewal = Renewal(store, catalog)
+        self._pruning = Pruning(store, catalog, self._renewal)
         self._hindrances = Hindrances(store, engine, usual_needs(catalog), settings.owner_slots)
-        self._requests = Requests(store, catalog, tracker, settings.storage)
+        self._requests = Requests(store, catalog, tracker, settings.storage, self._renewal)
 
     def conduct(self, *, until_idle: bool = False) -> None:
         """Take the lease and serve until closed; with `until_idle`, until nothing more can be trained."""
@@ -67,6 +69,7 @@ class Conductor:
         mirror = Heartbeat("mirror", self._forward, MIRROR_SECONDS)
         self._lease = lease
         self._recorder = Recorder(self._store, self._tracker, self._fence, self._tables, self._settings.address)
+        self._renewal.begin()
         self._intake = Intake(self._recorder, self._retries, self._pruning, self._fence)
         lease.start()
         mirror.start()
@@ -117,6 +120,7 @@ class Conductor:
             return
         if self._lease.lost.is_set():
             raise FencedError("another conductor holds the lease")
+        self._renewal.renew(self._fence)  # before anything of an older release is given out, adopted or judged
         queued, requests = self._store.queued(), self._store.requests()
         for sweep in queued:  # first, so that a request finds trials
             self._expand(sweep)

@@ -42,6 +42,14 @@ class ConflictError(MetricsweepError):
     """What was asked does not fit the present state, or an idempotency key came with another body."""
 
 
+class NumbersChangedError(ConflictError):
+    """What was asked would mix numbers of older versions of parts or metrics with today's; `problems` names these."""
+
+    def __init__(self, message: str, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(message)
+
+
 class FencedError(MetricsweepError):
     """Another conductor holds the lease; this one must stop writing."""
 

@@ -4,17 +4,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from orchestrator.errors import InvalidSpecError, Problem
+from orchestrator.errors import InvalidSpecError, NumbersChangedError, Problem
 from orchestrator.plan.grid import Plan
 from orchestrator.record.extending import Extension
 from orchestrator.record.places import Place
 from orchestrator.trial import Candidate, Cell, Labels, PlannedTrial
+from workers.catalog import Catalog, changes
 
 _Key = tuple[tuple[str, str], ...]
 
 
-def extension(places: Sequence[Place], plan: Plan, text: str, spec: Mapping[str, Any]) -> Extension:
-    """What `plan` has beyond the `places`; InvalidSpecError when it lacks one of them or would train it otherwise."""
+def extension(places: Sequence[Place], plan: Plan, text: str, spec: Mapping[str, Any], catalog: Catalog) -> Extension:
+    """What `plan` has beyond the `places`; InvalidSpecError when it lacks one of them or would train it otherwise.
+
+    NumbersChangedError where it would do so because versions are others today than when the sweep was planned.
+    """
+    _require_today(places, catalog)
     if plan.spec.search.adaptive:
         raise InvalidSpecError([Problem("search", "a sweep with adaptive search cannot be extended; submit a new one")])
     numbering = _Numbering(places)
@@ -36,6 +41,22 @@ def extension(places: Sequence[Place], plan: Plan, text: str, spec: Mapping[str,
         lacking = [_said(one.cell_labels, one.candidate_labels, one.repeat_labels) for one in known.values()]
         raise InvalidSpecError([Problem("", f"lacks what the sweep has: {_few(lacking)}")])
     return Extension(text, spec, plan.trial_count, numbering.cells, numbering.candidates, added)
+
+
+def _require_today(places: Sequence[Place], catalog: Catalog) -> None:
+    """What is added is trained under today's versions, and would stand in one table with numbers of older ones."""
+    found = {stamp: changes(stamp, catalog) for stamp in {one.stamp for one in places}}
+    outdated = sum(bool(found[one.stamp]) for one in places)
+    if not outdated:
+        return
+    changed = sorted({(one.what, f"{one.then}, now {one.now}") for some in found.values() for one in some})
+    listed = ", ".join(f"{what} ({said})" for what, said in changed)
+    raise NumbersChangedError(
+        f"numbers changed in {listed} since {outdated} of the sweep's {len(places)} trials were trained, so that it "
+        "cannot grow; submit the wider spec as a new sweep (`metricsweep submit`): it trains what changed and reuses "
+        "what did not, and the old sweep stays as it is",
+        [Problem(what, said) for what, said in changed],
+    )
 
 
 class _Numbering:

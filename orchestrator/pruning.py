@@ -12,6 +12,7 @@ from orchestrator.plan.prune import Hyperband, Prune, Wilcoxon
 from orchestrator.plan.spec import Spec
 from orchestrator.publish import select
 from orchestrator.record.store import Competitor, Store
+from orchestrator.renewal import Renewal
 from orchestrator.run.judge import Judge
 from orchestrator.run.optuna_prune import OptunaJudge
 from orchestrator.trial import Order
@@ -41,8 +42,8 @@ class _Rule:
 class Pruning:
     """Nothing of it is kept but the verdicts: what was reported is on record, and is judged again after a crash."""
 
-    def __init__(self, store: Store, catalog: Catalog) -> None:
-        self._store, self._catalog = store, catalog
+    def __init__(self, store: Store, catalog: Catalog, renewal: Renewal) -> None:
+        self._store, self._catalog, self._renewal = store, catalog, renewal
         self._rules: dict[int, _Rule | None] = {}  # of the sweeps that go on; none: it prunes nothing
         self._contests: dict[tuple[int, int], Contest] = {}
 
@@ -159,6 +160,8 @@ class Pruning:
         return contest
 
     def _tell(self, rule: _Rule, contest: Contest, competitors: list[Competitor], after: int = 0) -> None:
+        # What older versions scored is no measure for what trains under today's.
+        competitors = [one for one in competitors if one.stamp not in self._renewal.outdated]
         trainings = () if rule.by_repeats else [one.training for one in competitors]
         contest.take(competitors, self._store.evaluations(trainings, rule.key, after))
 

@@ -53,12 +53,15 @@ class Requesting(ABC):
         return self._ask("priority", sweep, None, actor, {"priority": priority})
 
     def extend(self, sweep: int, body: bytes, actor: str | None = None) -> RequestView:
-        """Ask that a sweep grow to a wider spec; InvalidSpecError when that lacks or changes what there is."""
+        """Ask that a sweep grow to a wider spec; InvalidSpecError when that lacks or changes what there is.
+
+        NumbersChangedError where the sweep was trained under older versions.
+        """
         checked = read(body, self._catalog)
         spec, text = checked.spec.model_dump(mode="json"), body.decode("utf-8-sig")
         if self.sweep(sweep).state is SweepState.QUEUED:
             raise ConflictError(f"sweep {sweep} is not expanded yet; try again in a moment")
-        extension(self._store.places(sweep), checked.plan, text, spec)
+        extension(self._store.places(sweep), checked.plan, text, spec, self._catalog)
         return self._ask("extend", sweep, None, actor, {"text": text, "spec": spec})
 
     def delete(self, sweep: int, confirm: str, actor: str | None = None) -> RequestView:

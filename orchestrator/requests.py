@@ -10,6 +10,7 @@ from orchestrator.plan.spec import Spec
 from orchestrator.record.existence import REFUSED
 from orchestrator.record.store import PendingRequest, Store
 from orchestrator.record.tracker import Tracker
+from orchestrator.renewal import Renewal
 from orchestrator.storage import opened
 from workers.catalog import Catalog
 
@@ -19,8 +20,11 @@ log = logging.getLogger(__name__)
 class Requests:
     """Applies requests; each may be applied a second time after a crash, and then changes nothing more."""
 
-    def __init__(self, store: Store, catalog: Catalog, tracker: Tracker | None, storage: Path | str) -> None:
+    def __init__(
+        self, store: Store, catalog: Catalog, tracker: Tracker | None, storage: Path | str, renewal: Renewal
+    ) -> None:
         self._store, self._catalog, self._tracker, self._storage = store, catalog, tracker, opened(storage)
+        self._renewal = renewal
 
     def apply(self, fence: int, asked: PendingRequest) -> bool:
         """Carry out a request and note what became of it; False where it has to wait, and is to be applied later."""
@@ -55,7 +59,9 @@ class Requests:
 
     def _retry(self, fence: int, asked: PendingRequest) -> str:
         cell, what = asked.arguments.get("cell"), asked.arguments.get("what", "")
-        return f"{_trials(self._store.retry(fence, asked.sweep, asked.trial, cell, what))} waiting again"
+        outcome = f"{_trials(self._store.retry(fence, asked.sweep, asked.trial, cell, what))} waiting again"
+        renewed = self._renewal.renew(fence).get(asked.sweep)  # what failed may be of an older release
+        return f"{outcome}; {renewed}" if renewed else outcome
 
     def _pause(self, fence: int, asked: PendingRequest) -> str:
         return "paused" if self._store.pause(fence, asked.sweep) else "was not running"
@@ -73,7 +79,7 @@ class Requests:
         plan = grid.expand(spec, self._catalog)
         places = self._store.places(asked.sweep)
         # It was checked when it came, but another extension may have been quicker: then it is refused.
-        wider = extension(places, plan, asked.arguments["text"], asked.arguments["spec"])
+        wider = extension(places, plan, asked.arguments["text"], asked.arguments["spec"], self._catalog)
         self._store.extend_sweep(fence, asked.sweep, wider)
         return f"{_trials(len(wider.trials))} added"
 

@@ -16,6 +16,7 @@ from orchestrator.plan.spec import Spec
 from orchestrator.record import schema
 from orchestrator.record.places import Place
 from orchestrator.record.store import Store
+from orchestrator.renewal import Renewal
 from orchestrator.requests import Requests
 from orchestrator.service import Service
 from orchestrator.settings import Settings
@@ -206,7 +207,7 @@ def test_added_places_are_numbered_after_those_there_are() -> None:
         for one in small.trials()
     ]  # fmt: skip
     wide = plan(compare={"loss": ["npair", "triplet", "semihard"]}, tune={"optimizer.lr": [0.5, 0.001, 0.01]})
-    added = extension(places, wide, "", {})
+    added = extension(places, wide, "", {}, catalog.load())
     assert [(one.index, one.labels["loss"]) for one in added.cells] == [(2, "npair")]
     assert [(one.cell, one.index) for one in added.candidates] == [(2, 0), (2, 1), (2, 2), (0, 2), (1, 2)]
     assert len(places) + len(added.trials) == added.total
@@ -252,7 +253,7 @@ def test_a_deletion_waits_for_what_is_being_stopped(service: Service, settings: 
     last = settings.storage / order.training / "1" / "last.pt"
     last.parent.mkdir(parents=True)
     last.touch()
-    inbox = Requests(store, catalog.load(), None, settings.storage)
+    inbox = Requests(store, catalog.load(), None, settings.storage, Renewal(store, catalog.load()))
     assert not inbox.apply(fence, store.requests()[0])
     assert last.exists()
     assert service.sweep(sweep).state == "cancelled"
@@ -312,7 +313,7 @@ def test_a_deletion_that_waits_keeps_its_sweep_as_it_is(service: Service, settin
     assert order is not None
     store.cancel(fence, sweep)
     deletion, behind = append(store, "delete", sweep), append(store, "retry", sweep)
-    inbox = Requests(store, catalog.load(), None, settings.storage)
+    inbox = Requests(store, catalog.load(), None, settings.storage, Renewal(store, catalog.load()))
     assert [inbox.apply(fence, one) for one in store.requests()] == [False, True]
     assert "about to be deleted" in (outcomes(settings)[behind] or "")
     store.apply(fence, Stopped(order.attempt))

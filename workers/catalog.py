@@ -5,12 +5,14 @@ from workers.inventory import Catalog, catalog_text, load, metric_entry, metric_
 from workers.needs import Finding, Inspect, Need, need_of, usual_needs
 from workers.signature import LONGEST_LIST, LONGEST_TEXT, Entry, Parameter, PartSourceError
 from workers.soundness import Judge, problems
+from workers.versions import Change, changes, stamp
 from workers.wording import Problem
 
 __all__ = [
     "LONGEST_LIST",
     "LONGEST_TEXT",
     "Catalog",
+    "Change",
     "Entry",
     "Finding",
     "Inspect",
@@ -20,6 +22,7 @@ __all__ = [
     "PartSourceError",
     "Problem",
     "catalog_text",
+    "changes",
     "complete",
     "load",
     "metric_entry",
@@ -27,5 +30,6 @@ __all__ = [
     "need_of",
     "parse_metric",
     "problems",
+    "stamp",
     "usual_needs",
 ]

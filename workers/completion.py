@@ -15,7 +15,6 @@ def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
     The recipe has no problems. Completing it again changes nothing.
     """
     parts: dict[str, Part] = {}
-    versions: dict[str, int] = {}
     manifest: str | None = None
     loss_rate, weights = recipe.loss_rate, recipe.pins.weights
     for kind in PART_FIELDS:
@@ -24,7 +23,6 @@ def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
         if entry is None:
             raise LookupError(f"no {kind} named {part.name!r}; check a recipe for problems before completing it")
         parts[kind] = Part.model_validate({"name": part.name, **_filled(entry, part.options)})
-        versions[kind] = entry.version
         if kind == "dataset":
             stated = entry.facts.get("manifest")
             manifest = stated if isinstance(stated, str) else None
@@ -33,7 +31,8 @@ def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
         if kind == "loss" and loss_rate is None:
             stated = entry.facts.get("lr_scale")
             loss_rate = float(stated) if isinstance(stated, int | float) else 1.0
-    versions |= _metric_versions(recipe, catalog)
+    names = {kind: part.name for kind, part in parts.items()}
+    versions = versions_of(names, recipe.select.metric, recipe.precision, catalog)
     return recipe.model_copy(
         update={
             **parts,
@@ -58,14 +57,16 @@ def _filled(entry: Entry, options: Mapping[str, JsonValue]) -> dict[str, JsonVal
     }
 
 
-def _metric_versions(recipe: Recipe, catalog: Catalog) -> dict[str, int]:
-    """The versions above 1 of the metrics that the training computes, as `metric.map`.
+def versions_of(parts: Mapping[str, str], metric: str, precision: str, catalog: Catalog) -> dict[str, int]:
+    """What `pins.versions` has for parts by kind: their versions, and those above 1 of the metrics that are computed.
 
-    A metric in its first version adds nothing, so that a new metric of a data set leaves known fingerprints alone.
+    A metric in its first version adds nothing, so that a new metric of a data set leaves known fingerprints alone; so
+    does what is pinned for some precisions only.
     """
-    names = {parse_metric(name)[0] for name in [*catalog.metrics(recipe.dataset), recipe.select.metric]}
-    entries = [entry for entry in catalog.of("metric") if entry.name in names and entry.version > 1]
-    return {f"metric.{entry.name}": entry.version for entry in entries}
+    versions = {kind: entry.version for kind, name in parts.items() if (entry := catalog.get(kind, name)) is not None}
+    computed = {parse_metric(name)[0] for name in [*catalog.metrics(parts["dataset"]), metric]}
+    entries = [entry for entry in catalog.of("metric") if entry.name in computed and entry.version > 1]
+    return versions | {f"metric.{entry.name}": entry.version for entry in entries}
 
 
 def _known_weights(entry: Entry, options: Mapping[str, JsonValue]) -> str | None:

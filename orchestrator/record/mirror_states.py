@@ -64,6 +64,7 @@ class TrialRun:
     started: datetime | None
     ended: datetime | None
     run: str | None
+    left: str | None  # the run that it had under older versions, where the tracker is still to be told that it ended
     training: str
     fingerprint: str
     recipe: Mapping[str, Any]
@@ -132,7 +133,7 @@ def _trial_run(connection: sa.Connection, trial_id: int) -> TrialRun:
         cell=_cell_run(connection, row.sweep_id, row.cell),
         id=row.id, uid=row.uid, candidate=row.candidate, repeat=row.repeat, candidate_labels=row.candidate_labels,
         repeat_labels=row.repeat_labels, state=row.state, diverged=row.diverged, reused=row.reused,
-        started=row.started, ended=row.ended, run=row.mlflow_run, training=row.training_uid,
+        started=row.started, ended=row.ended, run=row.mlflow_run, left=row.mlflow_left, training=row.training_uid,
         fingerprint=row.fingerprint, recipe=row.recipe,
         metrics={key: number(value) for key, value in (row.metrics or {}).items()} if finished else {},
         provenance=(row.result or {}).get("provenance") or {} if finished else {},

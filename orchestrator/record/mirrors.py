@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from orchestrator.lifecycle import TrialState
@@ -71,6 +72,16 @@ def trial_mirror(trial: TrialRun, url: str) -> RunMirror:
         status=_STATUS.get(trial.state, "RUNNING"), started=trial.started or ended or sweep.started or sweep.created,
         ended=ended, parent=trial.cell.run, params=flat_params(trial.recipe), tags=_trial_tags(trial, url),
         points=trial.points, metrics=_final_metrics(trial),
+    )  # fmt: skip
+
+
+def left_mirror(trial: TrialRun, run: str) -> RunMirror:
+    """The run that a trial had before it was planned anew: it ends, and its key is free for the trial's next run."""
+    sweep = trial.cell.sweep
+    tags = sweep_tags(sweep) | {"metricsweep.trial": str(trial.id), "metricsweep.state": "planned anew"}
+    return RunMirror(
+        kind="trial", key=f"{trial.uid}/{run}", run=run, name=_trial_name(trial), status="KILLED",
+        started=sweep.started or sweep.created, ended=datetime.now(UTC), tags=tags,
     )  # fmt: skip
 
 

@@ -72,6 +72,13 @@ class Outbox(Access):
         with self._database.writing(fence) as connection:
             connection.execute(_of(kind, sweep, entity).values(mlflow_run=run_id))
 
+    def forget_left(self, trial: int, run_id: str, fence: int | None = None) -> None:
+        """Note that the tracker knows that a trial has left a run."""
+        table = schema.trial
+        with self._database.writing(fence) as connection:
+            mine = sa.update(table).where(table.c.id == trial, table.c.mlflow_left == run_id)
+            connection.execute(mine.values(mlflow_left=None))
+
 
 def _of(kind: str, sweep: int, entity: int) -> sa.Update:
     if kind == "trial":
@@ -85,4 +92,8 @@ def _keep_run(connection: sa.Connection, dirty: Dirty, run_id: str, last_point: 
     values: dict[str, Any] = {"mlflow_run": run_id}
     if dirty.kind == "trial" and last_point:
         values["mlflow_point"] = last_point
-    connection.execute(_of(dirty.kind, dirty.sweep, dirty.entity).values(values))
+    keeping = _of(dirty.kind, dirty.sweep, dirty.entity).values(values)
+    if dirty.kind == "trial":  # which may have been planned anew while its old run was told
+        left = schema.trial.c.mlflow_left
+        keeping = keeping.where(sa.or_(left.is_(None), left != run_id))
+    connection.execute(keeping)

@@ -24,6 +24,7 @@ class Place:
     repeat: int
     repeat_labels: Labels
     fingerprint: str
+    stamp: str = ""  # of the versions that its training was planned with
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class Places(Access):
             sa.select(
                 trial.c.cell, cell.c.labels.label("cell_labels"), trial.c.candidate,
                 candidate.c.labels.label("candidate_labels"), trial.c.repeat, trial.c.repeat_labels,
-                training.c.fingerprint,
+                training.c.fingerprint, training.c.stamp,
             )
             .join(training, training.c.id == trial.c.training_id)
             .join(cell, sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell))
@@ -109,7 +110,9 @@ def _revivals(sweep: int) -> sa.Select[tuple[int]]:
 
 
 def only_of(sweep: int) -> sa.Select[tuple[int]]:
-    """The ids of the trainings that trials of this sweep point to and of no other."""
+    """The ids of the trainings that trials of this sweep point to and of no other, with those that they replaced."""
     other = trial.alias("other")
     shared = sa.exists().where(other.c.training_id == trial.c.training_id, other.c.sweep_id != sweep)
-    return sa.select(trial.c.training_id).where(trial.c.sweep_id == sweep, ~shared).distinct()
+    alone = sa.select(trial.c.training_id.label("id")).where(trial.c.sweep_id == sweep, ~shared).cte(recursive=True)
+    shown = sa.exists().where(other.c.training_id == training.c.id, other.c.sweep_id != sweep)
+    return sa.select(alone.union(sa.select(training.c.id).where(training.c.heir == alone.c.id, ~shown)).c.id)

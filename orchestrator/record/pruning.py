@@ -32,6 +32,7 @@ class Competitor:
     spared: bool  # pruned once and retried since: it is trained to its end
     total: int  # steps of its training
     score: float | None  # of a finished one; none where it diverged
+    stamp: str = ""  # of its training's versions
     recipe: dict[str, Any] | None = None  # of the cell's first candidate only
 
 
@@ -208,7 +209,7 @@ def _competing() -> sa.Select[Any]:
     return sa.select(
         trial.c.id, trial.c.sweep_id, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.training_id,
         trial.c.state, trial.c.ended, trial.c.reused, trial.c.diverged, trial.c.reason, training.c.total_steps,
-        training.c.score, training.c.ended.label("trained"),
+        training.c.score, training.c.ended.label("trained"), training.c.stamp,
     ).join(training, training.c.id == trial.c.training_id)  # fmt: skip
 
 
@@ -219,7 +220,8 @@ def _competitor(row: sa.Row[Any]) -> Competitor:
         trial=row.id, sweep=row.sweep_id, cell=row.cell, candidate=row.candidate, repeat=row.repeat,
         training=row.training_id, state=state, ended=row.trained if row.reused else row.ended,
         spared=row.reason is not None and state is not TrialState.PRUNED,
-        total=row.total_steps, score=row.score if ok else None, recipe=row._mapping.get("recipe"),
+        total=row.total_steps, score=row.score if ok else None, stamp=row.stamp,
+        recipe=row._mapping.get("recipe"),
     )  # fmt: skip
 
 

@@ -9,7 +9,14 @@ from orchestrator.errors import FencedError, UnavailableError
 from orchestrator.events import Event
 from orchestrator.lifecycle import SWEEP_ENDED
 from orchestrator.record.mirror_states import CellRun, SweepRun
-from orchestrator.record.mirrors import cell_mirror, experiment_name, experiment_tags, summary_mirror, trial_mirror
+from orchestrator.record.mirrors import (
+    cell_mirror,
+    experiment_name,
+    experiment_tags,
+    left_mirror,
+    summary_mirror,
+    trial_mirror,
+)
 from orchestrator.record.outbox import Dirty
 from orchestrator.record.store import Store
 from orchestrator.record.tracker import Tracker
@@ -86,6 +93,9 @@ class Mirror:
 
     def _send_trial(self, trial_id: int) -> tuple[str | None, int]:
         trial = self._store.trial_run(trial_id)
+        if trial.left is not None:
+            self._tracker.mirror(self._experiment(trial.cell.sweep), left_mirror(trial, trial.left))
+            self._store.forget_left(trial_id, trial.left, self._fence)
         if trial.run is None and trial.started is None:
             return None, 0  # it never ran
         experiment = self._experiment(trial.cell.sweep)

@@ -100,6 +100,8 @@ training: Final = sa.Table(
     sa.Column("fingerprint", sa.String(64), nullable=False),
     sa.Column("generation", sa.Integer, nullable=False),  # from 1; a fresh sweep takes the next one
     sa.Column("recipe", sa.JSON, nullable=False),
+    sa.Column("stamp", sa.Text, nullable=False, default="", server_default=""),  # of its versions (workers/versions.py)
+    sa.Column("heir", sa.Integer),  # the training that its trials moved to, under newer versions
     sa.Column("need", _NEED),  # what it reads of a data root; null: nothing
     sa.Column("state", _STATE, nullable=False),
     sa.Column("step", sa.Integer, nullable=False, default=0),
@@ -116,6 +118,8 @@ training: Final = sa.Table(
     sa.Column("started", UtcTime),
     sa.Column("ended", UtcTime),
     sa.UniqueConstraint("fingerprint", "generation"),
+    sa.Index(None, "state", "stamp"),
+    sa.Index(None, "heir"),
     sqlite_autoincrement=True,
 )
 
@@ -139,6 +143,7 @@ trial: Final = sa.Table(
     sa.Column("started", UtcTime),
     sa.Column("ended", UtcTime),
     sa.Column("mlflow_run", sa.String),
+    sa.Column("mlflow_left", sa.String),  # the run that it had under older versions, until the tracker knows that
     sa.Column("mlflow_point", _BIG, nullable=False, default=0),  # last metric.id sent
     sa.UniqueConstraint("sweep_id", "cell", "candidate", "repeat"),
     sa.UniqueConstraint("sweep_id", "position"),

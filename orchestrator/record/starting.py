@@ -2,31 +2,23 @@
 
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from orchestrator.errors import ConflictError
-from orchestrator.lifecycle import TRIAL_STEPS, SweepState, TrialState, before
+from orchestrator.lifecycle import SweepState, TrialState
 from orchestrator.record import schema
 from orchestrator.record.database import Access, Database, chunked
 from orchestrator.record.leases import extend
 from orchestrator.record.marks import mark, mark_trials
+from orchestrator.record.sharing import Known, Shared
 from orchestrator.trial import Candidate, Cell, PlannedTrial, Slot
 from workers.catalog import Need
 
 _CHUNK = 1_000
 """Trials a statement: far below the 32,766 parameters that SQLite takes."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    id: int
-    state: TrialState
-    diverged: bool
-    generation: int
 
 
 class Starting(Access):
@@ -89,17 +81,17 @@ class TrialRows:
     def __init__(
         self, database: Database, connection: sa.Connection, sweep: int, uid: uuid.UUID, fresh: bool, first: int = 0
     ) -> None:
-        self._database, self._connection, self._fresh = database, connection, fresh
+        self._database, self._connection = database, connection
         self._sweep, self._uid, self._now = sweep, uid, datetime.now(UTC)
-        self._trainings: dict[str, _Known] = {}  # by fingerprint: those of the chunk that is written
-        self._before = _newest(connection) if fresh else 0  # what is newer, this sweep has made
+        self._trainings: dict[str, Known] = {}  # by fingerprint: those of the chunk that is written
+        self._shared = Shared(connection, fresh)
         self._position = first
 
     def write(self, trials: Iterable[PlannedTrial]) -> None:
         """Append the trials in their order."""
         for chunk in chunked(trials, _CHUNK):
             write_needs(self._database, self._connection, [one.need for one in chunk if one.need], self._sweep)
-            self._find_trainings(chunk)
+            self._trainings = self._shared.find(chunk)
             first = self._position
             # Without RETURNING the driver prepares one statement; with it psycopg parses one of 12,000 parameters.
             self._connection.execute(sa.insert(schema.trial), [self._row(trial) for trial in chunk])
@@ -126,65 +118,6 @@ class TrialRows:
             "slot": trial.slot.model_dump(mode="json") if trial.slot else None,
         }  # fmt: skip
 
-    def _find_trainings(self, chunk: Sequence[PlannedTrial]) -> None:
-        wanted = {one.fingerprint: one for one in chunk}
-        found = self._find(list(wanted))
-        if self._fresh:
-            self._trainings = {key: one for key, one in found.items() if one.id > self._before}
-        else:
-            self._trainings = {key: one for key, one in found.items() if one.state not in _ENDED_WITHOUT_RESULT}
-            again = {key: one for key, one in found.items() if one.state in _ENDED_WITHOUT_RESULT}
-            self._wait_again(again)
-        missing = [one for key, one in wanted.items() if key not in self._trainings]
-        self._make(missing, found)
-
-    def _find(self, fingerprints: list[str]) -> dict[str, _Known]:
-        """The training to use for each known fingerprint: a finished one if there is one, else the latest."""
-        table = schema.training
-        columns = (table.c.fingerprint, table.c.id, table.c.state, table.c.diverged, table.c.generation)
-        query = sa.select(*columns).where(table.c.fingerprint.in_(fingerprints)).order_by(table.c.generation)
-        found: dict[str, _Known] = {}
-        for row in self._connection.execute(query):
-            one = _Known(row.id, TrialState(row.state), row.diverged, row.generation)
-            earlier = found.get(row.fingerprint)
-            # A fresh sweep needs the latest generation to count on from.
-            if self._fresh or earlier is None or earlier.state is not TrialState.FINISHED or earlier.state is one.state:
-                found[row.fingerprint] = one
-        return found
-
-    def _wait_again(self, trainings: dict[str, _Known]) -> None:
-        table = schema.training
-        for chunk in chunked(trainings.values(), _CHUNK):
-            self._connection.execute(
-                sa.update(table)
-                .where(table.c.id.in_([one.id for one in chunk]))
-                .where(table.c.state.in_(before(TRIAL_STEPS, TrialState.WAITING)))
-                .values(state=TrialState.WAITING, error=None, trace=None, ended=None)
-            )
-        for key, one in trainings.items():
-            self._trainings[key] = _Known(one.id, TrialState.WAITING, False, one.generation)
-
-    def _make(self, missing: list[PlannedTrial], found: dict[str, _Known]) -> None:
-        if not missing:
-            return
-        table = schema.training
-        generations = [found[one.fingerprint].generation + 1 if one.fingerprint in found else 1 for one in missing]
-        rows: list[dict[str, Any]] = [
-            {
-                "uid": str(uuid.uuid4()), "fingerprint": one.fingerprint, "generation": generation,
-                "recipe": one.document or one.recipe.model_dump(mode="json"), "state": TrialState.WAITING,
-                "need": one.need.key if one.need else None,
-                "total_steps": one.recipe.iterations or 0,  # of epochs the first report tells
-            }
-            for one, generation in zip(missing, generations, strict=True)
-        ]  # fmt: skip
-        self._connection.execute(sa.insert(table), rows)
-        generation_of = {row["uid"]: row["generation"] for row in rows}
-        made = sa.select(table.c.id, table.c.uid, table.c.fingerprint).where(table.c.uid.in_(list(generation_of)))
-        for row in self._connection.execute(made):
-            known = _Known(row.id, TrialState.WAITING, False, generation_of[row.uid])
-            self._trainings[row.fingerprint] = known
-
 
 def write_needs(database: Database, connection: sa.Connection, needs: Iterable[Need], sweep: int | None = None) -> None:
     """Have a row for each need, and one that says that the sweep has it."""
@@ -194,13 +127,6 @@ def write_needs(database: Database, connection: sa.Connection, needs: Iterable[N
         if sweep is not None:
             its = database.insert(schema.sweep_need).values(sweep_id=sweep, need=key)
             connection.execute(its.on_conflict_do_nothing())
-
-
-def _newest(connection: sa.Connection) -> int:
-    return connection.execute(sa.select(sa.func.max(schema.training.c.id))).scalar_one() or 0
-
-
-_ENDED_WITHOUT_RESULT = frozenset({TrialState.FAILED, TrialState.CANCELLED, TrialState.PRUNED})
 
 
 def insert(connection: sa.Connection, table: sa.Table, rows: Iterable[dict[str, Any]]) -> None:

@@ -20,6 +20,7 @@ from orchestrator.record.outcomes import Outcomes
 from orchestrator.record.places import Places
 from orchestrator.record.pruning import Competitor, Evaluation, Pruning, Verdict
 from orchestrator.record.queueing import Queueing
+from orchestrator.record.renewing import Renewing
 from orchestrator.record.request_views import RequestViews
 from orchestrator.record.requests import PendingRequest, QueuedSweep, Requests
 from orchestrator.record.runs import Runs
@@ -70,6 +71,7 @@ class Conductor(
     Searching,
     Pruning,
     Extending,
+    Renewing,
     Deleting,
     Queueing,
     Capacity,

@@ -16,6 +16,7 @@ from orchestrator.record.schema import (
     need,
     node,
     outbox,
+    request,
     sweep,
     sweep_need,
     training,
@@ -26,7 +27,7 @@ _SUBMITTED: Final = frozenset(
     {"uid", "name", "text", "spec", "total", "actor", "idempotency_key", "body_hash", "created", "state", "priority"}
 )
 _ASKED: Final = frozenset({"kind", "sweep_id", "trial_id", "arguments", "actor", "created"})
-_KNOWN: Final = frozenset({"id", "uid", "fingerprint", "generation", "recipe", "need"})
+_KNOWN: Final = frozenset({"id", "uid", "fingerprint", "generation", "recipe", "stamp", "need"})
 _EXTENDED: Final = frozenset({"state", "priority", "text", "spec", "total"})
 
 
@@ -44,6 +45,7 @@ WRITERS: Final[Mapping[str, Mapping[tuple[str, str], frozenset[str]]]] = {
     "client": {("insert", "sweep"): _SUBMITTED, ("insert", "request"): _ASKED},
     "conductor": {
         ("update", "sweep"): _columns(sweep, _SUBMITTED - _EXTENDED),
+        ("insert", "request"): _columns(request),  # what it did by itself is on the list of what was asked
         ("update", "request"): frozenset({"applied", "outcome", "arguments"}),
         ("insert", "cell"): frozenset({"sweep_id", "cell", "labels", "open"}),
         ("update", "cell"): frozenset({"open", "summary", "settled", "mlflow_run"}),
@@ -53,7 +55,18 @@ WRITERS: Final[Mapping[str, Mapping[tuple[str, str], frozenset[str]]]] = {
         ("update", "training"): _columns(training, _KNOWN),
         ("insert", "trial"): _columns(trial),
         ("update", "trial"): frozenset(
-            {"state", "reused", "diverged", "reason", "started", "ended", "mlflow_run", "mlflow_point"}
+            {
+                "training_id",
+                "state",
+                "reused",
+                "diverged",
+                "reason",
+                "started",
+                "ended",
+                "mlflow_run",
+                "mlflow_left",
+                "mlflow_point",
+            }
         ),
         ("insert", "attempt"): _columns(attempt),
         ("update", "attempt"): _columns(attempt, frozenset({"id", "uid", "training_id", "number", "slot"})),

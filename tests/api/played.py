@@ -9,6 +9,7 @@ from orchestrator import events
 from orchestrator.plan import grid
 from orchestrator.plan.spec import Spec
 from orchestrator.record.store import Store
+from orchestrator.renewal import Renewal
 from orchestrator.requests import Requests
 from orchestrator.trial import Failure, Order
 from workers import catalog
@@ -95,7 +96,9 @@ class Conductor:
     def obey(self) -> None:
         """Apply what clients asked for."""
         for request in self.store.requests():
-            Requests(self.store, catalog.load(), None, Path("nowhere")).apply(self.fence, request)
+            Requests(self.store, catalog.load(), None, Path("nowhere"), Renewal(self.store, catalog.load())).apply(
+                self.fence, request
+            )
 
 
 class Into(Output):

@@ -1,0 +1,240 @@
+"""What the commit before the numbers changed had trained, taken on by a release of which parts have other versions."""
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+import yaml
+
+from orchestrator.conductor import Conductor
+from orchestrator.errors import InvalidSpecError, NumbersChangedError
+from orchestrator.plan import grid
+from orchestrator.plan.spec import Spec
+from orchestrator.record import renewing, schema
+from orchestrator.record.store import Store
+from orchestrator.renewal import Renewal
+from orchestrator.requests import Requests
+from orchestrator.run.attempt import Workplace
+from orchestrator.run.inline import Inline
+from orchestrator.service import Service
+from orchestrator.settings import Settings
+from tests.record.sample import lease, run_all
+from workers import catalog as catalogs
+from workers.catalog import Catalog, changes, stamp
+
+TRAINED = Path(__file__).parent / "record" / "trained"
+LOST = "f92b4c6b-f18b-4977-8ad6-7cde4661cbc3"  # the training whose machine went away after its checkpoint
+RUNNING = "8ff68fe0-86a1-4bf8-9687-15bff278f668"
+FAILED_SWEEP, HALF, SHARES, FRESH = 3, 4, 5, 6
+
+TODAY = catalogs.load()
+
+
+def raised(**versions: int) -> Catalog:
+    """Today's catalog with the versions of some parts raised by so much."""
+    entries = [one.model_copy(update={"version": one.version + versions.get(one.name, 0)}) for one in TODAY.entries]
+    return Catalog(entries=entries)
+
+
+CHANGED = raised(map=1, normface=1)
+
+
+@pytest.fixture
+def home(settings: Settings) -> Settings:
+    """An installation as 3d33c10 left it."""
+    with sqlite3.connect(settings.resolved_home / "metricsweep.db") as connection:
+        connection.executescript((TRAINED / "3d33c10.sql").read_text(encoding="utf-8"))
+    connection.close()
+    shutil.copytree(TRAINED / "storage", settings.resolved_home / "storage", dirs_exist_ok=True)
+    return settings
+
+
+@pytest.fixture
+def store(home: Settings) -> Iterator[Store]:
+    opened = Store.open(home.database)
+    yield opened
+    opened.close()
+
+
+def conduct(settings: Settings, catalog: Catalog) -> None:
+    store = Store.open(settings.database)
+    workplace = Workplace(settings.train, settings.storage, settings.data_root)
+    Conductor(settings, store, Inline(workplace), catalog, None).conduct(until_idle=True)
+    store.close()
+
+
+def rows(store: Store, query: str) -> list[Any]:
+    with store._database.reading() as connection:
+        return [tuple(row) for row in connection.execute(sa.text(query))]
+
+
+def active_stamps(store: Store) -> list[str]:
+    """The trainings that a trial waits for or runs, of older versions than `CHANGED`."""
+    return [one.stamp for one in store.outdated(Renewal(store, CHANGED).outdated)]
+
+
+def test_the_stamps_of_a_database_without_them_are_those_of_its_recipes(store: Store) -> None:
+    with store._database.reading() as connection:
+        found = connection.execute(sa.select(schema.training.c.stamp, schema.training.c.recipe)).all()
+    assert len(found) == 16
+    assert all(row.stamp == stamp(row.recipe) for row in found)
+    said = {str(one) for row in found for one in changes(row.stamp, raised(normface=7))}
+    version = TODAY.get("loss", "normface").version + 7  # type: ignore[union-attr]
+    assert f"loss 'normface' (version 1, now {version})" in said
+
+
+def test_what_waits_is_planned_anew_and_what_is_finished_stays(home: Settings, store: Store) -> None:
+    before = {row[0]: row[1:] for row in rows(store, "SELECT uid, fingerprint, state, metrics FROM training")}
+    renewal = Renewal(store, CHANGED)
+    assert active_stamps(store)
+    fence = lease(store)
+    said = renewal.renew(fence)
+    assert active_stamps(store) == []
+    assert renewal.renew(fence) == {}, "a second time changes nothing"
+    after = {row[0]: row[1:] for row in rows(store, "SELECT uid, fingerprint, state, metrics FROM training")}
+    finished = {uid for uid, row in before.items() if row[1] == "finished"}
+    assert {uid: after[uid] for uid in finished} == {uid: before[uid] for uid in finished}
+    assert set(said) == {2, HALF, SHARES, FRESH}
+    assert "numbers changed in loss 'normface' (version 1, now " in said[HALF]
+    assert "metric 'map' (version " in said[HALF]
+    assert "6 trials planned anew, 2 of them from the start though they had begun" in said[HALF]
+    assert "2 trials finished before keep their numbers" in said[HALF]
+    noted = store.requests_of(HALF).items[0]
+    assert (noted.kind, noted.state, noted.actor, noted.outcome) == ("renew", "done", None, said[HALF])
+    assert after[LOST][1] == "cancelled"
+    assert after[RUNNING][1] == "running", "until its slot was stopped"
+
+
+def test_all_sweeps_that_share_a_training_follow_it(store: Store) -> None:
+    Renewal(store, CHANGED).renew(lease(store))
+    pairs = {
+        row[:2]: row[2]
+        for row in rows(
+            store,
+            "SELECT t.sweep_id, json_extract(t.repeat_labels, '$.seed') || json_extract(g.recipe, '$.loss.name'), g.id "
+            "FROM trial t JOIN training g ON g.id = t.training_id WHERE t.state = 'waiting'",
+        )
+    }
+    assert pairs[HALF, "21triplet"] == pairs[SHARES, "21triplet"] != pairs[FRESH, "21triplet"]
+    assert pairs[HALF, "22triplet"] == pairs[SHARES, "22triplet"]
+
+
+def test_nothing_goes_on_from_a_checkpoint_of_older_versions(home: Settings, store: Store) -> None:
+    conduct(home, CHANGED)
+    assert rows(store, "SELECT uid FROM attempt WHERE resumed_from IS NOT NULL") == []
+    states = {sweep.id: sweep.state.value for sweep in store.sweeps().items}
+    assert states == {
+        1: "finished",
+        2: "finished",
+        3: "failed",
+        4: "finished",
+        5: "finished",
+        6: "finished",
+        7: "finished",
+    }
+    lost = next(
+        one for one in store.trials(HALF).items if one.labels["seed"] == "21" and one.labels["loss"] == "triplet"
+    )
+    assert store.trial(lost.id).training != LOST
+    assert (home.storage / LOST / "1" / "last.pt").exists(), "it is kept until the sweep is deleted"
+
+
+def test_a_finished_training_of_today_is_taken(home: Settings, store: Store) -> None:
+    service = Service(home, store, CHANGED)
+    spec = yaml.safe_load(store.sweep(SHARES).text) | {"name": "today"}
+    today = service.submit(yaml.safe_dump(spec).encode()).id
+    fence = lease(store)
+    for queued in store.queued():
+        its = Spec.model_validate(queued.spec)
+        plan = grid.expand(its, CHANGED)
+        store.start_sweep(fence, queued.id, plan.cells, plan.candidates, plan.trials(), its.slot, its.fresh)
+    for sweep in (2, HALF, SHARES, FRESH):
+        store.pause(fence, sweep)
+    run_all(store, fence)
+    assert store.sweep(today).counts.finished == 2
+    Renewal(store, CHANGED).renew(fence)
+    counts = store.sweep(SHARES).counts
+    assert (counts.finished, counts.reused, counts.waiting) == (2, 2, 0)
+    assert store.sweep(FRESH).counts.finished == 0, "it wants trainings of its own"
+
+
+def test_a_crash_within_leaves_nothing_half_done(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = rows(store, "SELECT id, training_id, state FROM trial")
+    fence = lease(store)
+    with monkeypatch.context() as patched:
+        patched.setattr(renewing, "_note", lambda *_: (_ for _ in ()).throw(RuntimeError("the power went")))
+        with pytest.raises(RuntimeError):
+            Renewal(store, CHANGED).renew(fence)
+    assert rows(store, "SELECT id, training_id, state FROM trial") == before
+    assert set(Renewal(store, CHANGED).renew(fence)) == {2, HALF, SHARES, FRESH}
+
+
+def test_a_recipe_that_is_refused_today_fails_and_says_why(store: Store) -> None:
+    entries = [
+        one.model_copy(update={"version": 9, "parameters": []}) if one.name == "normface" else one
+        for one in TODAY.entries
+    ]
+    said = Renewal(store, Catalog(entries=entries)).renew(lease(store))
+    assert "3 trials failed, since today's version refuses their recipes" in said[HALF]
+    failed = [one for one in store.trials(HALF).items if one.state == "failed"]
+    assert "normface" in (failed[0].error or "")
+
+
+def test_versions_that_did_not_change_leave_all_as_it_is(store: Store) -> None:
+    before = rows(store, "SELECT id, training_id, state FROM trial")
+    entries = [one.model_copy(update={"version": _then(store, one.kind, one.version)}) for one in TODAY.entries]
+    assert Renewal(store, Catalog(entries=entries)).renew(lease(store)) == {}
+    assert rows(store, "SELECT id, training_id, state FROM trial") == before
+
+
+def _then(store: Store, kind: str, today: int) -> int:
+    """The version that a part had in every training, where any has it pinned."""
+    pinned = rows(store, f"SELECT DISTINCT json_extract(recipe, '$.pins.versions.{kind}') FROM training")
+    return int(pinned[0][0]) if pinned[0][0] is not None else 1 if kind == "metric" else today
+
+
+def test_a_retry_of_an_old_failure_is_planned_anew_and_says_so(home: Settings, store: Store) -> None:
+    fence, service = lease(store), Service(home, store, CHANGED)
+    Renewal(store, CHANGED).renew(fence)
+    asked = service.retry(FAILED_SWEEP).id
+    inbox = Requests(store, CHANGED, None, home.storage, Renewal(store, CHANGED))
+    for request in store.requests():
+        inbox.apply(fence, request)
+    said = store.request(asked).outcome or ""
+    assert said.startswith("1 trial waiting again; numbers changed in metric 'map' (version ")
+    assert "1 trial planned anew, 1 of them from the start though they had begun" in said
+    assert active_stamps(store) == []
+
+
+def test_an_old_sweep_does_not_grow_and_says_what_to_do(home: Settings, store: Store) -> None:
+    service = Service(home, store, CHANGED)
+    spec = yaml.safe_load(store.sweep(1).text)
+    spec["repeat"]["seed"].append(2)
+    with pytest.raises(NumbersChangedError) as caught:
+        service.extend(1, yaml.safe_dump(spec).encode())
+    assert "loss 'normface'" in str(caught.value)
+    assert "submit the wider spec as a new sweep" in str(caught.value)
+    assert "loss 'normface'" in {one.path for one in caught.value.problems}
+
+
+def test_what_was_replaced_goes_with_the_sweep_that_replaced_it(home: Settings, store: Store) -> None:
+    conduct(home, CHANGED)
+    both = store.deletion(SHARES)
+    assert both is not None
+    assert LOST not in both.trainings, "sweep 4 has the training that took its place too"
+    fence = lease(store)
+    store.delete_sweep(fence, HALF)
+    alone = store.deletion(SHARES)
+    assert alone is not None
+    assert LOST in alone.trainings
+    store.delete_sweep(fence, SHARES)
+    assert rows(store, f"SELECT id FROM training WHERE uid = '{LOST}'") == []
+
+
+def test_a_wrong_spec_is_told_before_versions(home: Settings, store: Store) -> None:
+    with pytest.raises(InvalidSpecError):
+        Service(home, store, CHANGED).extend(1, b"version: 1\n")
