@@ -5,7 +5,7 @@ INSTALLED := .venv/.installed
 ALONE := ray or slow or postgres or browser or faults
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test faults check format serve up down catalog clean
+.PHONY: help install demo test faults claims check format serve up down catalog clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -29,6 +29,9 @@ faults: install ## kill, stop and starve real processes at up to ten moments; fi
 	rm -f build/faults.jsonl
 	FAULT_MOMENTS=10 $(BIN)/pytest -m faults tests/faults
 	$(BIN)/python -m tests.faults.report
+
+claims: install ## train and assert what the quick twins claim, over five seeds; figures to docs/claims.md (half an hour)
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.claims --write
 
 check: install ## ruff, mypy --strict, import-linter, and the tests of the tree's shape; imports no torch
 	$(BIN)/ruff check .

@@ -1,0 +1,67 @@
+"""`python -m benchmarks.claims`: train what the quick twins claim to show, and say whether they do.
+
+    python -m benchmarks.claims                        every twin, seeds 0 to 4
+    python -m benchmarks.claims sec_t9 --seeds 1       one twin, one seed
+    python -m benchmarks.claims --write                also put the figures into docs/claims.md
+
+A training is kept in build/claims by its fingerprint, so that a second run goes on where the first one ended, and what
+computes other numbers since is trained anew. Ends with 1 where a claim does not hold.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import torch
+from tqdm import tqdm  # type: ignore[import-untyped]
+
+from benchmarks.claims import page
+from benchmarks.claims.assertion import Assertion, asserted
+from benchmarks.claims.claim import TWINS, Claim
+from benchmarks.claims.trainings import Trainings
+from benchmarks.claims.twin import Twin
+
+
+def main() -> int:
+    """Train, print, and write where asked to."""
+    options = _options()
+    names = options.twins or sorted(file.stem for file in TWINS.glob("*.yaml"))
+    twins = [Twin(TWINS / f"{name}.yaml", range(options.seeds)) for name in names]
+    trainings = Trainings(options.kept)
+    _train(twins, trainings)
+    found = {twin.name: findings(twin, trainings) for twin in twins}
+    for line in page.lines(found):
+        print(line)
+    claims = [one for ones in found.values() for one in ones if isinstance(one, Assertion)]
+    count = len({trial.fingerprint for twin in twins for trial in twin.trials()})
+    held = sum(one.held for one in claims)
+    print(f"{held} of {len(claims)} claims hold, by {count} trainings over {options.seeds} seeds")
+    if options.write:
+        measured = f"{count} trainings, {options.seeds} seeds a cell, on a CPU with torch {torch.__version__}."
+        content = f"{page.table(found)}\n\n{measured}"
+        page.PAGE.write_text(page.put(page.PAGE.read_text(encoding="utf-8"), content), encoding="utf-8")
+    return 0 if held == len(claims) else 1
+
+
+def findings(twin: Twin, trainings: Trainings) -> page.Found:
+    """Each claim with what was found, in the order of the file; what digits do not show as it stands there."""
+    return [asserted(one, twin.pairs(one, trainings)) if isinstance(one, Claim) else one for one in twin.claims]
+
+
+def _train(twins: list[Twin], trainings: Trainings) -> None:
+    missing = {trial.fingerprint: trial for twin in twins for trial in twin.trials() if not trainings.kept(trial)}
+    for trial in tqdm(missing.values(), "trainings", disable=not missing, mininterval=2):
+        trainings.result(trial)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("twins", nargs="*", metavar="TWIN", help="such as sec_t9; default: all of sweeps/quick")
+    parser.add_argument("--seeds", type=int, default=5, help="how many, from 0 on (default 5)")
+    parser.add_argument("--kept", type=Path, default=Path("build/claims"), help="folder of results")
+    parser.add_argument("--write", action="store_true", help=f"put the table into {page.PAGE.name}")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""Trains what claims are about in this process, one training after the other; a result is kept by its fingerprint."""
+
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from orchestrator.trial import PlannedTrial
+from workers.contract import Place, Result
+from workers.scratch import scratch
+
+
+class Trainings:
+    """Results on disk, and how to get those that are not there yet."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def kept(self, trial: PlannedTrial) -> bool:
+        """Whether its result is there already."""
+        return self._file(trial).is_file()
+
+    def result(self, trial: PlannedTrial) -> Result:
+        """The result of a trial, trained where it is not kept."""
+        file = self._file(trial)
+        if not file.is_file():
+            self._keep(_trained(trial), file)
+        return Result.model_validate_json(file.read_bytes())
+
+    def _file(self, trial: PlannedTrial) -> Path:
+        return self._folder / f"{trial.fingerprint}.json"
+
+    def _keep(self, result: Result, file: Path) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        half = file.with_suffix(f".{os.getpid()}")  # a process that is killed leaves no half result
+        half.write_text(result.model_dump_json(), encoding="utf-8")
+        half.replace(file)
+
+
+def _trained(trial: PlannedTrial) -> Result:
+    from workers.train import train  # brings torch, which whoever only reads claims does not need
+
+    with TemporaryDirectory() as folder:
+        place = Place(Path(folder) / "data", scratch(), Path(folder) / "kept", checkpoint_seconds=1e9)
+        return train(trial.recipe, place, lambda _: None)
