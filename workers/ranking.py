@@ -1,42 +1,48 @@
 """The neighbours of images, ranked by the cosine: exact, in chunks, and ordered only as deep as a metric asks for."""
 
-import math
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from workers import nearest, ties
+
 CHUNK = 2**23  # similarities held at a time: 32 MiB of float32
-_BLOCK = 64  # similarities of which only the largest is looked at, at first
-_ROUNDING = 8  # roundings by which all cosines of a query may differ and yet say nothing
-_NOWHERE = -1.5  # stands for the cosine of a query with itself: below every cosine, and small enough for `_keys`
-_BITS = {torch.float32: torch.int32, torch.float64: torch.int64}
+_BEYOND = 15  # images behind the R-th that are put in order, so that ties there come to an end
 
 
 class Neighbours(NamedTuple):
-    """What the neighbours of each query say, [queries] in float64 and in the order of the images.
+    """What the neighbours of each query say, [queries] and in the order of the images.
 
-    A query is an image with another of its class among those that it is compared with; R is their number. There are no
-    queries where an embedding is not finite, and the mean over none is NaN.
+    A query is an image with another of its class among those that it is compared with; R is their number. Images whose
+    cosines differ by no more than `ties.tolerance` are tied and in random order. There are no queries where an
+    embedding is not finite, and the mean over none is NaN.
     """
 
-    rank: Tensor
-    """1 + the number of images of other classes that are strictly closer than the closest of its own (SEC's rule).
-    Infinite where the query is equally far from all images, as when embeddings collapse to a point."""
+    closer: Tensor
+    """The number of images of other classes that are closer than the closest of its own, beyond the tolerance."""
+    tied: Tensor
+    """The number of those that are tied with the closest of its own."""
+    own: Tensor
+    """The number of images of its own class that are so, the closest included."""
+    sec_rank: Tensor
+    """1 + the number of all images that are strictly closer than the closest of its own, by the letter of SEC's code:
+    without a tolerance, and with a cosine of 0 for the query itself, which is of its own class, unless there is a
+    gallery."""
     average_precision: Tensor
-    """(1/R) sum over j <= R of precision(j) relevant(j); of equally close images those of other classes come first."""
+    """The expectation of (1/R) sum over j <= R of precision(j) relevant(j), float64."""
     precision: Tensor
-    """The share of the R nearest that are of its class, with ties as above."""
+    """The expectation of the share of the R nearest that are of its class, float64."""
 
     @classmethod
     def none(cls) -> "Neighbours":
         """Of no queries."""
-        nothing = torch.empty(0, dtype=torch.float64)
-        return cls(nothing, nothing, nothing)
+        counts, shares = torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.float64)
+        return cls(counts, counts, counts, counts, shares, shares)
+
+    def hit_rate(self, k: int) -> Tensor:
+        """How likely one of a query's class is among its k nearest, float64."""
+        return ties.hit_rate(self.closer, self.tied, self.own, k)
 
 
 class Gallery:
@@ -74,104 +80,85 @@ def neighbours(
         return Neighbours.none()
     # Queries of like R share a chunk, since a chunk is as deep as its largest R.
     queries = queries[relevant[queries].argsort(descending=True, stable=True)]
-    rows = max(1, chunk // len(within.unit))
-    parts = []
-    for some in torch.split(queries, rows):
-        itself = within.columns[some] if gallery is None else None
-        parts.append(_neighbours_of(unit[some], classes[some], itself, within))
-    back = queries.argsort()
-    return Neighbours(*(torch.cat(column)[back] for column in zip(*parts, strict=True)))
+
+    def those_of(wanted: Tensor, rows: int, *, whole: bool) -> tuple[Neighbours, Tensor]:
+        parts, settled = [], []
+        for some in torch.split(wanted, max(1, rows)):
+            itself = within.columns[some] if gallery is None else None
+            part, known = _neighbours_of(unit[some], classes[some], itself, within, whole=whole)
+            parts.append(part)
+            settled.append(known)
+        return Neighbours(*(torch.cat(column) for column in zip(*parts, strict=True))), torch.cat(settled)
+
+    rows = chunk // len(within.unit)
+    found, settled = those_of(queries, rows, whole=False)
+    if not bool(settled.all()):
+        # Ties at the R-th place reach beyond what was put in order.
+        for column, others in zip(found, those_of(queries[~settled], rows // 4, whole=True)[0], strict=True):
+            column[~settled] = others
+    return Neighbours(*(column[queries.argsort()] for column in found))
 
 
-def _neighbours_of(unit: Tensor, classes: Tensor, itself: Tensor | None, gallery: Gallery) -> Neighbours:
-    """What the neighbours of some queries say; `itself` is the column of each in the gallery, if it is there."""
+def _neighbours_of(
+    unit: Tensor, classes: Tensor, itself: Tensor | None, gallery: Gallery, *, whole: bool
+) -> tuple[Neighbours, Tensor]:
+    """What the neighbours of some queries say, and for which the ties at the R-th place are known.
+
+    `itself` is the column of each in the gallery, if it is there. All are known where the `whole` gallery is ordered.
+    """
     similarity = unit @ gallery.unit.T
-    lowest = similarity.amin(dim=1)
     if itself is not None:
-        similarity.scatter_(1, itself[:, None], _NOWHERE)
-    spread = similarity.amax(dim=1) - lowest
+        similarity.scatter_(1, itself[:, None], nearest.NOWHERE)
     own = _take_own(similarity, classes, gallery)
-    best = own.amax(dim=1)
-    # In int64, the default, the sum takes ten times as long.
-    rank = 1 + (similarity > best[:, None]).sum(dim=1, dtype=torch.int32).double()
-    # By SEC's rule alone a network whose embeddings are all one point would have a recall of 1.
-    size = gallery.size(classes)
-    same = spread <= _ROUNDING * torch.finfo(similarity.dtype).eps
-    rank[same & (size < len(gallery.unit))] = math.inf
+    best, tolerance = own.amax(dim=1, keepdim=True), ties.tolerance(similarity.dtype)
+    closer = nearest.count(similarity > best + tolerance)
+    tied = nearest.count(similarity >= best - tolerance) - closer
+    tied_own = nearest.count(own >= best - tolerance)
+    sec_rank = 1 + _strictly_closer(similarity, best if itself is None else best.clamp(min=0), best, closer, tied)
 
-    relevant = size - int(itself is not None)
-    depth = int(relevant.max())
-    keys = torch.cat([_keys(own), _keys(_some(similarity, depth)) + 1], dim=1)
-    places = torch.arange(1, depth + 1, device=keys.device)
-    hits = (_nearest(keys, depth) & 1 == 0) & (places <= relevant[:, None])
-    precisions = (hits.cumsum(dim=1, dtype=torch.int32) / places.double()).mul_(hits)
-    found = hits.sum(dim=1, dtype=torch.int32).double()
-    return Neighbours(rank, precisions.sum(dim=1) / relevant, found / relevant)
+    relevant = gallery.size(classes) - int(itself is not None)
+    deepest, every = int(relevant.max()), own.shape[1] + similarity.shape[1]
+    depth = every if whole else min(deepest + 1 + min(_BEYOND, deepest // 8), every)
+    order = nearest.in_order(own, nearest.largest(similarity, min(depth, similarity.shape[1])), depth)
+    units = nearest.units(tolerance, similarity.dtype)
+    average, precision = _expected(*order, relevant, units)
+    settled = torch.full_like(relevant, depth == every, dtype=torch.bool) | ~ties.cut(order[0], relevant, units)
+    return Neighbours(closer, tied, tied_own, sec_rank, average, precision), settled
 
 
 def _take_own(similarity: Tensor, classes: Tensor, gallery: Gallery) -> Tensor:
-    """Take the images of the queries' own classes out of `similarity` [b, n], where `_NOWHERE` is left.
+    """Take the images of the queries' own classes out of `similarity` [b, n], where `NOWHERE` is left.
 
-    Gives their similarities, [b, largest class]; those that a smaller class lacks are `_NOWHERE`.
+    Gives their similarities, [b, largest class]; those that a smaller class lacks are `NOWHERE`.
     """
     size = gallery.size(classes)[:, None]
     along = torch.arange(int(size.max()), device=similarity.device)
     absent = along >= size
     columns = gallery.starts[classes][:, None] + along.where(~absent, 0)
-    own = similarity.gather(1, columns).masked_fill_(absent, _NOWHERE)
-    similarity.scatter_(1, columns, _NOWHERE)
+    own = similarity.gather(1, columns).masked_fill_(absent, nearest.NOWHERE)
+    similarity.scatter_(1, columns, nearest.NOWHERE)
     return own
 
 
-def _keys(similarity: Tensor) -> Tensor:
-    """Even whole numbers in the order of cosines, as wide as these; overwrites `similarity`.
-
-    The bits of a float, read as a whole number, rise with its size. Those of a cosine are one short of the width (of
-    any number below 2): the one that is left can say whose image it is, so that a sort needs to carry no indices.
-    """
-    bits = similarity.view(_BITS[similarity.dtype])
-    sign = bits >> torch.iinfo(bits.dtype).bits - 1  # 0 or -1
-    bits &= torch.iinfo(bits.dtype).max
-    # Negated where the sign says so, which makes the two zeros equal.
-    return bits.bitwise_xor_(sign).sub_(sign).mul_(2)
+def _strictly_closer(similarity: Tensor, bound: Tensor, best: Tensor, closer: Tensor, tied: Tensor) -> Tensor:
+    """The number of images of other classes above `bound` [b, 1], from those counted around the `best` where it can."""
+    found, other = closer.clone(), (tied > 0) | (bound > best)[:, 0]
+    if bool(other.any()):
+        found[other] = nearest.count(similarity[other] > bound[other])
+    return found
 
 
-def _some(values: Tensor, count: int) -> Tensor:
-    """Some of each row of `values` [b, n], with the `count` largest, in any order; may change the order of `values`."""
-    width = values.shape[1]
-    first, rest = width - count, width % _BLOCK
-    # As many equal values as are cut off, like those taken out of two halves, are numpy's worst case by far.
-    if first * 5 < count * 8:
-        return values
-    if count * _BLOCK * 4 < width:
-        # The largest values lie in as many blocks: those with the largest maxima.
-        blocks = values[:, rest:].view(len(values), -1, _BLOCK)
-        chosen = blocks.amax(dim=2).topk(count, dim=1, sorted=False).indices
-        largest = blocks.gather(1, chosen[:, :, None].expand(-1, -1, _BLOCK)).flatten(1)
-        return torch.cat([largest, values[:, :rest]], dim=1)
-    if values.device.type != "cpu":
-        return values.topk(count, dim=1, sorted=False).values
-    # numpy's partition and sort are vectorized; torch's carry indices along and take 10 to 30 times as long.
-    _by_rows(values, lambda rows: rows.partition(first, axis=1))
-    return values[:, first:].contiguous()
-
-
-def _nearest(keys: Tensor, count: int) -> Tensor:
-    """The `count` largest of each row, the largest first; may change the order of `keys`."""
-    if keys.device.type != "cpu":
-        return keys.topk(count, dim=1).values
-    first = keys.shape[1] - count
-
-    def order(rows: npt.NDArray[Any]) -> None:
-        rows.partition(first, axis=1)
-        rows[:, first:].sort(axis=1)
-
-    _by_rows(keys, order)
-    return keys[:, first:].flip(1)
-
-
-def _by_rows(values: Tensor, work: Callable[[npt.NDArray[Any]], None]) -> None:
-    """Do `work` in place on all rows, in as many threads as torch has: numpy sorts without Python's lock."""
-    threads = torch.get_num_threads()
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, np.array_split(values.numpy(), threads)))
+def _expected(cosines: Tensor, own: Tensor, relevant: Tensor, tolerance: int) -> tuple[Tensor, Tensor]:
+    """Average precision and precision at R of rows of whole cosines in order, [b, n]."""
+    places = torch.arange(1, cosines.shape[1] + 1, device=cosines.device)
+    hits = own & (places <= relevant[:, None])
+    above = own.cumsum(dim=1, dtype=torch.int32)
+    precisions = (above / places.double()).mul_(hits)
+    found = ties.groups(cosines, own, above, relevant, tolerance)
+    tied = found.places(len(places))
+    hits.view(-1).index_fill_(0, tied, False)
+    precisions.view(-1).index_fill_(0, tied, 0.0)
+    own_ones, their_precisions = found.expected(relevant)
+    share = nearest.count(hits).double().index_add_(0, found.row, own_ones)
+    average = precisions.sum(dim=1).index_add_(0, found.row, their_precisions)
+    return average / relevant, share / relevant

@@ -8,7 +8,7 @@ from orchestrator.publish.averaging import averaged, runs
 from orchestrator.publish.budget import budget
 from orchestrator.publish.entries import PARTIAL_SIGN, Writer, mark_meaning
 from orchestrator.publish.facts import Facts, few, listed, lower
-from orchestrator.publish.labels import metric_title
+from orchestrator.publish.labels import metric_entry, metric_title
 from orchestrator.publish.layout import Placement
 from orchestrator.publish.runs import usual_count
 from orchestrator.publish.selections import words
@@ -16,7 +16,7 @@ from orchestrator.publish.sheet import SETTLED, LegendEntry, Mark
 from orchestrator.publish.significance import meanings
 from orchestrator.publish.significance import words as tests
 
-_RULES: Final[Mapping[str, str]] = {
+_STOPPING: Final[Mapping[str, str]] = {
     "median": "the median rule",
     "hyperband": "Hyperband",
     "asha": "asynchronous successive halving",
@@ -30,7 +30,7 @@ def caption(facts: Facts, placement: Placement) -> str:
     printed = facts.published.title if facts.published else ""
     lead = (facts.layout.caption or "").strip() or printed or _title(facts, placement)
     lead = lead if lead[-1] in ".!?" else lead + "."
-    own = (_loud, averaged, _splits, _units, _tested, _selected, _selections, _stopped, _budget, _bold, _done)
+    own = (_loud, averaged, _splits, _units, _rules, _tested, _selected, _selections, _stopped, _budget, _bold, _done)
     words = (say(facts) for say in ((_printed, _units, _bold) if facts.published else own))
     return " ".join((lead, *(one for one in words if one)))
 
@@ -125,6 +125,16 @@ def _units(facts: Facts) -> str:
     return "In percent." if len(percent) == len(titles) else f"{listed(percent)} in percent."
 
 
+def _rules(facts: Facts) -> str:
+    """Which columns are of metrics that go by a rule that their title does not tell, in the words of the metrics."""
+    found: dict[str, list[str]] = {}
+    for column in (c for panel in facts.panels for c in panel.columns if c.kind == "metric"):
+        entry = metric_entry(column.name.removeprefix("delta:"), facts.names.parts)
+        if entry and (words := entry.facts.get("caption")):
+            found.setdefault(str(words), []).append(column.title.removesuffix(" ↓"))
+    return " ".join(f"{listed([*dict.fromkeys(titles)])} {words}." for words, titles in found.items())
+
+
 def _selected(facts: Facts) -> str:
     if facts.layout.selections == ("test",):
         return ""
@@ -149,7 +159,7 @@ def _stopped(facts: Facts) -> str:
     found = [one.status for candidates in by_cell(facts.outcomes).values() for one in candidates]
     split = "validation" if facts.select.split == "validation" else "TEST"
     metric = metric_title(facts.select.metric, facts.names.parts)
-    by = f"{_RULES.get(rule, rule)}, judged by {metric} on the {split} split"
+    by = f"{_STOPPING.get(rule, rule)}, judged by {metric} on the {split} split"
     count = f": {found.count('pruned')} of {len(found)}" if found else ""
     return f"Hopeless candidates stopped early by {by}{count}."
 

@@ -29,6 +29,16 @@ def test_a_caption_of_ones_own_keeps_the_facts():
     assert "Selection budget" in found
 
 
+def test_columns_of_a_metric_by_a_rule_of_its_own_say_so():
+    table = sweeps.digits().spec["tables"]["main"]
+    metrics = ["recall@1", "recall_sec@1", {"metric": "recall_sec@2", "label": "R@2"}]
+    outcomes = sweeps.digits(tables={"main": {**table, "metrics": metrics}})
+    said = "SEC R@1 and R@2 by the rule of SEC's code, where a tie is a hit."
+    assert said in build(outcomes, "main", load()).caption
+    plain = sweeps.digits(tables={"main": {**table, "metrics": ["recall@1"]}})
+    assert "rule" not in build(plain, "main", load()).caption
+
+
 def test_selection_on_test_is_said_loudly():
     assert "Selected on the TEST split" in caption(sweeps.digits(select={"metric": "map@r", "split": "test"}))
 

@@ -1,6 +1,5 @@
-"""Neighbours equal brute force with a gallery and without, for few classes and many, on every path, and with ties."""
+"""Neighbours equal brute force with a gallery and without, for few classes and many, and on every path."""
 
-import itertools
 import math
 
 import pytest
@@ -8,12 +7,13 @@ import torch
 from torch import Tensor
 
 from tests.workers.inputs import random_batch
+from workers import nearest
 from workers.evaluate import Evaluation, evaluate
-from workers.ranking import Neighbours, _keys, _nearest, _some
+from workers.ranking import Neighbours
 
 
-def _brute_force(evaluation: Evaluation, gallery: tuple[Tensor, Tensor] | None) -> Neighbours:
-    """The definitions, one query at a time; of equally close images those of other classes come first."""
+def _brute_force(evaluation: Evaluation, gallery: tuple[Tensor, Tensor] | None) -> tuple[Tensor, ...]:
+    """The images that are closer, average precision and precision at R, one query at a time, where nothing is tied."""
     others, labels = gallery or (evaluation.embeddings, evaluation.labels)
     unit = torch.nn.functional.normalize(others)
     ranks, precisions, shares = [], [], []
@@ -24,12 +24,18 @@ def _brute_force(evaluation: Evaluation, gallery: tuple[Tensor, Tensor] | None) 
         if not relevant:
             continue
         best = max(cosines[i] for i in rest if int(labels[i]) == label)
-        ranks.append(1.0 + sum(cosines[i] > best for i in rest if int(labels[i]) != label))
-        rest.sort(key=lambda i: (-cosines[i], int(labels[i]) == label))
+        ranks.append(sum(cosines[i] > best for i in rest if int(labels[i]) != label))
+        rest.sort(key=lambda i: -cosines[i])
         hits = [int(labels[i]) == label for i in rest[:relevant]]
         precisions.append(sum(sum(hits[: j + 1]) / (j + 1) for j in range(len(hits)) if hits[j]) / relevant)
         shares.append(sum(hits) / relevant)
-    return Neighbours(*(torch.tensor(column, dtype=torch.float64) for column in (ranks, precisions, shares)))
+    return tuple(torch.tensor(column, dtype=torch.float64) for column in (ranks, precisions, shares))
+
+
+def _untied(found: Neighbours) -> tuple[Tensor, ...]:
+    """The same of what was found, where nothing is tied."""
+    assert not found.tied.any()
+    return found.closer.double(), found.average_precision, found.precision
 
 
 def _uneven(seed: int, sizes: tuple[int, ...], separation: float = 0.6) -> tuple[Tensor, Tensor]:
@@ -43,7 +49,7 @@ def _uneven(seed: int, sizes: tuple[int, ...], separation: float = 0.6) -> tuple
 @pytest.mark.parametrize("chunk", [1, 300, 2**23])
 def test_neighbours_are_those_of_the_definition(sizes: tuple[int, ...], chunk: int) -> None:
     evaluation = Evaluation(*_uneven(0, sizes), chunk=chunk)
-    for expected, found in zip(_brute_force(evaluation, None), evaluation.neighbours, strict=True):
+    for expected, found in zip(_brute_force(evaluation, None), _untied(evaluation.neighbours), strict=True):
         torch.testing.assert_close(found, expected)
 
 
@@ -53,7 +59,7 @@ def test_a_gallery_holds_the_neighbours_and_leaves_no_image_out(sizes: tuple[int
     gallery = _uneven(1, sizes)
     embeddings, labels = _uneven(2, (4, 5, 6, 7, 8))  # the last class may not be in the gallery
     evaluation = Evaluation(embeddings, labels, gallery=gallery, chunk=chunk)
-    for expected, found in zip(_brute_force(evaluation, gallery), evaluation.neighbours, strict=True):
+    for expected, found in zip(_brute_force(evaluation, gallery), _untied(evaluation.neighbours), strict=True):
         torch.testing.assert_close(found, expected)
 
 
@@ -91,26 +97,24 @@ def test_recall_at_any_k_is_a_hit_rate() -> None:
         assert evaluate(embeddings, labels, [f"recall@{k}"])[f"recall@{k}"] == expected
 
 
-def test_of_equally_close_images_those_of_other_classes_come_first() -> None:
-    # Seen from image 0, its own class and another are equally close, and image 3 is far.
-    rows, labels = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [-1.0, 0.0]]), torch.tensor([0, 0, 1, 2])
-    assert Evaluation(rows, labels).neighbours.average_precision.tolist() == [0.0, 0.0]
-    collapsed = Evaluation(torch.ones(60, 5), torch.arange(60) % 3).neighbours
-    assert collapsed.average_precision.max() == collapsed.precision.max() == 0
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_keys_are_in_the_order_of_cosines(dtype: torch.dtype) -> None:
+def test_cosines_are_put_in_order_with_whose_they_are(dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(0)
-    cosines = 2 * torch.rand(500, generator=generator, dtype=dtype) - 1
-    tiny = torch.tensor([0.0, -0.0, 1e-40, -1e-40, 1.0, -1.0, 1.0000002, -1.5], dtype=dtype)
-    near = cosines[:100].nextafter(torch.tensor(2.0, dtype=dtype))  # one apart: nothing of a cosine is lost
-    values = torch.cat([cosines, tiny, near, cosines[:50]])
-    keys = _keys(values.clone())
-    assert not (keys & 1).any()
-    assert torch.equal(keys[:, None] < keys[None, :], values[:, None] < values[None, :])
-    # An equally close image of another class comes first, and before nothing that is closer.
-    assert torch.equal(keys[:, None] + 1 > keys[None, :], values[:, None] >= values[None, :])
+    cosines = 2 * torch.rand(2, 500, generator=generator, dtype=dtype) - 1
+    special = torch.tensor([0.0, -0.0, 1e-40, 1.0, -1.0, 1.0000002, nearest.NOWHERE], dtype=dtype).expand(2, -1)
+    near = cosines[:, :100].nextafter(torch.tensor(2.0, dtype=dtype))
+    own, others = torch.cat([cosines, special], dim=1), torch.cat([near, cosines[:, :50], special], dim=1)
+    count = own.shape[1] + others.shape[1]
+    found, mine = nearest.in_order(own.clone(), others.clone(), count)
+    expected = torch.cat([own, others], dim=1).sort(dim=1, descending=True).values
+    unit = nearest.units(1.0, dtype)
+    # To a unit, which is a small part of a rounding of 1.
+    assert ((found.double() / unit - expected.double()).abs() <= 1 / unit).all()
+    assert 1 / unit < torch.finfo(dtype).eps / 50
+    assert (mine.sum(dim=1) == own.shape[1]).all()
+    # Of equal ones the others come first.
+    tied = found[:, :-1] == found[:, 1:]
+    assert not (tied & mine[:, :-1] & ~mine[:, 1:]).any()
 
 
 @pytest.mark.parametrize(
@@ -125,31 +129,10 @@ def test_the_largest_of_each_row(rows: int, width: int, count: int, threads: int
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        assert torch.equal(_some(values.clone(), count).topk(count, dim=1).values, expected)
-        assert torch.equal(_nearest(values.clone(), count), expected)
+        assert torch.equal(nearest.largest(values.clone(), count).topk(count, dim=1).values, expected)
+        assert torch.equal(nearest._nearest(values.clone(), count), expected)
     finally:
         torch.set_num_threads(before)
-
-
-@pytest.mark.parametrize("sizes", [(300, 300), (400, 150, 50), (10,) * 60, (3, 2) * 150])
-def test_many_images_with_many_ties(sizes: tuple[int, ...]) -> None:
-    """Of vectors whose cosines are multiples of 1/4, and so exact, in both ways to find the nearest."""
-    corners = torch.tensor(list(itertools.product((-0.5, 0.5), repeat=4)))
-    vectors = torch.cat([torch.eye(4), -torch.eye(4), corners])
-    labels = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
-    generator = torch.Generator().manual_seed(0)
-    labels = labels[torch.randperm(len(labels), generator=generator)]
-    rows = vectors[torch.randint(len(vectors), (len(labels),), generator=generator)]
-    same = labels[:, None] == labels
-    closeness = (8 * rows @ rows.T - 1.0 * same).fill_diagonal_(-math.inf)
-    hits = same.gather(1, closeness.argsort(dim=1, descending=True)).double()
-    relevant = same.sum(dim=1, keepdim=True) - 1
-    places = torch.arange(1, len(labels) + 1)
-    hits *= places <= relevant
-    found = Evaluation(rows, labels, chunk=2**15).neighbours
-    assert torch.equal(found.precision, hits.sum(dim=1) / relevant[:, 0])
-    precisions = (hits * hits.cumsum(dim=1) / places).sum(dim=1)
-    torch.testing.assert_close(found.average_precision, precisions / relevant[:, 0])
 
 
 @pytest.mark.gpu
@@ -160,3 +143,16 @@ def test_a_gpu_finds_the_same_neighbours(sizes: tuple[int, ...]) -> None:
     expected = Evaluation(embeddings, labels).neighbours
     for one, other in zip(expected, Evaluation(embeddings.cuda(), labels.cuda()).neighbours, strict=True):
         torch.testing.assert_close(other.cpu(), one)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_gpu_counts_ties_the_same() -> None:
+    embeddings, labels = _uneven(0, (3,) * 40)
+    embeddings = embeddings[torch.arange(len(embeddings)) % 9].float()
+    expected = Evaluation(embeddings, labels).neighbours
+    found = Evaluation(embeddings.cuda(), labels.cuda()).neighbours
+    for k in (1, 4):
+        torch.testing.assert_close(found.hit_rate(k).cpu(), expected.hit_rate(k))
+    torch.testing.assert_close(found.average_precision.cpu(), expected.average_precision)
+    torch.testing.assert_close(found.precision.cpu(), expected.precision)

@@ -1,0 +1,190 @@
+"""Ties count as their expectation under random order: by enumeration, at the tolerance's edge, and when collapsed."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from tests.workers.inputs import random_batch
+from tests.workers.naive_ranking import Item, by_probability, every_order
+from workers import ties
+from workers.evaluate import Evaluation, evaluate
+from workers.geometry import unit
+from workers.ranking import Neighbours, neighbours
+
+RETRIEVAL = ["recall@1", "recall@2", "recall@4", "map@r", "r_precision"]
+
+
+def _asked(items: list[Item], dtype: torch.dtype, chunk: int = 2**23) -> Neighbours:
+    """What one query's neighbours say, in a gallery with exactly these cosines; each other image has its own class."""
+    cosines = torch.tensor([cosine for cosine, _ in items], dtype=dtype)
+    gallery = torch.stack([cosines, (1 - cosines.square()).sqrt()], dim=1)
+    classes = torch.tensor([0 if own else 1 + i for i, (_, own) in enumerate(items)])
+    query = torch.tensor([[1.0, 0.0]], dtype=dtype)
+    return neighbours(query, torch.tensor([0]), (gallery, classes), chunk)
+
+
+def _items(step: float, most: int) -> st.SearchStrategy[list[Item]]:
+    one = st.tuples(st.integers(0, 11).map(lambda level: 0.5 + step * level), st.booleans())
+    return st.lists(one, min_size=1, max_size=most).filter(lambda items: any(own for _, own in items))
+
+
+def _check(items: list[Item], dtype: torch.dtype) -> None:
+    found, expected = _asked(items, dtype), every_order(items, ties.tolerance(dtype))
+    for k, hit in enumerate(expected.hits, 1):
+        assert found.hit_rate(k).item() == pytest.approx(float(hit), abs=1e-12)
+    assert found.average_precision.item() == pytest.approx(float(expected.average_precision), abs=1e-12)
+    assert found.precision.item() == pytest.approx(float(expected.precision), abs=1e-12)
+
+
+@settings(deadline=None, max_examples=150)
+@given(_items(1 / 32, 7))
+def test_exact_ties_count_as_the_mean_over_every_order(items: list[Item]) -> None:
+    _check(items, torch.float32)
+    _check(items, torch.float64)
+
+
+@settings(deadline=None, max_examples=150)
+@given(_items(ties.tolerance(torch.float32) / 4, 7))
+def test_cosines_within_the_tolerance_of_the_best_of_the_class_are_tied(items: list[Item]) -> None:
+    """Also in chains of which the ends are further apart, and exactly at the tolerance."""
+    _check(items, torch.float32)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_the_tolerance_has_an_edge(dtype: torch.dtype, sign: int) -> None:
+    step, best = torch.finfo(dtype).eps, 0.5
+    at = _asked([(best, True), (best + sign * ties.ROUNDING * step, False)], dtype)
+    beyond = _asked([(best, True), (best + sign * (ties.ROUNDING + 1) * step, False)], dtype)
+    for found, expected in ((at, 0.5), (beyond, 0.0 if sign > 0 else 1.0)):
+        assert found.hit_rate(1).item() == found.precision.item() == pytest.approx(expected, abs=1e-12)
+        assert found.average_precision.item() == pytest.approx(expected, abs=1e-12)
+        assert found.sec_rank.item() == (2 if sign > 0 else 1)
+
+
+def _points(images: int, classes: int, points: int, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Images at random on a few points, of classes at random."""
+    generator = torch.Generator().manual_seed(seed)
+    rows = torch.randn(points, 64, generator=generator)[torch.randint(points, (images,), generator=generator)]
+    return rows, torch.randint(classes, (images,), generator=generator)
+
+
+@pytest.mark.parametrize(("points", "sec"), [(1, 1.0), (2, 1.0), (10, 0.864), (None, 0.496)])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_network_that_collapsed_in_part_scores_what_chance_gives(
+    points: int | None, sec: float, scaled: bool
+) -> None:
+    """With labels at random of 100 classes; by SEC's rule it scores up to all."""
+    rows, labels = _points(2000, 100, points or 1)
+    generator = torch.Generator().manual_seed(1)
+    if points is None:  # half of the images at one point
+        rows = rows.where(torch.rand(2000, 1, generator=generator) < 0.5, torch.randn(2000, 64, generator=generator))
+    if scaled:  # equal but for rounding
+        rows = rows * (0.1 + torch.rand(2000, 1, generator=generator))
+    found = evaluate(rows, labels, [*RETRIEVAL, "recall_sec@1"])
+    assert found["recall@1"] == pytest.approx(0.01, abs=0.003)
+    assert found["recall@4"] == pytest.approx(0.04, abs=0.006)
+    assert found["r_precision"] == pytest.approx(0.01, abs=0.001)
+    assert found["map@r"] == pytest.approx(0.0019, abs=0.0003)
+    if not scaled:
+        assert found["recall_sec@1"] == pytest.approx(sec, abs=0.02)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("width", [2, 64, 512, 2048])
+def test_rounding_of_a_collapsed_embedding_says_nothing(dtype: torch.dtype, width: int) -> None:
+    generator = torch.Generator().manual_seed(width)
+    lengths = 0.1 + torch.rand(600, 1, generator=generator)
+    # Powers of two, so that half precision has the same direction at each length.
+    lengths = lengths if dtype == torch.float32 else (8 * lengths).ceil().log2().ceil().exp2()
+    rows = (torch.randn(1, width, generator=generator).to(dtype) * lengths.to(dtype)).to(dtype)
+    found = evaluate(rows, torch.arange(600) % 3, RETRIEVAL)
+    assert [found["recall@1"], found["r_precision"]] == pytest.approx([199 / 599] * 2)
+
+
+def test_two_identical_images_of_one_class_find_one_another() -> None:
+    embeddings, labels = random_batch(classes=20, per_class=2, separation=0.0)
+    embeddings[1::2] = embeddings[::2]
+    assert evaluate(embeddings, labels, RETRIEVAL) == pytest.approx(dict.fromkeys(RETRIEVAL, 1.0))
+
+
+def test_an_image_that_stands_in_two_classes_is_found_half_of_the_time() -> None:
+    """Each has its copy in the other class, and its own other image has one there too."""
+    rows = torch.tensor([[1.0, 0.0], [0.6, 0.8]])[[0, 1, 0, 1]]
+    labels = torch.tensor([0, 0, 1, 1])
+    found = evaluate(rows, labels, ["recall@1", "recall@2", "recall@3", "recall_sec@1", "recall_sec@2"])
+    assert found == pytest.approx(
+        {"recall@1": 0.0, "recall@2": 0.5, "recall@3": 1.0, "recall_sec@1": 0.0, "recall_sec@2": 1.0}
+    )
+
+
+def test_an_own_copy_beside_a_foreign_one_is_found_half_of_the_time() -> None:
+    """Three copies, two of them of one class: each of the two sees its own and the other."""
+    rows, labels = torch.eye(3)[[0, 0, 0, 1, 2]], torch.tensor([0, 0, 1, 2, 3])
+    found = evaluate(rows, labels, ["recall@1", "recall@2", "map@r", "r_precision", "recall_sec@1"])
+    half = dict.fromkeys(("recall@1", "map@r", "r_precision"), 0.5)
+    assert found == pytest.approx({**half, "recall@2": 1.0, "recall_sec@1": 1.0})
+
+
+@pytest.mark.parametrize("sizes", [(120, 120), (150, 75, 25), (10,) * 24, (3, 2) * 60, (1, 40, 2, 80)])
+@pytest.mark.parametrize("chunk", [2**13, 2**23])
+def test_many_images_with_many_ties(sizes: tuple[int, ...], chunk: int) -> None:
+    """On few points, whether all ties at the R-th place are in sight or reach far beyond."""
+    labels = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+    rows = _points(len(labels), 1, 12)[0].double()
+    found = Evaluation(rows, labels, chunk=chunk).neighbours
+    cosines = (unit(rows) @ unit(rows).T).tolist()
+    asked = [q for q in range(len(labels)) if (labels == labels[q]).sum() > 1]
+    others = ([(cosines[q][i], bool(labels[i] == labels[q])) for i in range(len(labels)) if i != q] for q in asked)
+    expected = torch.tensor([by_probability(items, ties.tolerance(torch.float64)) for items in others])
+    hits, average, share = expected.double().T
+    torch.testing.assert_close(found.hit_rate(1), hits, atol=1e-6, rtol=0)
+    torch.testing.assert_close(found.average_precision, average, atol=1e-6, rtol=0)
+    torch.testing.assert_close(found.precision, share, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(("closer", "tied", "own"), [(0, 0, 1), (2, 0, 5), (0, 1, 1), (3, 50_000, 7), (0, 9, 60_000)])
+def test_a_hit_rate_is_that_of_drawing_without_putting_back(closer: int, tied: int, own: int) -> None:
+    counts = [torch.tensor([count]) for count in (closer, tied, own)]
+    for k in (1, 2, 3, 4, 5, 10, 1000, 100_000):
+        left = max(0, k - closer)
+        missed = math.comb(tied, left) / math.comb(tied + own, left) if left <= tied else 0.0
+        assert ties.hit_rate(*counts, k).item() == pytest.approx(1 - missed, abs=1e-9)
+
+
+def _by_the_code(unit_rows: Tensor, labels: Tensor, k: int, gallery: tuple[Tensor, Tensor] | None) -> float:
+    """SEC's evaluation code: the identity is subtracted, and a query is a hit when fewer than k are strictly closer."""
+    others, theirs = gallery or (unit_rows, labels)
+    similarity = unit_rows @ others.T
+    if gallery is None:
+        similarity.fill_diagonal_(0)
+    best = similarity.masked_fill(labels[:, None] != theirs, -math.inf).amax(dim=1)
+    return (similarity > best[:, None]).sum(dim=1).lt(k).double().mean().item()
+
+
+@pytest.mark.parametrize("separation", [0.0, 0.5])
+@pytest.mark.parametrize("points", [None, 9])
+@pytest.mark.parametrize("apart", [False, True])
+def test_recall_sec_is_what_the_code_of_sec_computes(separation: float, points: int | None, apart: bool) -> None:
+    embeddings, labels = random_batch(classes=20, per_class=3, width=4, separation=separation)
+    if points:
+        embeddings = embeddings[torch.arange(60) * 7 % points]
+    other = (embeddings.flip(0)[:50], labels.flip(0)[:50])
+    gallery = (unit(other[0]), other[1]) if apart else None
+    kept = torch.isin(labels, other[1])
+    embeddings, labels = embeddings[kept], labels[kept]
+    for k in (1, 2, 8):
+        name = f"recall_sec@{k}"
+        found = evaluate(embeddings, labels, [name], gallery=other if apart else None)[name]
+        assert found == pytest.approx(_by_the_code(unit(embeddings), labels, k, gallery))
+
+
+def test_without_ties_sec_counts_the_same() -> None:
+    embeddings, labels = random_batch(classes=30, per_class=5, separation=1.0)
+    for k in (1, 2, 4):
+        found = evaluate(embeddings.float(), labels, [f"recall@{k}", f"recall_sec@{k}"])
+        assert found[f"recall@{k}"] == found[f"recall_sec@{k}"]

@@ -1,0 +1,29 @@
+"""Recall at k by the rule of SEC's code, by which a tie is a hit."""
+
+from workers.evaluate import Evaluation
+
+
+class SecRecall:
+    """The share of images of which fewer than k others are strictly closer than the closest of their class.
+
+    The letter of SEC's evaluation code: a network that maps all images to one point scores 1, and one to ten points
+    .86, where `recall` gives what chance does. Its query has a cosine of 0 with itself and counts among its own class,
+    so that no more than the images with a positive cosine are closer. Equal to `recall` but for ties and for that.
+    Images without another of their class do not count.
+    """
+
+    label = "SEC R"
+    paper = "SEC's evaluation code"
+    version = 1
+    caption = "by the rule of SEC's code, where a tie is a hit"
+    better = "higher"
+    needs = "neighbours"
+
+    def __init__(self, *, k: int = 1) -> None:
+        if k < 1:
+            raise ValueError(f"recall_sec: k must be at least 1, found {k!r}")
+        self.k = k
+
+    def __call__(self, evaluation: Evaluation) -> float:
+        """The share, 0 to 1."""
+        return evaluation.neighbours.sec_rank.le(self.k).double().mean().item()
