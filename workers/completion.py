@@ -1,12 +1,18 @@
 """A recipe with everything said that its training depends on, so that equal meanings have equal fingerprints."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from pydantic import JsonValue
 
 from workers.contract import PART_FIELDS, Part, Recipe
 from workers.inventory import Catalog, parse_metric
 from workers.signature import Entry
+
+PRECISION_VERSIONS: Final[Mapping[str, int]] = {"fp16": 2}
+"""The version of what a precision does, where it is above 1.
+
+fp16, 2: a loss that is not finite is left out (workers/loss_scale.py), where it ended the training."""
 
 
 def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
@@ -66,7 +72,8 @@ def versions_of(parts: Mapping[str, str], metric: str, precision: str, catalog: 
     versions = {kind: entry.version for kind, name in parts.items() if (entry := catalog.get(kind, name)) is not None}
     computed = {parse_metric(name)[0] for name in [*catalog.metrics(parts["dataset"]), metric]}
     entries = [entry for entry in catalog.of("metric") if entry.name in computed and entry.version > 1]
-    return versions | {f"metric.{entry.name}": entry.version for entry in entries}
+    own = {"precision": PRECISION_VERSIONS[precision]} if precision in PRECISION_VERSIONS else {}
+    return versions | {f"metric.{entry.name}": entry.version for entry in entries} | own
 
 
 def _known_weights(entry: Entry, options: Mapping[str, JsonValue]) -> str | None:

@@ -129,7 +129,8 @@ class Pins(Frozen):
     """What the catalog adds to a recipe so that its fingerprint changes when the numbers may."""
 
     versions: dict[str, int] = Field(default_factory=dict)
-    """By kind the version of the part, and as `metric.map` that of each metric computed, where it is above 1."""
+    """By kind the version of the part; where it is above 1 that of each metric computed, as `metric.map`, and that of
+    `precision`."""
     manifest: str | None = None  # hash of the data set's content
     weights: str | None = None  # hash of the pretrained weights
 
@@ -176,7 +177,8 @@ class Recipe(Frozen):
     clip_norm: float | None = Field(default=None, gt=0, le=1e6)
     """The largest norm of the whole gradient, scaled down to it where larger, after `clip_value`."""
     precision: Literal["none", "bf16", "fp16"] = "none"
-    """Of backbone and head by autocast; losses, norms and singular values stay in float32."""
+    """Of backbone and head by autocast; losses, norms and singular values stay in float32. With fp16 an iteration whose
+    loss or gradient is not finite makes no step; 17 in a row are a divergence."""
     channels_last: bool = False
     compile: bool = False
     """Whether torch.compile compiles backbone and head."""

@@ -11,7 +11,6 @@ from workers.diagnostics import batch_statistics
 from workers.images import Images
 from workers.journal import Journal
 from workers.session import Session
-from workers.tasks import Diverged
 
 NORMS: Final = ("norm_mean", "norm_var")
 """The metrics of the training images too, at the end: SEC's table 9."""
@@ -90,9 +89,13 @@ def _descend(session: Session, journal: Journal) -> None:
         session.begin()
     rate, eta = session.descent.prepare(session.step), session.eta
     images, labels = session.batch()
+    session.descent.scale.keep()
     step = session.task.step(images, labels, eta)
     if not bool(step.total.isfinite()):
-        raise Diverged("the loss is not finite")
+        said = session.skip()
+        journal.skipped(session.step, said)
+        session.follow()
+        return
     session.descend(step)
     session.follow()
     if journal.due(session.step):

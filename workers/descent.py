@@ -1,6 +1,6 @@
 """The way down the gradient: parameter groups, learning rates, warm-up, clipping and the optimizer's step."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,16 +10,26 @@ from torch import nn
 from workers import registry
 from workers.contract import Recipe
 from workers.length import Length
+from workers.loss_scale import LossScale
 
 NORMALIZATIONS: Final = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.GroupNorm, nn.LayerNorm)
 """The layers whose weights and biases are not decayed by default."""
 
 
 class Descent:
-    """The optimizer over `modules` (backbone, head, loss), and what it does to learning rates and gradients."""
+    """The optimizer over `modules` (backbone, head, loss), and what it does to learning rates and gradients.
+
+    `besides` are modules that own no parameters, but buffers that change as the training computes.
+    """
 
     def __init__(
-        self, recipe: Recipe, length: Length, modules: Mapping[str, nn.Module], device: torch.device, parts: Path | None
+        self,
+        recipe: Recipe,
+        length: Length,
+        modules: Mapping[str, nn.Module],
+        device: torch.device,
+        parts: Path | None,
+        besides: Iterable[nn.Module] = (),
     ) -> None:
         self._recipe, self._warmup = recipe, length.warmup
         factors = {"backbone": recipe.backbone_rate, "loss": loss_rate(recipe, modules["loss"])}
@@ -32,7 +42,7 @@ class Descent:
         # What is frozen for good, such as the batch norm of a backbone, is in no group and stays as it is.
         self._backbone = [p for group in found if group["name"].startswith("backbone") for p in group["params"]]
         self._parameters = [parameter for group in found for parameter in group["params"]]
-        self._scaler = torch.amp.GradScaler(device.type, enabled=recipe.precision == "fp16")
+        self.scale = LossScale(device, [*modules.values(), *besides], enabled=recipe.precision == "fp16")
 
     def prepare(self, step: int) -> float:
         """Set learning rates and what is frozen for iteration `step`, from 0; gives the optimizer's learning rate."""
@@ -44,18 +54,15 @@ class Descent:
         return self._base * factor
 
     def down(self, total: torch.Tensor) -> None:
-        """One step of the optimizer down the gradient of the scalar `total`."""
+        """One step of the optimizer down the gradient of the finite scalar `total`; raises Diverged."""
         self.optimizer.zero_grad(set_to_none=True)
-        self._scaler.scale(total).backward()  # type: ignore[no-untyped-call]
-        self._clip()
-        self._scaler.step(self.optimizer)
-        self._scaler.update()
+        self.scale.descend(total, self.optimizer, self._clip)
 
     def _clip(self) -> None:
         value, norm = self._recipe.clip_value, self._recipe.clip_norm
         if value is None and norm is None:
             return
-        self._scaler.unscale_(self.optimizer)
+        self.scale.unscale(self.optimizer)
         if value is not None:
             nn.utils.clip_grad_value_(self._parameters, value)
         if norm is not None:
@@ -63,12 +70,12 @@ class Descent:
 
     def state_dict(self) -> dict[str, Any]:
         """What it needs to go on."""
-        return {"optimizer": self.optimizer.state_dict(), "scaler": self._scaler.state_dict()}
+        return {"optimizer": self.optimizer.state_dict(), **self.scale.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where the state was taken."""
         self.optimizer.load_state_dict(state["optimizer"])
-        self._scaler.load_state_dict(state["scaler"])
+        self.scale.load_state_dict(state)
 
 
 def loss_rate(recipe: Recipe, loss: nn.Module) -> float:

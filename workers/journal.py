@@ -45,6 +45,7 @@ class Journal:
         self._curves = curves
         self._report = report
         self._reported = self._written = time.monotonic()
+        self._skipped = False
 
     def due(self, step: int) -> bool:
         """Whether iteration `step` becomes a point."""
@@ -56,6 +57,12 @@ class Journal:
         now = time.monotonic()
         if now - self._reported >= REPORT_SECONDS:
             self.tell(step, values, self._line(step, values) if now - self._written >= LINE_SECONDS else "")
+
+    def skipped(self, step: int, why: str) -> None:
+        """Tell of an iteration that was left out: of the first, and of another where no line was for a while."""
+        if not self._skipped or time.monotonic() - self._written >= LINE_SECONDS:
+            self.tell(step, {}, f"step {step}/{self._total} {why}")
+        self._skipped = True
 
     def evaluated(self, step: int, values: Mapping[str, float]) -> None:
         """Note an evaluation and report it."""

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from workers import registry
+from workers.completion import PRECISION_VERSIONS
 from workers.contract import PART_FIELDS, Recipe
 from workers.inventory import parse_metric
 
@@ -18,6 +19,10 @@ def check(recipe: Recipe, parts: Path | None) -> None:
         here = getattr(registry.find(kind, name, parts), "version", 1)
         if pinned is not None and pinned != here:
             raise ValueError(f"pins: the recipe is for version {pinned} of {kind} {name!r}; this machine has {here}")
+    pinned, here = versions.get("precision", 1), PRECISION_VERSIONS.get(recipe.precision, 1)
+    if versions and pinned != here:
+        value = f"`precision: {recipe.precision}`"
+        raise ValueError(f"pins: the recipe is for version {pinned} of {value}; this machine has {here}")
     manifest = getattr(dataset, "manifest", None)
     if recipe.pins.manifest is not None and recipe.pins.manifest != manifest:
         raise ValueError(

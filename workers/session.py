@@ -114,7 +114,7 @@ class Session:
             read=self.read,
         )
         modules = {"backbone": self.model.backbone, "head": self.model.head, "loss": self.loss}
-        self.descent = Descent(recipe, span, modules, self.device, parts)
+        self.descent = Descent(recipe, span, modules, self.device, parts, [self.regularizer])
 
     def batch(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The images of the next batch, augmented, and their labels."""
@@ -171,6 +171,12 @@ class Session:
         """One step of the optimizer down the gradient of `step.total`."""
         self.descent.down(step.total)
         self.step += 1
+
+    def skip(self) -> str:
+        """Leave out an iteration whose loss is not finite, where float16 may be why, and say so; raises Diverged."""
+        said = self.descent.scale.skip()
+        self.step += 1
+        return said
 
     @property
     def over(self) -> bool:

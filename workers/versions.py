@@ -45,9 +45,9 @@ def changes(stamped: str, catalog: Catalog) -> tuple[Change, ...]:
     if any(catalog.get(kind, name) is None for kind, name in parts.items()):
         return ()
     today = versions_of(parts, said["metric"], said["precision"], catalog)
-    then = said["versions"]
+    then, named = said["versions"], {**parts, "precision": said["precision"]}
     found = [
-        Change(what=_named(key, parts), then=f"version {then.get(key, 1)}", now=str(today.get(key, 1)))
+        Change(what=_named(key, named), then=f"version {then.get(key, 1)}", now=str(today.get(key, 1)))
         for key in {**then, **today}
         # A kind that is not pinned was unknown then; a metric is pinned from its second version on.
         if (key in then or key not in PART_FIELDS) and then.get(key, 1) != today.get(key, 1)

@@ -67,14 +67,14 @@ def stopping_after(steps: int) -> Any:
     return lambda: next(turns, True)
 
 
-def cut_and_resumed(what: Recipe, folder: Path, cuts: list[int]) -> Result:
+def cut_and_resumed(what: Recipe, folder: Path, cuts: list[int], **at: Any) -> Result:
     """Train with a stop after each number of iterations, every attempt in a folder of its own."""
     resume = None
     for attempt, steps in enumerate(cuts):
         with pytest.raises(Stopped):
-            run(what, folder / str(attempt), resume, stop=stopping_after(steps))
+            run(what, folder / str(attempt), resume, stop=stopping_after(steps), **at)
         resume = folder / str(attempt) / "last.pt"
-    return run(what, folder / "end", resume)[0]
+    return run(what, folder / "end", resume, **at)[0]
 
 
 @pytest.mark.parametrize("case", CASES)
