@@ -116,7 +116,8 @@ def _said(amounts: Mapping[str, float]) -> str:
 
 def _amount(name: str, amount: float) -> str:
     if name == "memory":
-        return f"{amount / 2**30:.1f}".removesuffix(".0") + " GB"
+        size = amount / 2**30
+        return (f"{size:.1f}".removesuffix(".0") if size >= 0.1 else f"{size:.1g}") + " GB"
     if name in ("CPU", "GPU"):
         return f"{amount:g} {name}" + ("" if amount == 1 else "s")
     return f"{amount:g} {name}"

@@ -31,7 +31,7 @@ from orchestrator.requesting import Requesting
 from orchestrator.settings import Settings
 from orchestrator.shortages import crowded, shortages
 from orchestrator.tracing import Tracing
-from orchestrator.trial import SweepOutcomes
+from orchestrator.trial import NO_SWEEP, SweepOutcomes
 from orchestrator.views import (
     Check,
     Curve,
@@ -91,7 +91,7 @@ def published_like(id: str, body: bytes, name: str | None, format: str, settings
     if chosen in spec["tables"]:
         spec["tables"][chosen]["published"] = library.load(id).id
     cells, candidates = tuple(checked.plan.cells), tuple(checked.plan.candidates)
-    outcomes = SweepOutcomes(0, checked.spec.name, SweepState.QUEUED, spec, cells, candidates, ())
+    outcomes = SweepOutcomes(NO_SWEEP, checked.spec.name, SweepState.QUEUED, spec, cells, candidates, ())
     return formats.render(beside.build(outcomes, chosen, catalog, numbers="published"), format)
 
 

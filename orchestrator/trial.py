@@ -174,6 +174,10 @@ class TrialOutcome:
     """The result's metrics, keyed checkpoint/split/metric; empty unless finished."""
 
 
+NO_SWEEP: Final = 0
+"""The number of what only a spec says: no sweep has it."""
+
+
 @dataclass(frozen=True, slots=True)
 class SweepOutcomes:
     """Everything that a table is computed from."""

@@ -55,7 +55,7 @@ def contact_sheet(rows: Sequence[Row], picture: Picture, name: Callable[[int], s
     for line, row in enumerate(rows):
         tile(0, line, row.query, None, "query")
         for column, (index, correct, cosine) in enumerate(zip(row.nearest, row.correct, row.cosine, strict=True), 1):
-            tile(column, line, index, correct, f"{'right' if correct else 'wrong'}, {cosine:.2f}")
+            tile(column, line, index, correct, f"{'right' if correct else 'wrong'}, {cosine:.2g}")
     stream = io.BytesIO()
     sheet.save(stream, "PNG", optimize=True)
     return stream.getvalue()

@@ -26,9 +26,12 @@ _STOPPING: Final[Mapping[str, str]] = {
 
 
 def caption(facts: Facts, placement: Placement) -> str:
-    """The spec's caption, or one made from the axes, followed by the facts that a reader needs to trust the numbers."""
-    printed = facts.published.title if facts.published else ""
-    lead = (facts.layout.caption or "").strip() or printed or _title(facts, placement)
+    """The spec's caption, or one made from the axes, followed by the facts that a reader needs to trust the numbers.
+
+    Printed numbers stand under the title of their own table: a spec's caption tells of its own trainings.
+    """
+    own_title = (facts.layout.caption or "").strip() or _title(facts, placement)
+    lead = facts.published.title if facts.published else own_title
     lead = lead if lead[-1] in ".!?" else lead + "."
     own = (_loud, averaged, _splits, _units, _rules, _tested, _selected, _selections, _stopped, _budget, _bold, _done)
     words = (say(facts) for say in ((_printed, _units, _bold) if facts.published else own))

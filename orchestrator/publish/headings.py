@@ -17,7 +17,7 @@ class Beside:
 
     headings: tuple[Heading | None, ...]  # one a stub column; none where a heading above spans this row
     texts: tuple[str, ...]
-    rule: int | None  # the stub column from which a rule stands above
+    rule: int | None  # the stub column from which a rule stands above, between groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,8 @@ class Headings:
                 Heading(mine[n], 1 if n == last else _run(keys[at:], n)) if n >= changed else None
                 for n in range(last + 1)
             )
-            found.append(Beside(tuple(headings), mine, changed if at and changed < last else None))
+            ruled = at > 0 and changed < last and _parts_groups(keys, at, changed)
+            found.append(Beside(tuple(headings), mine, changed if ruled else None))
         return found
 
     def _texts(self, row: Point, columns: Sequence[Point], levels: Sequence[int]) -> tuple[str, ...]:
@@ -97,6 +98,12 @@ class Headings:
         if label is None and path not in (self.spec.get("compare") or {}):
             label = fixed_label(self.spec, path) or None
         return None if label is None else self.names.label(path, label)
+
+
+def _parts_groups(keys: Sequence[Sequence[Any]], at: int, level: int) -> bool:
+    """Whether a group of several rows ends above a row or begins with it: single rows need no rule between them."""
+    above = at > 1 and keys[at - 2][level] == keys[at - 1][level]
+    return above or _run(keys[at:], level) > 1
 
 
 def _run(keys: Sequence[Sequence[Any]], level: int) -> int:

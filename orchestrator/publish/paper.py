@@ -39,7 +39,7 @@ def view(table: PublishedTable) -> PublishedView:
     return PublishedView(
         **summary(table).model_dump(),
         citation=table.citation,
-        note=table.note,
+        note=table.remarks,
         conflicts=dict(table.conflicts),
         numbers=[
             PublishedNumber(
@@ -87,8 +87,8 @@ def _blocks(table: PublishedTable) -> Iterator[str]:
     yield "\n".join(_grid(table, lines, varied))
     if not table.bold_known:
         yield "Which numbers are bold in print is not known."
-    if table.note:
-        yield escape(table.note)
+    if table.remarks:
+        yield escape(table.remarks)
     if sources := list(dict.fromkeys(one.source for one in table.numbers if one.source)):
         yield "\n".join(f"Quoted from {escape(source)}: {_quoted(table, source, varied)}." for source in sources)
     if table.conflicts:

@@ -9,7 +9,7 @@ from orchestrator.publish.layout import Center, Spread, Unit
 from orchestrator.publish.published import Number, PublishedTable
 from orchestrator.publish.significance import Comparison
 from orchestrator.publish.verdict import Verdict
-from orchestrator.trial import CellSummary, Labels, Statistic
+from orchestrator.trial import NO_SWEEP, CellSummary, Labels, Statistic
 
 Mark = Literal["pending", "partial", "failed", "diverged"]
 """Why a cell has no value, or (`partial`) why its value may still change."""
@@ -134,7 +134,7 @@ class Table:
     """A table with everything that a format needs."""
 
     name: str
-    sweep: int
+    sweep: int  # NO_SWEEP: only a spec, whose layout it has
     sweep_name: str
     state: str
     stub: tuple[str, ...]  # the titles of the row headings
@@ -169,6 +169,7 @@ class Table:
     def file_stem(self) -> str:
         """The name of a file that holds this table, without its suffix: ASCII letters, digits, dot and hyphens."""
         whose = "" if self.numbers == "own" else f"-{self.numbers}"
-        name = f"{self.sweep_name}-{self.sweep}-{self.name}{whose}"
+        whole = self.sweep_name if self.sweep == NO_SWEEP else f"{self.sweep_name}-{self.sweep}"
+        name = f"{whole}-{self.name}{whose}"
         stem = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower()
         return stem[:100]

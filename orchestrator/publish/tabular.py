@@ -55,6 +55,7 @@ class _Frame:
     gaps: tuple[str, ...]  # what stands right of it
     std_widths: tuple[int, ...]  # how many characters its longest deviation has
     rooms: tuple[float, ...]  # points for what stands small behind its numbers
+    fractions: tuple[str, ...]  # the point and decimals of the number that has most
 
     @property
     def columns(self) -> str:
@@ -74,6 +75,7 @@ def _frame(panels: Sequence[Panel], stub: Sequence[str]) -> _Frame:
         gaps=_gaps(panels[0]),
         std_widths=tuple(max(_std_width(panel.rows, c) for panel in panels) for c in columns),
         rooms=tuple(max(_room_of(panel.rows, c) for panel in panels) for c in columns),
+        fractions=tuple(max((_fraction_of(panel.rows, c) for panel in panels), key=len) for c in columns),
     )
 
 
@@ -85,7 +87,7 @@ def _tabular(panels: Sequence[Panel], frame: _Frame) -> list[str]:
             if row.rule is not None:
                 under = f"\\cmidrule(l){{{row.rule + 1}-{frame.last}}}"
                 lines.append("    \\midrule" if row.rule == 0 else f"    {under}")
-            cells = (_cell(*one) for one in _cells(panel.columns, row, frame) if one[1].span)
+            cells = (_cell(column, cell, frame, c) for c, (column, cell) in _cells(panel.columns, row))
             lines.append(_line([*_beside(row.headings), *cells]))
     return [*lines, "    \\bottomrule", "  \\end{tabular}"]
 
@@ -152,28 +154,45 @@ def _multirow(heading: Heading | None, *, top: bool) -> str:
     return text if heading.span == 1 or top else f"\\multirow{{{heading.span}}}{{*}}{{{text}}}"
 
 
-def _cells(columns: Sequence[Column], row: Row, frame: _Frame) -> list[tuple[Column, TableCell, int, str, float]]:
-    """Each cell with its column, the room for its deviation, what stands right of it, and the room for small signs."""
-    after = [frame.gaps[c + max(cell.span, 1) - 1] for c, cell in enumerate(row.cells)]
-    return list(zip(columns, row.cells, frame.std_widths, after, frame.rooms, strict=True))
+def _cells(columns: Sequence[Column], row: Row) -> list[tuple[int, tuple[Column, TableCell]]]:
+    """Each cell that is not under another one's text, with its column and where that stands."""
+    return [one for one in enumerate(zip(columns, row.cells, strict=True)) if one[1][1].span]
 
 
-def _cell(column: Column, cell: TableCell, std_width: int, gap: str, room: float) -> str:
-    text = escape(cell.text)
+def _cell(column: Column, cell: TableCell, frame: _Frame, c: int) -> str:
+    text, room = escape(cell.text), frame.rooms[c]
     if column.wordy:
         return text  # its column is centred already
     is_partial = cell.mark == "partial"
     star = f"\\rlap{{$^{PARTIAL_SIGN}$}}" if is_partial else ""
     if cell.statistic is None:  # a word in place of a number
         words = f"\\textit{{{text}}}" if cell.mark in {"failed", "diverged"} else text + star
-        return _centred(words, gap, cell.span)
+        return _centred(words, frame.gaps[c + cell.span - 1], cell.span)
     mean = text.replace("-", "$-$").replace("+", "$+$")
-    number = (f"\\textbf{{{mean}}}" if cell.bold else mean) + _std(cell.std, std_width, "" if room else star)
+    number = (f"\\textbf{{{mean}}}" if cell.bold else mean) + _filling(cell.text, frame.fractions[c])
+    number += _std(cell.std, frame.std_widths[c], "" if room else star)
     if not room:
         return number
     signs = f"\\textsuperscript{{{escape(cell.after)}}}" if cell.after else ""
     signs = (f"$^{PARTIAL_SIGN}$" if is_partial else "") + signs
     return f"{number}\\makebox[{room:g}pt][l]{{{signs}}}"  # as wide in each cell, so that numbers stay in line
+
+
+def _filling(text: str, longest: str) -> str:
+    """Invisible decimals, so that the points of a column stand in one line."""
+    missing = longest[len(_fraction(text)) :]
+    return f"\\phantom{{{missing}}}" if missing else ""
+
+
+def _fraction(text: str) -> str:
+    """A number from its point on, with zeros for digits; one with an exponent stands for itself."""
+    _, point, decimals = text.partition(".")
+    return point + "0" * len(decimals) if decimals.isdigit() else ""
+
+
+def _fraction_of(rows: Sequence[Row], column: int) -> str:
+    cells = (row.cells[column] for row in rows)
+    return max((_fraction(cell.text) for cell in cells if cell.statistic is not None), key=len, default="")
 
 
 def _std(std: str | None, std_width: int, star: str) -> str:

@@ -1,5 +1,6 @@
 """What a layout says beyond rows and columns: which metrics where, labels, titles, differences, words for no number."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from orchestrator.publish.formats import names, render
 from orchestrator.publish.printing import printed
 from orchestrator.publish.sheet import Heading
 from orchestrator.publish.table import build
-from orchestrator.trial import Cell
+from orchestrator.trial import NO_SWEEP, Cell
 from tests.publish import sweeps
 
 
@@ -114,7 +115,8 @@ class TestDifferences:
     def test_the_plus_is_that_of_the_printed_number(self):
         assert printed(0.0123, "percent", 1, signed=True) == "+1.2"
         assert printed(-0.0123, "percent", 1, signed=True) == "-1.2"
-        assert printed(0.00001, "percent", 1, signed=True) == "0.0"
+        assert printed(0.00001, "percent", 1, signed=True) == "+0.001"
+        assert printed(0.0, "percent", 1, signed=True) == "0.0"
 
 
 class TestNames:
@@ -241,6 +243,28 @@ class TestPublished:
         with pytest.raises(NotFoundError, match="SEC-T3"):
             built(sweeps.svmax(published="SEC-T33"), numbers="published")
 
+    def printed(self, **more):
+        layout = {"rows": ["loss", "regularizer"], "columns": ["dataset"], "metrics": ["recall@1"]}
+        compare = {"loss": ("triplet",), "regularizer": ("none", "sec"), "dataset": ("cub200",)}
+        table = {**layout, "published": "SEC-T3", **more}
+        return sweeps.grid(compare, sweeps.spec(tables={"main": table}), state="queued")
+
+    def test_a_caption_of_ones_own_trainings_does_not_stand_above_printed_numbers(self):
+        found = built(self.printed(caption="All trained with 128 dimensions."), numbers="published")
+        assert found.caption.startswith("Four losses without regularizer")
+        assert "All trained" not in found.caption
+
+    def test_what_no_sweep_has_names_none(self):
+        found = built(replace(self.printed(), sweep=NO_SWEEP), numbers="published")
+        assert found.file_stem == "sec-on-digits-main-published"
+        texts = {
+            name: render(found, name).content.decode(errors="replace") for name in ("latex", "html", "json", "csv")
+        }
+        assert "sweep 0" not in texts["latex"]
+        assert "of the spec 'sec-on-digits'" in texts["latex"]
+        assert "data-sweep" not in texts["html"]
+        assert json.loads(texts["json"])["sweep"]["id"] is None
+
     def test_cells_that_the_paper_does_not_have_are_missing(self):
         table = {
             "rows": ["loss", "regularizer"],
@@ -259,5 +283,6 @@ class TestPublished:
         assert "none is our own" in found.caption
         assert "seeds" not in found.caption
         assert found.file_stem.endswith("-published")
+        assert found.caption.startswith("Four losses without regularizer")
         for name in names():
             assert render(found, name).content

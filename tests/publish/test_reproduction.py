@@ -28,7 +28,6 @@ Place = tuple[str, tuple[str, ...], str]
 IRREGULAR: dict[Place, tuple[str, str]] = {
     ("SVMax-T1", ("cub200", "angular", "spread_out", "1", "0.01"), "nmi"): (".471", "0.471"),
     ("SVMax-T4", ("cars196", "npair", "none", "", "0.001"), "nmi"): ("0.5983", "0.598"),
-    ("REB-TEXT", ("cars196", "multi_similarity", "sec"), "norm_var"): ("0.004", "0.00"),
 }
 """What is printed in another form than all else in its column, and what the layout makes of it."""
 

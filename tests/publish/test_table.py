@@ -48,10 +48,17 @@ def column(table, index=0):
         (0.5, "percent", 0, "50"),
         (0.123456, "fraction", 3, "0.123"),
         (12.3456, "number", 1, "12.3"),
-        (-0.00001, "percent", 2, "0.00"),
+        (-0.00001, "percent", 2, "-0.001"),  # a number that is not zero never reads as zero
+        (0.004, "number", 2, "0.004"),
+        (0.0049, "number", 1, "0.005"),
+        (0.00096, "number", 2, "0.001"),
+        (0.0096, "number", 2, "0.01"),
+        (0.0, "number", 2, "0.00"),
+        (-1e-17, "number", 2, "0.00"),  # what two equal means may differ by
+        (4e-9, "percent", 2, "4e-7"),
         (-0.5, "number", 1, "-0.5"),
         (1.0, "percent", 2, "100.00"),
-        (1e-9, "number", 2, "0.00"),
+        (1e-9, "number", 2, "1e-9"),
         (123456789.0, "number", 2, "1.23e+8"),
         (1e300, "number", 2, "1.00e+300"),
     ],
@@ -167,6 +174,21 @@ class TestHeadings:
         ]
         assert [row.headings[1] for row in rows[:2]] == [Heading("None"), Heading("L2")]
         assert [row.rule for row in rows[:5]] == [None, None, None, None, 0]
+
+    def test_single_rows_are_not_ruled_off_from_one_another(self):
+        layout = {"rows": ["loss", "regularizer"], "metrics": ["recall@1"]}
+        several = sweeps.grid(
+            {"loss": ("a", "b", "c", "d"), "regularizer": ("e", "f")}, sweeps.spec(tables={"main": layout})
+        )
+        cells = {one.index for one in several.cells if one.labels["regularizer"] == "e" or one.labels["loss"] == "a"}
+        kept = {
+            "cells": tuple(one for one in several.cells if one.index in cells),
+            "candidates": tuple(one for one in several.candidates if one.cell in cells),
+            "trials": tuple(one for one in several.trials if one.cell in cells),
+        }
+        rows = build(replace(several, **kept), "main", sweeps.catalog()).panels[0].rows
+        assert [row.texts for row in rows] == [("a", "e"), ("a", "f"), ("b", "e"), ("c", "e"), ("d", "e")]
+        assert [row.rule for row in rows] == [None, None, 0, None, None]  # after the group, and nowhere else
 
     def test_rules_of_a_deeper_nesting_begin_where_the_label_changes(self):
         layout = {"rows": ["dataset", "loss", "regularizer"], "metrics": ["recall@1"]}

@@ -7,6 +7,7 @@ from itertools import groupby
 from orchestrator.publish.entries import PARTIAL_SIGN
 from orchestrator.publish.plain import one_line
 from orchestrator.publish.sheet import Column, Heading, Panel, Row, Table, TableCell
+from orchestrator.trial import NO_SWEEP
 
 media_type = "text/html; charset=utf-8"
 suffix = ".html"
@@ -14,7 +15,8 @@ suffix = ".html"
 
 def render(table: Table) -> bytes:
     """The fragment in ASCII with character references, so that it reads the same wherever it is pasted."""
-    lines = [f'<figure class="metricsweep-table" data-sweep="{table.sweep}" data-table="{_text(table.name)}">']
+    sweep = "" if table.sweep == NO_SWEEP else f' data-sweep="{table.sweep}"'
+    lines = [f'<figure class="metricsweep-table"{sweep} data-table="{_text(table.name)}">']
     for panel in table.panels:
         lines += _panel(panel, table)
     lines += ["<figcaption>", f'<p class="caption">{_text(table.caption)}</p>']

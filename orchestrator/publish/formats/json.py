@@ -7,7 +7,7 @@ from typing import Any
 from orchestrator.publish.sheet import Column, Panel, Quotation, Row, Table, TableCell
 from orchestrator.publish.significance import Comparison
 from orchestrator.publish.statistics import interval, standard_error
-from orchestrator.trial import CellSummary, Statistic
+from orchestrator.trial import NO_SWEEP, CellSummary, Statistic
 
 media_type = "application/json"
 suffix = ".json"
@@ -18,7 +18,7 @@ def render(table: Table) -> bytes:
     content: dict[str, Any] = {
         "table": table.name,
         "numbers": table.numbers,
-        "sweep": {"id": table.sweep, "name": table.sweep_name, "state": table.state},
+        "sweep": {"id": None if table.sweep == NO_SWEEP else table.sweep, "name": table.sweep_name, "state": table.state},
         "center": table.center,
         "spread": table.spread,
         "caption": table.caption,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from orchestrator.publish.sheet import Panel, Table
 from orchestrator.publish.tabular import SEPARATION, natural_width, tabular
 from orchestrator.publish.tex_characters import escape
+from orchestrator.trial import NO_SWEEP
 
 media_type = "application/x-tex"
 suffix = ".tex"
@@ -20,11 +21,16 @@ def render(table: Table) -> bytes:
     wide = _width(table, _SMALL)
     floats = [_float(table, panels, n, wide) for n, panels in enumerate(_pages(table.panels))]
     lines = (
-        f"% Table '{escape(table.name)}' of sweep {table.sweep} ({escape(table.sweep_name)}), made by metricsweep.",
+        f"% Table '{escape(table.name)}' of {_whose(table)}, made by metricsweep.",
         "% Needs \\usepackage{booktabs,graphicx,multirow}.",
         *(line for one in floats for line in one),
     )
     return ("\n".join(lines) + "\n").encode("ascii")
+
+
+def _whose(table: Table) -> str:
+    name = escape(table.sweep_name)
+    return f"the spec '{name}'" if table.sweep == NO_SWEEP else f"sweep {table.sweep} ({name})"
 
 
 def _float(table: Table, panels: Sequence[Panel], number: int, wide: float) -> list[str]:

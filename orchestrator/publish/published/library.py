@@ -35,6 +35,12 @@ class PublishedTable:
     citation: str = ""
     conflicts: Mapping[str, str] = field(default_factory=dict)  # contradictions that touch it, by their number
     bold_known: bool = True
+    names: str = ""  # what its labels are called in print
+
+    @property
+    def remarks(self) -> str:
+        """What to say of it where its rows stand under our labels."""
+        return " ".join(one for one in (self.note, self.names) if one)
 
     def find(self, labels: Labels, metric: str) -> Number | None:
         """The number at a cell; `labels` may hold more axes and the papers' names.
@@ -110,6 +116,7 @@ def _load(id: str) -> PublishedTable:  # noqa: A002
         citation=index["papers"][about["paper"]],
         conflicts={name: index["conflicts"][name] for name in about.get("conflicts", ())},
         bold_known=about.get("bold", True),
+        names=about.get("names", ""),
     )
 
 
