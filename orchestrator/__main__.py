@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from orchestrator import storage
+from orchestrator import offline, storage
 from orchestrator.conductor import Conductor
 from orchestrator.errors import FencedError, MetricsweepError
 from orchestrator.identity import made_for, prove
@@ -21,7 +21,7 @@ from orchestrator.record.tracker import Tracker
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Engine
 from orchestrator.run.growth import Allowance
-from orchestrator.service import Service, preview_offline
+from orchestrator.service import Service
 from orchestrator.settings import Settings
 from workers import catalog as catalogs
 
@@ -66,7 +66,7 @@ def _look(settings: Settings, options: argparse.Namespace) -> int:
     if options.command == "healthy":
         return _healthy(settings)
     if options.command == "expand":
-        print(preview_offline(options.spec.read_bytes(), settings).model_dump_json(indent=2))
+        print(offline.preview(options.spec.read_bytes(), settings).model_dump_json(indent=2))
         return 0
     if options.command == "study":
         return _study(settings, options.sweep, options.cell, options.out)

@@ -4,18 +4,21 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from orchestrator import room
 from orchestrator.checked import Checked
 from orchestrator.costs import Demand, Slots, estimate, shape
 from orchestrator.errors import UnavailableError
-from orchestrator.record.store import Store
 from orchestrator.settings import Settings
 from orchestrator.trial import Slot
 from orchestrator.views import Preview
 from orchestrator.workload import Workload, models, workload
 from workers.catalog import Catalog
 from workers.contract import Recipe
+
+if TYPE_CHECKING:
+    from orchestrator.record.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ Shares = dict[str, Share]
 """By fingerprint."""
 
 
-def forecast(checked: Checked, store: Store | None, catalog: Catalog) -> Preview:
+def forecast(checked: Checked, store: "Store | None", catalog: Catalog) -> Preview:
     """Counts, known results and cost; without a store nothing is known."""
     plan, spec = checked.plan, checked.spec
     adaptive = spec.search.adaptive
@@ -87,7 +90,7 @@ def _bounds(checked: Checked, shares: Mapping[str, Share]) -> Iterator[str]:
         yield "`patience` may end trainings"
 
 
-def _slots(slot: Slot, store: Store) -> Slots:
+def _slots(slot: Slot, store: "Store") -> Slots:
     nodes = store.nodes(present=True)
     return Slots(room.slots(slot, nodes), room.shape_of(slot, nodes).gpus > 0)
 
@@ -97,6 +100,8 @@ def forecast_here(checked: Checked, settings: Settings, catalog: Catalog) -> Pre
     file = Path(settings.database.removeprefix("sqlite:///"))
     if settings.database_url or not file.is_file():
         return forecast(checked, None, catalog)
+    from orchestrator.record.store import Store  # only now: without a database nobody waits for its libraries
+
     store = Store.open(settings.database, migrate=False)
     try:
         return forecast(checked, store, catalog)

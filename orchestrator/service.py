@@ -2,9 +2,10 @@
 
 import hashlib
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
+from orchestrator import offline
 from orchestrator.absences import absences
 from orchestrator.bundling import Bundling
 from orchestrator.checked import Checked, read
@@ -12,12 +13,11 @@ from orchestrator.comparing import Comparing
 from orchestrator.cost_views import Cost
 from orchestrator.data_views import DataFinding
 from orchestrator.errors import NotFoundError, UnavailableError
-from orchestrator.forecast import forecast, forecast_here
-from orchestrator.lifecycle import SweepState
+from orchestrator.forecast import forecast
 from orchestrator.links import Links
 from orchestrator.nearest import nearest
 from orchestrator.outlook import MOST_TRIALS, Outlook
-from orchestrator.plan import edit, excerpt, schema
+from orchestrator.plan import schema
 from orchestrator.private import own_folder
 from orchestrator.publish import beside, formats, paper
 from orchestrator.publish.figures import drawing, rendering, training, vega
@@ -31,7 +31,7 @@ from orchestrator.requesting import Requesting
 from orchestrator.settings import Settings
 from orchestrator.shortages import crowded, shortages
 from orchestrator.tracing import Tracing
-from orchestrator.trial import NO_SWEEP, SweepOutcomes
+from orchestrator.trial import SweepOutcomes
 from orchestrator.views import (
     Check,
     Curve,
@@ -51,48 +51,6 @@ from orchestrator.views import (
 )
 from workers import catalog as catalogs
 from workers.catalog import Catalog
-
-
-def preview_offline(body: bytes, settings: Settings) -> Preview:
-    """What a spec would become, asking no server: known and measured is what the home folder's database holds."""
-    catalog = catalogs.load(settings.parts)
-    return forecast_here(read(body, catalog), settings, catalog)
-
-
-def with_values(body: bytes, assignments: Sequence[str]) -> bytes:
-    """The same spec with `path=value` set for each of `assignments`; raises InvalidSpecError, or TooLargeError."""
-    return edit.edited(body, assignments)
-
-
-def subset_of(body: bytes, only: Sequence[str], without: Sequence[str]) -> bytes:
-    """The same spec with each `axis=label,label` added to its `only` and `without`; raises as `with_values` does."""
-    return excerpt.excerpt(body, only, without)
-
-
-def published_tables() -> list[PublishedSummary]:
-    """The papers' tables that are known, asking no server."""
-    return [paper.summary(library.load(name)) for name in library.names()]
-
-
-def published_file(id: str, format: str) -> Rendered:  # noqa: A002
-    """One of the papers' tables as a file of its own, asking no server."""
-    return paper.render(library.load(id), format)
-
-
-def published_like(id: str, body: bytes, name: str | None, format: str, settings: Settings) -> Rendered:  # noqa: A002
-    """One of the papers' tables in the layout of a spec's table (its first one by default), asking no server.
-
-    Raises InvalidSpecError for a wrong spec, NotFoundError where there is no such table or format.
-    """
-    catalog = catalogs.load(settings.parts)
-    checked = read(body, catalog)
-    spec = checked.spec.model_dump(mode="json")
-    chosen = name if name is not None else next(iter(spec["tables"]), "")
-    if chosen in spec["tables"]:
-        spec["tables"][chosen]["published"] = library.load(id).id
-    cells, candidates = tuple(checked.plan.cells), tuple(checked.plan.candidates)
-    outcomes = SweepOutcomes(NO_SWEEP, checked.spec.name, SweepState.QUEUED, spec, cells, candidates, ())
-    return formats.render(beside.build(outcomes, chosen, catalog, numbers="published"), format)
 
 
 class Service(Requesting, Tracing, Bundling, Comparing):
@@ -232,7 +190,7 @@ class Service(Requesting, Tracing, Bundling, Comparing):
 
     def published(self) -> list[PublishedSummary]:
         """The papers' tables that own numbers can be compared with."""
-        return published_tables()
+        return offline.published_tables()
 
     def published_table(self, id: str) -> PublishedView:  # noqa: A002
         """One of the papers' tables with all its numbers."""

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from orchestrator.service import Service, preview_offline
+from orchestrator import offline
+from orchestrator.service import Service
 from orchestrator.settings import Settings
 from tests.inline_conductor import conduct
 
@@ -101,8 +102,8 @@ def costs(service: Service, settings: Settings) -> None:
     assert (hours.kind, hours.trainings, hours.slots) == ("cpu", 6, None)
     assert hours.hours == pytest.approx(6 * median(seconds) / 3600)
     assert hours.low <= hours.hours <= hours.high
-    assert preview_offline(more, settings) == found
-    assert preview_offline(more, settings.model_copy(update={"home": settings.home / "other"})).cost.measured == 0
+    assert offline.preview(more, settings) == found
+    assert offline.preview(more, settings.model_copy(update={"home": settings.home / "other"})).cost.measured == 0
     longer = [{"label": str(n), "patch": {"iterations": n, "evaluate_every": every}} for n, every in ((40, 2), (20, 5))]
     partly = service.preview(yaml.safe_dump({**SPEC, "repeat": {"seed": [2]}, "compare": {"length": longer}, "tune": {},
                                              "tables": {}}).encode())  # fmt: skip

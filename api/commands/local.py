@@ -71,12 +71,12 @@ def run(
     """Run one sweep here from spec to tables: starts what it needs, shows progress, leaves no server behind."""
     # Here and not above: the client's commands do not wait for what only a server needs.
     from api.serve import Stack
-    from orchestrator.service import preview_offline
+    from orchestrator import offline
 
     body = read_spec(file, changes, only, without)
     body = afresh(body) if fresh else body
     later = settings(home=home)
-    preview_offline(body, later)  # a wrong spec ends here, before anything is started
+    offline.preview(body, later)  # a wrong spec ends here, before anything is started
     # What reaches it is on this machine, whatever name METRICSWEEP_URL has for a server.
     config = later.model_copy(update={"host": "127.0.0.1", "url": ""})
     try:

@@ -102,8 +102,7 @@ def read_spec(
     body = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     if not (changes or only or without):
         return body
-    # Here and not above: a spec that is taken as it is needs nothing of the service.
-    from orchestrator.service import subset_of, with_values
+    from orchestrator.offline import subset_of, with_values
 
     body = with_values(body, changes) if changes else body
     return subset_of(body, only or (), without or ()) if only or without else body

@@ -39,12 +39,11 @@ def published(
     as_json: Json = False,
 ) -> None:
     """List the papers' tables, or print one, by itself or as a spec lays it out."""
-    # Here and not above: the service brings the database's libraries, which the other commands do not wait for.
-    from orchestrator import service
+    from orchestrator import offline
 
     if id is None:
         _refuse_without_id(like, table, changes, format, file)
-        found = service.published_tables()
+        found = offline.published_tables()
         if as_json:
             print_json(found)
         else:
@@ -54,9 +53,9 @@ def published(
         return
     wanted = "json" if as_json else format or SUFFIXES.get(file.suffix if file else "", _MARKDOWN)
     if like is None:
-        rendered = service.published_file(id, wanted)
+        rendered = offline.published_file(id, wanted)
     else:
-        rendered = service.published_like(id, read_spec(like, changes), table, wanted, settings())
+        rendered = offline.published_like(id, read_spec(like, changes), table, wanted, settings())
     emit(rendered.content, wanted, file)
 
 

@@ -19,10 +19,9 @@ def expand(
     as_json: Json = False,
 ) -> None:
     """Check a spec here, without a server, and count its cells, candidates and trials."""
-    # Here and not above: the service brings the database's libraries, which the other commands do not wait for.
-    from orchestrator.service import preview_offline
+    from orchestrator import offline
 
-    show_preview(preview_offline(read_spec(file, changes, only, without), settings(home=home)), as_json)
+    show_preview(offline.preview(read_spec(file, changes, only, without), settings(home=home)), as_json)
 
 
 def afresh(body: bytes) -> bytes:

@@ -5,8 +5,6 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeVar
 
-from scipy.special import stdtr
-
 from orchestrator.publish.statistics import statistic
 
 Test = Literal["t", "wilcoxon"]
@@ -70,6 +68,8 @@ def paired_t(differences: Sequence[float], noise: float = 0.0) -> float | None:
     found = statistic(differences)
     if found.std is None or found.std <= noise:
         return None
+    from scipy.special import stdtr  # only now: it takes half a second, and most tables test nothing
+
     t = found.mean / (found.std / math.sqrt(found.n))
     return float(2 * stdtr(found.n - 1, -abs(t)))
 

@@ -3,8 +3,6 @@
 import math
 from collections.abc import Sequence
 
-from scipy.special import stdtrit
-
 from orchestrator.trial import Statistic
 
 
@@ -34,5 +32,9 @@ def interval(found: Statistic, level: float = 0.95) -> tuple[float, float] | Non
 def half_interval(found: Statistic, level: float = 0.95) -> float | None:
     """Half the width of the Student-t interval of the mean at `level`; none for n = 1."""
     error = standard_error(found)
-    # The quantile itself: importing all of scipy.stats for it takes a second.
-    return None if error is None else float(stdtrit(found.n - 1, (1 + level) / 2)) * error
+    if error is None:
+        return None
+    # The quantile itself, and only now: importing it takes half a second, all of scipy.stats a whole one.
+    from scipy.special import stdtrit
+
+    return float(stdtrit(found.n - 1, (1 + level) / 2)) * error

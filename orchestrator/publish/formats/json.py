@@ -18,7 +18,11 @@ def render(table: Table) -> bytes:
     content: dict[str, Any] = {
         "table": table.name,
         "numbers": table.numbers,
-        "sweep": {"id": None if table.sweep == NO_SWEEP else table.sweep, "name": table.sweep_name, "state": table.state},
+        "sweep": {
+            "id": None if table.sweep == NO_SWEEP else table.sweep,
+            "name": table.sweep_name,
+            "state": table.state,
+        },
         "center": table.center,
         "spread": table.spread,
         "caption": table.caption,
