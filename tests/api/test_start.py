@@ -47,6 +47,38 @@ def test_a_client_needs_nothing_of_the_server(arguments: list[str]) -> None:
     assert {"httpx", "pydantic"} <= found
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["submit", "sweeps/digits.yaml", "--set", "select.split=test"],
+        ["submit", "sweeps/digits.yaml", "--only", "loss=triplet"],
+        ["submit", "sweeps/digits.yaml", "--without", "loss=triplet"],
+        ["extend", "7", "sweeps/digits.yaml", "--set", "repeat.seed=[0, 1]"],
+    ],
+    ids=str,
+)
+def test_an_edited_spec_needs_its_reader_and_nothing_of_the_server(arguments: list[str]) -> None:
+    found = loaded(arguments)
+    assert "3" in found
+    assert (SERVERS - {"yaml"}) & found == set()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["published"],
+        ["published", "SEC-T3"],
+        ["published", "SEC-T3", "--like", "sweeps/sec_t3.yaml", "--format", "latex"],
+        ["expand", "sweeps/digits.yaml", "--home", "/nowhere"],
+    ],
+    ids=str,
+)
+def test_what_asks_no_server_brings_none(arguments: list[str]) -> None:
+    found = loaded(arguments)
+    assert "None" in found or "0" in found
+    assert (SERVERS - {"yaml", "pydantic_settings"}) & found == set()
+
+
 def test_a_client_reads_no_parts() -> None:
     """The catalog's reader parses sources; only `catalog` needs the shape of its answer."""
     assert "workers" not in loaded(["list"])
