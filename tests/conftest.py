@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import scheduling
+
 if TYPE_CHECKING:  # the tests of the workers run where none of what these need is installed
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadScopeScheduling
+
     from api.process import Child
     from orchestrator.service import Service
     from orchestrator.settings import Settings
@@ -32,6 +37,20 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     report = yield
     report.sections = [(name, text.encode(errors="backslashreplace").decode()) for name, text in report.sections]
     return report
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    scheduling.longest_first(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    return scheduling.processes()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "LoadScopeScheduling":
+    return scheduling.by_group(config, log)
 
 
 @pytest.fixture(scope="session")
