@@ -2,7 +2,6 @@
 # PYTHON=/path/to/python3.13 names the Python to install with; .ci/python looks for one otherwise.
 BIN := .venv/bin
 INSTALLED := .venv/.installed
-ALONE := ray or slow or postgres or browser or faults
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test faults claims check format serve up down catalog clean
@@ -21,9 +20,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 demo: install ## run sweeps/digits.yaml through the real service and write its table to build/digits
 	$(BIN)/metricsweep run sweeps/digits.yaml --home .metricsweep --out build/digits
 
-test: install ## run every test that this machine can run: first those that share it, then those that need it to themselves
-	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --maxprocesses 4 --dist worksteal -m "not ($(ALONE))" --durations=10
-	$(BIN)/pytest -q -m "$(ALONE)" --durations=10
+test: install ## run every test that this machine can run, side by side; tests/scheduling.py says which share a process
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --durations=10
 
 faults: install ## kill, stop and starve real processes at up to ten moments; figures to docs/reliability.md (half an hour)
 	rm -f build/faults.jsonl
