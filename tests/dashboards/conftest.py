@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
 from api.main import create_app
 from orchestrator.record.store import Store
@@ -20,6 +20,11 @@ FLAGS = [
     "--no-sandbox", "--disable-background-networking", "--disable-quic", "--no-first-run",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
+
+
+PATIENCE = 60_000
+"""Milliseconds that a page may take on a machine that is busy with other tests."""
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture
@@ -93,7 +98,7 @@ class Watched:
 def watched(browser: Browser, address: str, logged_in: Callable[[BrowserContext], BrowserContext]) -> Iterator[Watched]:
     """A fresh context; the test fails when a page of it complained, broke the policy or left this server."""
     context = logged_in(browser.new_context(base_url=address))
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(PATIENCE)
     kept = Watched(context, address)
     yield kept
     context.close()

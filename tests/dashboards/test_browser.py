@@ -44,7 +44,7 @@ def test_pages_fit_and_curves_are_drawn(
     for path in ("/", f"/sweeps/{busy}", "/trials/1", "/trials/5", "/trials/6", "/trials/13", "/trials/40", "/login"):
         page.goto(path)
         drawn = path.startswith("/trials/") and path != "/trials/40"
-        expect(page.locator("#drawing svg")).to_have_count(1 if drawn else 0, timeout=30_000)
+        expect(page.locator("#drawing svg")).to_have_count(1 if drawn else 0)
         page.screenshot(path=tmp_path / f"{path.strip('/').replace('/', '-')}-{width}-{scheme}.png", full_page=True)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
     page.goto("/trials/1")
@@ -130,7 +130,7 @@ def test_a_sweep_draws_its_figures_and_the_last_of_them(
     stage.settle()
     page.clock.run_for(3_100)
     expect(page.locator(".heading .badge").first).to_have_text("finished")
-    expect(page.locator("#paper-2 svg")).not_to_contain_text("Incomplete", timeout=30_000)
+    expect(page.locator("#paper-2 svg")).not_to_contain_text("Incomplete")
     page.screenshot(path=tmp_path / f"figures-{scheme}.png", full_page=True)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.dashboards.conftest import Watched
+from tests.dashboards.conftest import PATIENCE, Watched
 from tests.mlflow_server import TOKEN, Gate, told
 
 pytestmark = pytest.mark.browser
@@ -21,7 +21,7 @@ KIND = {"key": "mlflow.experimentKind", "value": "custom_model_development"}
 def page(browser: Browser, gate: Gate) -> Iterator[Page]:
     """Logged in; the test fails when a request failed or the page complained."""
     context = browser.new_context(base_url=gate.address, viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(30_000)
+    context.set_default_timeout(PATIENCE)
     watched = Watched(context, gate.address)
     context.on("response", lambda got: got.status < 400 or watched.complaints.append(f"{got.status} {got.url}"))
     opened = context.new_page()
