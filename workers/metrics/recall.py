@@ -6,9 +6,9 @@ from workers.evaluate import Evaluation
 class Recall:
     """The share of images that have one of their class among their k nearest others, by the cosine.
 
-    Images whose cosines differ from that of the closest own one by no more than rounding (8 machine epsilons, 1e-6 in
-    float32) are tied with it, and count as the expectation under random order: an embedding that has collapsed, in part
-    or altogether, scores what chance gives. Images without another of their class do not count.
+    Images whose cosines differ from that of the closest own one by no more than rounding (16 machine epsilons, 1.9e-6
+    in float32) are tied with it, and count as the expectation under random order: an embedding that has collapsed, in
+    part or altogether, scores what chance gives. Images without another of their class do not count.
     """
 
     label = "R"
