@@ -148,6 +148,8 @@ class _Figure:
             if one not in quantities:
                 right = meant(one, quantities) if quantities else f"'{data}' holds one; leave `show` out"
                 self._note(f"show[{at}]", f"'{data}' has no quantity '{one}'; {right}")
+        if figure.windows and data != "direction_variation":
+            self._note("windows", f"'{data}' has no windows; only 'direction_variation' looks again and again")
         for field in ("x", "y", "x_scale", "unit", "decimals"):
             if getattr(figure, field) is not None:
                 self._note(field, f"means nothing where `data` is drawn: '{data}' brings its own")

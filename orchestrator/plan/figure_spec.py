@@ -42,6 +42,8 @@ class FigureSpec(Frozen):
     """The bins that histograms are drawn in; none: those of the files."""
     moments: bool = False
     """Whether mean and variance of distributions are written into the panels."""
+    windows: bool = False
+    """Whether each window of `direction_variation` has a panel of its own; else all are drawn together."""
     labels: dict[str, dict[str, Text]] = Field(default_factory=dict)
     """What is printed for the labels of an axis."""
     titles: dict[str, Text] = Field(default_factory=dict)
@@ -68,7 +70,7 @@ _OF_CELLS: Final = ("metric", "x", "unit", "error")
 FITTING: Final[Mapping[str, tuple[str, ...]]] = {
     "line": (*_EVERYWHERE, *_OF_CELLS, "data", "colour", "x_scale", "y_scale"),
     "curves": (*_EVERYWHERE, "metric", "data", "colour", "unit", "error", "y_scale"),
-    "distribution": (*_EVERYWHERE, "data", "show", "colour", "bins", "moments"),
+    "distribution": (*_EVERYWHERE, "data", "show", "colour", "bins", "moments", "windows"),
     "scatter": (*_EVERYWHERE, "data"),
     "bars": (*_EVERYWHERE, *_OF_CELLS, "colour", "reference"),
     "heatmap": (*_EVERYWHERE, "metric", "data", "x", "y", "unit", "decimals"),

@@ -99,6 +99,12 @@ def test_a_tune_axis_shows_every_candidate(small: Small, checked: Any) -> None:
         (line(x="regularizer", colour="optimizer.lr", x_scale="log"), ".x_scale", "'log' needs numbers, but"),
         (line(colour=None), "", "the compare axis 'regularizer' has no place; name it in `colour` or `facet`, or draw"),
         (line(color="loss"), ".color", "there is no key 'color' here; did you mean 'colour'?"),
+        (
+            {"kind": "distribution", "data": "norms", "facet": [*AXES][:2], "windows": True},
+            ".windows",
+            "'norms' has no windows; only 'direction_variation' looks again and again",
+        ),
+        (line(windows=True), ".windows", "means nothing for kind 'line', which takes"),
         (line(bins=3), ".bins", "means nothing for kind 'line', which takes"),
         (line(error="sd"), ".error", "expected 'std', 'interval' or 'none', found 'sd'"),
         (

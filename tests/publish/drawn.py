@@ -52,6 +52,14 @@ def _cosines(trial: int) -> Arrays:
     return {"edges": np.array([-1.0, 0.0, 1.0]), "difference_edges": np.array([-2.0, 0.0, 2.0]), **counts}
 
 
+def _variation(trial: int) -> Arrays:
+    angle = np.array([[0.1, 0.2, 0.6], [0.1, 0.1, 0.2]]) + trial % 2 / 10
+    moments = {"window_mean": angle.mean(axis=1), "window_var": angle.var(axis=1)}
+    counts, edges = np.histogram(angle, bins=4)
+    whole = {"direction_variation_angle_mean": angle.mean(), "direction_variation_angle_var": angle.var()}
+    return {"step": np.array([10, 20]), "angle": angle, "edges": edges, "counts": counts, **moments, **whole}
+
+
 def _circle(trial: int) -> Arrays:
     angle = np.array([0.0, 1.0, 2.0]) + trial / 10
     return {"xy": np.stack([np.cos(angle), np.sin(angle)], axis=1).round(6), "label": np.array([0, 1, 1])}
@@ -70,7 +78,7 @@ def _heat_map(trial: int) -> Arrays:
 
 
 FILES = {
-    "norms": _norms, "cosines": _cosines, "direction_variation": _norms, "unit_circle": _circle, "tsne": _circle,
+    "norms": _norms, "cosines": _cosines, "direction_variation": _variation, "unit_circle": _circle, "tsne": _circle,
     "spectrum": _spectrum, "norm_traces": _traces, "heat_map": _heat_map,
 }  # fmt: skip
 

@@ -140,6 +140,26 @@ def test_files_that_are_missing_are_told() -> None:
         assert not draw(FIGURES["distribution"], sources=sources).rows
 
 
+def test_each_window_has_a_panel_where_it_is_asked_for() -> None:
+    figure = FIGURES["distribution"] | {"data": "direction_variation", "facet": None, "when": ONE_LR}
+    together, apart = draw(figure), draw(figure | {"windows": True})
+    assert [*together.specification["datasets"]] == ["direction_variation"]
+    assert [*apart.specification["datasets"]] == ["window_10", "window_20"]
+    assert len(apart.specification["concat"]) == 2
+    for panel, mean, variance in (("window_10", 0.3 + 0.1 / 3, 0.14 / 3), ("window_20", 2 / 15 + 0.1 / 3, 0.02 / 9)):
+        rows = apart.specification["datasets"][panel]
+        (words,) = (row for row in rows if row.get("text") and row["colour"] == "None")
+        assert words["center"] == pytest.approx(mean, abs=0.05)
+        assert words["variance"] == pytest.approx(variance, abs=1e-3)
+    text = rendering.render(apart, "svg").content.decode()
+    assert "rad, to step 10" in text
+    assert "rad, to step 20" in text
+    assert "each panel since the one before it: densities over" in said(apart)
+    bare = {"step": [1], "edges": [0, 1]}
+    broken = Sources(SOURCES.curves, lambda trials, file: (dict.fromkeys(trials, bare), {}))
+    assert "it lacks 'angle'" in said(draw(figure | {"windows": True}, sources=broken))
+
+
 def test_a_figure_that_is_not_there() -> None:
     with pytest.raises(NotFoundError, match="no figure named 'other'; this sweep's figures: main"):
         drawing.draw(outcomes(LINE), "other", sweeps.catalog(), SOURCES)

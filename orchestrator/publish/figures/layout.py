@@ -32,6 +32,7 @@ class FigureLayout(BaseModel):
     decimals: int | None = None
     bins: int | None = None
     moments: bool = False
+    windows: bool = False
     labels: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
     titles: Mapping[str, str | None] = Field(default_factory=dict)
     title: str | None = None

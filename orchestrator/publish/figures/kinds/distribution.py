@@ -1,6 +1,6 @@
 """Distributions over images or pairs as densities: norms, cosines, how far directions turn."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -63,19 +63,39 @@ def draw(it: Sketch) -> Drawing:
     """One plot a quantity; each outline is the mean density over the repeats of a point's selected candidate."""
     name = files.figure_of(it)
     wanted = [one for one in QUANTITIES.get(name, ()) if not it.layout.show or one.name in it.layout.show]
-    pooled = files.read(it, partial(_histograms, wanted=wanted))
+    pooled = files.read(it, _windows if it.layout.windows else partial(_histograms, wanted=wanted))
+    held = [one for _, repeats in pooled.found for one in repeats]
     plots = []
-    for at, quantity in enumerate(wanted):
+    for quantity in dict.fromkeys(quantity for one in held for quantity in one):
         data = [
-            datum for point, repeats in pooled.found for datum in _data(it, [one[at] for one in repeats], point.labels)
+            datum
+            for point, repeats in pooled.found
+            if (found := [one[quantity] for one in repeats if quantity in one])
+            for datum in _data(it, found, point.labels)
         ]
         plots.append(_plot(it, quantity, data))
-    said = f"{_SHOWN.get(name, name).format(split=files.split_of(it))}: densities over {wording.repeats(it)}."
+    each = ", each panel since the one before it" if it.layout.windows else ""
+    said = f"{_SHOWN.get(name, name).format(split=files.split_of(it))}{each}: densities over {wording.repeats(it)}."
     return Drawing(plots, said=said, notes=pooled.notes)
 
 
-def _histograms(arrays: Arrays, wanted: Sequence[Quantity]) -> list[Histogram]:
-    return [_histogram(arrays, quantity) for quantity in wanted]
+def _histograms(arrays: Arrays, wanted: Sequence[Quantity]) -> Mapping[Quantity, Histogram]:
+    return {quantity: _histogram(arrays, quantity) for quantity in wanted}
+
+
+def _windows(arrays: Arrays) -> Mapping[Quantity, Histogram]:
+    """The angles of each window by themselves, in as many bins as all of them together have."""
+    steps, bins = files.vector(arrays, "step"), len(files.vector(arrays, "edges")) - 1
+    angles = np.asarray(arrays["angle"], dtype=np.float64)
+    if angles.ndim != 2 or len(angles) != len(steps) or not angles.size or not bool(np.isfinite(angles).all()):
+        raise ValueError(f"angle has the shape {[*angles.shape]}, or holds what is no number")
+    means, variances = (files.vector(arrays, f"window_{name}", len(steps)) for name in ("mean", "var"))
+    found = {}
+    for step, turned, mean, variance in zip(steps, angles, means, variances, strict=True):
+        counts, edges = np.histogram(turned, bins=bins)
+        quantity = Quantity(f"window_{int(step)}", f"rad, to step {int(step):,}")
+        found[quantity] = Histogram(edges, counts.astype(np.float64), float(mean), float(variance))
+    return found
 
 
 def _histogram(arrays: Arrays, quantity: Quantity) -> Histogram:
