@@ -1,6 +1,6 @@
 """What stands behind a cell of a table: its candidates, their trials and where these ran, and what a paper printed."""
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from orchestrator.lifecycle import TrialState
 
@@ -27,6 +27,8 @@ class CellTrial(BaseModel):
     git_commit: str | None
     """Of the code that trained it; `-dirty` where that was changed."""
     versions: dict[str, str]
+    outdated: list[str] = Field(default_factory=list)
+    """What has other numbers today than when it was planned, such as `metric 'map' (version 1, now 2)`."""
     device: str | None
     host: str | None
     seconds: float | None

@@ -138,7 +138,8 @@ class Service(Requesting, Tracing, Bundling, Comparing):
         found = self._store.trial(trial)
         run = self._store.run_id("trial", found.sweep, trial)
         link = self._links.to(self._store.experiment_id(found.sweep), run) if run else None
-        return found.model_copy(update={"mlflow_url": link})
+        outdated = [str(one) for one in catalogs.changes(catalogs.stamp(found.recipe), self._catalog)]
+        return found.model_copy(update={"mlflow_url": link, "outdated": outdated})
 
     def curves(self, trial: int) -> list[Curve]:
         """A trial's curves, one a metric."""

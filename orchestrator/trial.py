@@ -172,6 +172,7 @@ class TrialOutcome:
     reused: bool = False
     values: Mapping[str, float] = field(default_factory=dict)
     """The result's metrics, keyed checkpoint/split/metric; empty unless finished."""
+    stamp: str = ""  # of the versions that a finished one was planned with
 
 
 NO_SWEEP: Final = 0

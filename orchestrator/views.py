@@ -166,6 +166,14 @@ class AttemptView(View):
     resumed_from: str | None = None
 
 
+class Replaced(View):
+    """A training of older versions whose trials were planned anew; its attempts and checkpoints are not used."""
+
+    training: str
+    step: int
+    total_steps: int
+
+
 class TrialView(TrialSummary):
     """One trial whole."""
 
@@ -179,6 +187,10 @@ class TrialView(TrialSummary):
     best_step: int | None = None
     seconds: float | None = None
     provenance: dict[str, Any] = Field(default_factory=dict)
+    outdated: list[str] = Field(default_factory=list)
+    """What has other numbers today than when it was planned, such as `metric 'map' (version 1, now 2)`."""
+    replaced: list[Replaced] = Field(default_factory=list)
+    """Trainings that it had under older versions and that did not finish, the last one first."""
     reused_from: int | None = None
     """The trial whose training this one shares, when it was known already."""
     reason: str | None = None

@@ -1,5 +1,7 @@
 """What the commit before the numbers changed had trained, taken on by a release of which parts have other versions."""
 
+import csv
+import json
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ from orchestrator.conductor import Conductor
 from orchestrator.errors import InvalidSpecError, NumbersChangedError
 from orchestrator.plan import grid
 from orchestrator.plan.spec import Spec
+from orchestrator.publish.bundle.rebuilding import rebuild
 from orchestrator.record import renewing, schema
 from orchestrator.record.store import Store
 from orchestrator.renewal import Renewal
@@ -238,3 +241,40 @@ def test_what_was_replaced_goes_with_the_sweep_that_replaced_it(home: Settings, 
 def test_a_wrong_spec_is_told_before_versions(home: Settings, store: Store) -> None:
     with pytest.raises(InvalidSpecError):
         Service(home, store, CHANGED).extend(1, b"version: 1\n")
+
+
+def test_results_are_marked_by_version(home: Settings, store: Store) -> None:
+    service = Service(home, store, CHANGED)
+    old = store.trials(1).items[0].id
+    shown = service.trial(old)
+    assert any(one.startswith("metric 'map' (version 1, now ") for one in shown.outdated)
+    caption = json.loads(service.table(1, "main", "json").content)["caption"]
+    assert "Numbers of older versions: loss 'normface' (version 1, now " in caption
+    assert service.cell(1, 0).candidates[0].trials[0].outdated
+    lines = list(csv.DictReader(service.table(1, "main", "csv").content.decode().splitlines()))
+    assert {one["versions"] for one in lines} == {"older"}
+
+
+def test_what_mixes_versions_says_so(home: Settings, store: Store) -> None:
+    conduct(home, CHANGED)
+    service = Service(home, store, CHANGED)
+    content = json.loads(service.table(HALF, "main", "json").content)
+    assert "Versions are MIXED, since numbers changed in loss 'normface' (version 1, now " in content["caption"]
+    assert "numbers of several versions in Triplet and NormFace." in content["caption"]
+    assert content["versions"] == {"0": "mixed", "1": "mixed"}
+    only = json.loads(service.table(SHARES, "main", "json").content)
+    assert "versions" not in only
+    assert "ersions" not in only["caption"]
+    both = json.loads(service.compare([SHARES, 1], "main", "merged", "json").content)
+    assert "numbers of older versions in NormFace." in both["caption"]
+    renewed = [service.trial(one.id) for one in store.trials(HALF).items]
+    assert {one.training for trial in renewed for one in trial.replaced} == {LOST, RUNNING}
+    assert all(not trial.outdated for trial in renewed if trial.replaced)
+
+
+def test_a_bundle_of_old_numbers_says_so_and_is_rebuilt_to_the_byte(home: Settings, store: Store) -> None:
+    conduct(home, CHANGED)
+    with Service(home, store, CHANGED).bundle(HALF) as file:
+        report = rebuild(file)
+    assert report.identical
+    assert any(b"MIXED" in one.content for one in report.tables)

@@ -144,6 +144,8 @@ def _show_trial(trial: "TrialView", client: "Client") -> None:
         "step": f"{trial.step} of {trial.total_steps}",
         "attempts": str(len(trial.attempts)),
         "error": trial.error,
+        "older": f"numbers changed since then in {', '.join(trial.outdated)}" if trial.outdated else None,
+        "anew": "; ".join(f"not from step {one.step} of older versions" for one in trial.replaced),
         "page": f"{client.url}/trials/{trial.id}",
         "mlflow": trial.mlflow_url,
     }

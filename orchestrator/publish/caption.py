@@ -33,7 +33,10 @@ def caption(facts: Facts, placement: Placement) -> str:
     own_title = (facts.layout.caption or "").strip() or _title(facts, placement)
     lead = facts.published.title if facts.published else own_title
     lead = lead if lead[-1] in ".!?" else lead + "."
-    own = (_loud, averaged, _splits, _units, _rules, _tested, _selected, _selections, _stopped, _budget, _bold, _done)
+    own = (
+        _aged, _loud, averaged, _splits, _units, _rules, _tested, _selected, _selections, _stopped, _budget, _bold,
+        _done,
+    )  # fmt: skip
     words = (say(facts) for say in ((_printed, _units, _bold) if facts.published else own))
     return " ".join((lead, *(one for one in words if one)))
 
@@ -87,6 +90,10 @@ def _printed(facts: Facts) -> str:
         return ""
     where = f"{table.id} ({table.citation})" if table.citation else table.id
     return f"The numbers are those printed in {where}; none is our own."
+
+
+def _aged(facts: Facts) -> str:
+    return facts.aged
 
 
 def _loud(facts: Facts) -> str:

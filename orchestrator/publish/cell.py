@@ -11,7 +11,7 @@ from orchestrator.publish.aggregate import CandidateOutcome, of_cell
 from orchestrator.publish.select import direction, selection, summary_of
 from orchestrator.publish.sheet import Column, Table, TableCell
 from orchestrator.trial import SweepOutcomes
-from workers.catalog import Catalog
+from workers.catalog import Catalog, changes
 
 
 def trace(outcomes: SweepOutcomes, cell: int, evidence: Iterable[Evidence], catalog: Catalog) -> CellView:
@@ -25,7 +25,9 @@ def trace(outcomes: SweepOutcomes, cell: int, evidence: Iterable[Evidence], cata
     by_candidate: dict[int, list[Evidence]] = {}
     for one in evidence:
         by_candidate.setdefault(one.outcome.candidate, []).append(one)
-    listed = [_candidate(one, by_candidate.get(one.index, []), select.key, summary.candidate) for one in competing]
+    listed = [
+        _candidate(one, by_candidate.get(one.index, []), select.key, summary.candidate, catalog) for one in competing
+    ]
     return CellView(
         sweep=outcomes.sweep,
         sweep_name=outcomes.name,
@@ -53,7 +55,9 @@ def linked(view: CellView, links: Links, experiment: str | None, runs: Mapping[i
     return view.model_copy(update={"candidates": candidates, "mlflow_url": page(own)})
 
 
-def _candidate(one: CandidateOutcome, evidence: Iterable[Evidence], key: str, selected: int | None) -> CellCandidate:
+def _candidate(
+    one: CandidateOutcome, evidence: Iterable[Evidence], key: str, selected: int | None, catalog: Catalog
+) -> CellCandidate:
     score = one.scores.get(key)
     return CellCandidate(
         index=one.index,
@@ -63,11 +67,11 @@ def _candidate(one: CandidateOutcome, evidence: Iterable[Evidence], key: str, se
         score=score.mean if score else None,
         std=score.std if score else None,
         n=score.n if score else 0,
-        trials=[_trial(trial) for trial in evidence],
+        trials=[_trial(trial, catalog) for trial in evidence],
     )
 
 
-def _trial(one: Evidence) -> CellTrial:
+def _trial(one: Evidence, catalog: Catalog) -> CellTrial:
     outcome = one.outcome
     return CellTrial(
         trial=outcome.trial,
@@ -84,6 +88,7 @@ def _trial(one: Evidence) -> CellTrial:
         data_hash=one.data_hash,
         git_commit=one.commit,
         versions=one.versions,
+        outdated=[str(change) for change in changes(outcome.stamp, catalog)],
         device=one.device,
         host=str(one.provenance["host"]) if one.provenance.get("host") else None,
         seconds=one.seconds,

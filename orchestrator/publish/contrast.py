@@ -43,7 +43,9 @@ def table(own: SweepOutcomes, other: SweepOutcomes, name: str, catalog: Catalog)
     }
     origins = {number: mine.origin(number) for number in mine.merged.origins if mine.has(number)}
     origins |= {number + offset: theirs.origin(number) for number in theirs.merged.origins if theirs.has(number)}
-    caption = " ".join(one for one in (mine.table.caption, *_words(several, mine.merged)) if one)
+    aged = theirs.table.aged if theirs.table.aged != mine.table.aged else ""
+    aged = f"Of sweep {other.sweep}: {aged}" if aged else ""
+    caption = " ".join(one for one in (mine.table.caption, aged, *_words(several, mine.merged)) if one)
     return replace(mine.table, panels=panels, summaries=summaries, origins=origins, caption=caption)
 
 

@@ -24,6 +24,7 @@ class Facts:
     panels: Sequence[Panel]
     block: frozenset[str] | None
     published: PublishedTable | None = None  # whose numbers the table holds in place of the sweep's
+    aged: str = ""  # which numbers are of older versions
 
     def entries(self) -> Iterable[TableCell]:
         """Every place of the body."""

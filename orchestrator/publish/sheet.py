@@ -14,6 +14,9 @@ from orchestrator.trial import NO_SWEEP, CellSummary, Labels, Statistic
 Mark = Literal["pending", "partial", "failed", "diverged"]
 """Why a cell has no value, or (`partial`) why its value may still change."""
 
+Age = Literal["older", "mixed"]
+"""`older`: all that finished in a cell has numbers of older versions; `mixed`: some of it."""
+
 Numbers = Literal["own", "published", "difference", "both", "verdict"]
 """Which numbers a table shows: the sweep's, the paper's, own - published, both side by side, or own with a verdict."""
 
@@ -150,6 +153,8 @@ class Table:
     published: PublishedTable | None = None  # the printed table that its numbers are compared with
     tested: Mapping[int, CellSummary] = field(default_factory=dict)  # the same chosen on test, where it shows that
     origins: Mapping[int, Origin] = field(default_factory=dict)  # by cell, where it is another sweep's or number
+    ages: Mapping[int, Age] = field(default_factory=dict)  # by cell, where it has numbers of older versions
+    aged: str = ""  # what the caption says of that
     address: str | None = None  # of the server whose pages its cells lead to; "": the same; none: no links
 
     def summary(self, column: Column, cell: int) -> CellSummary:

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Literal
 
 from orchestrator.publish import replica, selections
+from orchestrator.publish.ages import Ages, ages
 from orchestrator.publish.aggregate import Place, runs_of
 from orchestrator.publish.bold import Contender, best
 from orchestrator.publish.caption import caption, legend, notes
@@ -114,7 +115,9 @@ def build(
     built = counted(built, layout.counts)
     if layout.against:
         built = compared(built, it.beside, it.runs, layout.test)
+    aged = Ages() if it.published else ages(outcomes, [it.select.key, *_keys(built)], catalog)
     facts = Facts(outcomes, layout, it.names, it.select, it.summaries, built, it.block, it.published)
+    facts = replace(facts, aged=aged.said(facts.cell_name))
     return Table(
         name=name,
         sweep=outcomes.sweep,
@@ -131,7 +134,13 @@ def build(
         spread=layout.shown_spread,
         numbers=numbers,
         tested=it.tested,
+        ages=aged.cells,
+        aged=facts.aged,
     )
+
+
+def _keys(built: Sequence[Panel]) -> list[str]:
+    return [column.key for panel in built for column in panel.columns if column.key]
 
 
 def _start(outcomes: SweepOutcomes, layout: TableLayout, catalog: Catalog, published: PublishedTable | None) -> _Build:

@@ -12,6 +12,7 @@ from orchestrator.record.existence import require_sweep
 from orchestrator.record.numbers import number
 from orchestrator.record.schema import training, trial
 from orchestrator.trial import TrialOutcome
+from workers.catalog import stamp
 
 _AT_ONCE: Final = 500
 
@@ -57,6 +58,7 @@ def _evidence(row: Any) -> Evidence:
     outcome = TrialOutcome(
         trial=row.id, cell=row.cell, candidate=row.candidate, repeat=row.repeat, repeat_labels=row.repeat_labels,
         state=state, diverged=row.diverged, reused=row.reused, values=_values(row.metrics) if finished else {},
+        stamp=stamp(row.recipe) if finished else "",
     )  # fmt: skip
     return Evidence(
         outcome=outcome, uid=row.uid, training=row.training, fingerprint=row.fingerprint, recipe=row.recipe,

@@ -62,6 +62,7 @@ def _trials(connection: sa.Connection, sweep: int, only: Collection[int] | None)
             trial.c.id, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.repeat_labels, trial.c.state,
             trial.c.diverged, trial.c.reused, trial.c.position,
             sa.case((trial.c.state == TrialState.FINISHED, training.c.metrics)).label("metrics"),
+            sa.case((trial.c.state == TrialState.FINISHED, training.c.stamp), else_="").label("stamp"),
         )
         .join(training, training.c.id == trial.c.training_id)
         .where(trial.c.sweep_id == sweep)
@@ -75,6 +76,7 @@ def _trials(connection: sa.Connection, sweep: int, only: Collection[int] | None)
         yield TrialOutcome(
             trial=row.id, cell=row.cell, candidate=row.candidate, repeat=row.repeat, repeat_labels=row.repeat_labels,
             state=TrialState(row.state), diverged=row.diverged, reused=row.reused, values=_values(row.metrics),
+            stamp=sys.intern(row.stamp),
         )  # fmt: skip
 
 

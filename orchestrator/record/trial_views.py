@@ -11,9 +11,10 @@ from orchestrator.record import schema
 from orchestrator.record.cursors import decode, encode
 from orchestrator.record.database import Access, chunked
 from orchestrator.record.existence import require_sweep
+from orchestrator.record.renewing import predecessors
 from orchestrator.record.schema import attempt, candidate, cell, log, metric, training
 from orchestrator.record.sweep_views import of_candidate
-from orchestrator.views import AttemptView, Curve, LogView, Page, TrialSummary, TrialView
+from orchestrator.views import AttemptView, Curve, LogView, Page, Replaced, TrialSummary, TrialView
 
 Points = list[tuple[int, float | None]]
 """(step, value) of a curve; none where the value is not a number."""
@@ -63,11 +64,16 @@ class TrialViews(Access):
                 raise NotFoundError(f"no trial {trial}")
             attempts = _attempts(connection, row.training_id)
             reused_from = first_trial(connection, row.training_id) if row.reused else None
+            replaced = [
+                Replaced(training=one.uid, step=one.step, total_steps=one.total_steps)
+                for one in predecessors(connection, row.training_id)
+            ]
         result = row.result or {}
         return TrialView(
             **_summary(row), sweep_name=row.sweep_name, fingerprint=row.fingerprint, training=row.training_uid,
             recipe=row.recipe, attempts=attempts, metrics=row.metrics or {}, best_step=row.best_step,
             seconds=row.seconds, provenance=result.get("provenance", {}), reused_from=reused_from, trace=row.trace,
+            replaced=replaced,
             reason=row.reason if row.state == TrialState.PRUNED else None,
         )  # fmt: skip
 

@@ -12,6 +12,7 @@ from orchestrator.errors import DamagedError
 from orchestrator.evidence import Evidence
 from orchestrator.lifecycle import TrialState
 from orchestrator.trial import Candidate, Cell, Labels, TrialOutcome
+from workers.catalog import stamp
 
 _LABELS: Final = pa.map_(pa.string(), pa.string())
 CELLS: Final = pa.schema([("cell", pa.int64()), ("labels", _LABELS)])
@@ -76,15 +77,17 @@ def read_trials(trials: bytes, metrics: bytes) -> tuple[TrialOutcome, ...]:
     values: dict[int, dict[str, float]] = {}
     for row in _rows(metrics, METRICS, "metrics"):
         values.setdefault(row["trial"], {})[row["key"]] = row["value"]
-    wanted = ["trial", "cell", "candidate", "repeat", "repeat_labels", "state", "diverged", "reused"]
+    wanted = ["trial", "cell", "candidate", "repeat", "repeat_labels", "state", "diverged", "reused", "recipe"]
     found = []
     for row in _rows(trials, TRIALS, "trials", wanted):
         try:
             state = TrialState(row.pop("state"))
         except ValueError as error:
             raise DamagedError(f"the trials of the bundle cannot be read: {error}") from error
-        labels = dict(row.pop("repeat_labels"))
-        found.append(TrialOutcome(**row, repeat_labels=labels, state=state, values=values.get(row["trial"], {})))
+        labels, recipe = dict(row.pop("repeat_labels")), row.pop("recipe")
+        planned = stamp(json.loads(recipe)) if state is TrialState.FINISHED else ""
+        its = values.get(row["trial"], {})
+        found.append(TrialOutcome(**row, repeat_labels=labels, state=state, values=its, stamp=planned))
     return tuple(found)
 
 

@@ -5,16 +5,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol, cast
 
 from orchestrator.errors import ConflictError
+from orchestrator.publish.ages import ages
 from orchestrator.publish.figures import panels, wording
 from orchestrator.publish.figures.figure import Figure
 from orchestrator.publish.figures.layout import FigureLayout, parse
 from orchestrator.publish.figures.points import points
 from orchestrator.publish.figures.rendering import FORMATS
 from orchestrator.publish.figures.sketch import Drawing, Sketch, Sources, Value
-from orchestrator.publish.labels import Names, Parts
+from orchestrator.publish.labels import Names
 from orchestrator.publish.select import direction, selection
 from orchestrator.trial import SweepOutcomes
 from orchestrator.views import FigureView
+from workers.catalog import Catalog
 
 MOST_POINTS: Final = 2_000
 """Points that a figure can have: nobody tells more of them apart."""
@@ -27,7 +29,7 @@ class Kind(Protocol):
         """The plots of a figure."""
 
 
-def draw(outcomes: SweepOutcomes, name: str, catalog: Parts, sources: Sources, *, heading: bool = True) -> Figure:
+def draw(outcomes: SweepOutcomes, name: str, catalog: Catalog, sources: Sources, *, heading: bool = True) -> Figure:
     """The figure `name` of the sweep's spec as far as the sweep has come; NotFoundError where there is none.
 
     Without `heading` no words stand over it, but for those that say what is missing.
@@ -50,7 +52,7 @@ def draw(outcomes: SweepOutcomes, name: str, catalog: Parts, sources: Sources, *
     )
 
 
-def sketch(outcomes: SweepOutcomes, name: str, catalog: Parts, sources: Sources) -> Sketch:
+def sketch(outcomes: SweepOutcomes, name: str, catalog: Catalog, sources: Sources) -> Sketch:
     """What a figure is drawn from."""
     layout = parse(outcomes.spec, name)
     select = selection(outcomes.spec)
@@ -60,7 +62,8 @@ def sketch(outcomes: SweepOutcomes, name: str, catalog: Parts, sources: Sources)
             f"figure '{name}' would have {len(found):,} points; at most {MOST_POINTS:,} are drawn: narrow it by `when`"
         )
     names = Names(catalog, layout.labels, layout.titles)
-    return Sketch(name, outcomes, layout, catalog, names, select, found, sources)
+    aged = ages(outcomes, [select.key, *layout.metric], catalog).said(lambda cell: f"cell {cell}")
+    return Sketch(name, outcomes, layout, catalog, names, select, found, sources, aged)
 
 
 def listed(sweep: int, name: str, spec: Mapping[str, Any]) -> list[FigureView]:

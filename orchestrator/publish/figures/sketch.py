@@ -39,6 +39,7 @@ class Sketch:
     select: Select
     points: Sequence[Point]
     sources: Sources
+    aged: str = ""  # which numbers are of older versions
 
     @property
     def drawn(self) -> list[Point]:

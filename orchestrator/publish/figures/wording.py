@@ -24,7 +24,7 @@ def caption(it: Sketch, drawing: Drawing) -> list[str]:
     """What a reader needs to trust the figure, a sentence or two an entry; the spec's own caption comes first."""
     own = (it.layout.caption or "").strip()
     own = own if not own or own[-1] in ".!?" else f"{own}."
-    return [one for one in (own, drawing.said, _loud(it), _selected(it), _budget(it)) if one]
+    return [one for one in (own, drawing.said, it.aged, _loud(it), _selected(it), _budget(it)) if one]
 
 
 def notes(it: Sketch, drawing: Drawing) -> list[str]:

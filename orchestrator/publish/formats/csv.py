@@ -23,7 +23,8 @@ def render(table: Table) -> bytes:
     """Label columns, then the tuned values, then the numbers; means are fractions, `printed` is in `unit`.
 
     A median or a best value has a column beside the mean, and so have the tests against a baseline. A table that is
-    compared with a published one has columns for that too, whichever of its numbers it shows.
+    compared with a published one has columns for that too, whichever of its numbers it shows. Where some numbers are
+    of older versions the last column says `older` or `mixed`.
     """
     axes = list(dict.fromkeys(axis for row, column, _ in _entries(table) for axis in (*row.labels, *column.labels)))
     every = (*table.summaries.values(), *table.tested.values())
@@ -33,7 +34,8 @@ def render(table: Table) -> bytes:
     paper = _PAPER if table.published is not None else ()
     center = () if table.center == "mean" else (table.center,)
     tested = _TESTED if any(cell.comparison for _, _, cell in _entries(table)) else ()
-    out.writerow([guarded(title) for title in (*axes, *tuned, *_NUMBERS, *center, *tested, *paper)])
+    aged = ("versions",) if table.ages else ()
+    out.writerow([guarded(title) for title in (*axes, *tuned, *_NUMBERS, *center, *tested, *paper, *aged)])
     for row, column, cell in _entries(table):
         summary = table.summary(column, cast(int, cell.cell))
         labels = {**row.labels, **column.labels}
@@ -41,6 +43,7 @@ def render(table: Table) -> bytes:
         more = [_exact(cell.center)] if center else []
         more += _compared(cell.comparison) if tested else []
         more += _quoted(cell.quotation) if paper else []
+        more += [table.ages.get(cast(int, cell.cell), "")] if aged else []
         out.writerow([*(guarded(text) for text in texts), *_numbers(column, cell, summary), *more])
     return written.getvalue().encode()
 

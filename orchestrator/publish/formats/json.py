@@ -34,6 +34,8 @@ def render(table: Table) -> bytes:
         "panels": [_panel(panel) for panel in table.panels],
         "cells": [_summary(one) for one in table.summaries.values()],
     }
+    if table.ages:
+        content["versions"] = {str(cell): age for cell, age in table.ages.items()}
     if table.tested:
         content["cells_by_test"] = [_summary(one) for one in table.tested.values()]
     if table.published is not None:
