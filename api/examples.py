@@ -170,9 +170,8 @@ CELL: Final[dict[str, Any]] = {
                     "state": "finished", "diverged": False, "reused": False, "score": 0.712,
                     "training": "2b1c6d3e-7f80-4a91-8b2c-3d4e5f607182", "fingerprint": "9f86d081884c7d65",
                     "dataset": "digits", "data_hash": "sha256:02c53f7b261dceb", "git_commit": "5580518a9d",
-                    "versions": {"torch": "2.6.0"},
-                    "outdated": [], "device": "cpu (AMD EPYC)", "host": "lab", "seconds": 12.5,
-                    "error": None, "reason": None, "url": "/v1/trials/40", "mlflow_url": None,
+                    "versions": {"torch": "2.6.0"}, "device": "cpu (AMD EPYC)", "host": "lab", "seconds": 12.5,
+                    "error": None, "reason": None, "url": "/v1/trials/40", "mlflow_url": None, "outdated": [],
                 }
             ],
         }

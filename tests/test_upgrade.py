@@ -27,7 +27,9 @@ from orchestrator.service import Service
 from orchestrator.settings import Settings
 from tests.record.sample import lease, run_all
 from workers import catalog as catalogs
-from workers.catalog import Catalog, changes, stamp
+from workers.catalog import Catalog, changes, complete, stamp
+from workers.contract import CheckpointError, Place, Recipe
+from workers.train import train
 
 TRAINED = Path(__file__).parent / "record" / "trained"
 LOST = "f92b4c6b-f18b-4977-8ad6-7cde4661cbc3"  # the training whose machine went away after its checkpoint
@@ -278,3 +280,28 @@ def test_a_bundle_of_old_numbers_says_so_and_is_rebuilt_to_the_byte(home: Settin
         report = rebuild(file)
     assert report.identical
     assert any(b"MIXED" in one.content for one in report.tables)
+
+
+def test_this_release_trains_what_waits_under_its_own_versions(home: Settings, store: Store) -> None:
+    """With the real catalog and the real training: the numbers of this release are others than those of 3d33c10."""
+    stamped = rows(store, "SELECT DISTINCT stamp FROM training WHERE recipe LIKE '%normface%'")
+    said = {one.what for row in stamped for one in changes(row[0], TODAY)}
+    assert said >= {"loss 'normface'", "metric 'map'", "metric 'recall'"}
+    conduct(home.model_copy(update={"train": "workers.train:train"}), TODAY)
+    assert {sweep.id: sweep.state.value for sweep in store.sweeps().items} == {
+        1: "finished", 2: "finished", 3: "failed", 4: "finished", 5: "finished", 6: "finished", 7: "finished"
+    }  # fmt: skip
+    finished = rows(store, "SELECT recipe, stamp FROM training WHERE state = 'finished' AND heir IS NULL")
+    assert {bool(changes(row[1], TODAY)) for row in finished} == {True, False}
+    service = Service(home, store, TODAY)
+    assert "Versions are MIXED" in json.loads(service.table(HALF, "main", "json").content)["caption"]
+    assert "ersions" not in json.loads(service.table(SHARES, "main", "json").content)["caption"]
+
+
+def test_a_worker_takes_neither_a_recipe_nor_a_checkpoint_of_older_versions(home: Settings, store: Store) -> None:
+    old = Recipe.model_validate(json.loads(rows(store, f"SELECT recipe FROM training WHERE uid = '{LOST}'")[0][0]))
+    place = Place(home.data_root, home.resolved_home / "scratch", home.resolved_home, checkpoint_seconds=1e9)
+    with pytest.raises(ValueError, match="the recipe is for version 1 of "):
+        train(old, place, lambda _: None)
+    with pytest.raises(CheckpointError, match="recipe"):
+        train(complete(old, TODAY), place, lambda _: None, TRAINED / "storage" / LOST / "1" / "last.pt")
