@@ -76,7 +76,7 @@ def panels(
 
     `query` [q], `nearest` [q, depth]: indices of images, closest first and never the query itself; `correct` [q, depth]
     says whether each is of its class; `cosine` [q, depth]. Where there are queries they are drawn from these, and the
-    nearest from the gallery.
+    nearest from the gallery. Of equally close images the seed draws the order, not that of the files.
     """
     unit, classes = geometry.unit(embeddings.detach()).cpu(), labels.cpu()
     places, gallery = _searched(len(unit), query)
@@ -84,8 +84,10 @@ def panels(
     similarity = unit[drawn] @ unit[gallery].T
     if query is None:
         similarity.scatter_(1, drawn[:, None], -torch.inf)
-    cosine, columns = similarity.topk(min(depth, len(gallery) - (query is None)), dim=1)
-    nearest = gallery[columns]
+    shuffled = torch.rand(similarity.shape, generator=torch.Generator().manual_seed(seed)).argsort(dim=1)
+    sorted_ = similarity.gather(1, shuffled).sort(dim=1, descending=True, stable=True)
+    shown = min(depth, len(gallery) - (query is None))
+    cosine, nearest = sorted_.values[:, :shown], gallery[shuffled.gather(1, sorted_.indices[:, :shown])]
     correct = classes[nearest] == classes[drawn][:, None]
     return {
         "query": drawn.numpy(), "nearest": nearest.numpy(), "correct": correct.numpy(), "cosine": cosine.numpy(),

@@ -56,6 +56,15 @@ def test_cosines_of_opposite_and_equal_directions_are_counted() -> None:
     assert found["difference"].tolist() == [0, 0, 0, 8]
 
 
+def test_panels_of_a_collapsed_network_do_not_follow_the_files() -> None:
+    """Labels in blocks, all images at one point: what is shown is drawn, and the same for the same seed."""
+    found, again = (figures.panels(torch.ones(400, 4), torch.arange(400) // 4, queries=40) for _ in range(2))
+    assert len(set(found["nearest"].flatten().tolist())) > 80
+    assert found["correct"].mean() < 0.1
+    assert not (found["nearest"] == found["query"][:, None]).any()
+    assert (found["nearest"] == again["nearest"]).all()
+
+
 def test_panels_show_the_nearest_others() -> None:
     embeddings, labels = random_batch(classes=6, per_class=5)
     found = figures.panels(embeddings, labels, queries=8, depth=3, seed=3)
