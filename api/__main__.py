@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from api.commands.terminal import FAILED, OK, explain
 from api.connections import BACKLOG, Connection, Crowd, Patience, allowed_connections
 from api.main import create_app
+from api.mlflow import rules
 from api.serve import refuse_open_host
 from orchestrator import storage
 from orchestrator.errors import MetricsweepError
@@ -41,7 +42,7 @@ def main(patience: Patience = Patience()) -> int:  # noqa: B008 - nobody can cha
         app = create_app(service, settings)
     except (MetricsweepError, ValidationError) as error:
         return explain(error)
-    crowd = Crowd(allowed_connections(), patience)
+    crowd = Crowd(allowed_connections(), patience, rules.is_upload)
     config = uvicorn.Config(
         app,
         host=settings.host,

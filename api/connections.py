@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import resource
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
@@ -40,6 +41,8 @@ class Patience:
     """From the first byte of a request to the end of its headers, which any network carries in one packet or two."""
     body: float = 60.0
     """From there to the end of the body: 1 MiB in a minute is a slow telephone line."""
+    upload_rate: int = 16 * 1024
+    """A file for MLflow may take longer, as long as so many bytes a second come in, over the time of a body."""
     idle: float = 15.0
     """Between two requests, and before the first; longer than the 5 s after which httpx drops a connection itself, so
     that a client never writes into one that we are closing."""
@@ -67,9 +70,12 @@ class Phase(IntEnum):
 class Crowd:
     """All connections of a server: looks at them once a second and keeps their number below a bound."""
 
-    def __init__(self, most: int, patience: Patience) -> None:
+    def __init__(
+        self, most: int, patience: Patience, is_upload: Callable[[str, str], bool] = lambda method, path: False
+    ) -> None:
         self.most = most
         self.patience = patience
+        self.is_upload = is_upload
         self._here: set[Connection] = set()
         self._next: asyncio.TimerHandle | None = None
 
@@ -121,6 +127,7 @@ class Connection(H11Protocol):
         self._crowd = crowd
         self._seen: tuple[Phase, int] = (Phase.IDLE, 0)
         self._unread, self._measured = 0, self.since
+        self._came = 0  # bytes since then
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Join the crowd, which may close another for this one."""
@@ -136,6 +143,7 @@ class Connection(H11Protocol):
         """Read on; bytes of the same request do not buy it more time."""
         if self.transport.is_closing():
             return
+        self._came += len(data)
         super().data_received(data)
         self._note()
 
@@ -176,7 +184,9 @@ class Connection(H11Protocol):
             self.refuse(RefusedError(408, f"the request's headers did not come within {patience.head:g} s"))
         elif phase is Phase.BODY and waited > patience.body:
             if self.flow.read_paused and not self.cycle.response_complete:
-                self.since = now  # it is we who have not read on
+                self.since, self._came = now, 0  # it is we who have not read on
+            elif self._uploads() and self._came >= patience.upload_rate * waited:
+                self.since, self._came = now, 0  # a large file that comes on
             else:
                 self.refuse(RefusedError(408, f"the request's body did not come within {patience.body:g} s"))
         elif phase in {Phase.READER, Phase.LEAVING} and now - self._measured > patience.stalled:
@@ -202,8 +212,12 @@ class Connection(H11Protocol):
         """Start the clock anew where it waits for something else than before."""
         seen = (self.phase(), id(self.cycle))
         if seen != self._seen:
-            self._seen, self.since = seen, self.loop.time()
+            self._seen, self.since, self._came = seen, self.loop.time(), 0
             self._unread, self._measured = self.transport.get_write_buffer_size(), self.since
+
+    def _uploads(self) -> bool:
+        """Whether its body is a file that is passed on while it comes in; once that was refused it is none."""
+        return not self.cycle.response_complete and self._crowd.is_upload(self.scope["method"], self.scope["path"])
 
     def _measure(self, now: float) -> None:
         """Drop a client that has hardly read anything since the last look; nothing is written meanwhile."""

@@ -54,6 +54,21 @@ def quick(recipe: Recipe, place: Place, report: Callable[[Progress], None], resu
                   steps=recipe.iterations, seconds=delay * recipe.iterations, best_step=recipe.iterations)  # fmt: skip
 
 
+def dying(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
+    """As `quick`, but the process of a first attempt dies after its second step, once the data root holds `stored`."""
+
+    def report_and_die(progress: Progress) -> None:
+        report(progress)
+        while resume is None and progress.step == 2:
+            if (place.data_root / "stored").exists():
+                os.kill(os.getpid(), signal.SIGKILL)
+            if place.stop():
+                raise Stopped
+            time.sleep(0.02)
+
+    return quick(recipe, place, report_and_die, resume)
+
+
 _LEAKED: list[bytes] = []
 
 
