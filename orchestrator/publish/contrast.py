@@ -92,7 +92,8 @@ def _side_by_side(mine: Panel, theirs: Panel, layout: TableLayout, halves: tuple
             left, right = _kept(one, own, layout.missing, 0), _kept(two, other, layout.missing, offset)
             cells += [left, right]
             if column.kind == "metric":
-                cells.append(_difference(left, right, column, layout.missing))
+                between = _difference(left, right, column, layout.missing)
+                cells.append(_partnerless(between, left, right, halves) if _is_lone(one, halves) else between)
         rows.append(replace(row, cells=tuple(cells)))
     return Panel(groups=_widened(mine.groups, sizes), columns=tuple(columns), rows=tuple(rows))
 
@@ -126,6 +127,18 @@ def _difference(left: TableCell, right: TableCell, column: Column, missing: str)
     text = printed(found.mean, column.unit, column.decimals, signed=True)
     mark = left.mark or right.mark
     return TableCell(text, mark=mark, note="own - other, from unrounded means", statistic=found, cell=left.cell)
+
+
+def _is_lone(cell: TableCell, halves: tuple[_Half, _Half]) -> bool:
+    """Whether one of the sweeps only has it."""
+    return cell.cell is not None and not all(half.has(cell.cell) for half in halves)
+
+
+def _partnerless(between: TableCell, left: TableCell, right: TableCell, halves: tuple[_Half, _Half]) -> TableCell:
+    """In place of a difference: which sweep has no such cell."""
+    lacks = halves[0] if left.cell is None else halves[1]
+    cell = right.cell if left.cell is None else left.cell
+    return replace(between, cell=cell, lone=True, note=f"no partner: not in sweep {lacks.sweep}")
 
 
 def _widened(groups: Sequence[Sequence[Heading]], sizes: Sequence[int]) -> tuple[tuple[Heading, ...], ...]:

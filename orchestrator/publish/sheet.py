@@ -84,6 +84,7 @@ class TableCell:
     center: float | None = None  # what is printed, unrounded, where it is not the mean
     count: int | None = None  # the number of runs, where it is printed
     comparison: Comparison | None = None  # with the baseline, run by run
+    lone: bool = False  # the place of a difference between two sweeps, of which only one has this cell
 
     @property
     def after(self) -> str:

@@ -1,8 +1,10 @@
 """From a number of a table to what stands behind it, a sweep's bundle, and tables of several sweeps, over HTTP."""
 
+import csv
 import json
 import zipfile
-from io import BytesIO
+from collections import Counter
+from io import BytesIO, StringIO
 from pathlib import Path
 
 import pytest
@@ -120,6 +122,15 @@ def test_several_sweeps_in_one_table(http: TestClient, url: str, sweep: int, con
     lone = f"2 of 3 cells are in only one of them and have no partner (only in sweep {sweep}: loss=triplet; " \
         f"only in sweep {number}: loss=angular)."  # fmt: skip
     assert lone in told
+    told = metricsweep(url, "compare", sweep, number, "--view", "difference", "--format", "csv").stdout
+    lines = [line for line in csv.DictReader(StringIO(told)) if line["metric"].startswith("difference:")]
+    metrics = len({line["metric"] for line in lines})
+    assert Counter(line["loss"] for line in lines if line["status"] == "no partner") \
+        == {"triplet": metrics, "angular": metrics}  # fmt: skip
+    told = metricsweep(url, "compare", sweep, number, "--view", "difference", "--format", "json").stdout
+    places = [cell for panel in json.loads(told)["panels"] for row in panel["rows"] for cell in row["cells"]]
+    notes = Counter(cell["note"] for cell in places if "partner" in cell)
+    assert notes == {f"no partner: not in sweep {one}": metrics for one in (sweep, number)}
     assert metricsweep(url, "compare", sweep).exit_code == 2
     for query in (
         f"sweeps={sweep}",

@@ -68,7 +68,8 @@ def _numbers(column: Column, cell: TableCell, summary: CellSummary) -> list[str 
     n, printed = ("", "") if found is None else (found.n or "", cell.text)
     name = f"flattery:{column.name}" if column.kind == "flattery" else column.name
     what = (guarded(name), column.key)
-    return [*what, mean, std, n, column.unit, printed, int(cell.bold), summary.status, summary.candidates]
+    status = "no partner" if cell.lone else summary.status
+    return [*what, mean, std, n, column.unit, printed, int(cell.bold), status, summary.candidates]
 
 
 def _compared(one: Comparison | None) -> list[str]:

@@ -87,6 +87,8 @@ def _cell(cell: TableCell) -> dict[str, Any]:
         found["runs"] = cell.count
     if cell.comparison is not None:
         found["comparison"] = _comparison(cell.comparison)
+    if cell.lone:
+        found["partner"] = None
     if cell.quotation is not None:
         found["published"] = _quotation(cell.quotation)
     return found
