@@ -1,11 +1,13 @@
-"""Every quick twin says what it shows and what it does not."""
+"""Every quick twin says what it shows and what it does not, and the page has the figures of each claim."""
 
 import pytest
 
-from benchmarks.claims.claim import TWINS, Claim
+from benchmarks.claims import page
+from benchmarks.claims.claim import TWINS, Claim, Unseen
 from benchmarks.claims.twin import Twin
 
 NAMES = sorted(file.stem for file in TWINS.glob("*.yaml"))
+SHOWN = page.PAGE.read_text(encoding="utf-8")
 
 
 def test_there_are_twins() -> None:
@@ -17,3 +19,15 @@ def test_its_claims_are_about_trials_that_it_has(name: str) -> None:
     twin = Twin(TWINS / f"{name}.yaml", [0])
     claims = [one for one in twin.claims if isinstance(one, Claim)]
     assert bool(twin.trials()) is bool(claims), "which raises where a claim is about none"
+    for claim in claims:
+        assert f"| `{name}` | {claim.says} |" in SHOWN, "make claims"
+        assert f" {claim.bound.side} " in SHOWN
+    for other in (one for one in twin.claims if isinstance(one, Unseen)):
+        assert f"| `{name}` | {other.unseen} | {other.why} |" in SHOWN, "make claims"
+
+
+def test_every_claim_of_the_page_is_held_and_stands_in_a_twin() -> None:
+    rows = [line for line in SHOWN.splitlines() if line.startswith("| `")]
+    claimed = sum(len(Twin(TWINS / f"{name}.yaml", [0]).claims) for name in NAMES)
+    assert len(rows) == claimed, "make claims"
+    assert [row for row in rows if row.endswith("| **no** |")] == []
