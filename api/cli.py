@@ -102,7 +102,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "extend": Command(
         "requests:extend",
         "Extend a sweep to a wider spec (more seeds, a new loss); only what is new is trained.",
-        "metricsweep extend 7 sweeps/digits.yaml --set 'repeat.seed=[0, 1, 2, 3]'",
+        "metricsweep extend 7 sweeps/digits.yaml --set 'repeat.seed=[0, 1, 2, 3, 4, 5]'",
     ),
     "delete": Command(
         "requests:delete",
