@@ -41,6 +41,10 @@ class Cost(BaseModel):
     """Through the network, forward and back: steps times the images of a batch."""
     evaluated: int | None = None
     """At most so many more through the network, by evaluations."""
+    clusterings: int = 0
+    """Dear clusterings by the protocol of SEC's code (`nmi_sec`, `f1_sec`), once at the end of a training."""
+    products: int = 0
+    """The multiplications that one iteration of all their starts takes, of tens of iterations that a start needs."""
     at_most: list[str] = Field(default_factory=list)
     """Why it may turn out to be less; empty: it is all trained to its end."""
     measured: int = 0

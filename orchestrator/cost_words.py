@@ -13,6 +13,10 @@ def cost_in_words(cost: "Cost") -> Iterator[str]:
         yield "cost: nothing is left to train"
         return
     yield f"work: {_work(cost)}"
+    if cost.clusterings:
+        number = "1 dear clustering" if cost.clusterings == 1 else f"{cost.clusterings} dear clusterings"
+        each = f"{_count(cost.products)} multiplications an iteration, of some tens"
+        yield f"clustering: {number} for nmi_sec and f1_sec at the ends of trainings: {each}"
     for one in cost.hours:
         part = f" for {one.trainings} of {cost.trainings} trainings" if one.trainings < cost.trainings else ""
         spread = f" ({_amount(one.low)} to {_amount(one.high)})"
@@ -45,7 +49,7 @@ def _work(cost: "Cost") -> str:
 
 def _count(number: int) -> str:
     """`528`, `5,160`, `4.9 million`."""
-    for size, name in ((10**9, "billion"), (10**6, "million")):
+    for size, name in ((10**12, "trillion"), (10**9, "billion"), (10**6, "million")):
         if number >= size:
             return f"{number / size:.3g} {name}"
     return f"{number:,}"

@@ -13,7 +13,7 @@ from workers.contract import Recipe, canonical_json
 
 FIELDS: Final = (
     "task", "dataset", "augment", "crop", "backbone", "head", "embedding", "sampler", "evaluate_every", "precision",
-    "channels_last", "compile", "validation",
+    "channels_last", "compile", "validation", "metrics",
 )  # fmt: skip
 """The fields of a recipe that decide how long a step takes, its share of the evaluations included; losses,
 regularizers and rates hardly do, and the length is counted."""
@@ -102,6 +102,8 @@ def estimate(
         steps=work.steps,
         images=work.trained,
         evaluated=work.evaluated,
+        clusterings=work.clusterings,
+        products=work.products,
         measured=sum(wanted[one].trainings for one in known),
         unmeasured_shapes=len(wanted) - len(known),
         nearest=most,

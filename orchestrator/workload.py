@@ -1,10 +1,10 @@
 """What trainings do: optimizer steps, and images through the network, counted from recipes without any data."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from workers.catalog import Catalog
+from workers.catalog import NEEDS, STARTS, Catalog, Clustering, metric_entry, stated
 from workers.contract import CrossValidation, NoValidation, Recipe
 
 
@@ -18,15 +18,26 @@ class Workload:
     """Images through the network, forward and back: steps times those of a batch."""
     evaluated: int | None = 0
     """At most so many more, forward alone: evaluations on the way and those of the kept weights."""
+    clusterings: int = 0
+    """The dear ones, at the ends of trainings."""
+    products: int = 0
+    """The multiplications of one iteration of all their starts."""
 
     def __add__(self, other: "Workload") -> "Workload":
         return Workload(
-            _sum(self.steps, other.steps), _sum(self.trained, other.trained), _sum(self.evaluated, other.evaluated)
+            _sum(self.steps, other.steps),
+            _sum(self.trained, other.trained),
+            _sum(self.evaluated, other.evaluated),
+            self.clusterings + other.clusterings,
+            self.products + other.products,
         )
 
     def times(self, number: int) -> "Workload":
         """Of so many alike."""
-        return Workload(*(None if one is None else one * number for one in (self.steps, self.trained, self.evaluated)))
+        steps, trained, evaluated = (
+            None if one is None else one * number for one in (self.steps, self.trained, self.evaluated)
+        )
+        return Workload(steps, trained, evaluated, self.clusterings * number, self.products * number)
 
 
 def models(recipe: Recipe) -> int:
@@ -43,6 +54,28 @@ def units(recipe: Mapping[str, Any]) -> int:
 
 def workload(recipe: Recipe, catalog: Catalog) -> Workload:
     """The work of one training of a complete recipe, were it to go on to its end.
+
+    Of clusterings only the dear ones count: those of the weights that are kept, and of those that `beside` keeps.
+    """
+    number, clustered = 1 + (recipe.select.beside is not None), _dear(recipe, catalog)
+    seen = _seen(recipe, catalog)
+    if clustered is None:
+        return seen
+    return replace(seen, clusterings=number, products=number * STARTS * clustered.products)
+
+
+def _dear(recipe: Recipe, catalog: Catalog) -> Clustering | None:
+    """The clustering of the test images by SEC's code, where a metric asks for it and it is dear."""
+    entries = [metric_entry(name, catalog) for name in (*catalog.metrics(recipe.dataset), *recipe.metrics)]
+    dataset = catalog.get("dataset", recipe.dataset.name)
+    if dataset is None or not any(entry and entry.facts.get("needs") == NEEDS for entry in entries):
+        return None
+    found = stated(dataset, recipe.dataset.options, recipe.embedding * models(recipe))
+    return found if found is not None and found.dear else None
+
+
+def _seen(recipe: Recipe, catalog: Catalog) -> Workload:
+    """The steps, and the images through the network.
 
     How many images a data set has is what its file declares. Of folds an equal share is taken, though classes differ in
     size: so the numbers of a recipe that counts in epochs, and all of evaluations, are near and not exact.
@@ -81,7 +114,8 @@ def _watched(recipe: Recipe, splits: Mapping[str, int]) -> int:
 
 def _at_the_end(recipe: Recipe, splits: Mapping[str, int], catalog: Catalog) -> int:
     """The images by which the last weights are judged, and the best ones where these are others."""
-    norms = any(name in ("norm_mean", "norm_var") for name in catalog.metrics(recipe.dataset.name))
+    computed = (*catalog.metrics(recipe.dataset.name), *recipe.metrics)
+    norms = any(name in ("norm_mean", "norm_var") for name in computed)
     everything = splits["test"] + splits["validation"] + (splits["train"] if norms else 0)
     kept = 1 if recipe.select.split == "last" else 2
     return kept * everything + (splits["test"] if recipe.select.beside else 0)

@@ -191,6 +191,20 @@ def test_it_is_what_a_training_does(catalog: Catalog, tmp_path: Path) -> None:
     assert 0.5 * expected.evaluated <= seen["evaluate"] <= 1.05 * expected.evaluated
 
 
+def test_dear_clusterings_are_counted_of_the_weights_that_are_kept(catalog: Catalog) -> None:
+    def of(**changes: Any) -> tuple[int, int]:
+        made = workload(recipe(**{"dataset": "sop", "embedding": 512, "metrics": ["nmi_sec"], **changes}), catalog)
+        return made.clusterings, made.products
+
+    products = 10 * 60_502 * 11_316 * 512  # of one iteration of all starts
+    assert of() == (1, products)
+    assert of(select={"beside": "test"}) == (2, 2 * products)
+    assert of(validation={"name": "cross_validation", "folds": 4}) == (1, 4 * products)  # of the folds side by side
+    assert of(metrics=[]) == of(dataset="digits") == of(dataset="cub200") == (0, 0)
+    assert of(dataset={"name": "sop", "official": False}) == (0, 0)
+    assert (Workload(1, 2, 3, 4, 5) + Workload(clusterings=1, products=2).times(3)) == Workload(1, 2, 3, 7, 11)
+
+
 # Words
 
 
@@ -206,6 +220,15 @@ GPU = DeviceHours(kind="gpu", device="H200", trainings=132, hours=1234.5, low=11
             [
                 "work: 4 trainings for 16 models, whose steps are not known before the data is read",
                 "hours: not known yet: 1 of 3 trainings of this shape measured",
+            ],
+        ),
+        (
+            Cost(trainings=2, models=2, steps=5_160, clusterings=2, products=7_010_720_071_680, unmeasured_shapes=1),
+            [
+                "work: 5,160 steps",
+                "clustering: 2 dear clusterings for nmi_sec and f1_sec at the ends of trainings: 7.01 trillion "
+                "multiplications an iteration, of some tens",
+                "hours: not known yet: 0 of 3 trainings of this shape measured",
             ],
         ),
         (

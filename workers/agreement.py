@@ -7,6 +7,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from workers import clustering
 from workers.contract import ClassHoldout, CrossValidation, NoValidation, Recipe, Select
 from workers.figure_options import Followed
 from workers.inventory import Catalog, metric_entry, metric_problem
@@ -54,6 +55,7 @@ def disagreements(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
     yield from _views(draft)
     yield from _norms(draft, catalog)
     yield from _selection_split(draft)
+    yield from _metrics(draft, catalog)
     yield from _selection_metric(draft, catalog)
     yield from _patience(draft)
     yield from _warmup(draft)
@@ -167,20 +169,39 @@ def _selection_split(draft: Draft) -> Iterator[Problem]:
         yield Problem(path="select.split", message=f"no classes are held out to select by 'validation'; {right}")
 
 
+def _metrics(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
+    """The metrics that are asked for exist."""
+    for at, metric in enumerate(draft.rest.metrics):
+        if message := metric_problem(metric, catalog):
+            yield Problem(path=f"metrics.{at}", message=message)
+
+
 def _selection_metric(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
     """The metric that selects exists, is computed on this data set, and says which value is better."""
     if draft.select is None:
         return
     metric, dataset = draft.select.metric, draft.parts.get("dataset")
-    declared = catalog.metrics(dataset.entry.name) if dataset else []
+    declared = [*catalog.metrics(dataset.entry.name), *draft.rest.metrics] if dataset else []
     entry = metric_entry(metric, catalog)
     message = metric_problem(metric, catalog)
     if entry is not None and entry.facts.get("better") == "none":
         message = f"metric {metric!r} has no better value to select by"
     elif entry is not None and dataset and metric not in declared:
-        message = f"{dataset} does not compute {metric!r}; {meant(metric, declared)}"
+        right = meant(metric, declared)
+        right = right if right.endswith("?") else f"{right}."
+        message = f"{dataset} does not compute {metric!r}; {right} `metrics: [{metric}]` adds it"
+    elif entry is not None and dataset and entry.facts.get("needs") == clustering.NEEDS and _dear(draft, dataset):
+        message = f"metric {metric!r} is dear on {dataset}, and computed only at the end; select by another"
     if message:
         yield Problem(path="select.metric", message=message)
+
+
+def _dear(draft: Draft, dataset: Chosen) -> bool:
+    """Whether clustering the test images, by which a checkpoint is to be chosen, is dear."""
+    if draft.select is None or (draft.select.split == "validation" and draft.select.beside is None):
+        return False
+    clustered = clustering.stated(dataset.entry, dataset.options, draft.rest.embedding)
+    return clustered is not None and clustered.dear
 
 
 def _patience(draft: Draft) -> Iterator[Problem]:

@@ -1,5 +1,6 @@
 """What exists and what is wrong with a recipe: the face of the catalog, which imports no part and no torch."""
 
+from workers.clustering import NEEDS, STARTS, Clustering, stated
 from workers.completion import complete
 from workers.inventory import Catalog, catalog_text, load, metric_entry, metric_problem, parse_metric
 from workers.needs import Finding, Inspect, Need, need_of, usual_needs
@@ -11,8 +12,11 @@ from workers.wording import Problem
 __all__ = [
     "LONGEST_LIST",
     "LONGEST_TEXT",
+    "NEEDS",
+    "STARTS",
     "Catalog",
     "Change",
+    "Clustering",
     "Entry",
     "Finding",
     "Inspect",
@@ -31,5 +35,6 @@ __all__ = [
     "parse_metric",
     "problems",
     "stamp",
+    "stated",
     "usual_needs",
 ]

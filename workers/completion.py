@@ -1,6 +1,6 @@
 """A recipe with everything said that its training depends on, so that equal meanings have equal fingerprints."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from pydantic import JsonValue
@@ -38,12 +38,14 @@ def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
             stated = entry.facts.get("lr_scale")
             loss_rate = float(stated) if isinstance(stated, int | float) else 1.0
     names = {kind: part.name for kind, part in parts.items()}
-    versions = versions_of(names, recipe.select.metric, recipe.precision, catalog)
+    declared = catalog.metrics(recipe.dataset)
+    versions = versions_of(names, [*recipe.metrics, recipe.select.metric], recipe.precision, catalog)
     return recipe.model_copy(
         update={
             **parts,
             "evaluate_every": recipe.evaluate_every or max(1, (recipe.iterations or 1) // 10),
             "loss_rate": loss_rate,
+            "metrics": sorted({*recipe.metrics} - {*declared}),
             "pins": recipe.pins.model_copy(update={"versions": versions, "manifest": manifest, "weights": weights}),
         }
     )
@@ -63,14 +65,16 @@ def _filled(entry: Entry, options: Mapping[str, JsonValue]) -> dict[str, JsonVal
     }
 
 
-def versions_of(parts: Mapping[str, str], metric: str, precision: str, catalog: Catalog) -> dict[str, int]:
-    """What `pins.versions` has for parts by kind: their versions, and those above 1 of the metrics that are computed.
+def versions_of(parts: Mapping[str, str], metrics: Iterable[str], precision: str, catalog: Catalog) -> dict[str, int]:
+    """What `pins.versions` has for parts by kind: their versions, and those above 1 of what is computed.
+
+    These are the metrics that the data set declares, and `metrics` beside them.
 
     A metric in its first version adds nothing, so that a new metric of a data set leaves known fingerprints alone; so
     does what is pinned for some precisions only.
     """
     versions = {kind: entry.version for kind, name in parts.items() if (entry := catalog.get(kind, name)) is not None}
-    computed = {parse_metric(name)[0] for name in [*catalog.metrics(parts["dataset"]), metric]}
+    computed = {parse_metric(name)[0] for name in [*catalog.metrics(parts["dataset"]), *metrics]}
     entries = [entry for entry in catalog.of("metric") if entry.name in computed and entry.version > 1]
     own = {"precision": PRECISION_VERSIONS[precision]} if precision in PRECISION_VERSIONS else {}
     return versions | {f"metric.{entry.name}": entry.version for entry in entries} | own

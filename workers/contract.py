@@ -184,6 +184,10 @@ class Recipe(Frozen):
     """Whether torch.compile compiles backbone and head."""
     figures: Figures = []
     """Figures of the papers (workers/figure_options.py) whose data is kept as files."""
+    metrics: list[Annotated[str, Field(max_length=100)]] = Field(
+        default=[], max_length=50, exclude_if=lambda value: not value
+    )
+    """Metrics that are computed beside those that the data set declares."""
     validation: Validation = NoValidation()
     select: Select = Select()
     seed: int = Field(default=0, ge=0, lt=2**31)
@@ -206,7 +210,7 @@ class Recipe(Frozen):
         return fingerprint_of(self.model_dump(mode="json"))
 
     def part(self, kind: str) -> Part:
-        """The part of a kind; `metric` has none, since a data set declares its metrics."""
+        """The part of a kind; `metric` has none: a data set declares its metrics, and `metrics` are more of them."""
         found: Part = getattr(self, kind)
         return found
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 from workers import checkpoint
 from workers.contract import BEST_TEST, Place, Stopped
 from workers.diagnostics import batch_statistics
-from workers.images import Images
 from workers.journal import Journal
 from workers.session import Session
 
@@ -43,11 +42,12 @@ def iterate(session: Session, place: Place, journal: Journal, state: State) -> N
             saved = time.monotonic()
 
 
-def finish(session: Session, journal: Journal) -> dict[str, float]:
+def finish(session: Session, journal: Journal, dear: bool = True) -> dict[str, float]:
     """Every metric of the last weights and of the best ones, keyed `best/test/map@r`; those of test images also of the
     weights that are best on these, keyed `best_test/test/map@r`, where the recipe asks for it.
 
-    Leaves the weights that are kept in the model: the best, or the last where the recipe selects these.
+    What is dear of test images is computed of the weights that were chosen, and only if `dear`. Leaves the weights that
+    are kept in the model: the best, or the last where the recipe selects these.
     """
     splits = ["test"] if session.splits.validation is None else ["test", "validation"]
     names = session.among(session.metrics)
@@ -56,29 +56,37 @@ def finish(session: Session, journal: Journal) -> dict[str, float]:
     def everything() -> dict[str, float]:
         return _evaluate(session, splits, names) | _evaluate(session, ["train"], norms)
 
-    found = everything()
+    known = {session.step: everything()}
+    last = known[session.step]
     if session.step == session.total:  # else patience ended it at an evaluation, which is noted already
         watched = [f"{split}/{name}" for split in session.watched for name in session.among(CHEAP)]
-        _judge(session, journal, {key: found[key] for key in watched})
-    metrics, known = {f"last/{key}": value for key, value in found.items()}, {session.step: found}
+        _judge(session, journal, {key: last[key] for key in watched})
+    kept = session.best.step if session.best else session.step
+    if session.best is not None and kept not in known:
+        session.model.load_state_dict(session.best.model)
+        known[kept] = everything()
+    late = session.dear(session.splits.test) if dear else []
+    if late:
+        journal.tell(session.step, {}, f"computing {', '.join(late)} of step {kept}: dear of so many images")
+        known[kept] |= _values(session, "test", late)
+    metrics = {f"last/{key}": value for key, value in last.items()}
     if session.best is not None:
-        if session.best.step != session.step:
-            session.model.load_state_dict(session.best.model)
-            known[session.best.step] = everything()
-        metrics |= {f"best/{key}": value for key, value in known[session.best.step].items()}
-    metrics |= {f"{BEST_TEST}/{key}": value for key, value in _beside(session, names, known).items()}
+        metrics |= {f"best/{key}": value for key, value in known[kept].items()}
+    metrics |= {f"{BEST_TEST}/{key}": value for key, value in _beside(session, names, late, known).items()}
     return {key: value for key, value in metrics.items() if math.isfinite(value)}
 
 
-def _beside(session: Session, names: list[str], known: Mapping[int, Mapping[str, float]]) -> dict[str, float]:
+def _beside(
+    session: Session, names: list[str], late: list[str], known: Mapping[int, Mapping[str, float]]
+) -> dict[str, float]:
     """The test metrics where the test split itself chooses; `known` are those of steps whose weights were looked at."""
     if session.beside is None:
         return {}
-    found = known.get(session.beside.step)
-    if found is None:
+    found = known.get(session.beside.step, {})
+    if not found or any(f"test/{name}" not in found for name in late):
         kept = session.weights()
         session.model.load_state_dict(session.beside.model)
-        found = _evaluate(session, ["test"], names)
+        found = _evaluate(session, ["test"], names) | (_values(session, "test", late) if late else {})
         session.model.load_state_dict(kept)
     return {key: value for key, value in found.items() if key.startswith("test/")}
 
@@ -109,12 +117,17 @@ def _descend(session: Session, journal: Journal) -> None:
 
 
 def _evaluate(session: Session, splits: Sequence[str], names: list[str]) -> dict[str, float]:
-    """The metrics `names` of the present weights, keyed `validation/map@r`."""
+    """The metrics `names` of the present weights, keyed `validation/map@r`, but those that are dear of a split."""
     found: dict[str, float] = {}
     for split in splits:
-        images: Images = getattr(session.splits, split)
-        found |= {f"{split}/{name}": value for name, value in session.task.evaluate(images, names).items()}
+        dear = session.dear(session.splits.named(split))
+        found |= _values(session, split, [name for name in names if name not in dear])
     return found
+
+
+def _values(session: Session, split: str, names: list[str]) -> dict[str, float]:
+    images = session.splits.named(split)
+    return {f"{split}/{name}": value for name, value in session.task.evaluate(images, names).items()}
 
 
 def _judge(session: Session, journal: Journal, values: Mapping[str, float]) -> None:

@@ -15,6 +15,7 @@ from workers import geometry
 from workers.catalog import parse_metric
 from workers.contract import Part
 from workers.cosines import PairCosines, gram, pair_cosines
+from workers.k_means import k_means
 from workers.ranking import CHUNK, Neighbours, neighbours
 from workers.registry import build
 
@@ -32,22 +33,44 @@ class Contingency(NamedTuple):
     clusters: Tensor
     """The images of each cluster."""
 
+    @classmethod
+    def of(cls, classes: Tensor, clusters: Tensor) -> "Contingency":
+        """Of the class and the cluster of each image; never as a table, which for SOP would have 128 million cells."""
+        joint = torch.unique(classes * (int(clusters.max()) + 1) + clusters, return_counts=True)[1]
+        return cls(joint, classes.bincount(), clusters.bincount())
+
+    @property
+    def pair_f1(self) -> float:
+        """2PR / (P + R) over the pairs of images that a cluster joins; NaN where there is no pair of either sort."""
+        pairs = _pairs(self.clusters) + _pairs(self.classes)
+        return 2 * _pairs(self.joint) / pairs if pairs else math.nan
+
+
+def _pairs(counts: Tensor) -> int:
+    return int((counts * (counts - 1)).sum()) // 2
+
 
 class Evaluation:
     """Raw embeddings [n, d] of images with their labels [n], and what metrics ask of them.
 
     Neighbours and pairs are those among the images, or with the `gallery` (embeddings and labels) where there is one:
-    In-Shop's protocol, where no image is in both. All else is of the images alone. Raises ValueError unless there is at
-    least one image, one label for each, and the gallery is as wide.
+    In-Shop's protocol, where no image is in both. All else is of the images alone. `seed` is that of `clusters_sec`.
+    Raises ValueError unless there is at least one image, one label for each, and the gallery is as wide.
     """
 
     def __init__(
-        self, embeddings: Tensor, labels: Tensor, *, gallery: tuple[Tensor, Tensor] | None = None, chunk: int = CHUNK
+        self,
+        embeddings: Tensor,
+        labels: Tensor,
+        *,
+        gallery: tuple[Tensor, Tensor] | None = None,
+        chunk: int = CHUNK,
+        seed: int = 0,
     ) -> None:
         _check(embeddings, labels, embeddings.shape[-1:])
         self.embeddings = geometry.precise(embeddings.detach())
         self.labels = labels.detach().to(embeddings.device)
-        self._chunk = chunk
+        self._chunk, self._seed = chunk, seed
         self._gallery: Evaluation | None = None
         if gallery is not None:
             _check(*gallery, embeddings.shape[-1:])
@@ -129,11 +152,21 @@ class Evaluation:
 
     @cached_property
     def contingency(self) -> Contingency:
-        """How classes and clusters share images; never as a table, which for SOP would have 128 million cells."""
-        classes = self.classes.cpu()
-        size = int(classes.max()) + 1
-        joint = torch.unique(classes * size + self.clusters, return_counts=True)[1]
-        return Contingency(joint, classes.bincount(), self.clusters.bincount())
+        """How classes and clusters share images."""
+        return Contingency.of(self.classes.cpu(), self.clusters)
+
+    @cached_property
+    def clusters_sec(self) -> Tensor:
+        """The same by the k-means of SEC's code: the tightest of ten starts by k-means++, each until nothing changes.
+
+        On the embeddings' device, in as many threads as torch has; the same for the same seed, device and threads.
+        """
+        return k_means(self.unit.float(), int(self.classes.max()) + 1, self._seed).cpu()
+
+    @cached_property
+    def contingency_sec(self) -> Contingency:
+        """How classes and `clusters_sec` share images."""
+        return Contingency.of(self.classes.cpu(), self.clusters_sec)
 
 
 def _check(embeddings: Tensor, labels: Tensor, width: torch.Size) -> None:
@@ -148,14 +181,15 @@ def evaluate(
     names: Sequence[str],
     parts: Path | None = None,
     gallery: tuple[Tensor, Tensor] | None = None,
+    seed: int = 0,
 ) -> dict[str, float]:
     """The metrics `names`, such as `recall@1`, of raw embeddings [n, d] with labels [n], keyed as given.
 
-    With a `gallery` (embeddings and labels) neighbours are looked for there. A metric without a value is NaN: of
-    embeddings that are not finite, or of neighbours where no class has two images. Raises UnknownPart for a metric that
-    neither this package nor the folder `parts` has.
+    With a `gallery` (embeddings and labels) neighbours are looked for there; `seed` is what metrics draw by. A metric
+    without a value is NaN: of embeddings that are not finite, or of neighbours where no class has two images. Raises
+    UnknownPart for a metric that neither this package nor the folder `parts` has.
     """
-    evaluation = Evaluation(embeddings, labels, gallery=gallery)
+    evaluation = Evaluation(embeddings, labels, gallery=gallery, seed=seed)
     values: dict[str, float] = {}
     for name in names:
         file, k = parse_metric(name)

@@ -51,7 +51,7 @@ def cross_validate(
         journal = _journal(session, done, len(recipes), report)
         try:
             iterate(session, place, journal, lambda: _state(recipe, done, session))  # noqa: B023 - used within the turn
-            metrics = finish(session, journal)
+            metrics = finish(session, journal, dear=False)  # only of the folds together
             done.append(_fold(session, metrics, figure_files.drawn(session)))
             if len(done) == len(recipes):
                 return _result(recipe, done, session, place)

@@ -12,7 +12,8 @@ def check(recipe: Recipe, parts: Path | None) -> None:
     """Raise ValueError where this machine's parts or data are not the ones that the recipe's fingerprint stands for."""
     dataset, versions = registry.find("dataset", recipe.dataset.name, parts), recipe.pins.versions
     wanted = [(kind, recipe.part(kind).name, versions.get(kind)) for kind in PART_FIELDS]
-    metrics = {parse_metric(name)[0] for name in (*getattr(dataset, "metrics", ()), recipe.select.metric)}
+    computed = (*getattr(dataset, "metrics", ()), *recipe.metrics, recipe.select.metric)
+    metrics = {parse_metric(name)[0] for name in computed}
     # A metric in its first version is not pinned; a recipe without any pins was never completed.
     wanted += [("metric", name, versions.get(f"metric.{name}", 1 if versions else None)) for name in sorted(metrics)]
     for kind, name, pinned in wanted:

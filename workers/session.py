@@ -13,6 +13,7 @@ from torch import nn
 from workers import checkpoint, determinism, geometry, pins, registry, traces
 from workers.augment import Augment
 from workers.catalog import parse_metric
+from workers.clustering import NEEDS, Clustering
 from workers.contract import Place, Recipe
 from workers.descent import Descent
 from workers.embedder import Embedder, embedder
@@ -43,7 +44,9 @@ class Session:
         self.recipe, self.device = recipe, device
         pins.check(recipe, place.parts)
         self.splits = _on(device, splits(recipe, place.data_root, place.scratch, place.parts))
-        self.metrics = tuple(getattr(registry.find("dataset", recipe.dataset.name, place.parts), "metrics", ()))
+        declared = getattr(registry.find("dataset", recipe.dataset.name, place.parts), "metrics", ())
+        self.metrics = tuple(dict.fromkeys([*declared, *recipe.metrics]))
+        self._clustered = {name for name in self.among(self.metrics) if _clusters(name, place.parts)}
         self.manifest = self.splits.content
         self.watched, self._sign = self._selection(place.parts)
         self.augment = Augment(recipe.augment, stored=self.splits.train.side, crop=recipe.crop)
@@ -77,6 +80,8 @@ class Session:
         if better == "none":
             raise ValueError(f"select.metric {select.metric!r} cannot choose: neither higher nor lower is better")
         watched = (select.split, *([select.beside] if select.beside else [])) if select.split != "last" else ("test",)
+        if any(select.metric in self.dear(self.splits.named(split)) for split in watched):
+            raise ValueError(f"select.metric {select.metric!r} is dear of so many images, and computed at the end only")
         return watched, 1 if better == "higher" else -1
 
     def _modules(self, place: Place) -> tuple[Embedder, nn.Module, nn.Module]:
@@ -110,7 +115,7 @@ class Session:
             model=self.model,
             loss=self.loss,
             regularizer=self.regularizer,
-            evaluate=partial(evaluate, parts=parts),
+            evaluate=partial(evaluate, parts=parts, seed=determinism.derived(recipe.seed, "clusters")),
             read=self.read,
         )
         modules = {"backbone": self.model.backbone, "head": self.model.head, "loss": self.loss}
@@ -185,9 +190,15 @@ class Session:
         return self.step >= self.total or (patience is not None and self.unimproved >= patience)
 
     def among(self, names: Sequence[str]) -> list[str]:
-        """Those of the metrics `names` that the data set declares, and the one that selects."""
+        """Those of the metrics `names` that are computed, and the one that selects."""
         declared = [name for name in names if name in self.metrics]
         return list(dict.fromkeys([self.recipe.select.metric, *declared]))
+
+    def dear(self, images: Images) -> list[str]:
+        """The metrics that are dear to compute of a split: only the weights that are kept are judged by them."""
+        number = len(images) if images.query is None else int(images.query.sum())
+        clustered = Clustering(number, images.classes, self.recipe.embedding)
+        return [name for name in self.metrics if clustered.dear and name in self._clustered]
 
     def improves(self, score: float, on: float) -> bool:
         """Whether the selection metric prefers `score` to `on`; equal ones do not improve."""
@@ -251,6 +262,12 @@ class Session:
 
 
 _STATEFUL: Final = ("model", "loss", "regularizer", "descent", "sampler")
+
+
+def _clusters(metric: str, parts: Path | None) -> bool:
+    """Whether a metric is of the clustering that can be dear."""
+    found = registry.find("metric", parse_metric(metric)[0], parts)
+    return getattr(found, "needs", "") == NEEDS
 
 
 def _on(device: torch.device, found: Splits) -> Splits:

@@ -33,6 +33,7 @@ def stamp(recipe: Mapping[str, Any]) -> str:
     parts = {kind: (recipe.get(kind) or {}).get("name") for kind in PART_FIELDS}
     metric = (recipe.get("select") or {}).get("metric")
     said = {"parts": parts, "metric": metric, "precision": recipe.get("precision")}
+    said |= {"metrics": recipe["metrics"]} if recipe.get("metrics") else {}
     return canonical_json(said | {"versions": pins["versions"], "manifest": pins.get("manifest")})
 
 
@@ -44,7 +45,7 @@ def changes(stamped: str, catalog: Catalog) -> tuple[Change, ...]:
     parts = {kind: name for kind, name in said["parts"].items() if name is not None}
     if any(catalog.get(kind, name) is None for kind, name in parts.items()):
         return ()
-    today = versions_of(parts, said["metric"], said["precision"], catalog)
+    today = versions_of(parts, [*said.get("metrics", ()), said["metric"]], said["precision"], catalog)
     then, named = said["versions"], {**parts, "precision": said["precision"]}
     found = [
         Change(what=_named(key, named), then=f"version {then.get(key, 1)}", now=str(today.get(key, 1)))

@@ -6,6 +6,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from orchestrator.errors import Problem
+from orchestrator.plan.computed import missing
 from orchestrator.plan.spec import MOST_METRICS, ROLES, Axis, MetricColumn, Patch, Spec, When
 from orchestrator.plan.when import exclusive, read_when
 from orchestrator.plan.wording import listed, meant, sentences, shown, text
@@ -135,10 +136,8 @@ class ColumnReader:
             needed = "is the mean over the models of a cross-validation; add `validation: {name: cross_validation}`"
             self._note(f"{field}.split", f"'{column.split}' {needed}")
         for dataset in self._reached(column.when):
-            declared = self._catalog.metrics(dataset)
-            if declared and column.metric not in declared:
-                right = meant(column.metric, declared)
-                self._note(field, f"dataset '{dataset}' does not compute '{column.metric}'; {right}")
+            if wrong := missing(column.metric, dataset, self._spec, self._catalog):
+                self._note(field, wrong)
 
     def _cross_validates(self) -> bool:
         """Whether any recipe of the sweep trains a model for each fold."""

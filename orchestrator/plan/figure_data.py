@@ -58,7 +58,7 @@ def trouble_of_data(kind: str, data: str, kept: set[str] | None) -> str | None:
 
 def kept_data(spec: Spec) -> set[str]:
     """The data files, without their suffix, that some recipe of the sweep asks for."""
-    files = {file for patch in _patches(spec) for file in _files(patch.get("figures"))}
+    files = {file for patch in patches(spec) for file in _files(patch.get("figures"))}
     validation = spec.recipe.get("validation")
     if not isinstance(validation, Mapping) or validation.get("name") != "cross_validation":
         return files
@@ -66,7 +66,8 @@ def kept_data(spec: Spec) -> set[str]:
     return {f"{file}-fold{fold}" for file in files for fold in range(folds if isinstance(folds, int) else 0)}
 
 
-def _patches(spec: Spec) -> Iterator[Patch]:
+def patches(spec: Spec) -> Iterator[Patch]:
+    """Everything that a spec sets in its recipes: in the base recipe, by the choices of its axes, and by its rules."""
     yield spec.recipe
     for axes in (spec.compare, spec.tune, spec.repeat):
         for groups in axes.values():

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from orchestrator.errors import Problem
 from orchestrator.plan.columns import labels_of
+from orchestrator.plan.computed import missing
 from orchestrator.plan.figure_data import kept_data, trouble_of_curve, trouble_of_data
 from orchestrator.plan.figure_spec import FITTING, QUANTITIES, FigureSpec
 from orchestrator.plan.layout import NAME
@@ -135,9 +136,8 @@ class _Figure:
             self._note(field, wrong)
             return
         for dataset in self._datasets:
-            declared = self._catalog.metrics(dataset)
-            if declared and metric not in declared:
-                self._note(field, f"dataset '{dataset}' does not compute '{metric}'; {meant(metric, declared)}")
+            if wrong := missing(metric, dataset, self._spec, self._catalog):
+                self._note(field, wrong)
 
     def _check_data(self, figure: FigureSpec, data: str) -> None:
         kept = None if "figures" in self._unreadable else kept_data(self._spec)

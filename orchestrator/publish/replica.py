@@ -13,6 +13,8 @@ from workers.catalog import Catalog
 
 UNKNOWN: Final = 0
 """The number of repeats of a printed mean: papers seldom say."""
+_BY_SEC: Final = "_sec"
+"""The end of the name of a metric that is another one by the rule of SEC's code."""
 
 
 def source(layout: TableLayout, name: str) -> PublishedTable:
@@ -35,9 +37,11 @@ def summaries(
 
 
 def number(table: PublishedTable, labels: Labels, metric: str) -> Number | None:
-    """What is printed for a cell; a variant such as `nmi@geometric` is printed as what it is a variant of."""
+    """What is printed for a cell; a variant, `nmi@geometric` or `nmi_sec`, is printed as what it is a variant of."""
     found = table.find(labels, metric)
-    stem, _, cut = metric.partition("@")
+    stem, at, cut = metric.partition("@")
+    if found is None and stem.endswith(_BY_SEC):
+        return table.find(labels, f"{stem.removesuffix(_BY_SEC)}{at}{cut}")
     return table.find(labels, stem) if found is None and cut.isalpha() and len(cut) > 1 else found
 
 

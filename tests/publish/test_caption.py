@@ -39,6 +39,19 @@ def test_columns_of_a_metric_by_a_rule_of_its_own_say_so():
     assert "rule" not in build(plain, "main", load()).caption
 
 
+def test_it_says_by_which_clustering_nmi_and_f1_are():
+    def said(*metrics):
+        table = {**sweeps.digits().spec["tables"]["main"], "metrics": list(metrics)}
+        return build(sweeps.digits(tables={"main": table}), "main", load()).caption
+
+    faiss = "NMI and F1 of clusters by faiss's k-means (one random start, 20 iterations)."
+    sec = "NMI and F1 of clusters by k-means as in SEC's code (k-means++, the tightest of 10 starts)."
+    assert faiss in said("nmi", "recall@1", "f1")
+    assert sec in said("nmi_sec", "f1_sec", "recall@1")
+    assert "faiss" not in said("nmi_sec", "f1_sec", "recall@1")
+    assert "clusters" not in said("recall@1")
+
+
 def test_selection_on_test_is_said_loudly():
     assert "Selected on the TEST split" in caption(sweeps.digits(select={"metric": "map@r", "split": "test"}))
 

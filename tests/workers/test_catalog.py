@@ -139,7 +139,7 @@ class TestFacts:
     def test_metrics(self) -> None:
         for entry in self.of("metric"):
             assert entry.facts["better"] in {"higher", "lower", "none"}
-            assert entry.facts["needs"] in {"neighbours", "clusters", "embeddings"}
+            assert entry.facts["needs"] in {"neighbours", "clusters", "clusters_sec", "embeddings"}
 
     def test_datasets(self) -> None:
         for entry in self.of("dataset"):

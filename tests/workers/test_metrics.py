@@ -235,13 +235,15 @@ def test_every_metric_states_its_facts_and_gives_a_number(name: str) -> None:
     assert entry is not None
     assert entry.label
     assert entry.facts["better"] in {"higher", "lower", "none"}
-    assert entry.facts["needs"] in {"neighbours", "clusters", "embeddings"}
+    assert entry.facts["needs"] in {"neighbours", "clusters", "clusters_sec", "embeddings"}
     found = evaluate(*_split(), [name])[name]
     assert isinstance(found, float)
     assert math.isfinite(found)
 
 
-@pytest.mark.parametrize("name", ["recall", "recall_sec", "map", "r_precision", "nmi", "ami", "f1"])
+@pytest.mark.parametrize(
+    "name", ["recall", "recall_sec", "map", "r_precision", "nmi", "ami", "f1", "nmi_sec", "f1_sec"]
+)
 def test_scores_rise_when_classes_separate(name: str) -> None:
     values = [evaluate(*_split(separation=s), [name])[name] for s in (0.0, 1.0, 5.0)]
     assert values[0] < values[1] <= values[2] <= 1

@@ -296,9 +296,19 @@ class TestAgreement:
             ("map@5", "no metric 'map@5'; expected 'map@r'"),
             ("nmi@2", "metric 'nmi' takes no k, found 'nmi@2'; write 'nmi'"),
             ("norm_var", "metric 'norm_var' has no better value to select by"),
-            ("recall@2", "dataset 'digits' does not compute 'recall@2'; did you mean 'recall@1'?"),
-            ("recall", "dataset 'digits' does not compute 'recall'; did you mean 'recall@1'?"),
-            ("nmi", "dataset 'digits' does not compute 'nmi'; expected one of 'map@r', 'norm_var', 'recall@1'"),
+            (
+                "recall@2",
+                "dataset 'digits' does not compute 'recall@2'; did you mean 'recall@1'? `metrics: [recall@2]` adds it",
+            ),
+            (
+                "recall",
+                "dataset 'digits' does not compute 'recall'; did you mean 'recall@1'? `metrics: [recall]` adds it",
+            ),
+            (
+                "nmi",
+                "dataset 'digits' does not compute 'nmi'; expected one of 'map@r', 'norm_var', 'recall@1'. "
+                "`metrics: [nmi]` adds it",
+            ),
         ],
     )
     def test_the_metric_that_selects(self, metric: str, message: str) -> None:
