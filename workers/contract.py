@@ -184,9 +184,7 @@ class Recipe(Frozen):
     """Whether torch.compile compiles backbone and head."""
     figures: Figures = []
     """Figures of the papers (workers/figure_options.py) whose data is kept as files."""
-    metrics: list[Annotated[str, Field(max_length=100)]] = Field(
-        default=[], max_length=50, exclude_if=lambda value: not value
-    )
+    metrics: list[str] = Field(default=[], max_length=50, exclude_if=lambda value: not value)  # no new fingerprints
     """Metrics that are computed beside those that the data set declares."""
     validation: Validation = NoValidation()
     select: Select = Select()

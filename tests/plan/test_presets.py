@@ -207,8 +207,9 @@ def test_a_quick_variant_has_the_same_layout(plans: Plans, name: str) -> None:
 
 
 def identity(recipe: Recipe, catalog: Catalog) -> str:
-    """What a recipe trains, whatever its seed, whatever is drawn of it and whatever chooses its checkpoint."""
-    return complete(recipe.model_copy(update={"seed": 0, "figures": [], "select": Select()}), catalog).fingerprint
+    """What a recipe trains, whatever its seed, what is drawn or measured of it, and what chooses its checkpoint."""
+    rest = {"seed": 0, "figures": [], "metrics": [], "select": Select()}
+    return complete(recipe.model_copy(update=rest), catalog).fingerprint
 
 
 @pytest.fixture(scope="module")
