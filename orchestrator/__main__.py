@@ -166,6 +166,7 @@ def _engine(settings: Settings) -> Engine:
         parts=settings.parts,
         inspect=settings.inspection,
         allowance=Allowance(settings.slot_growth),
+        edition=catalogs.edition(catalogs.load(settings.parts)),
     )
     if settings.engine == "inline":
         inline: Engine = importlib.import_module("orchestrator.run.inline").Inline(workplace)

@@ -8,17 +8,18 @@ from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline
 from orchestrator.settings import Settings
 from workers import catalog as catalogs
+from workers.catalog import Catalog
 
 
 class Killed(BaseException):
     """Stands for SIGKILL: nothing that runs in between may clean up after itself."""
 
 
-def conduct(settings: Settings, orders: int | None = None) -> None:
-    """Conduct until idle, or until so many orders were claimed."""
+def conduct(settings: Settings, orders: int | None = None, catalog: Catalog | None = None) -> None:
+    """Conduct until idle, or until so many orders were claimed; `catalog`: that of another release."""
     store = Store.open(settings.database)
     workplace = Workplace(settings.train, settings.storage, settings.data_root)
-    conductor = Conductor(settings, store, Inline(workplace), catalogs.load(), None)
+    conductor = Conductor(settings, store, Inline(workplace), catalog or catalogs.load(), None)
     if orders is not None:
         left, claim = iter(range(orders)), conductor.next_order
 

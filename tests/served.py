@@ -29,14 +29,14 @@ class Served:
 
 
 @contextmanager
-def serving(home: Path) -> Iterator[Served]:
-    """Serve a home with a short lease, until the block ends."""
+def serving(home: Path, **settings: str) -> Iterator[Served]:
+    """Serve a home with a short lease and further settings, until the block ends."""
     port = free_port()
     plain = {key: value for key, value in os.environ.items() if not key.startswith(("METRICSWEEP_", "RAY_"))}
     command = [sys.executable, "-m", "api.cli", "serve", "--home", str(home), "--port", str(port)]
     said = home / "serve.out"
     with said.open("w") as log:
-        environment = {**plain, "METRICSWEEP_LEASE_SECONDS": "4"}
+        environment = {**plain, "METRICSWEEP_LEASE_SECONDS": "4", **settings}
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
     try:
         until(lambda: "Ctrl-C" in said.read_text(), "serve is ready", process)

@@ -11,21 +11,25 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 import yaml
+from fastapi.testclient import TestClient
+from pydantic import SecretStr
 
-from orchestrator.conductor import Conductor
+from api.main import create_app
 from orchestrator.errors import InvalidSpecError, NumbersChangedError
 from orchestrator.plan import grid
 from orchestrator.plan.spec import Spec
 from orchestrator.publish.bundle.rebuilding import rebuild
 from orchestrator.record import renewing, schema
+from orchestrator.record.recorder import Mirror
 from orchestrator.record.store import Store
 from orchestrator.renewal import Renewal
 from orchestrator.requests import Requests
-from orchestrator.run.attempt import Workplace
-from orchestrator.run.inline import Inline
 from orchestrator.service import Service
 from orchestrator.settings import Settings
+from tests import inline_conductor, test_pruning
+from tests.api.conftest import BEARER, TOKEN, URL
 from tests.record.sample import lease, run_all
+from tests.record.shelf import Shelf
 from workers import catalog as catalogs
 from workers.catalog import Catalog, changes, complete, stamp
 from workers.contract import CheckpointError, Place, Recipe
@@ -66,10 +70,7 @@ def store(home: Settings) -> Iterator[Store]:
 
 
 def conduct(settings: Settings, catalog: Catalog) -> None:
-    store = Store.open(settings.database)
-    workplace = Workplace(settings.train, settings.storage, settings.data_root)
-    Conductor(settings, store, Inline(workplace), catalog, None).conduct(until_idle=True)
-    store.close()
+    inline_conductor.conduct(settings, catalog=catalog)
 
 
 def rows(store: Store, query: str) -> list[Any]:
@@ -226,6 +227,19 @@ def test_an_old_sweep_does_not_grow_and_says_what_to_do(home: Settings, store: S
     assert "loss 'normface'" in {one.path for one in caught.value.problems}
 
 
+def test_the_answer_to_such_an_extension_lists_what_changed(home: Settings, store: Store) -> None:
+    spec = yaml.safe_load(store.sweep(1).text)
+    spec["repeat"]["seed"].append(2)
+    service = Service(home, store, CHANGED)
+    app = create_app(service, home.model_copy(update={"token": SecretStr(TOKEN)}))
+    with TestClient(app, base_url=URL, headers=BEARER | {"Content-Type": "application/yaml"}) as api:
+        answer = api.post("/v1/sweeps/1/extend", content=yaml.safe_dump(spec).encode())
+    problem = answer.json()
+    assert (answer.status_code, problem["title"]) == (409, "Conflict")
+    assert problem["detail"].startswith("numbers changed in ")
+    assert {"loss 'normface'", "metric 'map'"} <= {one["path"] for one in problem["problems"]}
+
+
 def test_what_was_replaced_goes_with_the_sweep_that_replaced_it(home: Settings, store: Store) -> None:
     conduct(home, CHANGED)
     both = store.deletion(SHARES)
@@ -305,3 +319,38 @@ def test_a_worker_takes_neither_a_recipe_nor_a_checkpoint_of_older_versions(home
         train(old, place, lambda _: None)
     with pytest.raises(CheckpointError, match="recipe"):
         train(complete(old, TODAY), place, lambda _: None, TRAINED / "storage" / LOST / "1" / "last.pt")
+
+
+def test_what_older_versions_scored_is_no_evidence_for_early_stopping(settings: Settings) -> None:
+    settings = settings.model_copy(update={"train": "tests.run.trainings:evaluating"})
+    service = Service.open(settings)
+    sweep = service.submit(test_pruning.spec(seeds=1)).id
+    inline_conductor.conduct(settings, orders=3)  # three good candidates, beside which the fourth is hopeless
+    inline_conductor.conduct(settings, catalog=raised(map=1))
+    states = [one.state for one in test_pruning.trials(service, sweep)]
+    service.close()
+    assert states[:4] == ["finished"] * 4
+    assert states[5] == "pruned", "by what two others scored under its own versions"
+
+
+def test_the_tracker_ends_the_run_of_what_was_replaced(home: Settings, store: Store) -> None:
+    shelf, fence = Shelf(), lease(store)
+    trial = next(one.id for one in store.trials(HALF).items if store.trial(one.id).training == RUNNING)
+    mirror = Mirror(store, shelf, fence=fence)
+    while mirror.forward():
+        pass
+    old = store.run_id("trial", HALF, trial)
+    assert old is not None
+    Renewal(store, CHANGED).renew(fence)
+    shelf.ids = {f"{key}/{run}" if run == old else key: run for key, run in shelf.ids.items()}  # its key changes
+    while mirror.forward():
+        pass
+    left = next(run for run in shelf.runs.values() if run.run == old and run.status == "KILLED")
+    assert left.tags["metricsweep.state"] == "planned anew"
+    assert store.run_id("trial", HALF, trial) is None
+    run_all(store, fence)
+    while mirror.forward():
+        pass
+    again = store.run_id("trial", HALF, trial)
+    assert again not in {None, old}
+    assert next(run for key, run in shelf.runs.items() if shelf.ids[key] == again).status == "FINISHED"

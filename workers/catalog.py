@@ -6,7 +6,7 @@ from workers.inventory import Catalog, catalog_text, load, metric_entry, metric_
 from workers.needs import Finding, Inspect, Need, need_of, usual_needs
 from workers.signature import LONGEST_LIST, LONGEST_TEXT, Entry, Parameter, PartSourceError
 from workers.soundness import Judge, problems
-from workers.versions import Change, changes, stamp
+from workers.versions import Change, changes, edition, stamp
 from workers.wording import Problem
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "catalog_text",
     "changes",
     "complete",
+    "edition",
     "load",
     "metric_entry",
     "metric_problem",

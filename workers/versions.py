@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workers.completion import versions_of
-from workers.contract import PART_FIELDS, Frozen, canonical_json
+from workers.contract import PART_FIELDS, Frozen, canonical_json, fingerprint_of
 from workers.inventory import Catalog
 
 
@@ -59,6 +59,11 @@ def changes(stamped: str, catalog: Catalog) -> tuple[Change, ...]:
         what = f"content of dataset {parts['dataset']!r}"
         found.append(Change(what=what, then=said["manifest"][:19], now=manifest[:19]))
     return tuple(found)
+
+
+def edition(catalog: Catalog) -> str:
+    """What tells apart the code of releases of which a part has another version."""
+    return fingerprint_of({f"{one.kind}.{one.name}": one.version for one in catalog.entries})[:16]
 
 
 def _named(key: str, parts: Mapping[str, str]) -> str:

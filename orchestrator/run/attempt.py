@@ -48,6 +48,7 @@ class Workplace:
     checkpoint_seconds: float = 20.0
     allowance: Allowance = field(default_factory=Allowance)
     inspect: str | None = None  # module:function that looks at a data root; none: nobody looks
+    edition: str = ""  # of the parts' versions: a slot that holds the code of another one trains nothing more
 
     @property
     def data_root(self) -> Path:

@@ -29,6 +29,7 @@ class HeldSlot:
     attempt: str | None = None
     claimed: bool = True  # False: it was found training, and no order stands for that yet
     answer: Any = None  # what a new actor says of itself once it has begun; none: it has
+    foreign: bool = False  # it holds the code of another release
     since: float = field(default_factory=time.monotonic)  # when it was made, and later when it was given back
 
     @property

@@ -159,7 +159,7 @@ class RayTune:
     def run(self, desk: Desk) -> None:
         """Execute orders until there are none or the desk is closing."""
         self._connect()
-        self._pool = SlotPool(self._limit, desk.installation())
+        self._pool = SlotPool(self._limit, desk.installation(), self._workplace.edition)
         dispatch = self._dispatch = Dispatch(desk, self._pool, self._workplace)
         while not desk.closing():
             self._fit(dispatch, desk)
@@ -201,7 +201,7 @@ class RayTune:
         """While there is nothing to run: end in time what an earlier conductor left idle, and what nobody wants."""
         if self._pool is None and ray.is_initialized():
             with _answering():
-                self._pool = SlotPool(self._limit, desk.installation())
+                self._pool = SlotPool(self._limit, desk.installation(), self._workplace.edition)
                 self._pool.reap()
 
     def leave(self) -> None:

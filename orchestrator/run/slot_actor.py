@@ -26,7 +26,10 @@ class SlotActor:
     One thread trains for as long as it lives: the C library gives each new thread another pool of memory, and keeps it.
     """
 
-    def __init__(self, lonely: float = LONELY_SECONDS, leave: Callable[[int], object] = os._exit) -> None:
+    def __init__(
+        self, lonely: float = LONELY_SECONDS, leave: Callable[[int], object] = os._exit, edition: str = ""
+    ) -> None:
+        self._edition = edition  # of the code that this process imports
         self._asked = time.monotonic()
         self._changed = threading.Condition()
         self._attempt: str | None = None
@@ -47,7 +50,7 @@ class SlotActor:
         """
         with self._changed:
             self._asked = time.monotonic()
-            place = {"host": socket.gethostname(), "pid": os.getpid()}
+            place = {"host": socket.gethostname(), "pid": os.getpid(), "edition": self._edition}
             return {**place, "attempt": self._attempt, "busy": self._busy(), "held": self._held, "worn": self._worn}
 
     def start(self, order: Order, workplace: Workplace) -> bool:

@@ -33,8 +33,8 @@ class SlotPool:
     They live in a namespace of the installation: another one on the same cluster must not end them as nobody's.
     """
 
-    def __init__(self, limit: int | None, installation: str) -> None:
-        self._limit = limit
+    def __init__(self, limit: int | None, installation: str, edition: str = "") -> None:
+        self._limit, self._edition = limit, edition
         self.namespace = f"{NAMESPACE}-{installation}"
         self._slots: dict[str, HeldSlot] = {}
         self._nodes: list[Node] = []
@@ -58,12 +58,13 @@ class SlotPool:
             except (RayActorError, ActorUnschedulableError, GetTimeoutError):
                 ray.kill(actor)  # else its training might go on beside the attempt that replaces it
                 continue
-            if state.get("worn") and not state["busy"]:
+            foreign = state.get("edition", "") != self._edition
+            if (state.get("worn") or foreign) and not state["busy"]:
                 ray.kill(actor)
                 continue
             shape, node = read_name(name)
             attempt = state["attempt"] if state["busy"] else None
-            self._slots[name] = HeldSlot(name, shape, node, actor, attempt, claimed=attempt is None)
+            self._slots[name] = HeldSlot(name, shape, node, actor, attempt, claimed=attempt is None, foreign=foreign)
 
     def nodes(self) -> Sequence[Node]:
         """The nodes that are there now, as of a second ago at most."""
@@ -140,7 +141,10 @@ class SlotPool:
         return [slot.shape for slot in self._busy()]
 
     def release(self, slot: HeldSlot) -> None:
-        """Give a slot back."""
+        """Give a slot back; one of another release has trained its last."""
+        if slot.foreign:
+            self.replace(slot, "it holds the code of another release")
+            return
         slot.attempt, slot.since = None, time.monotonic()
 
     def drop(self, slot: HeldSlot) -> None:
@@ -216,7 +220,7 @@ class SlotPool:
         # The pool counts by node: Ray's own choice of another one would leave the room that was counted on.
         options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node.uid, soft=False)
         named = {"name": name, "namespace": self.namespace, "lifetime": "detached"}
-        actor = ray.remote(SlotActor).options(**named, **options).remote()
+        actor = ray.remote(SlotActor).options(**named, **options).remote(edition=self._edition)
         self._slots[name] = HeldSlot(name, shape, short(node.uid), actor, answer=actor.describe.remote())
         return self._slots[name]
 

@@ -1,0 +1,65 @@
+"""A release whose numbers are others takes over from a conductor whose slots train, with the real processes."""
+
+import signal
+from pathlib import Path
+
+import pytest
+import yaml
+
+from orchestrator.lifecycle import TrialState
+from tests.served import serving, until
+from tests.test_killed_conductor import SPEC, conductor_of
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
+
+PART = '''"""A part of two releases."""
+
+from torch import Tensor, nn
+
+
+class Aged(nn.Module):
+    """The mean square, as version {0} has it."""
+
+    label = "Aged"
+    version = {0}
+    order = "free"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """A scalar."""
+        return {0} * (embeddings**2).mean()
+'''
+
+
+def test_slots_of_another_release_are_stopped_and_never_used_again(tmp_path: Path) -> None:
+    home, part = tmp_path / "home", tmp_path / "parts" / "losses" / "aged.py"
+    part.parent.mkdir(parents=True)
+    part.write_text(PART.format(1))
+    home.mkdir(mode=0o700)
+    recipe = {**SPEC["recipe"], "loss": "aged", "iterations": 6000}  # type: ignore[dict-item]
+    spec = {**SPEC, "name": "aged", "compare": {"regularizer": ["none"]}, "recipe": recipe}
+    with serving(home, METRICSWEEP_PARTS=str(tmp_path / "parts")) as served:
+        client, serve = served.client, served.process
+        sweep = client.submit(yaml.safe_dump(spec).encode()).id
+        until(
+            lambda: all(one.step > 0 for one in client.trials(sweep)) and len(list(client.trials(sweep))) == 2, "both"
+        )
+        before = {client.trial(one.id).training for one in client.trials(sweep)}
+        part.write_text(PART.format(2))
+        victim = conductor_of(serve)
+        assert victim is not None
+        victim.send_signal(signal.SIGKILL)
+        until(lambda: client.sweep(sweep).ended is not None, "the sweep ended")
+        trials = [client.trial(one.id) for one in client.trials(sweep)]
+        log = (home / "logs" / "conductor.log").read_text()
+        assert {one.state for one in trials} == {TrialState.FINISHED}, log[-3000:]
+        assert {one.recipe["pins"]["versions"]["loss"] for one in trials} == {2}
+        assert not before & {one.training for one in trials}
+        assert {one.training for trial in trials for one in trial.replaced} == before
+        assert [len(one.attempts) for one in trials] == [1, 1]
+        assert all(attempt.resumed_from is None for one in trials for attempt in one.attempts)
+        told = [one for one in client.sweep(sweep).requests if one.kind == "renew"]
+        assert "numbers changed in loss 'aged' (version 1, now 2)" in (told[0].outcome or "")
+        assert log.count("it holds the code of another release") == 2
