@@ -90,16 +90,22 @@ class Requests:
             raise NotFoundError(f"no sweep {sweep}")
         if doomed.busy:
             return None  # what is being stopped would write its last checkpoint into a folder that nobody removes
-        if self._tracker is not None and doomed.experiment is not None:
-            try:
-                self._tracker.remove(doomed.experiment)
-            except Exception as error:  # what MLflow still shows is no reason to keep the rest
-                log.warning("the experiment %s of sweep %d stays: %s", doomed.experiment, sweep, error)
+        self._remove_experiment(doomed.experiment, sweep)
         left = self._clear(doomed.trainings)
         outcome = f"deleted{left}"
-        self._store.delete_sweep(fence, sweep, asked.id, outcome)
+        experiment = self._store.delete_sweep(fence, sweep, asked.id, outcome)
+        if experiment != doomed.experiment:  # the mirror was quicker than we
+            self._remove_experiment(experiment, sweep)
         log.info("sweep %d deleted, with %d trainings", sweep, len(doomed.trainings))
         return outcome
+
+    def _remove_experiment(self, experiment: str | None, sweep: int) -> None:
+        if self._tracker is None or experiment is None:
+            return
+        try:
+            self._tracker.remove(experiment)
+        except Exception as error:  # what MLflow still shows is no reason to keep the rest
+            log.warning("the experiment %s of sweep %d stays: %s", experiment, sweep, error)
 
     def _clear(self, trainings: tuple[str, ...]) -> str:
         """Remove what trainings keep in the storage; gives what to say where that is away, which delays nobody."""

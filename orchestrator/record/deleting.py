@@ -16,17 +16,19 @@ from orchestrator.record.schema import attempt, log, metric, training, trial
 class Deleting(Access):
     """The second half of a deletion: the files went before, by `Places.deletion`, so that a crash loses no trace."""
 
-    def delete_sweep(self, fence: int, sweep: int, by: int | None = None, outcome: str = "deleted") -> None:
+    def delete_sweep(self, fence: int, sweep: int, by: int | None = None, outcome: str = "deleted") -> str | None:
         """Delete an ended sweep's rows, and those of the trainings that no other sweep points to.
 
         Its requests stay, to say what became of them, without the specs that they carried; `by` is the one that is done
-        with this, whose outcome is noted. Raises NotFoundError, and ConflictError for a sweep that goes on.
+        with this, whose outcome is noted. Gives the tracker's id of its experiment, which may have been made after the
+        deletion began. Raises NotFoundError, and ConflictError for a sweep that goes on.
         """
         table = schema.sweep
         with self._database.writing(fence) as connection:
             require_sweep(connection, sweep)
-            ended = sa.select(table.c.id).where(table.c.id == sweep, table.c.state.in_(SWEEP_ENDED)).with_for_update()
-            if connection.execute(ended).first() is None:
+            ended = sa.select(table.c.mlflow_experiment).where(table.c.id == sweep, table.c.state.in_(SWEEP_ENDED))
+            row = connection.execute(ended.with_for_update()).first()
+            if row is None:
                 raise ConflictError(f"sweep {sweep} goes on; cancel it before it is deleted")
             alone = list(connection.execute(only_of(sweep)).scalars())
             requests = sa.update(schema.request).where(schema.request.c.sweep_id == sweep)
@@ -42,3 +44,5 @@ class Deleting(Access):
                 connection.execute(sa.delete(attempt).where(attempt.c.training_id.in_(chunk)))
                 connection.execute(sa.delete(training).where(training.c.id.in_(chunk)))
             connection.execute(sa.delete(table).where(table.c.id == sweep))
+            experiment: str | None = row.mlflow_experiment
+            return experiment

@@ -61,11 +61,12 @@ class Outbox(Access):
         with self._database.reading() as connection:
             return int(connection.execute(sa.select(sa.func.count()).select_from(outbox)).scalar_one())
 
-    def keep_experiment(self, sweep: int, experiment: str, fence: int | None = None) -> None:
-        """Note the tracker's id of a sweep's experiment."""
+    def keep_experiment(self, sweep: int, experiment: str, fence: int | None = None) -> bool:
+        """Note the tracker's id of a sweep's experiment; False where the sweep has been deleted meanwhile."""
         table = schema.sweep
         with self._database.writing(fence) as connection:
-            connection.execute(sa.update(table).where(table.c.id == sweep).values(mlflow_experiment=experiment))
+            noting = sa.update(table).where(table.c.id == sweep).values(mlflow_experiment=experiment)
+            return connection.execute(noting).rowcount > 0
 
     def keep_run(self, kind: RunKind, sweep: int, entity: int, run_id: str, fence: int | None = None) -> None:
         """Note the tracker's id of a run."""

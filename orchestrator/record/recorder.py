@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from orchestrator.errors import FencedError, UnavailableError
+from orchestrator.errors import FencedError, NotFoundError, UnavailableError
 from orchestrator.events import Event
 from orchestrator.lifecycle import SWEEP_ENDED
 from orchestrator.record.mirror_states import CellRun, SweepRun
@@ -110,7 +110,9 @@ class Mirror:
         if known is not None:
             return known
         made = self._tracker.experiment(experiment_name(sweep), sweep.uid, experiment_tags(sweep))
-        self._store.keep_experiment(sweep.id, made, self._fence)
+        if not self._store.keep_experiment(sweep.id, made, self._fence):
+            self._tracker.remove(made)  # else nobody would: the sweep was deleted while its experiment was made
+            raise NotFoundError(f"sweep {sweep.id} was deleted")
         return made
 
 

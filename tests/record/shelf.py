@@ -35,6 +35,11 @@ class Shelf:
         self.experiments[made] = name
         return made
 
+    def remove(self, experiment: str) -> None:
+        """Forget the experiment."""
+        self._answer()
+        self.experiments.pop(experiment, None)
+
     def mirror(self, experiment: str, run: RunMirror) -> str:
         """Keep the run."""
         self._answer()

@@ -1,7 +1,8 @@
 """From events to the tracker: what is told, in which order, once, and in spite of a tracker that is away."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 import pytest
 
@@ -318,3 +319,42 @@ def test_a_mark_from_before_the_clock_was_set_back_is_due(store: Store) -> None:
     assert store.dirty(10) == []
     store.postpone(mark, "away", 3_600, fence)  # what a clock an hour ahead would have written
     assert [one.id for one in store.dirty(10)] == [mark.id]
+
+
+@dataclass
+class _Late(Shelf):
+    """Something happens while it makes an experiment."""
+
+    meanwhile: Callable[[], object] = lambda: None
+
+    def experiment(self, name: str, uid: str, tags: Mapping[str, str]) -> str:
+        made = super().experiment(name, uid, tags)
+        self.meanwhile()
+        return made
+
+
+def ended(store: Store, fence: int) -> int:
+    sweep = started(store, fence)
+    run_all(store, fence)
+    settle(store, fence, sweep)
+    return sweep
+
+
+def test_the_experiment_of_a_sweep_that_was_deleted_meanwhile_does_not_stay(store: Store) -> None:
+    fence = lease(store)
+    sweep = ended(store, fence)
+    late = _Late(meanwhile=lambda: store.delete_sweep(fence, sweep))
+    mirror = Mirror(store, late, url=URL)
+    assert mirror.forward(1) == 0
+    assert (late.calls, late.experiments, late.runs) == (2, {}, {})
+    assert (mirror.forward(10), store.outbox_lag()) == (0, 0)
+
+
+def test_a_deletion_gives_the_experiment_that_was_made_after_it_began(store: Store, shelf: Shelf) -> None:
+    fence = lease(store)
+    sweep = ended(store, fence)
+    doomed = store.deletion(sweep)
+    assert doomed is not None
+    assert doomed.experiment is None
+    forward_all(Mirror(store, shelf, url=URL))
+    assert [store.delete_sweep(fence, sweep)] == list(shelf.experiments)

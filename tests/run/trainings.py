@@ -55,7 +55,10 @@ def quick(recipe: Recipe, place: Place, report: Callable[[Progress], None], resu
 
 
 def dying(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
-    """As `quick`, but the process of a first attempt dies after its second step, once the data root holds `stored`."""
+    """As `quick`, but the process of a first attempt dies after its second step, once the data root holds `stored`.
+
+    Until then it says again which checkpoint it has: a slow store is spared some of them.
+    """
 
     def report_and_die(progress: Progress) -> None:
         report(progress)
@@ -64,7 +67,8 @@ def dying(recipe: Recipe, place: Place, report: Callable[[Progress], None], resu
                 os.kill(os.getpid(), signal.SIGKILL)
             if place.stop():
                 raise Stopped
-            time.sleep(0.02)
+            time.sleep(0.2)
+            report(progress.model_copy(update={"log": ""}))
 
     return quick(recipe, place, report_and_die, resume)
 
