@@ -181,6 +181,16 @@ def test_a_trial_in_every_state(state: TrialState) -> None:
     assert bool(page.having("input", name="trial", value="5")) is bool(again)
 
 
+def test_a_trial_says_that_its_numbers_are_of_older_versions() -> None:
+    page = read(one_trial(TrialState.FAILED, outdated=["metric 'map' (version 1, now 2)"]))
+    assert "Older versions" in page.text
+    assert "Numbers changed since it was planned: metric 'map' (version 1, now 2)." in page.text
+    assert "starts anew, since numbers changed" in page.text
+    anew = read(one_trial(TrialState.WAITING, replaced=[{"training": "t-1", "step": 10, "total_steps": 20}]))
+    assert "What it had trained before is not used: step 10 of 20 of training t-1." in anew.text
+    assert "Older versions" not in anew.text
+
+
 def test_a_trial_shows_what_is_known_of_it() -> None:
     page = read(one_trial(reused=True, reused_from=3, score=0.53, best_step=40, seconds=75.0, mlflow_url=MLFLOW))
     for said in (
