@@ -7,8 +7,10 @@ from torch import Tensor
 
 from workers.clustering import STARTS
 from workers.first_centres import first_centres
+from workers.held_products import descend, products
 
 _HELD: Final = 2**23  # products held at a time: 32 MiB of float32
+_PAIRS: Final = 2**26  # products of pairs of points that are held, 256 MiB: those of Cars196's test images, not SOP's
 _ROUNDING: Final = 16  # roundings of the largest square within which a point lies on its centre
 _TIGHTER: Final = 1 - 1e-6  # of the inertia: what rounding alone tells apart is no better (scikit-learn's rule)
 
@@ -38,9 +40,12 @@ def k_means(points: Tensor, count: int, seed: int, protocol: Protocol = SEC) -> 
     # About their mean, products and what they are taken from are smaller, and so is what rounding takes away.
     centred = (points - points.mean(dim=0, dtype=torch.float64).to(points)).float().contiguous()
     variance = float(centred.double().var(dim=0, correction=0).mean())
+    held = products(centred) if len(centred) ** 2 <= _PAIRS else None
+    ends = protocol.iterations, protocol.tolerance * variance
     best: tuple[float, Tensor] | None = None
-    for start in first_centres(centred, count, protocol.starts, torch.Generator().manual_seed(seed)):
-        clusters, inertia = _Descent(centred, centred[start]).run(protocol.iterations, protocol.tolerance * variance)
+    for start in first_centres(centred, count, protocol.starts, torch.Generator().manual_seed(seed), held):
+        found = None if held is None else descend(centred, held, start, *ends)
+        clusters, inertia = found or _Descent(centred, centred[start]).run(*ends)
         if best is None or inertia < best[0] * _TIGHTER:
             best = inertia, clusters
     if best is None:
@@ -49,7 +54,7 @@ def k_means(points: Tensor, count: int, seed: int, protocol: Protocol = SEC) -> 
 
 
 class _Descent:
-    """Lloyd's algorithm from some centres.
+    """Lloyd's algorithm from some centres, holding little.
 
     Most centres soon stand still, so an iteration looks only at what can have changed. Where a point's own centre came
     no farther, no other centre that stood still is nearer now: the point is compared with the centres that moved, and

@@ -67,9 +67,18 @@ def test_each_start_ends_where_comparing_all_with_all_ends() -> None:
     assert found == pytest.approx(theirs.inertia_, rel=1e-5)
 
 
+@pytest.mark.parametrize("apart", [0.3, 1.0, 4.0])
+def test_held_products_change_nothing(apart: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    points, _ = groups(classes=40, each=25, width=12, apart=apart)
+    expected = k_means.k_means(points, 40, 3)
+    monkeypatch.setattr(k_means, "_PAIRS", 0)
+    assert torch.equal(k_means.k_means(points, 40, 3), expected)
+
+
 def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     points, _ = groups(classes=9, each=20, width=5)
     expected = k_means.k_means(points, 9, 4)
+    monkeypatch.setattr(k_means, "_PAIRS", 0)
     monkeypatch.setattr(k_means, "_HELD", 200)
     monkeypatch.setattr(first_centres, "_HELD", 1000)
     monkeypatch.setattr(first_centres, "_BLOCK", 10)
