@@ -4,8 +4,8 @@
                                     [--images 5924] [--classes 100] [--width 512]
 
 The file holds `embedding` [n, d] and `label` [n]; without it classes that overlap are drawn, of CUB's size by default.
-Both run in this process with as many threads, one after the other for each seed. On a busy machine compare the seconds of
-the processor (`cpu`) with `--threads 1`: more threads wait for one another, and waiting counts too.
+Both run in this process with as many threads, one after the other for each seed. On a busy machine compare the seconds
+of the processor (`cpu`) with `--threads 1`: more threads wait for one another, and waiting counts too.
 """
 
 import argparse

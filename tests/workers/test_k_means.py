@@ -7,6 +7,7 @@ import pytest
 import torch
 from sklearn.cluster import KMeans
 from sklearn.metrics import normalized_mutual_info_score
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from workers import first_centres, k_means
@@ -32,7 +33,10 @@ def inertia(points: Tensor, clusters: Tensor) -> float:
 
 
 def peer(points: Tensor, count: int, seed: int) -> KMeans:
-    return KMeans(count, init="k-means++", n_init=10, max_iter=300, algorithm="lloyd", random_state=seed).fit(points)
+    with threadpool_limits(1):  # its threads wait for one another where tests run side by side
+        return KMeans(count, init="k-means++", n_init=10, max_iter=300, algorithm="lloyd", random_state=seed).fit(
+            points
+        )
 
 
 def test_the_protocol_is_scikit_learns_of_its_time() -> None:
