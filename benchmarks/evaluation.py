@@ -1,13 +1,15 @@
 """What an evaluation costs: ours against pytorch-metric-learning's AccuracyCalculator, on the same random embeddings.
 
     python -m benchmarks.evaluation [--images 5924] [--classes 100] [--width 512] [--threads N]
-                                    [--repeats 3] [--clusters] [--no-peer]
+                                    [--repeats 3] [--clusters] [--no-peer] [--points N]
 
 CUB's test split is the default; SOP's is `--images 60502 --classes 11316`, MNIST's halves by classes are about
 `--images 15000 --classes 2`. The peer computes recall@1, map@r and r_precision with faiss; ours also recall@1000. With
-`--clusters` both also compute nmi, each with its own k-means, ours in one thread. Each runs in a process of its own;
-its memory is the peak of the process, which includes the making of the embeddings, less what it held before (Linux).
-On a busy machine compare the seconds of the processor (`cpu`), of all threads together, and not those of the clock.
+`--clusters` both also compute nmi, each with its own k-means, ours in one thread. With `--points` all images lie on so
+many points, as of a network that collapsed: all is tied, which the peer breaks by the order of the files. Each runs in
+a process of its own; its memory is the peak of the process, which includes the making of the embeddings, less what it
+held before (Linux). On a busy machine compare the seconds of the processor (`cpu`), of all threads together, and not
+those of the clock.
 """
 
 import argparse
@@ -36,6 +38,11 @@ def embeddings(options: argparse.Namespace) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(0)
     labels = torch.arange(options.images) % options.classes
     means = torch.randn(options.classes, options.width, generator=generator)
+    if options.points:
+        drawn = torch.randint(options.points, (options.images,), generator=generator)
+        return torch.nn.functional.normalize(torch.randn(options.points, options.width, generator=generator))[
+            drawn
+        ], labels
     scatter = torch.randn(options.images, options.width, generator=generator)
     return torch.nn.functional.normalize(scatter.add_(means[labels], alpha=0.2)), labels
 
@@ -82,6 +89,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=512)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--repeats", type=int, default=3, help="the fastest counts")
+    parser.add_argument("--points", type=int, default=0, help="on which all images lie; 0: each has its own")
     parser.add_argument("--clusters", action="store_true")
     parser.add_argument("--no-peer", action="store_true")
     options = parser.parse_args()

@@ -110,7 +110,7 @@ class Evaluation:
     def neighbours(self) -> Neighbours:
         """What the neighbours of each query say."""
         if not self.finite:
-            return Neighbours.none()
+            return Neighbours.blank()
         classes, gallery = self._common
         return neighbours(self.unit, classes, gallery, self._chunk)
 

@@ -35,10 +35,10 @@ class Neighbours(NamedTuple):
     """The expectation of the share of the R nearest that are of its class, float64."""
 
     @classmethod
-    def none(cls) -> "Neighbours":
-        """Of no queries."""
-        counts, shares = torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.float64)
-        return cls(counts, counts, counts, counts, shares, shares)
+    def blank(cls, queries: int = 0, device: torch.device | None = None) -> "Neighbours":
+        """Of so many queries, zero; or of none."""
+        counts, shares = [torch.int64] * 4, [torch.float64] * 2
+        return cls(*(torch.zeros(queries, dtype=dtype, device=device) for dtype in (*counts, *shares)))
 
     def hit_rate(self, k: int) -> Tensor:
         """How likely one of a query's class is among its k nearest, float64."""
@@ -77,25 +77,22 @@ def neighbours(
     relevant = within.size(classes) - int(gallery is None)
     queries = (relevant > 0).nonzero()[:, 0]
     if not len(queries):
-        return Neighbours.none()
+        return Neighbours.blank()
     # Queries of like R share a chunk, since a chunk is as deep as its largest R.
     queries = queries[relevant[queries].argsort(descending=True, stable=True)]
 
-    def those_of(wanted: Tensor, rows: int, *, whole: bool) -> tuple[Neighbours, Tensor]:
-        parts, settled = [], []
-        for some in torch.split(wanted, max(1, rows)):
-            itself = within.columns[some] if gallery is None else None
-            part, known = _neighbours_of(unit[some], classes[some], itself, within, whole=whole)
-            parts.append(part)
-            settled.append(known)
-        return Neighbours(*(torch.cat(column) for column in zip(*parts, strict=True))), torch.cat(settled)
-
+    # Made before all that is large: small tensors between those keep freed memory from being used again.
+    found, known = Neighbours.blank(len(queries), unit.device), torch.zeros_like(queries, dtype=torch.bool)
     rows = chunk // len(within.unit)
-    found, settled = those_of(queries, rows, whole=False)
-    if not bool(settled.all()):
-        # Ties at the R-th place reach beyond what was put in order.
-        for column, others in zip(found, those_of(queries[~settled], rows // 4, whole=True)[0], strict=True):
-            column[~settled] = others
+    # The whole gallery is put in order where ties at the R-th place reach beyond what was at first.
+    for whole, size in ((False, rows), (True, rows // 4)):
+        left = (~known).nonzero()[:, 0]
+        for places in torch.split(left, max(1, size)) if len(left) else ():
+            some = queries[places]
+            itself = within.columns[some] if gallery is None else None
+            part, known[places] = _neighbours_of(unit[some], classes[some], itself, within, whole=whole)
+            for column, values in zip(found, part, strict=True):
+                column[places] = values
     return Neighbours(*(column[queries.argsort()] for column in found))
 
 
