@@ -10,6 +10,7 @@ from orchestrator.plan.budget import candidates_of
 from orchestrator.plan.needs import Needs
 from orchestrator.plan.patch import apply
 from orchestrator.plan.points import MOST_TRIALS, Point, cells_of, count, count_candidates, points, recipe_of
+from orchestrator.plan.seeded import fingerprints_by_seed
 from orchestrator.plan.slots import slot_of
 from orchestrator.plan.spec import Patch, Spec
 from orchestrator.trial import Candidate, Cell, Labels, PlannedTrial
@@ -37,9 +38,8 @@ class Plan:
             for candidate, at_candidate in enumerate(candidates_of(self.spec, at_cell, self._catalog)):
                 raw = recipe_of(self.spec, at_cell, at_candidate)
                 slot = slot_of(self.spec, {**at_cell.labels, **at_candidate.labels})
-                for repeat, (labels, recipe, document) in enumerate(self._repeated(raw, repeats)):
+                for repeat, (labels, recipe, document, fingerprint) in enumerate(self._repeated(raw, repeats)):
                     deadline.check()
-                    fingerprint = fingerprint_of(document)
                     need = needs.of(recipe)
                     yield PlannedTrial(cell, candidate, repeat, labels, recipe, fingerprint, slot, document, need)
 
@@ -57,21 +57,27 @@ class Plan:
             raw = recipe_of(self.spec, cell, next(points(self.spec.tune, cell.labels)))
             yield _most_trials(self.spec, cell, len(repeats)), next(self._repeated(raw, repeats))[1]
 
-    def _repeated(self, raw: Patch, repeats: list[Point]) -> Iterator[tuple[Labels, Recipe, dict[str, Any]]]:
-        """The completed recipes of one candidate, also as JSON; seeds are set in completed ones, which is quicker."""
+    def _repeated(self, raw: Patch, repeats: list[Point]) -> Iterator[tuple[Labels, Recipe, dict[str, Any], str]]:
+        """The completed recipes of one candidate, also as JSON, and their fingerprints.
+
+        Seeds are set in what was completed and written once, which is quicker.
+        """
         whole: Recipe | None = None
         document: dict[str, Any] = {}
+        fingerprint = fingerprints_by_seed(document)
         for repeat in repeats:
             patches = [choice.patch for choice in repeat.choices]
             seed = _seed_only(patches)
             if seed is None:
                 recipe = complete(Recipe.model_validate(apply(raw, patches)), self._catalog)
-                yield repeat.labels, recipe, recipe.model_dump(mode="json")
+                written = recipe.model_dump(mode="json")
+                yield repeat.labels, recipe, written, fingerprint_of(written)
                 continue
             if whole is None:
                 whole = complete(Recipe.model_validate(raw), self._catalog)
                 document = whole.model_dump(mode="json")
-            yield repeat.labels, whole.model_copy(update={"seed": seed}), {**document, "seed": seed}
+                fingerprint = fingerprints_by_seed(document)
+            yield repeat.labels, whole.model_copy(update={"seed": seed}), {**document, "seed": seed}, fingerprint(seed)
 
 
 def expand(spec: Spec, catalog: Catalog) -> Plan:

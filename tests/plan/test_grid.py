@@ -1,12 +1,17 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+from orchestrator.plan import seeded
 from orchestrator.plan.check import check
 from orchestrator.plan.grid import expand
+from orchestrator.plan.seeded import fingerprints_by_seed
 from orchestrator.plan.spec import Spec
 from orchestrator.trial import PlannedTrial
+from workers import contract
 from workers.catalog import Catalog, complete
-from workers.contract import Recipe
+from workers.contract import Recipe, fingerprint_of
 
 Small = Callable[..., dict[str, Any]]
 
@@ -188,3 +193,23 @@ def test_trials_are_made_as_they_are_asked_for(small: Small, catalog: Catalog) -
     plan = expand(check(document, catalog), catalog)
     assert plan.trial_count == 100_000
     assert next(iter(plan.trials())).recipe.seed == 0
+
+
+def test_seeds_write_a_recipe_once(small: Small, catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted, not timed: 400 trials of two candidates are two recipes on paper."""
+    document = small(tune={"optimizer.lr": [0.1, 0.2]}, repeat={"seed": list(range(200))})
+    plan = expand(check(document, catalog), catalog)
+    written = []
+    original = contract.canonical_json
+    for module in (contract, seeded):
+        monkeypatch.setattr(module, "canonical_json", lambda value: written.append(1) or original(value))
+    found = list(plan.trials())
+    assert len(found) == 400
+    assert len(written) <= 4
+    assert all(one.fingerprint == one.recipe.fingerprint for one in found)
+
+
+@pytest.mark.parametrize("seed", [0, 7, -1, 2**63])
+def test_a_seed_of_a_part_is_not_taken_for_the_recipes(seed: int) -> None:
+    for recipe in ({"a": 1, "z": {"seed": None}}, {"loss": {"seed": None}, "seed": 3}, {"b": '"seed":null', "seed": 1}):
+        assert fingerprints_by_seed(recipe)(seed) == fingerprint_of({**recipe, "seed": seed})
