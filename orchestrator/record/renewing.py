@@ -119,6 +119,8 @@ def _move(
         )
         .returning(trial.c.sweep_id, trial.c.id)
     ).all()  # fmt: skip
+    if not moved:
+        return  # they moved before
     mark_trials(database, connection, [(row.sweep_id, row.id) for row in moved])
     begun = connection.execute(sa.select(attempt.c.id).where(attempt.c.training_id == one.old.id)).first()
     for sweep_id, count in Counter(row.sweep_id for row in moved).items():
