@@ -75,7 +75,7 @@ def cells_of(id_: str) -> dict[int, dict[str, TableCell]]:
     for panel in replica(id_).panels:
         for row in panel.rows:
             for column, cell in zip(panel.columns, row.cells, strict=True):
-                metric = column.name.removesuffix("@geometric")  # printed as NMI
+                metric = column.name.removesuffix("@geometric").removesuffix("_sec")  # printed as NMI, and as F1
                 if cell.cell is not None:
                     assert metric not in found.setdefault(cell.cell, {})
                     found[cell.cell][metric] = cell

@@ -11,7 +11,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,8 @@ def imitated_cloud(scratch: Path, version: str) -> Iterator[str]:
     finally:
         everything = [*head.children(recursive=True), head]
         for one in everything:
-            one.kill()
+            with suppress(psutil.NoSuchProcess):  # a helper of Ray's that ends by itself meanwhile
+                one.kill()
         psutil.wait_procs(everything, timeout=20)
 
 
