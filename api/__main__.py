@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from api.commands.terminal import FAILED, OK, explain
 from api.connections import BACKLOG, Connection, Crowd, Patience, allowed_connections
+from api.ending import CutOff
 from api.main import create_app
 from api.mlflow import rules
 from api.serve import refuse_open_host
@@ -39,7 +40,7 @@ def main(patience: Patience = Patience()) -> int:  # noqa: B008 - nobody can cha
         refuse_open_host(settings)
         storage.opened(settings.storage).check()
         service = Service.open(settings)
-        app = create_app(service, settings)
+        app = CutOff(create_app(service, settings))
     except (MetricsweepError, ValidationError) as error:
         return explain(error)
     crowd = Crowd(allowed_connections(), patience, rules.is_upload)

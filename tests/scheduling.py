@@ -10,10 +10,12 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
 TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
+    "faults of services": tuple(f"tests/faults/test_{name}.py" for name in ("mlflow", "postgres", "ray")),
     "faults": ("tests/faults/",),
     "ray": ("tests/run/", "tests/test_pruning.py"),
     "presets": ("tests/test_quick_presets.py",),
     "compose": ("tests/test_compose_processes.py",),
+    "upgrade": ("tests/test_upgraded_slots.py",),
     "served": ("tests/test_killed_conductor.py", "tests/test_quick_svmax.py", "tests/test_storm.py"),
     "storage": ("tests/test_storage.py",),
     "browser": ("tests/dashboards/",),
