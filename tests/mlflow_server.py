@@ -97,7 +97,9 @@ def told(client: httpx.Client, path: str, **body: Any) -> dict[str, Any]:
 @contextmanager
 def over_socket(app: Any, socket: Path) -> Iterator[None]:
     """Any application in the place of MLflow, for what MLflow would not tell."""
-    server = uvicorn.Server(uvicorn.Config(app, uds=str(socket), log_level="warning", lifespan="off"))
+    server = uvicorn.Server(
+        uvicorn.Config(app, uds=str(socket), log_level="warning", lifespan="off", timeout_graceful_shutdown=5)
+    )
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

@@ -77,7 +77,9 @@ def conductor(settings: Settings, service: Service) -> Iterator[Conductor]:
 @contextmanager
 def serving(app: FastAPI) -> Iterator[str]:
     """The application behind a real port."""
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", lifespan="off"))
+    server = uvicorn.Server(
+        uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", lifespan="off", timeout_graceful_shutdown=5)
+    )
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:

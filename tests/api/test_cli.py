@@ -272,7 +272,11 @@ def test_a_stranger_is_no_metricsweep() -> None:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/html")]})  # type: ignore[operator]
         await send({"type": "http.response.body", "body": b"<p>hello</p>"})  # type: ignore[operator]
 
-    server = uvicorn.Server(uvicorn.Config(stranger, host="127.0.0.1", port=0, log_level="warning", lifespan="off"))
+    server = uvicorn.Server(
+        uvicorn.Config(
+            stranger, host="127.0.0.1", port=0, log_level="warning", lifespan="off", timeout_graceful_shutdown=5
+        )
+    )
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:

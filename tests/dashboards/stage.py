@@ -173,7 +173,10 @@ class Stage:
 @contextmanager
 def served(app: FastAPI) -> Iterator[str]:
     """The application under an address of this machine."""
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", lifespan="off"))
+    # A browser that went in the middle of a request would else be waited for without end.
+    server = uvicorn.Server(
+        uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", lifespan="off", timeout_graceful_shutdown=5)
+    )
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
