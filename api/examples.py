@@ -48,11 +48,11 @@ COST: Final = {
     "needed": 3,
     "hours": [
         {
-            **{"kind": "cpu", "device": "Intel(R) Xeon(R) Processor", "slots": 2},
-            **{"trainings": 84, "hours": 0.19, "low": 0.18, "high": 0.21, "wall_hours": 0.095},
+            "kind": "cpu", "device": "Intel(R) Xeon(R) Processor", "slots": 2,
+            "trainings": 84, "hours": 0.19, "low": 0.18, "high": 0.21, "wall_hours": 0.095,
         }
     ],
-}
+}  # fmt: skip
 
 SUBMITTED: Final = {
     "id": 7,
