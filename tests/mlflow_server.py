@@ -106,4 +106,4 @@ def over_socket(app: Any, socket: Path) -> Iterator[None]:
         thread.join(0.02)
     yield
     server.should_exit = True
-    thread.join()
+    thread.join(30)

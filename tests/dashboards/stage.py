@@ -184,4 +184,6 @@ def served(app: FastAPI) -> Iterator[str]:
         assert thread.is_alive(), "the server did not start"
     yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     server.should_exit = True
-    thread.join()
+    thread.join(20)
+    server.force_exit = True
+    thread.join(20)  # it is a daemon: the end of the tests waits no longer for whoever keeps it
