@@ -1,6 +1,5 @@
 """A real MLflow as `serve` starts it, on a Unix socket and no port, and a server of ours that passes on to it."""
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +9,6 @@ from threading import Event
 from typing import Any
 
 import httpx
-import uvicorn
 from pydantic import SecretStr
 
 from api.main import create_app
@@ -19,7 +17,7 @@ from api.services import inherited_environment, mlflow_server
 from orchestrator.identity import Identity, made_for
 from orchestrator.service import Service
 from orchestrator.settings import Settings
-from tests.dashboards.stage import served
+from tests.served_app import served
 
 TOKEN = "a-token-of-the-tests"
 
@@ -97,13 +95,5 @@ def told(client: httpx.Client, path: str, **body: Any) -> dict[str, Any]:
 @contextmanager
 def over_socket(app: Any, socket: Path) -> Iterator[None]:
     """Any application in the place of MLflow, for what MLflow would not tell."""
-    server = uvicorn.Server(
-        uvicorn.Config(app, uds=str(socket), log_level="warning", lifespan="off", timeout_graceful_shutdown=5)
-    )
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        thread.join(0.02)
-    yield
-    server.should_exit = True
-    thread.join(30)
+    with served(app, uds=str(socket)):
+        yield

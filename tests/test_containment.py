@@ -1,8 +1,10 @@
 """Whatever one spec, sweep, message or run is wrong in, the conductor goes on with all others, and says so there."""
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -80,7 +82,7 @@ def test_a_database_that_was_away_fails_no_sweep(
         start(*given)
 
     monkeypatch.setattr(Store, "start_sweep", away)
-    monkeypatch.setattr(conductors.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(conductors, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda seconds: None))
     conduct(settings)
     assert service.sweep(sweep).state == "finished"
 

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from types import SimpleNamespace
 
 import pytest
 
@@ -58,7 +59,7 @@ def test_a_record_has_an_end() -> None:
 
 def test_a_repeated_warning_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1_000.0]
-    monkeypatch.setattr("orchestrator.logs.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("orchestrator.logs.time", SimpleNamespace(monotonic=lambda: now[0]))
     collapse = Collapse()
     let = [one for n in range(5_000) if collapse.filter(one := record("client %s failed", n))]
     assert len(let) == SAME

@@ -1,13 +1,9 @@
 """The real application over a real SQLite file, and a conductor played by hand through the store."""
 
-import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import uvicorn
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
@@ -17,6 +13,7 @@ from orchestrator.record.store import Store
 from orchestrator.service import Service
 from orchestrator.settings import Settings
 from tests.api.played import SPEC, Conductor
+from tests.served_app import served
 
 URL = "http://127.0.0.1:8787"
 TOKEN = "a-token-of-the-tests"
@@ -74,27 +71,10 @@ def conductor(settings: Settings, service: Service) -> Iterator[Conductor]:
     store.close()
 
 
-@contextmanager
-def serving(app: FastAPI) -> Iterator[str]:
-    """The application behind a real port."""
-    server = uvicorn.Server(
-        uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", lifespan="off", timeout_graceful_shutdown=5)
-    )
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join(30)
-
-
 @pytest.fixture
 def url(app: FastAPI) -> Iterator[str]:
     """Its address."""
-    with serving(app) as found:
+    with served(app) as found:
         yield found
 
 

@@ -9,6 +9,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -16,7 +17,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import SecretStr, ValidationError
 
-from api import codes, patience
+from api import codes, patience, sessions
 from api.auth import Access
 from api.main import create_app
 from api.peers import UNKNOWN
@@ -146,7 +147,7 @@ def test_a_session_ends_and_cannot_be_made(
         assert status(value) == 401
     assert status(access.sessions.sealed(Session("one", until, "1000"))) == 401, "it is another account's"
     assert status(Access(Settings(home=tmp_path / "elsewhere")).sessions.sealed(Session("one", until, UNKNOWN))) == 401
-    monkeypatch.setattr(time, "time", lambda: float(until) + 1)
+    monkeypatch.setattr(sessions, "time", SimpleNamespace(time=lambda: float(until) + 1))
     assert status(good) == 401
 
 
@@ -236,7 +237,7 @@ def test_a_code_runs_out_and_the_oldest_gives_way(monkeypatch: pytest.MonkeyPatc
     made = [kept.new() for _ in range(codes.MOST_CODES + 1)]
     assert [kept.use(made[0]), kept.use(made[1])] == [False, True]
     later = time.monotonic() + codes.CODE_SECONDS + 1
-    monkeypatch.setattr(time, "monotonic", lambda: later)
+    monkeypatch.setattr(codes, "time", SimpleNamespace(monotonic=lambda: later))
     assert not kept.use(made[2])
 
 
@@ -291,12 +292,12 @@ def test_the_wait_grows_and_is_forgiven(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(patience, "FIRST_PAUSE", 0.25)
     monkeypatch.setattr(patience, "LONGEST_PAUSE", 4.0)
-    monkeypatch.setattr(asyncio, "sleep", sleep)
+    monkeypatch.setattr(patience, "asyncio", SimpleNamespace(sleep=sleep))
     waiting = patience.Patience()
     for _ in range(6):
         asyncio.run(waiting.after_wrong("somebody"))
     assert waited == [0.25, 0.5, 1.0, 2.0, 4.0, 4.0]
     later = time.monotonic() + patience.FORGIVEN_SECONDS + 1
-    monkeypatch.setattr(time, "monotonic", lambda: later)
+    monkeypatch.setattr(patience, "time", SimpleNamespace(monotonic=lambda: later))
     asyncio.run(waiting.after_wrong("somebody"))
     assert waited[-1] == 0.25

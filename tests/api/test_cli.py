@@ -3,11 +3,9 @@
 import json
 import socket
 import threading
-import time
 from pathlib import Path
 
 import pytest
-import uvicorn
 from typer.testing import CliRunner, Result
 
 from api.cli import COMMANDS, app
@@ -16,6 +14,7 @@ from api.failures import ApiError, Unreachable
 from orchestrator.settings import Settings
 from tests.api.conftest import TOKEN, named
 from tests.api.played import SPEC, Conductor
+from tests.served_app import served
 
 
 def metricsweep(url: str, *arguments: object) -> Result:
@@ -272,22 +271,11 @@ def test_a_stranger_is_no_metricsweep() -> None:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/html")]})  # type: ignore[operator]
         await send({"type": "http.response.body", "body": b"<p>hello</p>"})  # type: ignore[operator]
 
-    server = uvicorn.Server(
-        uvicorn.Config(
-            stranger, host="127.0.0.1", port=0, log_level="warning", lifespan="off", timeout_graceful_shutdown=5
-        )
-    )
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    with Client(f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}") as client:
+    with served(stranger) as address, Client(address) as client:
         with pytest.raises(Unreachable, match="text/html"):
             client.sweep(1)
         with pytest.raises(Unreachable, match="no metricsweep"):
             client.cancel(1)
-    server.should_exit = True
-    thread.join()
 
 
 def test_wrong_usage_ends_with_2(tmp_path: Path) -> None:

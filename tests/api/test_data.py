@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fastapi.testclient import TestClient
@@ -131,7 +132,7 @@ def test_run_begins_what_was_missing_when_somebody_looked_last(url: str, store: 
 
 def test_run_gives_up_once_nothing_trains_and_the_rest_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 1000, 6))
-    monkeypatch.setattr(local.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(local, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
     patience = _Patience()
 
     def sweep(running: int, notice: str | None = ABSENT) -> SweepView:

@@ -23,7 +23,8 @@ from api.main import create_app
 from orchestrator.identity import Identity, known_of, made_for
 from orchestrator.service import Service
 from orchestrator.settings import Settings
-from tests.api.conftest import TOKEN, serving
+from tests.api.conftest import TOKEN
+from tests.served_app import served
 
 
 class Listener(ThreadingHTTPServer):
@@ -88,13 +89,13 @@ def theirs(tmp_path: Path) -> Iterator[str]:
     """The real server of another home, with a token of its own."""
     other = Settings(home=tmp_path / "theirs")
     service = Service.open(other)
-    with serving(create_app(service, other)) as url:
+    with served(create_app(service, other)) as url:
         yield url
     service.close()
 
 
 def test_a_command_finds_the_server_of_its_home(app: FastAPI, home: Path) -> None:
-    with serving(app) as url:
+    with served(app) as url:
         note(home, url)
         assert command("list", "--home", str(home)).exit_code == 0
         assert command("list", METRICSWEEP_HOME=str(home)).exit_code == 0
@@ -161,7 +162,7 @@ def test_a_relay_is_found_out(app: FastAPI, home: Path) -> None:
     """It asks the home's own server, which listens elsewhere, and passes the answer on."""
     own = known_of(home)
     assert own is not None
-    with serving(app) as url:
+    with served(app) as url:
 
         def relay(path: str) -> tuple[int, str, bytes]:
             connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
@@ -180,7 +181,7 @@ def test_a_relay_is_found_out(app: FastAPI, home: Path) -> None:
 
 def test_who_takes_the_port_meanwhile_is_told_nothing(app: FastAPI, home: Path) -> None:
     """The server ends between the proof and the next request, and another one listens in its place."""
-    with serving(app) as url:
+    with served(app) as url:
         note(home, url)
         port = urlsplit(url).port
         client = connect(None, None, home)

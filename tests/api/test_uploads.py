@@ -1,7 +1,6 @@
 """How long an upload may take: the protocol itself, over real sockets, in front of an app that reads bodies."""
 
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -9,11 +8,11 @@ from functools import partial
 from typing import Any
 
 import pytest
-import uvicorn
 
 from api.connections import Connection, Crowd, Patience
 from api.mlflow.rules import is_upload
 from tests.ports import free_port
+from tests.served_app import served
 
 HASTY = Patience(head=2.0, body=0.5, idle=5.0, look=0.1, upload_rate=4_000)
 FILE = b"PUT /mlflow/api/2.0/mlflow-artifacts/artifacts/1/model.pt HTTP/1.1\r\n"
@@ -38,14 +37,8 @@ def port() -> Iterator[int]:
     chosen = free_port()
     crowd = Crowd(16, HASTY, lambda method, path: path == "/refused" or is_upload(method, path))
     http: Any = partial(Connection, crowd=crowd)
-    server = uvicorn.Server(uvicorn.Config(counting, port=chosen, http=http, lifespan="off", log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield chosen
-    server.should_exit = True
-    thread.join(30)
+    with served(counting, port=chosen, http=http, log_level="error"):
+        yield chosen
 
 
 def sent(port: int, head: bytes, piece: int, pieces: int, pause: float) -> tuple[int, bytes]:

@@ -13,7 +13,8 @@ from api.main import create_app
 from orchestrator.record.store import Store
 from orchestrator.service import Service
 from orchestrator.settings import Settings
-from tests.dashboards.stage import Stage, served
+from tests.dashboards.stage import Stage
+from tests.served_app import served
 
 # It must reach nothing but the server of the test: no updates, no services of the browser's maker.
 FLAGS = [

@@ -2,12 +2,6 @@
 
 import math
 import random
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-import uvicorn
-from fastapi import FastAPI
 
 from orchestrator import events
 from orchestrator.plan import grid
@@ -168,22 +162,3 @@ class Stage:
         for request in self.store.requests():
             act = self.store.cancel if request.kind == "cancel" else self.store.retry
             self.store.applied(self.fence, request.id, f"{act(self.fence, request.sweep, request.trial)} trials")
-
-
-@contextmanager
-def served(app: FastAPI) -> Iterator[str]:
-    """The application under an address of this machine."""
-    # A browser that went in the middle of a request would else be waited for without end.
-    server = uvicorn.Server(
-        uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", lifespan="off", timeout_graceful_shutdown=5)
-    )
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        thread.join(0.02)
-        assert thread.is_alive(), "the server did not start"
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join(20)
-    server.force_exit = True
-    thread.join(20)  # it is a daemon: the end of the tests waits no longer for whoever keeps it

@@ -10,7 +10,8 @@ from pydantic import SecretStr
 from api.main import create_app
 from orchestrator.service import Service
 from orchestrator.settings import Settings
-from tests.dashboards.stage import DRAWN_SPEC, SMALL_SPEC, SPEC, Stage, served
+from tests.dashboards.stage import DRAWN_SPEC, SMALL_SPEC, SPEC, Stage
+from tests.served_app import served
 
 pytestmark = pytest.mark.browser
 

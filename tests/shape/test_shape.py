@@ -94,6 +94,12 @@ def test_a_module_says_what_lives_there(path: Path) -> None:
     assert said or (empty and path.name == "__init__.py")
 
 
+def test_no_test_turns_the_clock_of_its_process() -> None:
+    """A server's event loop in another thread would sleep for as long; give the module a clock of its own instead."""
+    turned = re.compile(r"""setattr\(\s*(?:(?:\w+\.)*(?:time|asyncio),|["'][\w.]+\.(?:time|asyncio)\.)""")
+    assert [relative(path) for path in TESTS if turned.search(path.read_text(encoding="utf-8"))] == []
+
+
 def test_nothing_is_left_for_later() -> None:
     words = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX)\b")
     assert [relative(path) for path in TEXTS if words.search(path.read_text(encoding="utf-8"))] == []

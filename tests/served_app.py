@@ -1,0 +1,32 @@
+"""Any ASGI application behind uvicorn, in a thread of the test's own process."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+
+END_SECONDS = 60.0
+
+
+@contextmanager
+def served(app: Any, **config: Any) -> Iterator[str]:
+    """Serve it on a free port of this machine, or as `config` says; gives its address.
+
+    Fails where the server does not come up, or does not end with the block.
+    """
+    given = {"host": "127.0.0.1", "port": 0, "log_level": "warning", "lifespan": "off", **config}
+    server = uvicorn.Server(uvicorn.Config(app, **given))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        thread.join(0.02)
+        assert thread.is_alive(), "the server did not start"
+    found = server.servers[0].sockets[0].getsockname()
+    try:
+        yield found if isinstance(found, str) else f"http://127.0.0.1:{found[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(END_SECONDS)
+        assert not thread.is_alive(), f"the server did not end within {END_SECONDS:g} s"
