@@ -124,7 +124,7 @@ def _summary(recipe: Recipe, metrics: dict[str, float]) -> None:
     prefix = f"{recipe.select.checkpoint}/test/"
     for key, value in metrics.items():
         if key.startswith(prefix):
-            print(f"  {key:<24} {value:.4f}" if value == 0 or abs(value) >= 5e-5 else f"  {key:<24} {value:.1g}")
+            print(f"  {key:<24} {value:.4g}")
 
 
 def _catalog(chosen: argparse.Namespace) -> int:

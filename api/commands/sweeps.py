@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Final
+from urllib.parse import urljoin
 
 import typer
 
@@ -123,7 +124,7 @@ def _show_sweep(sweep: "SweepView", client: "Client") -> None:
         "tables": ", ".join(sweep.tables),
         "figures": ", ".join(sweep.figures),
         "page": f"{client.url}/sweeps/{sweep.id}",
-        "mlflow": sweep.mlflow_url,
+        "mlflow": _whole(sweep.mlflow_url, client),
     }
     _print_facts(facts)
     for problem in sweep.problems:
@@ -136,6 +137,9 @@ def _show_sweep(sweep: "SweepView", client: "Client") -> None:
 
 
 def _show_trial(trial: "TrialView", client: "Client") -> None:
+    # Here and not above: only this command prints numbers.
+    from orchestrator.publish.printing import printed
+
     source = f", trained for trial {trial.reused_from}" if trial.reused_from else ""
     facts = {
         "trial": f"{trial.id} of sweep {trial.sweep} {trial.sweep_name}",
@@ -147,11 +151,16 @@ def _show_trial(trial: "TrialView", client: "Client") -> None:
         "older": f"numbers changed since then in {', '.join(trial.outdated)}" if trial.outdated else None,
         "anew": "; ".join(f"not from step {one.step} of older versions" for one in trial.replaced),
         "page": f"{client.url}/trials/{trial.id}",
-        "mlflow": trial.mlflow_url,
+        "mlflow": _whole(trial.mlflow_url, client),
     }
     _print_facts(facts)
     for key, value in trial.metrics.items():
-        out.print(f"{'not a number' if value is None else format(value, '.4f'):>12}  {key}")
+        out.print(f"{'not a number' if value is None else printed(value, 'number', 4):>12}  {key}")
+
+
+def _whole(address: str | None, client: "Client") -> str | None:
+    """An address with its host: MLflow's is a path where this server passes it on."""
+    return address and urljoin(client.url, address)
 
 
 def _counted(counts: "Counts") -> str:

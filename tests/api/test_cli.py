@@ -11,6 +11,9 @@ from typer.testing import CliRunner, Result
 from api.cli import COMMANDS, app
 from api.client import Client
 from api.failures import ApiError, Unreachable
+from api.main import create_app
+from orchestrator.record.store import Store
+from orchestrator.service import Service
 from orchestrator.settings import Settings
 from tests.api.conftest import TOKEN, named
 from tests.api.played import SPEC, Conductor
@@ -54,6 +57,19 @@ def test_show_a_trial(url: str, spec: Path, conductor: Conductor) -> None:
     assert shown.exit_code == 0
     assert "0.5000  best/test/recall@1" in shown.stdout
     assert json.loads(metricsweep(url, "show", 1, "--trial", "--json").stdout)["sweep"] == 1
+
+
+def test_a_shown_address_of_mlflow_can_be_opened(settings: Settings, spec: Path) -> None:
+    behind = settings.model_copy(update={"mlflow_socket": settings.home / "mlflow.sock"})
+    service, store = Service.open(behind), Store.open(behind.database)
+    try:
+        with served(create_app(service, behind)) as address:
+            metricsweep(address, "submit", spec)
+            store.keep_experiment(1, "7")
+            assert f"mlflow    {address}/mlflow/#/experiments/7/runs" in metricsweep(address, "show", 1).stdout
+    finally:
+        store.close()
+        service.close()
 
 
 def test_a_dry_run_and_an_expansion_agree(url: str, spec: Path, tmp_path: Path) -> None:
