@@ -12,7 +12,7 @@ from workers.contract import ClassHoldout, CrossValidation, NoValidation, Recipe
 from workers.figure_options import Followed
 from workers.inventory import Catalog, metric_entry, metric_problem
 from workers.signature import Entry
-from workers.wording import Problem, counted, listed, meant, shown
+from workers.wording import Problem, counted, listed, not_computed, shown
 
 FEWEST_CLASSES: Final = 2
 """Below it there is no pair of classes to tell apart: neither a training nor an evaluation means anything."""
@@ -187,9 +187,7 @@ def _selection_metric(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
     if entry is not None and entry.facts.get("better") == "none":
         message = f"metric {metric!r} has no better value to select by"
     elif entry is not None and dataset and metric not in declared:
-        right = meant(metric, declared)
-        right = right if right.endswith("?") else f"{right}."
-        message = f"{dataset} does not compute {metric!r}; {right} `metrics: [{metric}]` adds it"
+        message = not_computed(str(dataset), metric, declared)
     elif entry is not None and dataset and entry.facts.get("needs") == clustering.NEEDS and _dear(draft, dataset):
         message = f"metric {metric!r} is dear on {dataset}, and computed only at the end; select by another"
     if message:

@@ -7,7 +7,7 @@ from workers.needs import Finding, Inspect, Need, need_of, usual_needs
 from workers.signature import LONGEST_LIST, LONGEST_TEXT, Entry, Parameter, PartSourceError
 from workers.soundness import Judge, problems
 from workers.versions import Change, changes, edition, stamp
-from workers.wording import Problem
+from workers.wording import Problem, not_computed
 
 __all__ = [
     "LONGEST_LIST",
@@ -33,6 +33,7 @@ __all__ = [
     "metric_entry",
     "metric_problem",
     "need_of",
+    "not_computed",
     "parse_metric",
     "problems",
     "stamp",

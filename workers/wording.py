@@ -56,6 +56,13 @@ def meant(name: str, known: Iterable[str]) -> str:
     return f"expected one of {listed(names)}" if names else "there is none"
 
 
+def not_computed(dataset: str, metric: str, declared: Iterable[str]) -> str:
+    """Why there is no value of a metric on a data set, and how there would be one."""
+    right = meant(metric, declared)
+    right = right if right.endswith("?") else f"{right}."
+    return f"{dataset} does not compute {metric!r}; {right} `metrics: [{metric}]` in the recipe adds it"
+
+
 @lru_cache(maxsize=1024)
 def _near(name: str, names: tuple[str, ...]) -> str | None:
     """Looked for once, since the same mistake stands in all recipes of a sweep."""

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from orchestrator.plan.figure_data import patches
 from orchestrator.plan.spec import Patch, Spec
-from orchestrator.plan.wording import meant
-from workers.catalog import Catalog
+from workers.catalog import Catalog, not_computed
 
 
 def missing(metric: str, dataset: str, spec: Spec, catalog: Catalog) -> str | None:
@@ -13,9 +12,7 @@ def missing(metric: str, dataset: str, spec: Spec, catalog: Catalog) -> str | No
     declared = catalog.metrics(dataset)
     if not declared or metric in declared or metric in _added(dataset, spec):
         return None
-    right = meant(metric, declared)
-    right = right if right.endswith("?") else f"{right}."
-    return f"dataset '{dataset}' does not compute '{metric}'; {right} `metrics: [{metric}]` in the recipe adds it"
+    return not_computed(f"dataset {dataset!r}", metric, declared)
 
 
 def _added(dataset: str, spec: Spec) -> Iterator[str]:

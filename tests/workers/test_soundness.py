@@ -298,16 +298,18 @@ class TestAgreement:
             ("norm_var", "metric 'norm_var' has no better value to select by"),
             (
                 "recall@2",
-                "dataset 'digits' does not compute 'recall@2'; did you mean 'recall@1'? `metrics: [recall@2]` adds it",
+                "dataset 'digits' does not compute 'recall@2'; did you mean 'recall@1'? "
+                "`metrics: [recall@2]` in the recipe adds it",
             ),
             (
                 "recall",
-                "dataset 'digits' does not compute 'recall'; did you mean 'recall@1'? `metrics: [recall]` adds it",
+                "dataset 'digits' does not compute 'recall'; did you mean 'recall@1'? "
+                "`metrics: [recall]` in the recipe adds it",
             ),
             (
                 "nmi",
                 "dataset 'digits' does not compute 'nmi'; expected one of 'map@r', 'norm_var', 'recall@1'. "
-                "`metrics: [nmi]` adds it",
+                "`metrics: [nmi]` in the recipe adds it",
             ),
         ],
     )

@@ -37,10 +37,10 @@ class Mnist:
         self.test = half(root, "test", "t10k").of_classes(~trains)
 
 
-def half(root: Path, half: str, prefix: str) -> Images:
+def half(root: Path, name: str, prefix: str) -> Images:
     """All ten digits of an official half."""
     raw = [f"MNIST/raw/{prefix}-images-idx3-ubyte{gz}" for gz in ("", ".gz")]
-    path = find(root, [f"mnist_{half}.npz", *raw])
+    path = find(root, [f"mnist_{name}.npz", *raw])
     if path.suffix == ".npz":
         image, label = checked(path, read_npz(path, ("image", "label")))
     else:
