@@ -57,7 +57,7 @@ def test_slots_of_another_release_are_stopped_and_never_used_again(tmp_path: Pat
         assert {one.state for one in trials} == {TrialState.FINISHED}, log[-3000:]
         assert {one.recipe["pins"]["versions"]["loss"] for one in trials} == {2}
         assert not before & {one.training for one in trials}
-        assert {one.training for trial in trials for one in trial.replaced} == before
+        assert {one.training for trial in trials for one in trial.replaced} == before, log[-3000:]
         assert [len(one.attempts) for one in trials] == [1, 1]
         assert all(attempt.resumed_from is None for one in trials for attempt in one.attempts)
         told = [one for one in client.sweep(sweep).requests if one.kind == "renew"]

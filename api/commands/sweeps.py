@@ -13,6 +13,7 @@ from api.commands.terminal import duration, err, out, print_json, print_rows
 from api.commands.watch import follow, verdict
 from orchestrator.lifecycle import SweepState
 from orchestrator.nearest import nearest
+from orchestrator.printing import printed
 
 if TYPE_CHECKING:
     from api.client import Client
@@ -137,9 +138,6 @@ def _show_sweep(sweep: "SweepView", client: "Client") -> None:
 
 
 def _show_trial(trial: "TrialView", client: "Client") -> None:
-    # Here and not above: only this command prints numbers.
-    from orchestrator.publish.printing import printed
-
     source = f", trained for trial {trial.reused_from}" if trial.reused_from else ""
     facts = {
         "trial": f"{trial.id} of sweep {trial.sweep} {trial.sweep_name}",

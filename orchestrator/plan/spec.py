@@ -7,6 +7,7 @@ from pydantic import Field, JsonValue
 
 from orchestrator.plan.figure_spec import FigureSpec
 from orchestrator.plan.prune import Prune
+from orchestrator.printing import Unit
 from orchestrator.trial import Slot
 from workers.contract import Frozen, Select
 
@@ -92,9 +93,6 @@ class Search(Frozen):
     def adaptive(self) -> bool:
         """Whether candidates are proposed one by one."""
         return self.name != "grid"
-
-
-Unit = Literal["percent", "fraction", "number"]
 
 
 class Selection(Select):

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, get_args
 
 from orchestrator.errors import NotFoundError
+from orchestrator.printing import printed
 from orchestrator.publish import replica, subcolumns, table
 from orchestrator.publish.layout import TableLayout, parse
-from orchestrator.publish.printing import printed
 from orchestrator.publish.published import Number, PublishedTable
 from orchestrator.publish.published.held import held_labels
 from orchestrator.publish.sheet import Column, LegendEntry, Numbers, Panel, Quotation, Table, TableCell

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from orchestrator.printing import printed
 from orchestrator.publish import merge
 from orchestrator.publish.disagreement import disagreement
 from orchestrator.publish.layout import TableLayout, parse
 from orchestrator.publish.merge import Merged
-from orchestrator.publish.printing import printed
 from orchestrator.publish.select import selection
 from orchestrator.publish.sheet import Column, Heading, Origin, Panel, Table, TableCell
 from orchestrator.publish.table import build

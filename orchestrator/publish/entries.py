@@ -6,9 +6,9 @@ from typing import Final
 
 from orchestrator.deadline import timely
 from orchestrator.lifecycle import SWEEP_ENDED
+from orchestrator.printing import printed
 from orchestrator.publish.centers import Centers
 from orchestrator.publish.layout import Deviation, Spread, TableLayout
-from orchestrator.publish.printing import printed
 from orchestrator.publish.sheet import PENDING, Column, Mark, TableCell
 from orchestrator.publish.statistics import half_interval, standard_error
 from orchestrator.trial import CellSummary, Statistic

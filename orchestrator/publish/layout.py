@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from orchestrator.errors import NotFoundError
 from orchestrator.nearest import nearest
+from orchestrator.printing import Unit
 from orchestrator.trial import Cell, Labels, SweepOutcomes
 
-Unit = Literal["percent", "fraction", "number"]
 Spread = Literal["std", "se", "ci95", "none"]
 """What stands after a mean: the sample deviation, the standard error, or half the 95 % Student-t interval."""
 Center = Literal["mean", "median", "best"]

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
-from orchestrator.publish.layout import Center, Spread, Unit
+from orchestrator.printing import Unit
+from orchestrator.publish.layout import Center, Spread
 from orchestrator.publish.published import Number, PublishedTable
 from orchestrator.publish.significance import Comparison
 from orchestrator.publish.verdict import Verdict

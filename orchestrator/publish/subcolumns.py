@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from orchestrator.publish.printing import printed
+from orchestrator.printing import printed
 from orchestrator.publish.sheet import Column, Heading, Panel, TableCell
 from orchestrator.trial import Statistic
 

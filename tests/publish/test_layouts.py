@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.errors import ConflictError, NotFoundError
+from orchestrator.printing import printed
 from orchestrator.publish.formats import names, render
-from orchestrator.publish.printing import printed
 from orchestrator.publish.sheet import Heading
 from orchestrator.publish.table import build
 from orchestrator.trial import NO_SWEEP, Cell

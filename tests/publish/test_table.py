@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.errors import NotFoundError
+from orchestrator.printing import printed
 from orchestrator.publish.bold import Contender, best
 from orchestrator.publish.formats import names, render
-from orchestrator.publish.printing import printed
 from orchestrator.publish.sheet import Heading
 from orchestrator.publish.table import build
 from orchestrator.trial import Cell

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from orchestrator.errors import NotFoundError
 from orchestrator.nearest import nearest
-from orchestrator.publish.layout import Unit
+from orchestrator.printing import Unit
 
 
 class FigureLayout(BaseModel):

@@ -3,11 +3,11 @@
 import re
 from typing import Final
 
+from orchestrator.printing import Unit
 from orchestrator.publish.figures.points import Point
 from orchestrator.publish.figures.sketch import Sketch, Value
 from orchestrator.publish.figures.training import curve_title
 from orchestrator.publish.labels import GREEK, metric_better, metric_title, metric_unit
-from orchestrator.publish.layout import Unit
 from orchestrator.publish.statistics import interval
 from orchestrator.trial import Statistic
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from orchestrator.publish.layout import Unit
+from orchestrator.printing import Unit
 from orchestrator.trial import Labels
 
 _PERCENT: Final = -2  # 66.92 percent is the fraction 0.6692
