@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 MOST_FIGURES: Final = 50
 """The most figures of a recipe."""
@@ -143,7 +143,7 @@ _Any = Annotated[
     Field(discriminator="name"),
 ]
 MODELS: Final[Mapping[str, type[_Asked]]] = {
-    TypeAdapter(model).validate_python({}).name: model for model in get_args(get_args(_Any)[0])
+    model.model_fields["name"].default: model for model in get_args(get_args(_Any)[0])
 }
 """The options of each figure by name."""
 
@@ -152,13 +152,15 @@ def _named(value: Any) -> Any:
     return {"name": value} if isinstance(value, str) else value
 
 
-Figure = Annotated[
-    _Any,
-    BeforeValidator(_named),
-    WithJsonSchema(
-        {"anyOf": [{"enum": [*MODELS]}, *(one.model_json_schema() | {"required": ["name"]} for one in MODELS.values())]}
-    ),
-]
+class _NameOrMapping:
+    """The JSON schema of a figure, made when somebody asks for it: the commands would wait for it."""
+
+    def __get_pydantic_json_schema__(self, _schema: Any, _handler: Any) -> dict[str, Any]:
+        asked = (model.model_json_schema() | {"required": ["name"]} for model in MODELS.values())
+        return {"anyOf": [{"enum": [*MODELS]}, *asked]}
+
+
+Figure = Annotated[_Any, BeforeValidator(_named), _NameOrMapping()]
 """A figure that a recipe asks for: its name, or a mapping with `name` and options."""
 
 
