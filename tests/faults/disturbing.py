@@ -2,6 +2,7 @@
 
 import json
 import time
+from typing import Any
 
 from tests.faults.evidence import Found, heard, holders, inspect, rows, same_table
 from tests.faults.installation import Installation
@@ -10,22 +11,65 @@ from tests.faults.trainings import PACE
 
 COUNTED = "tests.faults.trainings:counted"
 STEP_SECONDS = 0.08
+HELD = 8
+"""A step at which trainings may be held: between two checkpoints."""
 
 
-def begin(installation: Installation, body: bytes, *, seconds: float = STEP_SECONDS, kept: int = 0) -> int:
-    """Submit a sweep whose steps take so long and whose checkpoints have so many bytes; its number."""
-    (installation.home / PACE).write_text(json.dumps({"seconds": seconds, "bytes": kept}))
+def begin(
+    installation: Installation, body: bytes, *, seconds: float = STEP_SECONDS, kept: int = 0, hold: int | None = None
+) -> int:
+    """Submit a sweep whose steps take so long and whose checkpoints have so many bytes; its number.
+
+    `hold`: the step that its trainings do not pass until `go_on`, so that it is not over before the fault is there,
+    however busy the machine is.
+    """
+    _pace(installation, {"seconds": seconds, "bytes": kept, "hold": hold})
     return installation.client.submit(body).id
 
 
-def trains(installation: Installation, at_least: int = 1, patience: float = 120.0) -> list[tuple[str, int]]:
-    """Wait until so many trainings take steps; each with its process."""
+def go_on(installation: Installation, hold: int | None = None) -> None:
+    """Let trainings pass the step at which they are held, up to another one."""
+    file = installation.home / PACE
+    _pace(installation, {**(json.loads(file.read_text()) if file.exists() else {}), "hold": hold})
 
-    def now() -> dict[str, int]:
-        return dict(holders(installation.home, time.time() - 0.5))
 
-    installation.until(lambda: len(now()) >= at_least, f"{at_least} trainings take steps", patience)
-    return sorted(now().items())
+def _pace(installation: Installation, told: dict[str, Any]) -> None:
+    """All at once, for trainings read it at every step."""
+    file = installation.home / PACE
+    file.with_suffix(".new").write_text(json.dumps(told))
+    file.with_suffix(".new").replace(file)
+
+
+def trains(installation: Installation, sweep: int, at_least: int = 1) -> list[tuple[str, int]]:
+    """Wait until so many trainings of a sweep have taken steps and run; each with its process."""
+
+    found: dict[str, int] = {}
+
+    def enough() -> bool:
+        nonlocal found
+        running = _running(installation, sweep)
+        found = {training: pid for training, pid in holders(installation.home, 0.0) if training in running}
+        return len(found) >= at_least
+
+    installation.until(enough, f"{at_least} trainings take steps")
+    return sorted(found.items())
+
+
+def held(installation: Installation, sweep: int, step: int = HELD, count: int = 2) -> list[tuple[str, int]]:
+    """Wait until the database knows that so many trainings of a sweep stand at a step; each with its process."""
+    installation.until(
+        lambda: list(_running(installation, sweep).values()).count(step) >= count, f"{count} trainings are held"
+    )
+    return trains(installation, sweep, count)
+
+
+def _running(installation: Installation, sweep: int) -> dict[str, int]:
+    """The trainings of a sweep that run, and how far the database knows them to be."""
+    query = (
+        "SELECT t.uid, t.step FROM training t JOIN trial r ON r.training_id = t.id"
+        " WHERE r.sweep_id = :sweep AND t.state = 'running'"
+    )
+    return {row.uid: row.step for row in rows(installation.settings.database, query, sweep=sweep)}
 
 
 def wait(installation: Installation, seconds: float) -> None:
@@ -34,10 +78,14 @@ def wait(installation: Installation, seconds: float) -> None:
     installation.until(lambda: time.monotonic() >= over, "time passes")
 
 
-def recovery(installation: Installation) -> float:
-    """Seconds until the database hears of any training again."""
-    before = heard(installation)
-    return installation.until(lambda: heard(installation) != before, "the database hears of a training")
+def recovery(installation: Installation, sweep: int, before: tuple[Any, ...] | None = None) -> float:
+    """Seconds until the database hears of any training again, or the sweep is over; `before`: what it had heard."""
+    known = heard(installation) if before is None else before
+    query = "SELECT ended FROM sweep WHERE id = :sweep"
+    return installation.until(
+        lambda: heard(installation) != known or rows(installation.settings.database, query, sweep=sweep)[0][0],
+        "the database hears of a training",
+    )
 
 
 def goes_on(installation: Installation, sweep: int) -> float:
@@ -51,7 +99,8 @@ def goes_on(installation: Installation, sweep: int) -> float:
 
 
 def whole(installation: Installation, sweep: int, body: bytes, train: str = COUNTED) -> Found:
-    """Wait for the end of a sweep, and see that it is as if nothing had happened."""
+    """Let a sweep go on to its end, and see that it is as if nothing had happened."""
+    go_on(installation)
     try:
         installation.until(lambda: installation.client.sweep(sweep).ended is not None, "the sweep ends")
     except AssertionError as error:

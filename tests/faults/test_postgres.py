@@ -47,13 +47,13 @@ def test_postgres_is_restarted(over_postgres: Installation, server: Any, note: N
 
     body = spec()
     sweep = begin(over_postgres, body)
-    trains(over_postgres, 2)
+    trains(over_postgres, sweep, 2)
     wait(over_postgres, moment)
     stop = ("-D", str(server.pgdata), "-m", "immediate", "-w", "stop")
     pgexec.pgexec("pg_ctl", stop, bin_path=server.bin_path, user=server.system_user)
     wait(over_postgres, AWAY_SECONDS)
     server.ensure_postgres_running()
-    seconds = recovery(over_postgres)
+    seconds = recovery(over_postgres, sweep)
     found = whole(over_postgres, sweep, body)
     assert found.attempts == found.repeated == 0, "nothing is requeued"
     assert over_postgres.exits("conductor") == [], "the conductor holds"

@@ -15,19 +15,19 @@ import pytest
 
 from api.failures import Unreachable
 from tests.faults.conftest import Note, moments
-from tests.faults.disturbing import begin, goes_on, recovery, trains, wait, whole
-from tests.faults.evidence import holders, inspect, rows, total
+from tests.faults.disturbing import HELD, begin, go_on, goes_on, held, recovery, trains, wait, whole
+from tests.faults.evidence import heard, holders, inspect, rows, total
 from tests.faults.installation import Installation
-from tests.faults.sweeps import poisoned, spec
+from tests.faults.sweeps import STEPS, poisoned, spec
 
 pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.slow]
 
 LOCK = """
-import sqlite3, sys, time
+import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], timeout=30, isolation_level=None)
 connection.execute("BEGIN EXCLUSIVE")
 print("locked", flush=True)
-time.sleep(float(sys.argv[2]))
+sys.stdin.read()
 connection.execute("ROLLBACK")
 """
 LOCKED_SECONDS = 10
@@ -41,7 +41,7 @@ def test_the_conductor_is_killed(standing: Installation, note: Note, moment: flo
     wait(standing, moment)
     begun = {training for training, _ in holders(standing.home, since)}
     standing.kill("conductor")
-    seconds = recovery(standing)
+    seconds = recovery(standing, sweep)
     found = whole(standing, sweep, body)
     assert found.repeated == 0
     assert not begun & tried_again(standing), "the slots outlive the conductor"
@@ -51,11 +51,12 @@ def test_the_conductor_is_killed(standing: Installation, note: Note, moment: flo
 @pytest.mark.parametrize("moment", moments("worker", 4.0, most=5))
 def test_a_worker_is_killed_in_a_trial(standing: Installation, note: Note, moment: float) -> None:
     body = spec()
-    sweep = begin(standing, body)
-    trains(standing)
+    sweep = begin(standing, body, hold=STEPS - 1)  # so that it is not over by then
+    trains(standing, sweep)
     wait(standing, moment)
-    training, process = trains(standing)[0]
+    training, process = trains(standing, sweep)[0]
     os.kill(process, signal.SIGKILL)
+    go_on(standing)
     seconds = standing.until(lambda: second_attempts(standing, training), "the training goes on")
     found = whole(standing, sweep, body)
     note("SIGKILL of a worker in a trial", found, moment=moment, seconds=seconds)
@@ -108,16 +109,21 @@ def test_the_api_is_killed_while_sweeps_are_submitted(standing: Installation, no
 
 def test_sqlite_is_locked_by_another_process(standing: Installation, note: Note) -> None:
     body = spec()
-    sweep = begin(standing, body)
-    trains(standing, 2)
+    sweep = begin(standing, body, hold=HELD)
+    held(standing, sweep)
+    before = heard(standing)
     file = standing.settings.database.removeprefix("sqlite:///")
-    locker = subprocess.Popen([sys.executable, "-c", LOCK, file, str(LOCKED_SECONDS)], stdout=subprocess.PIPE)
+    locker = subprocess.Popen([sys.executable, "-c", LOCK, file], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert locker.stdin is not None
     assert locker.stdout is not None
     assert locker.stdout.readline() == b"locked\n"
     with pytest.raises(sqlite3.OperationalError, match="locked"):
         sqlite3.connect(file, timeout=0).execute("BEGIN IMMEDIATE")
+    go_on(standing)
+    wait(standing, LOCKED_SECONDS)
+    locker.stdin.close()
     assert locker.wait() == 0
-    seconds = recovery(standing)
+    seconds = recovery(standing, sweep, before)
     found = whole(standing, sweep, body)
     assert found.attempts == found.repeated == 0, "nothing is requeued"
     note(f"SQLite locked for {LOCKED_SECONDS} s", found, seconds=seconds)
@@ -125,11 +131,12 @@ def test_sqlite_is_locked_by_another_process(standing: Installation, note: Note)
 
 def test_no_space_is_left_for_a_checkpoint(standing: Installation, note: Note) -> None:
     body = spec()
-    sweep = begin(standing, body, kept=CHECKPOINT_BYTES)
-    processes = [process for _, process in trains(standing, 2)]
+    sweep = begin(standing, body, kept=CHECKPOINT_BYTES, hold=HELD)
+    processes = [process for _, process in held(standing, sweep)]
     before = {process: resource.prlimit(process, resource.RLIMIT_FSIZE) for process in processes}
     for process, (_, hard) in before.items():
         resource.prlimit(process, resource.RLIMIT_FSIZE, (FILE_BYTES, hard))
+    go_on(standing)
 
     def failures() -> int:
         query = "SELECT count(*) FROM attempt WHERE reason LIKE '%File too large%'"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.conftest import Note
-from tests.faults.disturbing import begin, goes_on, trains, whole
+from tests.faults.disturbing import HELD, begin, go_on, goes_on, held, whole
 from tests.faults.installation import Installation, RayCluster
 from tests.faults.sweeps import spec
 
@@ -34,9 +34,10 @@ def test_a_node_dies(empty: Callable[..., Installation], cluster: RayCluster, no
     for name in ("node-a", "node-b"):
         cluster.join(name, 1)
     body = spec()
-    sweep = begin(installation, body)
-    trains(installation, 2)
+    sweep = begin(installation, body, hold=HELD)
+    held(installation, sweep)
     cluster.end("node-b", hard=True)
+    go_on(installation)
     seconds = goes_on(installation, sweep)
     found = whole(installation, sweep, body)
     assert found.attempts >= 1, "what trained there goes on elsewhere; until Ray notices, another may be sent there"
@@ -49,9 +50,10 @@ def test_the_head_dies(empty: Callable[..., Installation], cluster: RayCluster, 
     installation.start_api()
     installation.start_conductor()
     body = spec()
-    sweep = begin(installation, body)
-    trains(installation, 2)
+    sweep = begin(installation, body, hold=HELD)
+    held(installation, sweep)
     cluster.end("ray", hard=True)
+    go_on(installation)
     cluster.up()
     seconds = goes_on(installation, sweep)
     found = whole(installation, sweep, body)

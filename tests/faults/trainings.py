@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from workers.contract import CheckpointError, Place, Progress, Recipe, Result, Stopped
 
@@ -16,18 +17,20 @@ EVERY = 5
 POISON = 0.5
 """The learning rate whose process kills itself in its third step, in every attempt."""
 LEDGER, PACE = "ledger", "pace.json"
-"""Beside the storage folder: a file of steps for each training, and how long a step takes."""
+"""Beside the storage folder: a file of steps for each training, and how long a step takes and which one none passes."""
 
 
 def counted(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
     """Its state is a hash of all steps so far: a step left out, or taken twice, gives other metrics."""
     home = place.storage.parents[2]
-    pace = json.loads((home / PACE).read_text()) if (home / PACE).exists() else {}
+    pace = _pace(home)
     step, state = _read(resume) if resume else (0, recipe.seed)
     total = recipe.iterations or 1
     seed = f"{recipe.regularizer.name}:{recipe.optimizer.options['lr']}"
     began = time.monotonic()
     while step < total:
+        while _pace(home).get("hold") == step and not place.stop():
+            time.sleep(0.02)
         if place.stop():
             raise Stopped
         time.sleep(pace.get("seconds", 0.0))
@@ -65,6 +68,11 @@ def real(recipe: Recipe, place: Place, report: Callable[[Progress], None], resum
 
     _note(place.storage.parents[2] / LEDGER, place, 0)
     return train(recipe, replace(place, checkpoint_seconds=0.5), report, resume)
+
+
+def _pace(home: Path) -> dict[str, Any]:
+    file = home / PACE
+    return json.loads(file.read_text()) if file.exists() else {}
 
 
 def _fraction(state: int) -> float:
