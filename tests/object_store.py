@@ -77,7 +77,7 @@ def object_store() -> Iterator[ObjectStore]:
             yield ObjectStore(process, port)
         finally:
             process.kill()
-            process.wait(20)
+            process.wait(120)
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def serving(home: Path, **settings: str) -> Iterator[Served]:
             yield Served(client, psutil.Process(process.pid), home)
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(60)
+        process.wait(120)
 
 
 def until(true: Callable[[], bool], what: str, process: subprocess.Popen[bytes] | None = None) -> None:

@@ -1,6 +1,7 @@
 """The commands of docker-compose.yml as processes here: a sweep over two workers outlives the active conductor."""
 
 import os
+import re
 import secrets
 import shutil
 import subprocess
@@ -55,7 +56,7 @@ class Composed:
         self.folder, self.token = folder, secrets.token_hex(16)
         ports = {name: free_port() for name in ("ray", "api")}
         given = {"POSTGRES_PASSWORD": "here", "RAY_AUTH_TOKEN": secrets.token_hex(32), "METRICSWEEP_TOKEN": self.token}
-        given |= {"METRICSWEEP_LEASE_SECONDS": "4", "RAY_WORKER_CPUS": "1"}
+        given |= {"METRICSWEEP_LEASE_SECONDS": "12", "RAY_WORKER_CPUS": "1"}
         self._services = load(COMPOSE, given)["services"]
         self.api = f"http://127.0.0.1:{ports['api']}"
         self._marks = {name: secrets.token_hex(16) for name in STARTS}
@@ -103,7 +104,7 @@ class Composed:
     def mirrored(self) -> Counter[str]:
         """How many runs of each kind MLflow shows, asked as the conductors ask it: through the API."""
         url, headers = f"{self.api}/mlflow/api/2.0/mlflow", {"Authorization": f"Bearer {self.token}"}
-        with httpx.Client(headers=headers, trust_env=False) as asked:
+        with httpx.Client(headers=headers, trust_env=False, timeout=60) as asked:
             found = asked.post(f"{url}/experiments/search", json={"max_results": 9}).raise_for_status().json()
             ids = [one["experiment_id"] for one in found["experiments"]]
             runs = asked.post(f"{url}/runs/search", json={"experiment_ids": ids}).raise_for_status().json()
@@ -111,8 +112,9 @@ class Composed:
         return Counter(tag["value"] for tag in tags if tag["key"] == "metricsweep.kind")
 
     def active(self) -> str:
-        """The conductor that took the lease."""
-        return next((name for name in CONDUCTORS if "holding the lease" in self.log(name)), "")
+        """The conductor that took the lease last."""
+        fences = {name: re.findall(r"holding the lease with fence (\d+)", self.log(name)) for name in CONDUCTORS}
+        return max((name for name in CONDUCTORS if fences[name]), key=lambda name: int(fences[name][-1]), default="")
 
     def _service(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = self._services[name.partition("=")[0]]

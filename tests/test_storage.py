@@ -208,7 +208,7 @@ def test_killed_in_the_middle_it_goes_on_from_the_bucket(
     done = subprocess.run(command, env={**os.environ, **told}, capture_output=True, text=True, check=False)
     assert done.returncode == -9, done.stderr
     settings = settings_at(tmp_path, bucket_url, "killed")
-    monkeypatch.setattr(storage, "REQUEST_SECONDS", 1.0)
+    monkeypatch.setattr(storage, "REQUEST_SECONDS", 3.0)
     object_store.halt()
     back = threading.Timer(8, object_store.go_on)
     back.start()
@@ -236,7 +236,7 @@ def test_a_store_that_is_away_delays_no_deletion(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(storage, "REQUEST_SECONDS", 1.0)
+    monkeypatch.setattr(storage, "REQUEST_SECONDS", 3.0)
     settings = settings_at(tmp_path, bucket_url)
     service = Service.open(settings)
     sweep = service.submit(yaml.safe_dump(SPEC).encode()).id

@@ -81,7 +81,7 @@ def api(installed: Path, tmp_path: Path) -> Iterator[str]:
         yield url
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
 
 
 def answers(url: str) -> bool:

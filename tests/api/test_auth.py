@@ -181,7 +181,7 @@ def test_a_cookie_that_another_account_came_by_opens_nothing(url: str) -> None:
     def status(account: int) -> int:
         os.seteuid(account)  # to whom the kernel says that the socket belongs
         try:
-            connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
+            connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
             connection.connect()
         finally:
             os.seteuid(0)
@@ -190,7 +190,7 @@ def test_a_cookie_that_another_account_came_by_opens_nothing(url: str) -> None:
         connection.close()
         return found
 
-    entered = httpx.post(f"{url}/login", data={"token": TOKEN}, trust_env=False)
+    entered = httpx.post(f"{url}/login", data={"token": TOKEN}, trust_env=False, timeout=60)
     cookie = entered.headers["set-cookie"].partition(";")[0]
     assert [status(0), status(65_534), status(0)] == [200, 401, 200]
 

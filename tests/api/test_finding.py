@@ -104,7 +104,7 @@ def test_a_command_finds_the_server_of_its_home(app: FastAPI, home: Path) -> Non
         link = command("login-link", "--home", str(home)).stdout.strip()
         assert link.startswith(f"{url}/login?code=")
         to = urlsplit(link)
-        browser = http.client.HTTPConnection(to.netloc, timeout=30)
+        browser = http.client.HTTPConnection(to.netloc, timeout=60)
         browser.request("GET", f"{to.path}?{to.query}")
         assert browser.getresponse().status == 303
 
@@ -165,7 +165,7 @@ def test_a_relay_is_found_out(app: FastAPI, home: Path) -> None:
     with served(app) as url:
 
         def relay(path: str) -> tuple[int, str, bytes]:
-            connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
+            connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
             connection.request("GET", path)
             answer = connection.getresponse()
             return answer.status, answer.headers["content-type"], answer.read()

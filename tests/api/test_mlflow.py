@@ -91,7 +91,7 @@ def test_nobody_listens_on_a_port(mlflow: Child) -> None:
 
 
 def test_nobody_gets_in_without_a_token(gate: Gate) -> None:
-    with httpx.Client(base_url=gate.address, trust_env=False) as stranger:
+    with httpx.Client(base_url=gate.address, trust_env=False, timeout=60) as stranger:
         for path in ("/mlflow/", "/mlflow/health", "/mlflow/get-artifact?run_id=1&path=x", "/mlflow/version"):
             assert stranger.get(path).status_code == 401, path
             page = stranger.get(path, headers={"Accept": "text/html"})
@@ -113,13 +113,13 @@ def test_foreign_names_and_pages_are_refused(client: httpx.Client, person: httpx
 
 def test_a_notebooks_password_opens_mlflow_and_nothing_else(gate: Gate) -> None:
     for sent in ({"headers": {"Authorization": f"Bearer {gate.password}"}}, {"auth": ("anybody", gate.password)}):
-        with httpx.Client(base_url=gate.address, trust_env=False, **sent) as client:  # type: ignore[arg-type]
+        with httpx.Client(base_url=gate.address, trust_env=False, timeout=60, **sent) as client:  # type: ignore[arg-type]
             assert client.get("/mlflow/version").status_code == 200
             assert client.get("/v1/sweeps").status_code == 401
             assert client.get("/").status_code == 401
             assert client.post("/v1/login-links").status_code == 401
     for wrong in ({"Authorization": "Basic !"}, {"Authorization": "Basic eDp5"}, {"Authorization": "Bearer x"}):
-        assert httpx.get(f"{gate.mlflow}/version", headers=wrong, trust_env=False).status_code == 401
+        assert httpx.get(f"{gate.mlflow}/version", headers=wrong, trust_env=False, timeout=60).status_code == 401
 
 
 def test_a_tracker_tells_its_password_to_its_own_server_alone(gate: Gate, tmp_path: Path) -> None:

@@ -30,15 +30,15 @@ def test_it_serves_until_a_signal(tmp_path: Path, number: signal.Signals) -> Non
         while True:
             assert process.poll() is None, log.read_text()
             try:
-                answer = httpx.get(f"{url}/healthz", trust_env=False)
+                answer = httpx.get(f"{url}/healthz", trust_env=False, timeout=60)
                 break
             except httpx.TransportError:
                 time.sleep(0.1)
         assert answer.json() == {"ok": True}
-        assert httpx.get(f"{url}/v1/sweeps?secret=1", trust_env=False).status_code == 401
+        assert httpx.get(f"{url}/v1/sweeps?secret=1", trust_env=False, timeout=60).status_code == 401
     finally:
         process.send_signal(number)
-        code = process.wait(30)
+        code = process.wait(120)
     assert code == 0, log.read_text()
     assert (tmp_path / "home" / "metricsweep.db").exists()
     assert "swordfish" not in log.read_text()
@@ -48,7 +48,7 @@ def test_it_serves_until_a_signal(tmp_path: Path, number: signal.Signals) -> Non
 def test_it_says_why_it_does_not_start(tmp_path: Path) -> None:
     def refused(**more: str) -> str:
         given = environment(tmp_path / "home", **more)
-        done = subprocess.run([sys.executable, "-m", "api"], env=given, capture_output=True, timeout=60, check=False)
+        done = subprocess.run([sys.executable, "-m", "api"], env=given, capture_output=True, timeout=120, check=False)
         assert done.returncode in (1, 2)
         assert b"Traceback" not in done.stderr
         return done.stderr.decode()

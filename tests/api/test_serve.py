@@ -67,7 +67,7 @@ def ours(folder: Path) -> list[ChildSpec]:
     return [stand_in(folder, "conductor"), stand_in(folder, "api")]
 
 
-def wait_until(true: Callable[[], Any], seconds: float = 30.0) -> Any:
+def wait_until(true: Callable[[], Any], seconds: float = 120.0) -> Any:
     deadline = time.monotonic() + seconds
     while not (found := true()):
         assert time.monotonic() < deadline, "waited in vain"
@@ -93,7 +93,7 @@ def is_gone(pid: int) -> bool:
 
 
 def status_of(url: str, path: str) -> int:
-    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=5)
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
     connection.request("GET", path)
     return connection.getresponse().status
 
@@ -391,10 +391,16 @@ def test_a_log_is_cut_while_its_process_writes(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("api.log_file.LOG_BYTES", 100_000)
-    write = (
-        "import os, time\nfor n in range(2_000): os.write(1, b'%04d' % n + b'x' * 995 + b'\\n'); time.sleep(.0005)\n"
-    )
-    talks = ChildSpec("conductor", (sys.executable, "-c", write + "os.write(1, b'the end')\ntime.sleep(600)"))
+    write = """
+import os, time
+for n in range(500):
+    os.write(1, b"%04d" % n + b"x" * 995 + b"\\n")
+    while os.fstat(1).st_size > 100_000:  # what comes between the copy and the cut is lost
+        time.sleep(0.01)
+os.write(1, b"the end")
+time.sleep(600)
+"""
+    talks = ChildSpec("conductor", (sys.executable, "-c", write))
     logs = settings.resolved_home / "logs"
     with Stack(settings, children=[talks, stand_in(tmp_path, "api")]) as stack:
         stack.start()
@@ -403,8 +409,7 @@ def test_a_log_is_cut_while_its_process_writes(
         wait_until(lambda: len(list(logs.glob("conductor.log*"))) == 3)
         files = sorted(logs.glob("conductor.log*"))
         assert [file.name for file in files] == ["conductor.log", "conductor.log.1", "conductor.log.2"]
-        # 2 MB were written; each file may pass its bound by what comes within a tick of the supervisor
-        assert sum(file.stat().st_size for file in files) < 1_500_000
+        assert sum(file.stat().st_size for file in files) < 310_000, "half a megabyte was written"
         assert b"\0" not in files[0].read_bytes()  # the process goes on at the new end, not where it was
 
 
@@ -475,7 +480,7 @@ def test_a_signal_ends_all_in_order(
     process = serve()
     pids = [pid_of(tmp_path, name) for name in ("api", "conductor")]
     process.send_signal(number)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=120)
     assert process.returncode == 0
     assert output.splitlines()[-1] == "clean"
     assert all(is_gone(pid) for pid in pids)
@@ -491,7 +496,7 @@ def test_a_second_signal_does_not_wait_for_the_grace(
     assert process.stdout is not None
     assert process.stdout.readline() == "conductor stopping\n"
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     assert all(is_gone(pid) for pid in pids)
 
 

@@ -35,7 +35,9 @@ def test_mlflow_is_away_for_a_whole_sweep(
         lambda: rows(installation.settings.database, "SELECT count(*) FROM outbox")[0][0] == 0, "MLflow knows all"
     )
 
-    behind = httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://localhost/api/2.0/mlflow")
+    behind = httpx.Client(
+        transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://localhost/api/2.0/mlflow", timeout=60
+    )
 
     def ask(path: str, **query: Any) -> Any:
         return behind.post(path, json=query).raise_for_status().json()

@@ -32,7 +32,7 @@ from orchestrator.trial import Slot
 from tests.ports import free_port
 from tests.run.desk import MemoryDesk, order
 
-PATIENCE_SECONDS = 150.0
+PATIENCE_SECONDS = 300.0
 
 
 def config(address: str) -> dict[str, Any]:

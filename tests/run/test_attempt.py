@@ -28,9 +28,13 @@ QUICK = "tests.run.trainings:quick"
 @pytest.fixture(autouse=True)
 def own_scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    folder = unmade()
-    monkeypatch.setattr("orchestrator.storage.REQUEST_SECONDS", 1.0)
-    return folder
+    return unmade()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that was halted is given up soon, one that answers late on a busy machine is not."""
+    monkeypatch.setattr("orchestrator.storage.REQUEST_SECONDS", 3.0)
 
 
 @pytest.fixture(params=["folder", "bucket"])
@@ -127,6 +131,7 @@ def test_no_folder_no_silence(tmp_path: Path) -> None:
     assert last.kind == "failed"
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_store_that_is_away_for_a_while_stops_no_training(
     object_store: ObjectStore,  # noqa: F811
     bucket_url: str,  # noqa: F811
@@ -153,6 +158,7 @@ def test_a_store_that_is_away_for_a_while_stops_no_training(
     assert not list(own_scratch.glob("attempts/*/1"))
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_store_that_stays_away_is_a_failure_of_the_machine(
     object_store: ObjectStore,  # noqa: F811
     bucket_url: str,  # noqa: F811
@@ -173,6 +179,7 @@ def test_a_store_that_stays_away_is_a_failure_of_the_machine(
     assert "training from step 0" not in log_of(again)
 
 
+@pytest.mark.usefixtures("impatient")
 def test_an_unwanted_attempt_does_not_wait_for_a_store(
     object_store: ObjectStore,  # noqa: F811
     bucket_url: str,  # noqa: F811
@@ -189,6 +196,7 @@ def test_an_unwanted_attempt_does_not_wait_for_a_store(
     assert (len(told), told[-1].kind) == (4, "stopped")
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_store_that_does_not_answer_is_seldom_asked(
     object_store: ObjectStore,  # noqa: F811
     bucket_url: str,  # noqa: F811

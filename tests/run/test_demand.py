@@ -15,7 +15,7 @@ from orchestrator.run.ray_tune import RayTune
 from orchestrator.trial import Slot
 from tests.conftest import ROOT
 
-SECONDS = 420.0
+SECONDS = 900.0
 SLOT = Slot(cpus=3, gpus=0.25, memory_gb=2, resources={"a100": 1})
 BUNDLE = {"CPU": 3.0, "GPU": 0.25, "memory": 2**31, "a100": 1.0}
 
@@ -64,7 +64,7 @@ def test_an_autoscaler_starts_the_node_that_is_waited_for(autoscaler: str, tmp_p
         out, _ = played.communicate(timeout=SECONDS)
     finally:
         played.terminate()
-        played.wait(timeout=60)
+        played.wait(timeout=120)
     assert played.returncode == 0
     said = json.loads(out.splitlines()[-1])
     assert said == {

@@ -2,8 +2,9 @@
 
 import gc
 import threading
+import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,23 +32,62 @@ def test_no_thread_dies_silently(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert actor.describe()["busy"] is False
 
 
-def test_a_slot_that_nobody_asks_ends_itself(tmp_path: Path) -> None:
+def until_true(true: Callable[[], bool]) -> None:
+    hang = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < hang, "waited in vain"
+        time.sleep(0.005)
+
+
+class Clock:
+    """The time that a slot has, which passes only as the test says; `looked` counts how often the slot woke up."""
+
+    def __init__(self) -> None:
+        self.now, self.looked = 0.0, 0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(0.005)
+        self.looked += 1
+
+    def passes(self, seconds: float) -> None:
+        """So much time, after which the slot has looked whether it is alone."""
+        self.now += seconds
+        until = self.looked + 2
+        until_true(lambda: self.looked >= until)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(slot_actor, "time", clock)
+    return clock
+
+
+def test_a_slot_that_nobody_asks_ends_itself(tmp_path: Path, clock: Clock) -> None:
     left, go = threading.Event(), tmp_path / "go"
-    actor = SlotActor(0.2, lambda code: left.set())
+    actor = SlotActor(10.0, lambda code: left.set())
     each = order("waits", iterations=6)
     assert actor.start(each, Workplace("tests.run.trainings:quick", tmp_path, tmp_path))
-    assert not left.wait(0.6), "it trains"
+    clock.passes(30.0)
+    assert not left.is_set(), "it trains"
     go.touch()
-    assert left.wait(10)
+    until_true(lambda: not actor.describe()["busy"])
+    clock.now += 11.0
+    assert left.wait(60)
 
 
-def test_a_slot_that_is_asked_stays() -> None:
+def test_a_slot_that_is_asked_stays(clock: Clock) -> None:
     left = threading.Event()
-    actor = SlotActor(0.5, lambda code: left.set())
+    actor = SlotActor(10.0, lambda code: left.set())
     for _ in range(8):
         actor.describe()
-        assert not left.wait(0.1)
-    assert left.wait(10)
+        clock.passes(9.0)
+        assert not left.is_set()
+    clock.now += 2.0
+    assert left.wait(60)
 
 
 def trained(actor: SlotActor, each: Order, workplace: Workplace) -> None:

@@ -20,7 +20,7 @@ from orchestrator.trial import Node, Order, Slot
 from tests.conftest import ROOT
 from tests.run.desk import order
 
-SECONDS = 300.0
+SECONDS = 900.0
 
 
 @ray.remote(num_cpus=1)

@@ -133,7 +133,7 @@ def test_processes_at_once_build_once(tmp_path: Path) -> None:
     processes = [context.Process(target=_open, args=(tmp_path, 40, answers)) for _ in range(3)]
     for process in processes:
         process.start()
-    found = [answers.get(timeout=60) for _ in processes]
+    found = [answers.get(timeout=120) for _ in processes]
     for process in processes:
         process.join()
     assert len({digest for digest, _ in found}) == 1

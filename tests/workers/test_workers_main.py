@@ -92,7 +92,7 @@ def test_stopped_and_resumed(recipe: Path, tmp_path: Path) -> None:
         assert any(line.startswith("step 40/") for line in lines)
         process.send_signal(signal.SIGINT)
         said = process.stderr.read()
-        assert process.wait(60) == 1
+        assert process.wait(120) == 1
     assert "of 3000 iterations; go on with --resume" in said
     assert [path.name for path in out.iterdir()] == ["last.pt"]
     other = tmp_path / "other.yaml"
