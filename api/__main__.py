@@ -13,17 +13,17 @@ import uvicorn
 from pydantic import ValidationError
 
 from api.commands.terminal import FAILED, OK, explain
-from api.connections import BACKLOG, Connection, Crowd, Patience, allowed_connections
-from api.ending import CutOff
+from api.local.serve import refuse_open_host
 from api.main import create_app
 from api.mlflow import rules
-from api.serve import refuse_open_host
-from orchestrator import storage
-from orchestrator.errors import MetricsweepError
-from orchestrator.logs import begin_logging
-from orchestrator.private import write_for_us_alone
-from orchestrator.service import Service
+from api.protection.connections import BACKLOG, Connection, Crowd, Patience, allowed_connections
+from api.protection.ending import CutOff
+from orchestrator.host import storage
+from orchestrator.host.logs import begin_logging
+from orchestrator.host.private import write_for_us_alone
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
+from orchestrator.views.errors import MetricsweepError
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from api.commands.terminal import EXIT_CODES, FAILED, err, explain, out
-from orchestrator.printable import printable
+from orchestrator.host.printable import printable
 
 
 class Command(NamedTuple):

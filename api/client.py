@@ -12,9 +12,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from api.caller import actor, is_loopback
 from api.failures import ApiError, NewConnection, Unreachable
-from orchestrator.lifecycle import SweepState, TrialState
-from orchestrator.request_views import RequestView
-from orchestrator.views import (
+from orchestrator.views.lifecycle import SweepState, TrialState
+from orchestrator.views.requests import RequestView
+from orchestrator.views.sweeps import (
     Curve,
     FigureFile,
     FigureView,
@@ -32,9 +32,9 @@ from orchestrator.views import (
 
 # What one method alone gives is imported there: the commands would wait for all of it.
 if TYPE_CHECKING:
-    from orchestrator.cell_views import CellView
-    from orchestrator.data_views import DataFinding
-    from orchestrator.published_views import PublishedSummary, PublishedView
+    from orchestrator.views.cells import CellView
+    from orchestrator.views.data import DataFinding
+    from orchestrator.views.published import PublishedSummary, PublishedView
     from workers.catalog import Catalog
 
 Item = TypeVar("Item")
@@ -178,7 +178,7 @@ class Client:
 
     def cell(self, sweep: int, index: int) -> "CellView":
         """What stands behind a cell of a sweep."""
-        from orchestrator.cell_views import CellView
+        from orchestrator.views.cells import CellView
 
         return self._ask(CellView, "GET", f"/v1/sweeps/{sweep}/cells/{index}")
 
@@ -212,19 +212,19 @@ class Client:
 
     def published(self) -> "list[PublishedSummary]":
         """The papers' tables that own numbers can be compared with."""
-        from orchestrator.published_views import PublishedSummary
+        from orchestrator.views.published import PublishedSummary
 
         return self._ask(list[PublishedSummary], "GET", "/v1/published")
 
     def published_table(self, id: str) -> "PublishedView":  # noqa: A002
         """One of the papers' tables with all its numbers."""
-        from orchestrator.published_views import PublishedView
+        from orchestrator.views.published import PublishedView
 
         return self._ask(PublishedView, "GET", f"/v1/published/{quote(id, safe='')}")
 
     def data(self) -> "list[DataFinding]":
         """What the nodes' data roots have."""
-        from orchestrator.data_views import DataFinding
+        from orchestrator.views.data import DataFinding
 
         return self._ask(list[DataFinding], "GET", "/v1/data")
 

@@ -6,7 +6,17 @@ from typing import Final
 from fastapi import Depends, FastAPI
 from starlette.middleware import Middleware
 
-from api import (
+from api import problems
+from api.access.auth import Access, Gate, bearer
+from api.mlflow import passage, rules
+from api.mlflow.upstream import Upstream
+from api.openapi import OPENAPI_PATH, documented, openapi
+from api.protection import turns
+from api.protection.folders import folder_cutter
+from api.protection.guards import Doors, Envelope
+from api.protection.limits import BodyLimit
+from api.protection.workload import Workload
+from api.routes import (
     catalog,
     cells,
     comparisons,
@@ -15,23 +25,13 @@ from api import (
     health,
     logins,
     pages,
-    problems,
     published,
     requests,
     sweeps,
     tables,
     trials,
-    turns,
 )
-from api.auth import Access, Gate, bearer
-from api.folders import folder_cutter
-from api.guards import Doors, Envelope
-from api.limits import BodyLimit
-from api.mlflow import passage, rules
-from api.mlflow.upstream import Upstream
-from api.openapi import OPENAPI_PATH, documented, openapi
-from api.workload import Workload
-from orchestrator.service import Service
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 
 DESCRIPTION: Final = """\

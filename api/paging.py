@@ -4,8 +4,8 @@ from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request, Response
 
-from api.limits import Cursor, Limit
-from orchestrator.views import Page
+from api.protection.limits import Cursor, Limit
+from orchestrator.views.sweeps import Page
 
 Item = TypeVar("Item")
 

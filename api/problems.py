@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
 from dashboards import pages
-from orchestrator.errors import (
+from orchestrator.views.errors import (
     ConflictError,
     InvalidSpecError,
     MetricsweepError,

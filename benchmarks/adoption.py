@@ -28,7 +28,7 @@ from typing import Any, Final
 import ray
 from ray import tune
 
-from api.services import inherited_environment
+from api.local.command_lines import inherited_environment
 from tests.faults import disturbing, evidence, sweeps
 from tests.faults.installation import ROOT, Installation, RayCluster
 from tests.faults.trainings import EVERY, LEDGER

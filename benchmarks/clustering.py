@@ -24,9 +24,9 @@ from sklearn.metrics import normalized_mutual_info_score
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from workers import geometry
-from workers.evaluate import Contingency
-from workers.k_means import k_means
+from workers.embeddings import geometry
+from workers.evaluation.evaluate import Contingency
+from workers.evaluation.k_means import k_means
 
 
 def drawn(options: argparse.Namespace) -> tuple[Tensor, Tensor]:

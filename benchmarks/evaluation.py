@@ -27,7 +27,7 @@ import torch
 from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
 from torch import Tensor
 
-from workers.evaluate import evaluate
+from workers.evaluation.evaluate import evaluate
 
 OURS = ("recall@1", "recall@1000", "map@r", "r_precision")
 PEERS = {"recall@1": "precision_at_1", "map@r": "mean_average_precision_at_r", "r_precision": "r_precision"}

@@ -18,9 +18,9 @@ from typing import Any
 
 from benchmarks.hostile_bodies import BODIES
 from benchmarks.memory import peak, resident
-from orchestrator.checked import read
-from orchestrator.errors import InvalidSpecError, MetricsweepError
-from orchestrator.forecast import forecast
+from orchestrator.plan.validated import read
+from orchestrator.service.forecast import forecast
+from orchestrator.views.errors import InvalidSpecError, MetricsweepError
 from workers import catalog as catalogs
 from workers.catalog import Catalog
 

@@ -17,9 +17,9 @@ from threading import Event
 import httpx
 import psutil
 
-from api.process import Child, ChildSpec
-from api.services import inherited_environment, mlflow_server, settings_environment
-from orchestrator.identity import made_for
+from api.local.command_lines import inherited_environment, mlflow_server, settings_environment
+from api.local.process import Child, ChildSpec
+from orchestrator.host.identity import made_for
 from orchestrator.settings import Settings
 from tests.ports import free_port
 

@@ -24,8 +24,8 @@ import ray
 from ray import tune
 
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.ray_tune import RayTune
-from orchestrator.trial import Order
+from orchestrator.run.ray.engine import RayTune
+from orchestrator.views.trial import Order
 from tests.run.desk import MemoryDesk, order
 from workers.contract import Result
 

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from orchestrator.service import Service
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.inline_conductor import conduct
 

@@ -29,13 +29,13 @@ from fastapi.testclient import TestClient
 from api.main import create_app
 from benchmarks.memory import peak, resident
 from benchmarks.sweep_of import Shape, body
-from orchestrator.conductor import Conductor
+from orchestrator.conduct.conductor import Conductor
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline
-from orchestrator.service import Service
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.trial import Order
+from orchestrator.views.trial import Order
 from workers import catalog as catalogs
 from workers.contract import Result
 

@@ -2,8 +2,8 @@
 
     METRICSWEEP_DATA=... python -m benchmarks.slot_memory [--trainings 50] [--only digits|omniglot] [--foreign]
 
-Drives the slot actor's own class (orchestrator/run/slot_actor.py) in a process of its own, as Ray does in its worker:
-one training after another, each of another loss, regularizer or seed, of the shapes of sweeps/digits.yaml and
+Drives the slot actor's own class (orchestrator/run/ray/slot_actor.py) in a process of its own, as Ray does in its
+worker: one training after another, each of another loss, regularizer or seed, of the shapes of sweeps/digits.yaml and
 sweeps/omniglot.yaml with fewer iterations. Prints a Markdown table a data set. PSS counts what is shared by its part.
 The last column is RSS over that after the second training; the command ends with 1 where it is above 1.15 at the end.
 `--foreign` leaves out what `serve` and docker-compose.yml set for Ray's workers (MALLOC_ARENA_MAX). Omniglot is left
@@ -24,8 +24,8 @@ from typing import Any, Final
 
 from benchmarks.memory import counted
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.slot_actor import SlotActor
-from orchestrator.trial import Order, Slot
+from orchestrator.run.ray.slot_actor import SlotActor
+from orchestrator.views.trial import Order, Slot
 from workers.catalog import complete, load
 from workers.contract import Recipe
 

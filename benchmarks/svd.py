@@ -21,10 +21,11 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from workers import provenance, registry
+from workers import registry
 from workers.contract import Part
-from workers.embedder import Embedder
-from workers.geometry import mean_singular_value, singular_bounds, unit
+from workers.embeddings.geometry import mean_singular_value, singular_bounds, unit
+from workers.training import provenance
+from workers.training.embedder import Embedder
 
 COLUMNS = ("svd", "gram", "step", "step + svd", "step + gram")
 ERROR = "gram error"

@@ -26,10 +26,10 @@ from torch.nn import functional
 
 from workers import registry
 from workers.backbones import ConvNet
+from workers.backbones._same_padding import SameConv2d
 from workers.contract import Part
-from workers.evaluate import evaluate
-from workers.preprocess import IMAGENET
-from workers.same_padding import SameConv2d
+from workers.data.preprocess import IMAGENET
+from workers.evaluation.evaluate import evaluate
 
 PACK: Final = "cub100_bbox128_jpeg.npz"
 PARTS: Final = {

@@ -24,7 +24,7 @@ import ray
 
 from benchmarks.memory import family, resident
 from benchmarks.sweep_of import Shape, body
-from orchestrator.service import Service
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 
 KINDS: Final = {

@@ -11,8 +11,8 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dashboards import problems, progress, training, wording
-from orchestrator.cell_views import CellView
-from orchestrator.views import FigureFile, GridCell, LogView, Page, SweepSummary, SweepView, TrialView
+from orchestrator.views.cells import CellView
+from orchestrator.views.sweeps import FigureFile, GridCell, LogView, Page, SweepSummary, SweepView, TrialView
 
 EXPORTS: Final = ("latex", "markdown", "csv", "json", "html", "png")
 FIGURE_EXPORTS: Final = ("pdf", "svg", "png", "json", "csv")

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from orchestrator.views import TrialProblem
+from orchestrator.views.sweeps import TrialProblem
 
 MOST: Final = 100
 """As many problems as a sweep is given with: when there are that many, there may be more."""

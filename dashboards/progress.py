@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from orchestrator.views import Counts, GridCandidate, GridCell, GridTrial, SweepSummary
+from orchestrator.views.sweeps import Counts, GridCandidate, GridCell, GridTrial, SweepSummary
 
 SWEEP_STATES: Final = ("queued", "running", "paused", "finished", "failed", "cancelled")
 ACTIVE: Final = frozenset({"queued", "running", "paused", "waiting"})

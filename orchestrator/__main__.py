@@ -9,20 +9,21 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from orchestrator import offline, storage
-from orchestrator.conductor import Conductor
-from orchestrator.errors import FencedError, MetricsweepError
-from orchestrator.identity import made_for, prove
-from orchestrator.logs import begin_logging
-from orchestrator.private import own_folder, write_for_us_alone
-from orchestrator.record.mlflow_login import OwnServer
+from orchestrator.conduct.conductor import Conductor
+from orchestrator.host import storage
+from orchestrator.host.identity import made_for, prove
+from orchestrator.host.logs import begin_logging
+from orchestrator.host.private import own_folder, write_for_us_alone
+from orchestrator.record.mlflow.login import OwnServer
 from orchestrator.record.store import Store
 from orchestrator.record.tracker import Tracker
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Engine
-from orchestrator.run.growth import Allowance
-from orchestrator.service import Service
+from orchestrator.run.memory_growth import Allowance
+from orchestrator.service import offline
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
+from orchestrator.views.errors import FencedError, MetricsweepError
 from workers import catalog as catalogs
 
 FENCED = 3
@@ -147,7 +148,7 @@ def _print_tables(settings: Settings, sweep: int, names: list[str], format_name:
 
 
 def _study(settings: Settings, sweep: int, cell: int, file: Path) -> int:
-    searches = importlib.import_module("orchestrator.searches")
+    searches = importlib.import_module("orchestrator.conduct.searches")
     store = Store.open(settings.database)
     try:
         found = searches.export(store, catalogs.load(settings.parts), sweep, cell, file)
@@ -171,7 +172,7 @@ def _engine(settings: Settings) -> Engine:
     if settings.engine == "inline":
         inline: Engine = importlib.import_module("orchestrator.run.inline").Inline(workplace)
         return inline
-    ray_tune = importlib.import_module("orchestrator.run.ray_tune")
+    ray_tune = importlib.import_module("orchestrator.run.ray.engine")
     scratch = settings.resolved_home / "tune"
     engine: Engine = ray_tune.RayTune(workplace, settings.ray_address or None, scratch, settings.slots)
     return engine
@@ -180,7 +181,7 @@ def _engine(settings: Settings) -> Engine:
 def _tracker(settings: Settings) -> Tracker | None:
     if not settings.mlflow_url:
         return None
-    module = importlib.import_module("orchestrator.record.mlflow_tracker")
+    module = importlib.import_module("orchestrator.record.mlflow.client")
     own = None
     if settings.mlflow_socket:  # the API of this home passes it on
         identity = made_for(settings.resolved_home)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
-from orchestrator.storage import parsed
+from orchestrator.host.storage import parsed
 
 LEAST_TOKEN: Final = 16
 """Characters that a token has at least: sixteen random ones are not guessed."""
@@ -109,7 +109,7 @@ class Settings(BaseModel):
         """The inspecting function in force; what another training function reads, nobody knows."""
         if self.inspect is not None:
             return self.inspect or None
-        return "workers.inspection:inspect" if self.train == "workers.train:train" else None
+        return "workers.data.inspection:inspect" if self.train == "workers.train:train" else None
 
     @property
     def database(self) -> str:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:  # the tests of the workers run where none of what these need 
     from xdist.remote import Producer
     from xdist.scheduler import LoadScopeScheduling
 
-    from api.process import Child
-    from orchestrator.service import Service
+    from api.local.process import Child
+    from orchestrator.service.service import Service
     from orchestrator.settings import Settings
     from tests.mlflow_server import Gate
     from tests.served import Served
@@ -73,7 +73,7 @@ def settings(tmp_path: Path) -> "Settings":
 @pytest.fixture
 def service(settings: "Settings") -> "Iterator[Service]":
     """The service over it."""
-    from orchestrator.service import Service
+    from orchestrator.service.service import Service
 
     opened = Service.open(settings)
     yield opened

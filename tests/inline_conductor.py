@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from orchestrator.conductor import Conductor
+from orchestrator.conduct.conductor import Conductor
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline

@@ -11,11 +11,11 @@ from typing import Any
 import httpx
 from pydantic import SecretStr
 
+from api.local.command_lines import inherited_environment, mlflow_server
+from api.local.process import Child
 from api.main import create_app
-from api.process import Child
-from api.services import inherited_environment, mlflow_server
-from orchestrator.identity import Identity, made_for
-from orchestrator.service import Service
+from orchestrator.host.identity import Identity, made_for
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.served_app import served
 

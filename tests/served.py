@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from api.client import Client
-from orchestrator.identity import made_for
+from orchestrator.host.identity import made_for
 from tests.ports import free_port
 
 PATIENCE = 300.0

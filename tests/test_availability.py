@@ -10,14 +10,14 @@ import pytest
 import yaml
 
 from orchestrator.__main__ import main
-from orchestrator.availability import AGAIN_SECONDS, SETTLE_SECONDS, Availability
-from orchestrator.conductor import Conductor
+from orchestrator.conduct.availability import AGAIN_SECONDS, SETTLE_SECONDS, Availability
+from orchestrator.conduct.conductor import Conductor
 from orchestrator.record.store import AskedNeed, Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline
-from orchestrator.service import Service
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.trial import Inspected, Node
+from orchestrator.views.trial import Inspected, Node
 from tests.run import trainings
 from tests.test_capacity import Cluster
 from tests.test_conductor import SPEC, trained
@@ -53,9 +53,9 @@ class Held(Cluster):
 
 @pytest.fixture
 def held(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
-    monkeypatch.setattr("orchestrator.availability.AGAIN_SECONDS", 0.0)
-    monkeypatch.setattr("orchestrator.availability.LOOK_SECONDS", 0.0)
-    monkeypatch.setattr("orchestrator.availability.SHARE", 0)
+    monkeypatch.setattr("orchestrator.conduct.availability.AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("orchestrator.conduct.availability.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("orchestrator.conduct.availability.SHARE", 0)
     made = Held(settings)
     yield made
     made.store.close()

@@ -12,10 +12,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from orchestrator import bundling
-from orchestrator.errors import ConflictError, DamagedError, NotFoundError
-from orchestrator.service import Service
+from orchestrator.service import bundling
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
+from orchestrator.views.errors import ConflictError, DamagedError, NotFoundError
 from tests.inline_conductor import conduct
 from tests.test_conductor import SPEC, spec, trained
 

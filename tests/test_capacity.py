@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 import yaml
 
-from orchestrator.capacity import TURN_SECONDS, Capacity
-from orchestrator.checked import read
-from orchestrator.conductor import Conductor
+from orchestrator.conduct.capacity import TURN_SECONDS, Capacity
+from orchestrator.conduct.conductor import Conductor
+from orchestrator.plan.unschedulable import crowded
+from orchestrator.plan.validated import read
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Desk
 from orchestrator.run.inline import Inline
-from orchestrator.service import Service
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.shortages import crowded
-from orchestrator.trial import Node, Slot
+from orchestrator.views.trial import Node, Slot
 from tests.test_conductor import SPEC, trained
 from workers import catalog as catalogs
 

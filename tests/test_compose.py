@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from api.services import MLFLOW_SWITCHES
+from api.local.command_lines import MLFLOW_SWITCHES
 from orchestrator.__main__ import main
+from orchestrator.host.storage import parsed
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
-from orchestrator.storage import parsed
 from tests.compose_file import COMPOSE, GPU, ROOT, S3, example, load, rendered, variables
 
 SERVICES = {"postgres", "mlflow", "ray-head", "ray-worker", "conductor", "conductor-standby", "api"}

@@ -19,8 +19,8 @@ import yaml
 from sqlalchemy import make_url
 
 from api.client import Client
-from api.process import MARK, end_processes, marked
-from orchestrator.lifecycle import TrialState
+from api.local.process import MARK, end_processes, marked
+from orchestrator.views.lifecycle import TrialState
 from tests.compose_file import COMPOSE, ROOT, load
 from tests.ports import free_port
 from tests.record.conftest import new_postgres_database, postgres_server  # noqa: F401  a fixture

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 import yaml
 
-from orchestrator.conductor import Conductor
-from orchestrator.errors import FencedError
+from orchestrator.conduct.conductor import Conductor
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline
-from orchestrator.service import Service
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
+from orchestrator.views.errors import FencedError
 from tests.inline_conductor import conduct
 from workers import catalog as catalogs
 

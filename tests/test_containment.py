@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from orchestrator import conductor as conductors
-from orchestrator.errors import InvalidSpecError, Problem, UnavailableError
+from orchestrator.conduct import conductor as conductors
+from orchestrator.host.storage import Folder
 from orchestrator.plan import grid, suggestion
 from orchestrator.record import schema
 from orchestrator.record.recorder import Mirror
 from orchestrator.record.store import Store
-from orchestrator.run.news import hand_on
+from orchestrator.run.messages import hand_on
 from orchestrator.run.spool import FILE, Message, read
-from orchestrator.service import Service
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.storage import Folder
+from orchestrator.views.errors import InvalidSpecError, Problem, UnavailableError
 from tests import test_searches
 from tests.inline_conductor import conduct
 from tests.record.sample import lease, new_sweep, started

@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
-from orchestrator.contest import Contest, RepeatContest
-from orchestrator.lifecycle import TrialState
+from orchestrator.conduct.pruning_session import Contest, RepeatContest
 from orchestrator.record.store import Competitor, Evaluation
-from orchestrator.run.optuna_prune import OptunaJudge
+from orchestrator.run.optuna.pruners import OptunaJudge
+from orchestrator.views.lifecycle import TrialState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 from torch.nn.modules.module import register_module_forward_hook
 
-from orchestrator import room
-from orchestrator.cost_views import Cost, DeviceHours
-from orchestrator.cost_words import cost_in_words
-from orchestrator.costs import Demand, Duration, Slots, estimate, shape, shape_of
-from orchestrator.trial import Node, Slot
-from orchestrator.workload import Workload, models, units, workload
-from orchestrator.workload import _length as workload_length
+from orchestrator.cost.estimate import Demand, Duration, Slots, estimate, shape, shape_of
+from orchestrator.cost.view import Cost, DeviceHours
+from orchestrator.cost.words import cost_in_words
+from orchestrator.cost.workload import Workload, models, units, workload
+from orchestrator.cost.workload import _length as workload_length
+from orchestrator.views import resources
+from orchestrator.views.trial import Node, Slot
 from tests.record.sample import recipe
 from workers.catalog import Catalog, complete, load
 from workers.contract import Place
-from workers.length import length
 from workers.train import train
+from workers.training.length import length
 
 
 @pytest.fixture(scope="module")
@@ -133,10 +133,10 @@ def test_slots_share_the_hours(slots: Slots | None, at_once: int | None, wall: f
 
 def test_slots_are_counted_over_nodes() -> None:
     nodes = [Node("a", "a", {"CPU": 8, "GPU": 2}), Node("b", "b", {"CPU": 3}), Node("head", "head", {})]
-    assert [room.slots(Slot(cpus=4, gpus=gpus), nodes) for gpus in (0, 1, 0.5, "auto")] == [2, 2, 2, 2]
-    assert room.slots(Slot(cpus=1, gpus=0.5), nodes) == 4
-    assert room.slots(Slot(cpus=1, gpus=0), nodes) == 11
-    assert room.slots(Slot(cpus=1), []) == 0
+    assert [resources.slots(Slot(cpus=4, gpus=gpus), nodes) for gpus in (0, 1, 0.5, "auto")] == [2, 2, 2, 2]
+    assert resources.slots(Slot(cpus=1, gpus=0.5), nodes) == 4
+    assert resources.slots(Slot(cpus=1, gpus=0), nodes) == 11
+    assert resources.slots(Slot(cpus=1), []) == 0
 
 
 # Work

@@ -9,7 +9,7 @@ import psutil
 import pytest
 import yaml
 
-from orchestrator.lifecycle import TrialState
+from orchestrator.views.lifecycle import TrialState
 from tests.served import Served, until
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]

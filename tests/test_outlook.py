@@ -1,10 +1,10 @@
 """What is left to train of a sweep: counted once in a while, and only where it is known."""
 
-from orchestrator.lifecycle import SweepState
-from orchestrator.outlook import MOST_TRIALS, SECONDS, Outlook
-from orchestrator.service import Service
+from orchestrator.service.outlook import MOST_TRIALS, SECONDS, Outlook
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views import SweepView
+from orchestrator.views.lifecycle import SweepState
+from orchestrator.views.sweeps import SweepView
 from tests.inline_conductor import conduct
 from tests.test_conductor import spec
 from workers import catalog

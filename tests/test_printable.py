@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from orchestrator.logs import SAME, Collapse, OwnLines
-from orchestrator.nearest import unknown
-from orchestrator.printable import one_line, printable, printable_json
+from orchestrator.host.logs import SAME, Collapse, OwnLines
+from orchestrator.host.printable import one_line, printable, printable_json
+from orchestrator.views.nearest import unknown
 
 UNFIT = {
     "ESC": "\x1b[31m",
@@ -59,7 +59,7 @@ def test_a_record_has_an_end() -> None:
 
 def test_a_repeated_warning_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1_000.0]
-    monkeypatch.setattr("orchestrator.logs.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("orchestrator.host.logs.time", SimpleNamespace(monotonic=lambda: now[0]))
     collapse = Collapse()
     let = [one for n in range(5_000) if collapse.filter(one := record("client %s failed", n))]
     assert len(let) == SAME

@@ -10,17 +10,17 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
-from orchestrator import searches
-from orchestrator.conductor import Conductor
-from orchestrator.errors import InvalidSpecError
-from orchestrator.pruning import evaluations
+from orchestrator.conduct import searches
+from orchestrator.conduct.conductor import Conductor
+from orchestrator.conduct.pruning import evaluations
+from orchestrator.conduct.retries import Retries
 from orchestrator.record import schema
 from orchestrator.record.store import Store
-from orchestrator.retries import Retries
 from orchestrator.run.attempt import Workplace
-from orchestrator.service import Service
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views import TrialSummary
+from orchestrator.views.errors import InvalidSpecError
+from orchestrator.views.sweeps import TrialSummary
 from tests.inline_conductor import Killed, conduct
 from tests.test_conductor import SPEC
 from workers import catalog as catalogs
@@ -320,7 +320,7 @@ def test_it_needs_rivals_and_the_test_needs_repeats(service: Service) -> None:
 
 @pytest.mark.ray
 def test_a_pruned_training_is_stopped_long_before_its_next_report(own_ray: None, tmp_path: Path) -> None:
-    from orchestrator.run.ray_tune import RayTune
+    from orchestrator.run.ray.engine import RayTune
 
     settings = Settings(home=tmp_path, train="tests.run.trainings:lingering", lease_seconds=5)
     service = Service.open(settings)

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.plan.check import check
-from orchestrator.plan.document import parse
-from orchestrator.plan.spec import Spec
-from orchestrator.service import Service
+from orchestrator.plan.checking.check import check
+from orchestrator.plan.reading.document import parse
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
+from orchestrator.spec.spec import Spec
 from workers import catalog
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]

@@ -7,20 +7,20 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
-from orchestrator.errors import ConflictError, InvalidSpecError, NotFoundError
-from orchestrator.events import Stopped
-from orchestrator.extension import extension
+from orchestrator.conduct.renewal import Renewal
+from orchestrator.conduct.requests import Requests
 from orchestrator.plan import grid
-from orchestrator.plan.check import check
-from orchestrator.plan.spec import Spec
+from orchestrator.plan.checking.check import check
+from orchestrator.plan.extension import extension
 from orchestrator.record import schema
-from orchestrator.record.places import Place
 from orchestrator.record.store import Store
-from orchestrator.renewal import Renewal
-from orchestrator.requests import Requests
-from orchestrator.service import Service
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.trial import Slot
+from orchestrator.spec.spec import Spec
+from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError
+from orchestrator.views.events import Stopped
+from orchestrator.views.extension import TrialKey
+from orchestrator.views.trial import Slot
 from tests.inline_conductor import conduct
 from tests.test_conductor import SPEC, spec, trained
 from workers import catalog
@@ -202,7 +202,7 @@ def test_added_places_are_numbered_after_those_there_are() -> None:
     at = {one.index: one.labels for one in small.cells}
     chosen = {(one.cell, one.index): one.labels for one in small.candidates}
     places = [
-        Place(one.cell, at[one.cell], one.candidate, chosen[one.cell, one.candidate], one.repeat, one.repeat_labels,
+        TrialKey(one.cell, at[one.cell], one.candidate, chosen[one.cell, one.candidate], one.repeat, one.repeat_labels,
               one.fingerprint)
         for one in small.trials()
     ]  # fmt: skip

@@ -1,7 +1,7 @@
 """Which failures are tried again, how often and when."""
 
-from orchestrator.retries import FIRST_PAUSE, INFRASTRUCTURE_TRIES, LONGEST_PAUSE, MOST_LOSSES, Retries
-from orchestrator.trial import Failure, Slot
+from orchestrator.conduct.retries import FIRST_PAUSE, INFRASTRUCTURE_TRIES, LONGEST_PAUSE, MOST_LOSSES, Retries
+from orchestrator.views.trial import Failure, Slot
 from tests.run.desk import order
 
 LOST, STALLED, WRONG = (Failure(kind, "said") for kind in ("infrastructure", "stalled", "recipe"))

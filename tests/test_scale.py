@@ -16,16 +16,16 @@ from fastapi.testclient import TestClient
 from api.main import create_app
 from benchmarks.sweep_of import Shape, body
 from dashboards import pages
-from orchestrator import conductor as conducting
-from orchestrator.conductor import Conductor
+from orchestrator.conduct import conductor as conducting
+from orchestrator.conduct.conductor import Conductor
 from orchestrator.plan import grid
-from orchestrator.plan.spec import Spec
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline
-from orchestrator.service import Service
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.trial import Cell
+from orchestrator.spec.spec import Spec
+from orchestrator.views.trial import Cell
 from tests.inline_conductor import Killed, conduct
 from workers import catalog as catalogs
 

@@ -8,17 +8,17 @@ import optuna
 import pytest
 import yaml
 
-from orchestrator import searches
-from orchestrator.conductor import Conductor
-from orchestrator.errors import ConflictError, InvalidSpecError, NotFoundError, UnavailableError
+from orchestrator.conduct import searches
+from orchestrator.conduct.conductor import Conductor
 from orchestrator.plan import suggestion
-from orchestrator.plan.spec import Spec
 from orchestrator.record.store import Store, Suggested
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline
-from orchestrator.service import Service
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.trial import Candidate
+from orchestrator.spec.spec import Spec
+from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError, UnavailableError
+from orchestrator.views.trial import Candidate
 from tests.inline_conductor import conduct
 from tests.test_conductor import SPEC
 from workers import catalog as catalogs

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from orchestrator import offline
-from orchestrator.service import Service
+from orchestrator.service import offline
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.inline_conductor import conduct
 

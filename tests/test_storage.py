@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 import yaml
 
-from orchestrator import storage
 from orchestrator.__main__ import main
+from orchestrator.host import storage
+from orchestrator.host.storage import Bucket, Folder, opened
 from orchestrator.record.store import Store
-from orchestrator.run import bench
-from orchestrator.service import Service
+from orchestrator.run import work_directory
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.storage import Bucket, Folder, opened
 from tests.inline_conductor import conduct
 from tests.object_store import ObjectStore, bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
-from workers.scratch import unmade
+from workers.data.scratch import unmade
 
 SPEC: dict[str, Any] = {
     "version": 1,
@@ -260,9 +260,11 @@ def test_leftovers_of_a_killed_attempt_are_removed(
     first, second = order(), order()
     killed = own_scratch / "attempts" / "gone" / "1"
     killed.mkdir(parents=True)
-    (killed / bench.HELD).touch()
+    (killed / work_directory.HELD).touch()
     (killed / "last.pt").touch()
-    benches = [bench.Apart(bucket_at(bucket_url), each, own_scratch, lambda: False) for each in (first, second)]
+    benches = [
+        work_directory.Apart(bucket_at(bucket_url), each, own_scratch, lambda: False) for each in (first, second)
+    ]
     for each in benches:
         each.open()
     assert not killed.parent.exists()

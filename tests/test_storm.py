@@ -14,10 +14,10 @@ import pytest
 import sqlalchemy as sa
 
 from api.client import ApiError, Asked, Client
-from orchestrator.lifecycle import SWEEP_ENDED, SweepState, TrialState
 from orchestrator.record import schema
 from orchestrator.record.store import Store
-from orchestrator.request_views import RequestView
+from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState, TrialState
+from orchestrator.views.requests import RequestView
 from tests.faults.installation import Installation
 from tests.record.test_invariants import check
 from tests.test_conductor import spec

@@ -15,17 +15,18 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
 from api.main import create_app
-from orchestrator.errors import InvalidSpecError, NumbersChangedError
+from orchestrator.conduct.renewal import Renewal
+from orchestrator.conduct.requests import Requests
 from orchestrator.plan import grid
-from orchestrator.plan.spec import Spec
 from orchestrator.publish.bundle.rebuilding import rebuild
-from orchestrator.record import renewing, schema
+from orchestrator.record import schema
 from orchestrator.record.recorder import Mirror
 from orchestrator.record.store import Store
-from orchestrator.renewal import Renewal
-from orchestrator.requests import Requests
-from orchestrator.service import Service
+from orchestrator.record.writes import renewing
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
+from orchestrator.spec.spec import Spec
+from orchestrator.views.errors import InvalidSpecError, NumbersChangedError
 from tests import inline_conductor, test_pruning
 from tests.api.conftest import BEARER, TOKEN, URL
 from tests.record.sample import lease, run_all

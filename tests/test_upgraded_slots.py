@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from orchestrator.lifecycle import TrialState
+from orchestrator.views.lifecycle import TrialState
 from tests.served import serving, until
 from tests.test_killed_conductor import SPEC, conductor_of
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.identity import made_for
+from orchestrator.host.identity import made_for
 from tests.conftest import ROOT
 from tests.ports import free_port
 from tests.served import until

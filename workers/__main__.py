@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from workers.catalog import PartSourceError, catalog_text, load
+from workers.catalog.recipe_file import RecipeError, read, scalar
 from workers.contract import KINDS, Part, Place, Progress, Recipe, Stopped
-from workers.recipe_file import RecipeError, read, scalar
-from workers.scratch import scratch
+from workers.data.scratch import scratch
 
 CATALOG: Final = Path(__file__).with_name("catalog.json")
 """The generated catalog of the built-in parts."""
@@ -145,7 +145,8 @@ def _catalog(chosen: argparse.Namespace) -> int:
 
 
 def _verify(chosen: argparse.Namespace) -> int:
-    from workers import images, registry  # torch: see _train
+    from workers import registry  # torch: see _train
+    from workers.data import images
 
     parts, given = _parts(chosen), dict(chosen.set)
     entry = load(parts).get("dataset", chosen.name)
@@ -176,7 +177,7 @@ def _spread(sizes: Sequence[int]) -> str:
 
 
 def _fetch(chosen: argparse.Namespace) -> int:
-    from workers.fetch import fetch  # torch: see _train
+    from workers.data.fetch import fetch  # torch: see _train
 
     for path in fetch(chosen.name, _root(chosen)):
         print(path)

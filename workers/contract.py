@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
-from workers.figure_options import Figures
+from workers.figures.options import Figures
 
 KINDS: Final = (
     "task", "loss", "regularizer", "dataset", "backbone", "head", "sampler", "optimizer", "schedule", "eta_schedule",
@@ -146,7 +146,7 @@ class Recipe(Frozen):
     task: Part = Part(name="retrieval")
     dataset: Part
     augment: Literal["none", "crop_flip", "proxy_anchor", "simclr"] = "none"
-    """How images that train are cropped, flipped and coloured (workers/augment.py); evaluations crop the centre."""
+    """How training images are cropped, flipped and coloured (workers/data/augmentation.py); evaluation crops the centre."""
     crop: int | None = Field(default=None, ge=1, le=65_536)
     """The side of the crops in pixels; none: that of `augment`."""
     backbone: Part
@@ -183,7 +183,7 @@ class Recipe(Frozen):
     compile: bool = False
     """Whether torch.compile compiles backbone and head."""
     figures: Figures = []
-    """Figures of the papers (workers/figure_options.py) whose data is kept as files."""
+    """Figures of the papers (workers/figures/options.py) whose data is kept as files."""
     metrics: list[str] = Field(default=[], max_length=50, exclude_if=lambda value: not value)  # no new fingerprints
     """Metrics that are computed beside those that the data set declares."""
     validation: Validation = NoValidation()

@@ -8,10 +8,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from workers.catalog.inventory import load, part_files
+from workers.catalog.signature import Entry, PartSourceError
+from workers.catalog.wording import unknown
 from workers.contract import FOLDERS, Part
-from workers.inventory import load, part_files
-from workers.signature import Entry, PartSourceError
-from workers.wording import unknown
 
 
 class UnknownPart(LookupError):  # noqa: N818 - the name says what happened

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import torch
 
-from workers import checkpoint, determinism, figure_files, memory, provenance
 from workers.contract import CrossValidation, Place, Progress, Recipe, Result
-from workers.course import LAST, finish, iterate
-from workers.folds import cross_validate
-from workers.journal import Journal
-from workers.memory import release
-from workers.session import Session
 from workers.tasks import Diverged
+from workers.training import allocator, checkpoint, determinism, figure_files, provenance
+from workers.training.allocator import release
+from workers.training.folds import cross_validate
+from workers.training.loop import LAST, finish, iterate
+from workers.training.progress_log import Journal
+from workers.training.session import Session
 
 __all__ = ["release", "train"]  # whoever names `workers.train:train` finds beside it what to call between two trainings
 
@@ -24,7 +24,7 @@ def train(recipe: Recipe, place: Place, report: Callable[[Progress], None], resu
     where the recipe selects the last checkpoint. Raises Stopped after a checkpoint when asked to stop; CheckpointError,
     DataMissingError, DataDamagedError; UnknownPart, TypeError or ValueError for a recipe that cannot be trained here.
     """
-    memory.keep_freed()
+    allocator.keep_freed()
     device = determinism.device(place.device)
     # Only the network computes in a lower precision, by an autocast of its own (embedder.py): no loss, no metric does.
     # Its cache of weights would outlive the optimizer's step, since it is emptied by the outermost autocast only.

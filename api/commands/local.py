@@ -15,13 +15,13 @@ from api.commands.specs import afresh
 from api.commands.tables import print_table, write_tables
 from api.commands.terminal import err, out
 from api.commands.watch import follow, verdict
-from orchestrator.errors import MetricsweepError
-from orchestrator.lifecycle import SweepState
+from orchestrator.views.errors import MetricsweepError
+from orchestrator.views.lifecycle import SweepState
 
 if TYPE_CHECKING:
     from api.client import Client
     from orchestrator.settings import Settings
-    from orchestrator.views import SweepView
+    from orchestrator.views.sweeps import SweepView
 
 INTERRUPTED: Final = 130
 MOST_CRASHES: Final = 4
@@ -40,7 +40,7 @@ def serve(
 ) -> None:
     """Serve API, pages, conductor, Ray and MLflow until Ctrl-C; started again, it goes on where it was."""
     # Here and not above: the client's commands do not wait for what only a server needs.
-    from api.serve import Stack
+    from api.local.serve import Stack
 
     config = settings(host=host, port=port, home=home)
     with Stack(config, tell=_teller()) as stack:
@@ -70,8 +70,8 @@ def run(
 ) -> None:
     """Run one sweep here from spec to tables: starts what it needs, shows progress, leaves no server behind."""
     # Here and not above: the client's commands do not wait for what only a server needs.
-    from api.serve import Stack
-    from orchestrator import offline
+    from api.local.serve import Stack
+    from orchestrator.service import offline
 
     body = read_spec(file, changes, only, without)
     body = afresh(body) if fresh else body
@@ -100,7 +100,7 @@ def run(
 
 def _begun(client: "Client", body: bytes, alone: bool) -> int:
     """Submit the spec, or find the sweep of it that an interrupted run left behind."""
-    from orchestrator.shortages import too_large
+    from orchestrator.views.resources import too_large
 
     preview = client.preview(body)
     if alone and (found := too_large(preview.warnings)):

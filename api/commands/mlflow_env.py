@@ -4,7 +4,7 @@ import shlex
 
 from api.commands.options import HOME, Home, Token, Url, connect
 from api.commands.terminal import out
-from orchestrator.identity import made_for
+from orchestrator.host.identity import made_for
 
 
 def mlflow_env(url: Url = None, token: Token = None, home: Home = HOME) -> None:

@@ -87,9 +87,9 @@ HOME: Final = Path(".metricsweep")
 
 def connect(url: str | None, token: str | None, home: Path) -> "Client":
     """A client of the server that the options name."""
-    from api import finding
+    from api import discovery
 
-    return finding.connect(url, token, home)
+    return discovery.connect(url, token, home)
 
 
 def read_spec(
@@ -102,7 +102,7 @@ def read_spec(
     body = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     if not (changes or only or without):
         return body
-    from orchestrator.offline import subset_of, with_values
+    from orchestrator.service.offline import subset_of, with_values
 
     body = with_values(body, changes) if changes else body
     return subset_of(body, only or (), without or ()) if only or without else body

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from api.commands.terminal import err, out, print_json
-from orchestrator.cost_words import cost_in_words
+from orchestrator.cost.words import cost_in_words
 
 if TYPE_CHECKING:
-    from orchestrator.views import Preview
+    from orchestrator.views.sweeps import Preview
 
 
 def show_preview(preview: "Preview", as_json: bool) -> None:

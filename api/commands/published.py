@@ -39,7 +39,7 @@ def published(
     as_json: Json = False,
 ) -> None:
     """List the papers' tables, or print one, by itself or as a spec lays it out."""
-    from orchestrator import offline
+    from orchestrator.service import offline
 
     if id is None:
         _refuse_without_id(like, table, changes, format, file)

@@ -21,11 +21,11 @@ from api.commands.options import (
     read_spec,
 )
 from api.commands.terminal import WRONG, err, out, print_json, print_rows
-from orchestrator.printable import one_line
+from orchestrator.host.printable import one_line
 
 if TYPE_CHECKING:
     from api.client import Client
-    from orchestrator.request_views import RequestView
+    from orchestrator.views.requests import RequestView
 
 Trial = Annotated[int | None, typer.Option(min=1, help="Only this trial.")]
 Cell = Annotated[int | None, typer.Option(min=0, help="Only the trials of this cell.")]

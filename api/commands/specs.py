@@ -19,7 +19,7 @@ def expand(
     as_json: Json = False,
 ) -> None:
     """Check a spec here, without a server, and count its cells, candidates and trials."""
-    from orchestrator import offline
+    from orchestrator.service import offline
 
     show_preview(offline.preview(read_spec(file, changes, only, without), settings(home=home)), as_json)
 

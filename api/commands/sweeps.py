@@ -11,13 +11,13 @@ from api.commands.options import HOME, Changes, Home, Json, Only, SpecFile, Toke
 from api.commands.previews import show_notes, show_preview, show_warnings
 from api.commands.terminal import duration, err, out, print_json, print_rows
 from api.commands.watch import follow, verdict
-from orchestrator.lifecycle import SweepState
-from orchestrator.nearest import nearest
-from orchestrator.printing import printed
+from orchestrator.views.lifecycle import SweepState
+from orchestrator.views.nearest import nearest
+from orchestrator.views.printing import printed
 
 if TYPE_CHECKING:
     from api.client import Client
-    from orchestrator.views import Counts, SweepSummary, SweepView, TrialView
+    from orchestrator.views.sweeps import Counts, SweepSummary, SweepView, TrialView
 
 _LOOKED_AT: Final = 200  # sweeps, for one whose name is near
 

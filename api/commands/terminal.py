@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from orchestrator.errors import InvalidSpecError, MetricsweepError, NotFoundError, TooLargeError
-from orchestrator.printable import one_line, printable, printable_json
+from orchestrator.host.printable import one_line, printable, printable_json
+from orchestrator.views.errors import InvalidSpecError, MetricsweepError, NotFoundError, TooLargeError
 
 # Neither the client nor rich, nor what they bring, is imported before a command needs it: see benchmarks/start.py.
 if TYPE_CHECKING:

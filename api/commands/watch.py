@@ -9,12 +9,12 @@ import typer
 
 from api.commands.options import HOME, Home, SweepId, Token, Url, connect
 from api.commands.terminal import FAILED, OK, Output, duration, out
-from orchestrator.lifecycle import SWEEP_ENDED, SweepState
-from orchestrator.printable import one_line
+from orchestrator.host.printable import one_line
+from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState
 
 if TYPE_CHECKING:
     from api.client import Client
-    from orchestrator.views import Counts, SweepView
+    from orchestrator.views.sweeps import Counts, SweepView
 
 POLL_SECONDS: Final = 1.0
 LINE_SECONDS: Final = 5.0

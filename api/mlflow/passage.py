@@ -15,11 +15,11 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from api.dependencies import InForce
 from api.mlflow.locations import Locations
 from api.mlflow.rules import ANSWERS, PREFIX, READ_BY_QUERIES, Treatment, fields_of, rule_for
 from api.mlflow.upstream import Upstream
 from api.problems import answer, details
-from api.provided import InForce
 
 METHODS: Final = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 

@@ -11,7 +11,7 @@ from fastapi import Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from orchestrator.errors import UnavailableError
+from orchestrator.views.errors import UnavailableError
 
 # What goes on is named, so that no cookie, token, forwarded address or origin ever reaches MLflow, and nothing that it
 # says about cookies, origins or connections ever reaches a client.

@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from orchestrator.trial import PlannedTrial
+from orchestrator.views.trial import PlannedTrial
 from workers.contract import Place, Result
-from workers.scratch import scratch
+from workers.data.scratch import scratch
 
 
 class Trainings:

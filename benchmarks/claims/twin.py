@@ -7,11 +7,11 @@ from pathlib import Path
 
 from benchmarks.claims.claim import Claim, Taken, Unseen, claims_of
 from benchmarks.claims.trainings import Trainings
-from orchestrator.plan.check import check
-from orchestrator.plan.document import parse
-from orchestrator.plan.edit import edited
+from orchestrator.plan.checking.check import check
 from orchestrator.plan.grid import Plan, expand
-from orchestrator.trial import Labels, PlannedTrial
+from orchestrator.plan.reading.document import parse
+from orchestrator.plan.reading.edit import edited
+from orchestrator.views.trial import Labels, PlannedTrial
 from workers import catalog
 from workers.contract import Result
 

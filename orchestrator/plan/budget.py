@@ -6,12 +6,12 @@ from itertools import islice
 from math import isfinite
 from typing import Any, Final, NamedTuple
 
-from orchestrator.deadline import timely
-from orchestrator.errors import Problem
-from orchestrator.plan.patch import apply
-from orchestrator.plan.points import MOST_TRIALS, Point, cells_of, count, points, recipe_of
-from orchestrator.plan.spec import Choice, Spec
-from orchestrator.plan.wording import text
+from orchestrator.plan.problems.wording import text
+from orchestrator.plan.reading.patch import apply
+from orchestrator.plan.reading.points import MOST_TRIALS, Point, cells_of, count, points, recipe_of
+from orchestrator.spec.spec import Choice, Spec
+from orchestrator.views.deadline import timely
+from orchestrator.views.errors import Problem
 from workers.catalog import Catalog
 from workers.contract import canonical_json
 

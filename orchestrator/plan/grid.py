@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from orchestrator import deadline
-from orchestrator.deadline import timely
 from orchestrator.plan.budget import candidates_of
 from orchestrator.plan.needs import Needs
-from orchestrator.plan.patch import apply
-from orchestrator.plan.points import MOST_TRIALS, Point, cells_of, count, count_candidates, points, recipe_of
+from orchestrator.plan.reading.patch import apply
+from orchestrator.plan.reading.points import MOST_TRIALS, Point, cells_of, count, count_candidates, points, recipe_of
+from orchestrator.plan.reading.slots import slot_of
 from orchestrator.plan.seeded import fingerprints_by_seed
-from orchestrator.plan.slots import slot_of
-from orchestrator.plan.spec import Patch, Spec
-from orchestrator.trial import Candidate, Cell, Labels, PlannedTrial
+from orchestrator.spec.spec import Patch, Spec
+from orchestrator.views import deadline
+from orchestrator.views.deadline import timely
+from orchestrator.views.trial import Candidate, Cell, Labels, PlannedTrial
 from workers.catalog import Catalog, complete
 from workers.contract import Recipe, fingerprint_of
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from orchestrator.plan.points import Point, cells_of, points, recipe_of
-from orchestrator.plan.spec import Spec
+from orchestrator.plan.reading.points import Point, cells_of, points, recipe_of
+from orchestrator.spec.spec import Spec
 from workers.catalog import Catalog, Need, need_of
 from workers.contract import Part, Recipe
 

@@ -5,13 +5,13 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from orchestrator.plan.figure_spec import FigureSpec
-from orchestrator.plan.layout import NAME as TABLE_NAME
-from orchestrator.plan.patch import FIELDS
-from orchestrator.plan.prune import PRUNES
-from orchestrator.plan.reader import LONGEST_DESCRIPTION, LONGEST_NAME, SEARCHES
-from orchestrator.plan.spec import Search, Selection, TableSpec
-from orchestrator.trial import Slot
+from orchestrator.plan.reading.layout import NAME as TABLE_NAME
+from orchestrator.plan.reading.patch import FIELDS
+from orchestrator.plan.reading.reader import LONGEST_DESCRIPTION, LONGEST_NAME, SEARCHES
+from orchestrator.spec.figure import FigureSpec
+from orchestrator.spec.prune import PRUNES
+from orchestrator.spec.spec import Search, Selection, TableSpec
+from orchestrator.views.trial import Slot
 from workers.catalog import LONGEST_LIST, LONGEST_TEXT, Catalog, Entry, Parameter, load
 from workers.contract import PART_FIELDS, ClassHoldout, Recipe
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from itertools import islice
 
 from orchestrator.plan.needs import Needs
-from orchestrator.plan.patch import apply
-from orchestrator.plan.points import Point, cells_of, count_candidates, points, recipe_of
-from orchestrator.plan.slots import slot_of
-from orchestrator.plan.span import drawn
-from orchestrator.plan.spec import Choice, Span, Spec
-from orchestrator.plan.when import applies
-from orchestrator.plan.wording import text
-from orchestrator.trial import Candidate, Dimension, Labels, PlannedTrial
+from orchestrator.plan.problems.wording import text
+from orchestrator.plan.reading.patch import apply
+from orchestrator.plan.reading.points import Point, cells_of, count_candidates, points, recipe_of
+from orchestrator.plan.reading.slots import slot_of
+from orchestrator.plan.reading.span import drawn
+from orchestrator.plan.reading.when import applies
+from orchestrator.spec.spec import Choice, Span, Spec
+from orchestrator.views.trial import Candidate, Dimension, Labels, PlannedTrial
 from workers.catalog import Catalog, complete
 from workers.contract import Recipe
 

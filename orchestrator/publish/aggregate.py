@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from orchestrator.lifecycle import TRIAL_ENDED, TrialState
 from orchestrator.publish.statistics import statistic
-from orchestrator.trial import Candidate, Labels, Statistic, SweepOutcomes, TrialOutcome
+from orchestrator.views.lifecycle import TRIAL_ENDED, TrialState
+from orchestrator.views.trial import Candidate, Labels, Statistic, SweepOutcomes, TrialOutcome
 
 CandidateStatus = Literal["complete", "pending", "diverged", "failed", "cancelled", "pruned"]
 """`complete`: every repeat finished ok; `pending`: a repeat is still to come; otherwise why it cannot be selected."""

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from orchestrator.errors import NotFoundError
 from orchestrator.publish.formats.markdown import escape
 from orchestrator.publish.labels import axis_title
 from orchestrator.publish.published import Number, PublishedTable, library
-from orchestrator.published_views import PublishedNumber, PublishedSummary, PublishedView
-from orchestrator.trial import Labels
-from orchestrator.views import Rendered
+from orchestrator.views.errors import NotFoundError
+from orchestrator.views.published import PublishedNumber, PublishedSummary, PublishedView
+from orchestrator.views.sweeps import Rendered
+from orchestrator.views.trial import Labels
 
 FORMATS: Final = {
     "markdown": "text/markdown; charset=utf-8",

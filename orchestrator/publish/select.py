@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
-from orchestrator.deadline import timely
-from orchestrator.errors import ConflictError
 from orchestrator.publish.aggregate import CandidateOutcome, by_cell, of_cell
 from orchestrator.publish.labels import Parts, metric_better
-from orchestrator.trial import CellSummary, SweepOutcomes
+from orchestrator.views.deadline import timely
+from orchestrator.views.errors import ConflictError
+from orchestrator.views.trial import CellSummary, SweepOutcomes
 from workers.contract import Select
 
 Better = Literal["higher", "lower"]

@@ -13,8 +13,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from orchestrator.errors import FencedError, UnavailableError
 from orchestrator.record.schema import lease
+from orchestrator.views.errors import FencedError, UnavailableError
 
 CONDUCTOR = "conductor"
 """The name of the one lease."""

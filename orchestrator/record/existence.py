@@ -4,8 +4,8 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from orchestrator.errors import ConflictError, NotFoundError
 from orchestrator.record.schema import request, sweep
+from orchestrator.views.errors import ConflictError, NotFoundError
 
 DELETE: Final = "delete"
 """The kind of request that makes a sweep go."""

@@ -12,11 +12,11 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.errors import NotFoundError
-from orchestrator.record.artifacts import Kept
+from orchestrator.host.storage import opened
+from orchestrator.record.reads.artifacts import Kept
 from orchestrator.record.store import Store
-from orchestrator.storage import opened
-from orchestrator.views import FigureFile, Rendered
+from orchestrator.views.errors import NotFoundError
+from orchestrator.views.sweeps import FigureFile, Rendered
 
 log = logging.getLogger(__name__)
 

@@ -5,11 +5,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from orchestrator.errors import FencedError, NotFoundError, UnavailableError
-from orchestrator.events import Event
-from orchestrator.lifecycle import SWEEP_ENDED
-from orchestrator.record.mirror_states import CellRun, SweepRun
-from orchestrator.record.mirrors import (
+from orchestrator.record.mlflow.mirror_states import CellRun, SweepRun
+from orchestrator.record.mlflow.mirrors import (
     cell_mirror,
     experiment_name,
     experiment_tags,
@@ -17,9 +14,12 @@ from orchestrator.record.mirrors import (
     summary_mirror,
     trial_mirror,
 )
-from orchestrator.record.outbox import Dirty
+from orchestrator.record.mlflow.outbox import Dirty
 from orchestrator.record.store import Store
 from orchestrator.record.tracker import Tracker
+from orchestrator.views.errors import FencedError, NotFoundError, UnavailableError
+from orchestrator.views.events import Event
+from orchestrator.views.lifecycle import SWEEP_ENDED
 
 Tables = Callable[[int], Mapping[str, bytes]]
 """A sweep's tables as files by name, for its summary run."""

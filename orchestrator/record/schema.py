@@ -100,7 +100,7 @@ training: Final = sa.Table(
     sa.Column("fingerprint", sa.String(64), nullable=False),
     sa.Column("generation", sa.Integer, nullable=False),  # from 1; a fresh sweep takes the next one
     sa.Column("recipe", sa.JSON, nullable=False),
-    sa.Column("stamp", sa.Text, nullable=False, default="", server_default=""),  # of its versions (workers/versions.py)
+    sa.Column("stamp", sa.Text, nullable=False, default="", server_default=""),  # of its versions (workers.catalog)
     sa.Column("heir", sa.Integer),  # the training that its trials moved to, under newer versions
     sa.Column("need", _NEED),  # what it reads of a data root; null: nothing
     sa.Column("state", _STATE, nullable=False),

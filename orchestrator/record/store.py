@@ -2,34 +2,34 @@
 
 import sqlalchemy as sa
 
-from orchestrator.record.applying import Applying
-from orchestrator.record.artifacts import Artifacts
-from orchestrator.record.availability import AskedNeed, Availability, Findings
-from orchestrator.record.capacity import AskedSlot, Capacity, Nodes
-from orchestrator.record.claims import Claims
 from orchestrator.record.database import Database
-from orchestrator.record.deleting import Deleting
-from orchestrator.record.durations import Durations
-from orchestrator.record.evidences import Evidences
-from orchestrator.record.extending import Extending
-from orchestrator.record.leases import Leases
 from orchestrator.record.migrations import migrate as upgrade
-from orchestrator.record.mirror_states import MirrorStates
-from orchestrator.record.outbox import Dirty, Outbox
-from orchestrator.record.outcomes import Outcomes
-from orchestrator.record.places import Places
-from orchestrator.record.pruning import Competitor, Evaluation, Pruning, Verdict
-from orchestrator.record.queueing import Queueing
-from orchestrator.record.renewing import Renewing
-from orchestrator.record.request_views import RequestViews
-from orchestrator.record.requests import PendingRequest, QueuedSweep, Requests
-from orchestrator.record.runs import Runs
-from orchestrator.record.searching import OpenCell, Searching, Suggested
-from orchestrator.record.settling import Settling
-from orchestrator.record.starting import Starting
-from orchestrator.record.submissions import NewSweep, Submissions
-from orchestrator.record.sweep_views import SweepViews
-from orchestrator.record.trial_views import TrialViews
+from orchestrator.record.mlflow.mirror_states import MirrorStates
+from orchestrator.record.mlflow.outbox import Dirty, Outbox
+from orchestrator.record.mlflow.runs import Runs
+from orchestrator.record.reads.artifacts import Artifacts
+from orchestrator.record.reads.durations import Durations
+from orchestrator.record.reads.lineage import Evidences
+from orchestrator.record.reads.outcomes import Outcomes
+from orchestrator.record.reads.request_views import RequestViews
+from orchestrator.record.reads.sweep_views import SweepViews
+from orchestrator.record.reads.trial_keys import Places
+from orchestrator.record.reads.trial_views import TrialViews
+from orchestrator.record.writes.applying import Applying
+from orchestrator.record.writes.availability import AskedNeed, Availability, Findings
+from orchestrator.record.writes.capacity import AskedSlot, Capacity, Nodes
+from orchestrator.record.writes.claims import Claims
+from orchestrator.record.writes.deleting import Deleting
+from orchestrator.record.writes.extending import Extending
+from orchestrator.record.writes.leases import Leases
+from orchestrator.record.writes.pruning import Competitor, Evaluation, Pruning, Verdict
+from orchestrator.record.writes.queueing import Queueing
+from orchestrator.record.writes.renewing import Renewing
+from orchestrator.record.writes.requests import PendingRequest, QueuedSweep, Requests
+from orchestrator.record.writes.searching import OpenCell, Searching, Suggested
+from orchestrator.record.writes.settling import Settling
+from orchestrator.record.writes.starting import Starting
+from orchestrator.record.writes.submissions import NewSweep, Submissions
 
 __all__ = [
     "AskedNeed",

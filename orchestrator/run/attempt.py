@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
-from orchestrator.run.bench import Bench, bench_for
-from orchestrator.run.exhaustion import explained, out_of_memory
-from orchestrator.run.growth import Allowance
+from orchestrator.host.storage import opened
+from orchestrator.run.memory_growth import Allowance
+from orchestrator.run.out_of_memory import explained, out_of_memory
 from orchestrator.run.spool import Message
-from orchestrator.storage import opened
-from orchestrator.trial import FailureKind, Order
+from orchestrator.run.work_directory import Bench, bench_for
+from orchestrator.views.trial import FailureKind, Order
 from workers.contract import (
     CheckpointError,
     DataDamagedError,
@@ -25,7 +25,7 @@ from workers.contract import (
     Stopped,
     Train,
 )
-from workers.scratch import scratch, unmade
+from workers.data.scratch import scratch, unmade
 
 TRACE_CHARACTERS: Final = 8_000
 INFRASTRUCTURE: Final = (MemoryError, OSError, ConnectionError)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from orchestrator.trial import Failure, Inspected, Node, Order, Slot
+from orchestrator.views.trial import Failure, Inspected, Node, Order, Slot
 from workers.catalog import Need
 from workers.contract import Progress, Result
 

@@ -7,11 +7,11 @@ from typing import Final
 
 from orchestrator.run.attempt import Workplace, execute
 from orchestrator.run.engine import Desk
-from orchestrator.run.growth import release
 from orchestrator.run.inspection import inspect, seen
-from orchestrator.run.news import hand_on, settle_from_spool
+from orchestrator.run.memory_growth import release
+from orchestrator.run.messages import hand_on, settle_from_spool
 from orchestrator.run.spool import Message
-from orchestrator.trial import Failure, Inspected, Node, Order, Slot
+from orchestrator.views.trial import Failure, Inspected, Node, Order, Slot
 from workers.catalog import Need
 
 HOLDER: Final = "inline"

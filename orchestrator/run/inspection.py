@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import cast
 
 from orchestrator.run.attempt import Workplace
-from orchestrator.trial import Inspected, Node
+from orchestrator.views.trial import Inspected, Node
 from workers.catalog import Finding, Inspect, Need
-from workers.scratch import scratch
+from workers.data.scratch import scratch
 
 
 def inspect(workplace: Workplace, needs: Sequence[Need]) -> list[Finding]:

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator.storage import Bucket, Storage
-from orchestrator.trial import Order
+from orchestrator.host.storage import Bucket, Storage
+from orchestrator.views.trial import Order
 
 MessageKind = Literal["progress", "finished", "failed", "stopped"]
 FILE: Final = "spool.jsonl"

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from api.main import create_app
 from orchestrator.record.store import Store
-from orchestrator.service import Service
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.api.played import SPEC, Conductor
 from tests.served_app import served

@@ -4,7 +4,7 @@ import resource
 import sys
 
 from api.__main__ import main
-from api.connections import Patience
+from api.protection.connections import Patience
 
 FILES = 256
 """Of these the API keeps 160 for files and 128 for connections that arrive: it allows its least, 16 connections."""

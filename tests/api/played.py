@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import TextIO
 
 from api.commands.terminal import Output
-from orchestrator import events
+from orchestrator.conduct.renewal import Renewal
+from orchestrator.conduct.requests import Requests
 from orchestrator.plan import grid
-from orchestrator.plan.spec import Spec
 from orchestrator.record.store import Store
-from orchestrator.renewal import Renewal
-from orchestrator.requests import Requests
-from orchestrator.trial import Failure, Order
+from orchestrator.spec.spec import Spec
+from orchestrator.views import events
+from orchestrator.views.trial import Failure, Order
 from workers import catalog
 from workers.contract import Progress, Result
 

@@ -17,12 +17,12 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import SecretStr, ValidationError
 
-from api import codes, patience, sessions
-from api.auth import Access
+from api.access import codes, patience, sessions
+from api.access.auth import Access
+from api.access.peers import UNKNOWN
+from api.access.sessions import SESSION_SECONDS, Session
 from api.main import create_app
-from api.peers import UNKNOWN
-from api.sessions import SESSION_SECONDS, Session
-from orchestrator.service import Service
+from orchestrator.service.service import Service
 from orchestrator.settings import LEAST_TOKEN, Settings
 from tests.api.conftest import BEARER, TOKEN, URL
 from tests.api.played import SPEC, YAML

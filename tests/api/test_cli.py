@@ -13,7 +13,7 @@ from api.client import Client
 from api.failures import ApiError, Unreachable
 from api.main import create_app
 from orchestrator.record.store import Store
-from orchestrator.service import Service
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.api.conftest import TOKEN, named
 from tests.api.played import SPEC, Conductor
@@ -206,7 +206,9 @@ def test_a_command_says_what_became_of_its_request(
     thread = threading.Thread(target=obey)
     thread.start()
     assert metricsweep(url, "cancel", 1).stdout.splitlines()[-1] == "request 2: 4 trials cancelled"
-    monkeypatch.setattr("orchestrator.requests.Requests._retry", lambda *given: int(given))  # whatever is wrong in it
+    monkeypatch.setattr(
+        "orchestrator.conduct.requests.Requests._retry", lambda *given: int(given)
+    )  # whatever is wrong in it
     refused = metricsweep(url, "retry", 1)
     assert refused.exit_code == 2
     assert refused.stderr.startswith("metricsweep: request 3 was refused: TypeError")

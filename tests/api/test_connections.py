@@ -14,7 +14,7 @@ import httpx
 import psutil
 import pytest
 
-from api.connections import ARRIVING, LEAST_CONNECTIONS, OTHER_FILES
+from api.protection.connections import ARRIVING, LEAST_CONNECTIONS, OTHER_FILES
 from tests.api.conftest import BEARER, TOKEN
 from tests.api.impatient_api import FILES, SHORT
 from tests.api.test_process import environment

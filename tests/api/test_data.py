@@ -13,12 +13,12 @@ from fastapi.testclient import TestClient
 from api.client import Client
 from api.commands import local
 from api.commands.local import _begun, _Patience
-from orchestrator.errors import MetricsweepError
-from orchestrator.lifecycle import SweepState
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
-from orchestrator.trial import Inspected
-from orchestrator.views import Counts, SweepView
+from orchestrator.views.errors import MetricsweepError
+from orchestrator.views.lifecycle import SweepState
+from orchestrator.views.sweeps import Counts, SweepView
+from orchestrator.views.trial import Inspected
 from tests.api.conftest import TOKEN
 from tests.api.played import SPEC, YAML, Conductor
 from tests.api.test_cli import metricsweep

@@ -13,9 +13,9 @@ from api.cli import app
 from api.client import Client
 from api.commands.figures import FORMATS, write_figures
 from api.failures import ApiError
-from orchestrator import events
 from orchestrator.publish.figures import rendering
 from orchestrator.settings import Settings
+from orchestrator.views import events
 from tests.api.conftest import TOKEN, named
 from tests.api.played import SPEC, YAML, Conductor, result
 

@@ -15,13 +15,13 @@ import pytest
 from fastapi import FastAPI
 from typer.testing import CliRunner, Result
 
-from api import record
 from api.cli import app as commands
+from api.discovery import connect
 from api.failures import Unreachable
-from api.finding import connect
+from api.local import record
 from api.main import create_app
-from orchestrator.identity import Identity, known_of, made_for
-from orchestrator.service import Service
+from orchestrator.host.identity import Identity, known_of, made_for
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.api.conftest import TOKEN
 from tests.served_app import served

@@ -3,9 +3,9 @@
 import pytest
 from fastapi.testclient import TestClient
 
-from api.guards import SECURITY_HEADERS
 from api.main import create_app
-from orchestrator.service import Service
+from api.protection.guards import SECURITY_HEADERS
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.api.conftest import URL
 from tests.api.played import SPEC, YAML

@@ -17,9 +17,11 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from api import examples, logins, patience
-from orchestrator import cell_views, published_views, request_views, views
-from orchestrator.service import Service
+from api import examples
+from api.access import patience
+from api.routes import logins
+from orchestrator.service.service import Service
+from orchestrator.views import cells, published, requests, sweeps
 from tests.api.conftest import BEARER
 from tests.api.played import SPEC, YAML, Conductor
 
@@ -101,26 +103,26 @@ def test_references_lead_somewhere(document: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("shape", "example"),
     [
-        (views.Submitted, examples.SUBMITTED),
-        (views.Preview, examples.PREVIEW),
-        (views.Page[views.SweepSummary], examples.SWEEPS),
-        (views.SweepView, examples.SWEEP),
-        (request_views.RequestView, examples.REQUEST),
-        (request_views.RequestView, examples.DELETION),
-        (views.Page[request_views.RequestView], examples.REQUESTS),
-        (list[views.GridCell], examples.GRID),
-        (cell_views.CellView, examples.CELL),
-        (views.Page[views.TrialSummary], examples.TRIALS),
-        (views.TrialView, examples.TRIAL),
-        (list[views.Curve], examples.CURVES),
-        (views.LogView, examples.LOG),
-        (views.Readiness, examples.READINESS),
+        (sweeps.Submitted, examples.SUBMITTED),
+        (sweeps.Preview, examples.PREVIEW),
+        (sweeps.Page[sweeps.SweepSummary], examples.SWEEPS),
+        (sweeps.SweepView, examples.SWEEP),
+        (requests.RequestView, examples.REQUEST),
+        (requests.RequestView, examples.DELETION),
+        (sweeps.Page[requests.RequestView], examples.REQUESTS),
+        (list[sweeps.GridCell], examples.GRID),
+        (cells.CellView, examples.CELL),
+        (sweeps.Page[sweeps.TrialSummary], examples.TRIALS),
+        (sweeps.TrialView, examples.TRIAL),
+        (list[sweeps.Curve], examples.CURVES),
+        (sweeps.LogView, examples.LOG),
+        (sweeps.Readiness, examples.READINESS),
         (logins.LoginLink, examples.LOGIN_LINK),
         (logins.Identified, examples.IDENTIFIED),
-        (list[views.FigureView], examples.FIGURES),
-        (list[views.FigureFile], examples.FIGURE_FILES),
-        (list[published_views.PublishedSummary], examples.PUBLISHED),
-        (published_views.PublishedView, examples.PUBLISHED_TABLE),
+        (list[sweeps.FigureView], examples.FIGURES),
+        (list[sweeps.FigureFile], examples.FIGURE_FILES),
+        (list[published.PublishedSummary], examples.PUBLISHED),
+        (published.PublishedView, examples.PUBLISHED_TABLE),
     ],
 )
 def test_the_examples_hold(shape: Any, example: Any) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from api.serve import Stack
-from orchestrator import private
-from orchestrator.errors import MetricsweepError
-from orchestrator.service import Service
+from api.local.serve import Stack
+from orchestrator.host import private
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
+from orchestrator.views.errors import MetricsweepError
 from tests.api.test_serve import Told, ours
 
 

@@ -7,10 +7,10 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from api.limits import BODY_BYTES
 from api.problems import STATUS, ProblemDetails
-from orchestrator.errors import DamagedError, FencedError, MetricsweepError, UnavailableError
-from orchestrator.service import Service
+from api.protection.limits import BODY_BYTES
+from orchestrator.service.service import Service
+from orchestrator.views.errors import DamagedError, FencedError, MetricsweepError, UnavailableError
 from tests.api.conftest import BEARER, URL
 from tests.api.played import SPEC, YAML
 

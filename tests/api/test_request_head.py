@@ -3,7 +3,7 @@
 import h11
 import pytest
 
-from api.request_head import HEAD_BYTES, HEADERS, StrictReading
+from api.protection.request_head import HEAD_BYTES, HEADERS, StrictReading
 
 HOST = b"Host: localhost\r\n"
 TAKEN = {

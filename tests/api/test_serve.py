@@ -20,14 +20,14 @@ from typing import Any
 import psutil
 import pytest
 
-from api import record
-from api.home import Home
-from api.process import MARK, ChildSpec
-from api.serve import Stack, refuse_open_host
-from api.services import inherited_environment
-from api.supervision import FIRST_DELAY
-from orchestrator.errors import ConflictError, MetricsweepError, UnavailableError
+from api.local import record
+from api.local.command_lines import inherited_environment
+from api.local.home import Home
+from api.local.process import MARK, ChildSpec
+from api.local.serve import Stack, refuse_open_host
+from api.local.supervision import FIRST_DELAY
 from orchestrator.settings import Settings
+from orchestrator.views.errors import ConflictError, MetricsweepError, UnavailableError
 from tests.ports import free_port
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
@@ -390,7 +390,7 @@ def test_what_does_not_listen_to_sigterm_is_killed_with_its_children(settings: S
 def test_a_log_is_cut_while_its_process_writes(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.log_file.LOG_BYTES", 100_000)
+    monkeypatch.setattr("api.local.log_file.LOG_BYTES", 100_000)
     write = """
 import os, time
 for n in range(500):
@@ -515,7 +515,7 @@ def test_children_end_when_the_supervisor_is_killed(
 def test_what_a_killed_supervisor_left_is_ended_by_the_next(
     serve: Callable[..., "subprocess.Popen[str]"], settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.home.LEFTOVER_GRACE", 0.3)
+    monkeypatch.setattr("api.local.home.LEFTOVER_GRACE", 0.3)
     process = serve("stubborn")  # ignores the SIGTERM that its parent's death brings
     pids = said(tmp_path, "conductor")["pids"]
     process.kill()

@@ -10,11 +10,11 @@ from fastapi.testclient import TestClient
 from api.client import Client
 from api.commands.local import _begun
 from api.commands.watch import follow
-from orchestrator.errors import MetricsweepError
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
-from orchestrator.trial import Node
-from orchestrator.views import SweepView
+from orchestrator.views.errors import MetricsweepError
+from orchestrator.views.sweeps import SweepView
+from orchestrator.views.trial import Node
 from tests.api.conftest import TOKEN
 from tests.api.played import SPEC, YAML, Conductor, Into
 from tests.api.test_cli import metricsweep

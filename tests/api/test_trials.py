@@ -3,7 +3,7 @@
 import pytest
 from fastapi.testclient import TestClient
 
-from api.trials import prefers_text
+from api.routes.trials import prefers_text
 from tests.api.played import SPEC, YAML, Conductor
 
 

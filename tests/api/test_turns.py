@@ -15,14 +15,14 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from api import turns
-from api.turns import Bounds, Lane
+from api.protection import turns
+from api.protection.turns import Bounds, Lane
 from benchmarks.hostile_bodies import BODIES
-from orchestrator import deadline
-from orchestrator.deadline import Deadline, within
-from orchestrator.errors import BusyError
 from orchestrator.plan import grid
-from orchestrator.service import Service
+from orchestrator.service.service import Service
+from orchestrator.views import deadline
+from orchestrator.views.deadline import Deadline, within
+from orchestrator.views.errors import BusyError
 from tests.api.conftest import BEARER, TOKEN
 from tests.api.played import SPEC, YAML, Conductor
 

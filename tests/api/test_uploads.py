@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from api.connections import Connection, Crowd, Patience
 from api.mlflow.rules import is_upload
+from api.protection.connections import Connection, Crowd, Patience
 from tests.ports import free_port
 from tests.served_app import served
 

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from starlette.types import Message
 
-from api.workload import MOST_AT_WORK
+from api.protection.workload import MOST_AT_WORK
 from tests.api.conftest import TOKEN
 from tests.api.played import SPEC, YAML
 
@@ -78,7 +78,7 @@ def test_beyond_the_bound_a_request_is_sent_back(app: FastAPI) -> None:
 
 def test_a_body_that_is_whole_takes_its_turn(http: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     assert http.post("/v1/sweeps", content=SPEC, headers=YAML).status_code == 201
-    monkeypatch.setattr("api.workload.MOST_AT_WORK", 0)
+    monkeypatch.setattr("api.protection.workload.MOST_AT_WORK", 0)
     for answer in (http.post("/v1/sweeps", content=SPEC, headers=YAML), http.post("/login", data={"token": "x"})):
         assert answer.status_code == 503
         assert answer.headers["retry-after"] == "5"

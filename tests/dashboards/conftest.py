@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
 from api.main import create_app
 from orchestrator.record.store import Store
-from orchestrator.service import Service
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.dashboards.stage import Stage
 from tests.served_app import served

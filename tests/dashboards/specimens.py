@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from orchestrator.lifecycle import SweepState, TrialState
-from orchestrator.views import (
+from orchestrator.views.lifecycle import SweepState, TrialState
+from orchestrator.views.sweeps import (
     AttemptView,
     Counts,
     FigureFile,

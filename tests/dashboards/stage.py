@@ -3,13 +3,13 @@
 import math
 import random
 
-from orchestrator import events
 from orchestrator.plan import grid
-from orchestrator.plan.spec import Spec
 from orchestrator.publish import select
 from orchestrator.record.store import Store
-from orchestrator.service import Service
-from orchestrator.trial import Failure, Order
+from orchestrator.service.service import Service
+from orchestrator.spec.spec import Spec
+from orchestrator.views import events
+from orchestrator.views.trial import Failure, Order
 from workers import catalog
 from workers.contract import Progress, Result
 

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from pydantic import SecretStr
 
 from api.main import create_app
-from orchestrator.service import Service
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.dashboards.stage import DRAWN_SPEC, SMALL_SPEC, SPEC, Stage
 from tests.served_app import served

@@ -4,7 +4,7 @@ from typing import Any
 
 from api import examples
 from dashboards import pages
-from orchestrator.cell_views import CellView
+from orchestrator.views.cells import CellView
 from tests.dashboards.markup import read
 from tests.dashboards.specimens import HOSTILE, MLFLOW
 

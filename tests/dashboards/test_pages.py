@@ -6,8 +6,8 @@ import re
 import pytest
 
 from dashboards import pages
-from orchestrator.lifecycle import SweepState, TrialState
-from orchestrator.views import AttemptView, Counts, Page, SweepSummary
+from orchestrator.views.lifecycle import SweepState, TrialState
+from orchestrator.views.sweeps import AttemptView, Counts, Page, SweepSummary
 from tests.dashboards import specimens
 from tests.dashboards.markup import Markup, read
 from tests.dashboards.specimens import FIGURE, HOSTILE, MLFLOW, NOW, TABLE

@@ -3,8 +3,8 @@
 from itertools import pairwise
 
 from dashboards import progress
-from orchestrator.lifecycle import SWEEP_ENDED, TRIAL_ENDED, SweepState, TrialState
-from orchestrator.views import Counts, GridCandidate, GridTrial
+from orchestrator.views.lifecycle import SWEEP_ENDED, TRIAL_ENDED, SweepState, TrialState
+from orchestrator.views.sweeps import Counts, GridCandidate, GridTrial
 from tests.dashboards import specimens
 
 

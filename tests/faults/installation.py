@@ -15,8 +15,7 @@ from pathlib import Path
 import psutil
 
 from api.client import Client
-from api.process import MARK, Child, ChildSpec, end_processes, loopback_past_proxies, marked
-from api.services import (
+from api.local.command_lines import (
     applications,
     has_ray_client,
     inherited_environment,
@@ -25,7 +24,8 @@ from api.services import (
     ray_head,
     settings_environment,
 )
-from orchestrator.identity import made_for
+from api.local.process import MARK, Child, ChildSpec, end_processes, loopback_past_proxies, marked
+from orchestrator.host.identity import made_for
 from orchestrator.settings import Settings
 from tests.ports import free_port
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from orchestrator.service import Service
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.faults.trainings import POISON
 from tests.inline_conductor import conduct

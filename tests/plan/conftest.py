@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import InvalidSpecError
-from orchestrator.plan.check import check
-from orchestrator.plan.document import parse
-from orchestrator.plan.spec import Spec
+from orchestrator.plan.checking.check import check
+from orchestrator.plan.reading.document import parse
+from orchestrator.spec.spec import Spec
+from orchestrator.views.errors import InvalidSpecError
 from workers.catalog import Catalog, load
 
 DIGITS = Path(__file__).parents[2] / "sweeps" / "digits.yaml"

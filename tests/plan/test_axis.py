@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import Problem
-from orchestrator.plan.axis import AxisReader
-from orchestrator.plan.spec import Axis
+from orchestrator.plan.reading.axis import AxisReader
+from orchestrator.spec.spec import Axis
+from orchestrator.views.errors import Problem
 
 KNOWN = {"loss": {"triplet": None, "proxy_anchor": None}, "regularizer.eta": {"0.1": None, "1.0": None}}
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.errors import InvalidSpecError
-from orchestrator.plan.check import check
-from orchestrator.plan.document import parse
+from orchestrator.plan.checking.check import check
 from orchestrator.plan.grid import expand
-from orchestrator.plan.spec import Spec
+from orchestrator.plan.reading.document import parse
+from orchestrator.spec.spec import Spec
+from orchestrator.views.errors import InvalidSpecError
 from tests.plan.conftest import DESIGN
 from workers.catalog import Catalog
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.errors import InvalidSpecError, TooLargeError
-from orchestrator.plan.document import MAX_BYTES, MAX_DEPTH, parse
+from orchestrator.plan.reading.document import MAX_BYTES, MAX_DEPTH, parse
+from orchestrator.views.errors import InvalidSpecError, TooLargeError
 
 
 def refusal(text: bytes) -> list[str]:

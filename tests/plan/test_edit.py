@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import InvalidSpecError
-from orchestrator.plan.document import parse
-from orchestrator.plan.edit import edited
+from orchestrator.plan.reading.document import parse
+from orchestrator.plan.reading.edit import edited
+from orchestrator.views.errors import InvalidSpecError
 from tests.plan.conftest import DIGITS
 
 TEXT = b"""# a table

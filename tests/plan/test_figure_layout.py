@@ -6,13 +6,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-from orchestrator.plan.check import check
-from orchestrator.plan.figure_data import TRAINED, kept_data
-from orchestrator.plan.figure_layout import MOST_FIGURES
-from orchestrator.plan.figure_spec import DATA, FITTING, QUANTITIES, FigureSpec
+from orchestrator.plan.checking.check import check
+from orchestrator.plan.reading.figure_data import TRAINED, kept_data
+from orchestrator.plan.reading.figure_layout import MOST_FIGURES
 from orchestrator.plan.schema import json_schema
 from orchestrator.publish.figures.kinds import distribution
 from orchestrator.publish.figures.layout import FigureLayout
+from orchestrator.spec.figure import DATA, FITTING, QUANTITIES, FigureSpec
 from workers.catalog import Catalog
 from workers.contract import Recipe
 

@@ -4,11 +4,11 @@ from typing import Any
 import pytest
 
 from orchestrator.plan import seeded
-from orchestrator.plan.check import check
+from orchestrator.plan.checking.check import check
 from orchestrator.plan.grid import expand
 from orchestrator.plan.seeded import fingerprints_by_seed
-from orchestrator.plan.spec import Spec
-from orchestrator.trial import PlannedTrial
+from orchestrator.spec.spec import Spec
+from orchestrator.views.trial import PlannedTrial
 from workers import contract
 from workers.catalog import Catalog, complete
 from workers.contract import Recipe, fingerprint_of

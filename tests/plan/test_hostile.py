@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from benchmarks.hostile_bodies import BODIES
-from orchestrator.checked import read
-from orchestrator.deadline import Deadline, GoneError, within
-from orchestrator.errors import InvalidSpecError, Problem
-from orchestrator.plan import effort
-from orchestrator.plan.check import check
-from orchestrator.plan.document import parse
-from orchestrator.plan.findings import MOST_TOLD
-from orchestrator.plan.wording import shown
+from orchestrator.plan.checking.check import check
+from orchestrator.plan.problems import effort
+from orchestrator.plan.problems.findings import MOST_TOLD
+from orchestrator.plan.problems.wording import shown
+from orchestrator.plan.reading.document import parse
+from orchestrator.plan.validated import read
+from orchestrator.views.deadline import Deadline, GoneError, within
+from orchestrator.views.errors import InvalidSpecError, Problem
 from workers.catalog import Catalog
-from workers.wording import shown as shown_of_a_recipe
+from workers.catalog.wording import shown as shown_of_a_recipe
 
 MOST_MEGABYTES = 100
 MOST_CHARACTERS = 250_000

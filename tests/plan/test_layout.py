@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.plan.columns import OF_TRAINING_IMAGES
-from workers.course import NORMS
+from orchestrator.plan.reading.columns import OF_TRAINING_IMAGES
+from workers.training.loop import NORMS
 
 Small = Callable[..., dict[str, Any]]
 Told = Callable[[Any], list[tuple[str, str]]]

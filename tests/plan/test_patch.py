@@ -3,7 +3,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.plan.patch import apply, base_recipe, clash, read_patch
+from orchestrator.plan.reading.patch import apply, base_recipe, clash, read_patch
 from workers.contract import Recipe
 
 

@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.plan.cover import cover
-from orchestrator.plan.points import count, count_trials, points
-from orchestrator.plan.spec import Axis, Choice, Group, Spec
+from orchestrator.plan.checking.cover import cover
+from orchestrator.plan.reading.points import count, count_trials, points
+from orchestrator.spec.spec import Axis, Choice, Group, Spec
 
 
 def axis(*groups: tuple[list[str], dict[str, list[str]]]) -> Axis:

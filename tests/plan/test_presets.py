@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import jsonschema
 import pytest
 
-from orchestrator.plan.check import check
-from orchestrator.plan.document import parse
-from orchestrator.plan.edit import edited
+from orchestrator.plan.checking.check import check
 from orchestrator.plan.grid import Plan, expand
+from orchestrator.plan.reading.document import parse
+from orchestrator.plan.reading.edit import edited
 from orchestrator.plan.schema import json_schema
-from orchestrator.plan.spec import Spec
-from orchestrator.publish import layout, replica
 from orchestrator.publish.published import PublishedTable, load
 from orchestrator.publish.published.held import held_labels
+from orchestrator.publish.tables import layout, replica
+from orchestrator.spec.spec import Spec
 from tests.workers import published
 from workers.catalog import Catalog, complete
 from workers.contract import Recipe, Select

@@ -4,7 +4,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from orchestrator.plan.document import parse
+from orchestrator.plan.reading.document import parse
 from orchestrator.plan.schema import json_schema
 from tests.plan.conftest import DESIGN, DIGITS
 from workers.catalog import Catalog

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from orchestrator.plan import grid, suggestion
-from orchestrator.plan.slots import slot_of, slots
-from orchestrator.plan.spec import Spec
-from orchestrator.trial import PlannedTrial, Slot
+from orchestrator.plan.reading.slots import slot_of, slots
+from orchestrator.spec.spec import Spec
+from orchestrator.views.trial import PlannedTrial, Slot
 from workers import catalog as catalogs
 
 Checked = Callable[[Any], Spec]

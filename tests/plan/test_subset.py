@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import InvalidSpecError
-from orchestrator.plan.check import check
-from orchestrator.plan.cover import cover
-from orchestrator.plan.document import parse
-from orchestrator.plan.excerpt import excerpt
+from orchestrator.plan.checking.check import check
+from orchestrator.plan.checking.cover import cover
 from orchestrator.plan.grid import expand
-from orchestrator.plan.spec import MetricColumn, Spec
-from orchestrator.plan.subset import NOWHERE
+from orchestrator.plan.reading.document import parse
+from orchestrator.plan.reading.excerpt import excerpt
+from orchestrator.plan.reading.subset import NOWHERE
+from orchestrator.spec.spec import MetricColumn, Spec
+from orchestrator.views.errors import InvalidSpecError
 from tests.plan.conftest import DESIGN
 from workers.catalog import Catalog
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import yaml
 
-from orchestrator.plan.check import check
-from orchestrator.plan.document import parse
+from orchestrator.plan.checking.check import check
 from orchestrator.plan.grid import expand
-from orchestrator.publish.sheet import Table
-from orchestrator.publish.table import build
-from orchestrator.trial import SweepOutcomes
+from orchestrator.plan.reading.document import parse
+from orchestrator.publish.tables.table import build
+from orchestrator.publish.tables.table_data import Table
+from orchestrator.views.trial import SweepOutcomes
 from workers.catalog import Catalog, load
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from orchestrator.lifecycle import TrialState
-from orchestrator.trial import Candidate, Cell, SweepOutcomes, TrialOutcome
+from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.trial import Candidate, Cell, SweepOutcomes, TrialOutcome
 from workers.catalog import Catalog, Entry
 
 LOSSES = ("triplet", "semihard", "normalized_npair", "multi_similarity")

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.publish.formats import names, render
 from orchestrator.publish.statistics import half_interval, standard_error
-from orchestrator.publish.table import build
+from orchestrator.publish.tables.table import build
 from tests.publish import sweeps
 
 KEY = "best/test/recall@1"

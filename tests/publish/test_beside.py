@@ -7,11 +7,11 @@ import shutil
 
 import pytest
 
-from orchestrator.errors import ConflictError, NotFoundError
-from orchestrator.publish.beside import build
 from orchestrator.publish.formats import names, render
 from orchestrator.publish.formats.latex import render_standalone
-from orchestrator.publish.sheet import Heading
+from orchestrator.publish.tables.published_comparison import build
+from orchestrator.publish.tables.table_data import Heading
+from orchestrator.views.errors import ConflictError, NotFoundError
 from tests.publish import sweeps
 from tests.publish.test_latex import compiled
 

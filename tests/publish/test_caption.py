@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.publish.budget import budget
 from orchestrator.publish.labels import axis_title, choice_label, metric_title
-from orchestrator.publish.table import build
+from orchestrator.publish.tables.budget import budget
+from orchestrator.publish.tables.table import build
 from tests.publish import sweeps
 from workers.catalog import load
 

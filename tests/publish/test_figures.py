@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from orchestrator.errors import ConflictError, NotFoundError
 from orchestrator.publish.figures import drawing, palette, rendering
 from orchestrator.publish.figures.kinds import curves, distribution
 from orchestrator.publish.figures.sketch import Sources
+from orchestrator.views.errors import ConflictError, NotFoundError
 from tests.publish import sweeps
 from tests.publish.drawn import LRS, SOURCES, arrays, data, draw, outcomes, said
 

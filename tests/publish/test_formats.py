@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from orchestrator.errors import NotFoundError
 from orchestrator.publish.formats import names, render
-from orchestrator.publish.table import build
+from orchestrator.publish.tables.table import build
+from orchestrator.views.errors import NotFoundError
 from tests.publish import sweeps
 
 EXAMPLES = {"rich": sweeps.rich, "svmax": sweeps.svmax, "tiny": sweeps.tiny}

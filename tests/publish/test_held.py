@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.plan import check, document, grid
+from orchestrator.plan import grid
+from orchestrator.plan.checking import check
+from orchestrator.plan.reading import document
 from orchestrator.publish.published import load
 from orchestrator.publish.published.held import held_labels
 from workers import catalog

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.errors import ConflictError, NotFoundError
-from orchestrator.printing import printed
 from orchestrator.publish.formats import names, render
-from orchestrator.publish.sheet import Heading
-from orchestrator.publish.table import build
-from orchestrator.trial import NO_SWEEP, Cell
+from orchestrator.publish.tables.table import build
+from orchestrator.publish.tables.table_data import Heading
+from orchestrator.views.errors import ConflictError, NotFoundError
+from orchestrator.views.printing import printed
+from orchestrator.views.trial import NO_SWEEP, Cell
 from tests.publish import sweeps
 
 

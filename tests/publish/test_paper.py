@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from orchestrator.errors import NotFoundError
 from orchestrator.publish.paper import FORMATS, render, summary, view
 from orchestrator.publish.published import load, names
-from orchestrator.published_views import PublishedView
+from orchestrator.views.errors import NotFoundError
+from orchestrator.views.published import PublishedView
 
 
 @pytest.mark.parametrize("name", names())

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import NotFoundError
 from orchestrator.publish.published import Number, PublishedTable, check, load, names
 from orchestrator.publish.published.glossary import Glossary
 from orchestrator.publish.published.number import Place, Units, read
+from orchestrator.views.errors import NotFoundError
 from workers import catalog
 
 FACES_AND_SSL = {"SEC-T4", "SEC-T5", "SEC-T11", "SEC-T12", "REB-T1", "SVMax-T5"}

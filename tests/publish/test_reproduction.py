@@ -11,7 +11,7 @@ from importlib.resources import files
 
 import pytest
 
-from orchestrator.publish.sheet import TableCell
+from orchestrator.publish.tables.table_data import TableCell
 from tests.publish.presets import outcomes, printed_tables, recipes, replica
 
 PUBLISHED = files("orchestrator.publish") / "published"

@@ -1,8 +1,8 @@
 """A search's winner that is trained with further seeds stays the winner, whatever becomes of these."""
 
-from orchestrator.lifecycle import TrialState
 from orchestrator.publish.select import summaries
-from orchestrator.trial import Candidate, Cell, SweepOutcomes, TrialOutcome
+from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.trial import Candidate, Cell, SweepOutcomes, TrialOutcome
 
 KEY = "best/validation/map@r"
 

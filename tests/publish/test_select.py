@@ -3,10 +3,10 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.errors import ConflictError
-from orchestrator.lifecycle import TrialState
 from orchestrator.publish.select import direction, selection, summaries, summarize
-from orchestrator.trial import Candidate, Cell, SweepOutcomes, TrialOutcome
+from orchestrator.views.errors import ConflictError
+from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.trial import Candidate, Cell, SweepOutcomes, TrialOutcome
 from tests.publish import sweeps
 
 KEY = "best/validation/map@r"

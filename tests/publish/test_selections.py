@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from orchestrator.lifecycle import TrialState
-from orchestrator.publish.budget import budget
 from orchestrator.publish.formats import names, render
-from orchestrator.publish.sheet import Heading, Table
-from orchestrator.publish.table import build
-from orchestrator.trial import SweepOutcomes
+from orchestrator.publish.tables.budget import budget
+from orchestrator.publish.tables.table import build
+from orchestrator.publish.tables.table_data import Heading, Table
+from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.trial import SweepOutcomes
 from tests.publish import presets, sweeps
 
 TABLE: dict[str, Any] = {

@@ -13,11 +13,11 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.lifecycle import TrialState
 from orchestrator.publish.formats import names, render
 from orchestrator.publish.formats.latex import render_standalone
-from orchestrator.publish.significance import HIGHER, LEVEL, LOWER, Comparison, compare, holm, paired_t, wilcoxon
-from orchestrator.publish.table import build
+from orchestrator.publish.tables.significance import HIGHER, LEVEL, LOWER, Comparison, compare, holm, paired_t, wilcoxon
+from orchestrator.publish.tables.table import build
+from orchestrator.views.lifecycle import TrialState
 from tests.publish import sweeps
 from tests.publish.test_latex import compiled, pdflatex
 

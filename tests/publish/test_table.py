@@ -2,13 +2,13 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.errors import NotFoundError
-from orchestrator.printing import printed
-from orchestrator.publish.bold import Contender, best
 from orchestrator.publish.formats import names, render
-from orchestrator.publish.sheet import Heading
-from orchestrator.publish.table import build
-from orchestrator.trial import Cell
+from orchestrator.publish.tables.bold import Contender, best
+from orchestrator.publish.tables.table import build
+from orchestrator.publish.tables.table_data import Heading
+from orchestrator.views.errors import NotFoundError
+from orchestrator.views.printing import printed
+from orchestrator.views.trial import Cell
 from tests.publish import sweeps
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from orchestrator.publish.published.number import Place, Units, read
 from orchestrator.publish.statistics import statistic
-from orchestrator.publish.verdict import MEANING, judge
-from orchestrator.trial import CellSummary, Statistic
+from orchestrator.publish.tables.verdict import MEANING, judge
+from orchestrator.views.trial import CellSummary, Statistic
 
 
 def summary(status="complete"):

@@ -4,9 +4,9 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from orchestrator.events import Failed, Finished, Progressed, Started
 from orchestrator.record.store import NewSweep, Store
-from orchestrator.trial import Candidate, Cell, Failure, Order, PlannedTrial, Slot
+from orchestrator.views.events import Failed, Finished, Progressed, Started
+from orchestrator.views.trial import Candidate, Cell, Failure, Order, PlannedTrial, Slot
 from workers.contract import Progress, Recipe, Result
 
 KEY = "best/validation/map@r"

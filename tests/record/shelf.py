@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from orchestrator.errors import UnavailableError
 from orchestrator.record.tracker import RunMirror
+from orchestrator.views.errors import UnavailableError
 
 
 @dataclass

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from orchestrator.lifecycle import SweepState
-from orchestrator.record.capacity import MOST_AWAY
 from orchestrator.record.store import Store
-from orchestrator.trial import Node, Slot
+from orchestrator.record.writes.capacity import MOST_AWAY
+from orchestrator.views.lifecycle import SweepState
+from orchestrator.views.trial import Node, Slot
 from tests.record.sample import SLOT, lease, new_sweep, planned, started
 
 BIG = Slot(cpus=64, gpus=0)

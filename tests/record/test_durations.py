@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.costs import Duration, shape
-from orchestrator.events import Finished, Started
-from orchestrator.record import durations
+from orchestrator.cost.estimate import Duration, shape
+from orchestrator.record.reads import durations
 from orchestrator.record.store import Store
-from orchestrator.trial import Candidate, Cell, PlannedTrial
+from orchestrator.views.events import Finished, Started
+from orchestrator.views.trial import Candidate, Cell, PlannedTrial
 from tests.record.sample import SLOT, claimed, lease, new_sweep, recipe, result
 
 

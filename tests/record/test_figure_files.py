@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from orchestrator.errors import NotFoundError
-from orchestrator.events import Finished, Progressed, Started
+from orchestrator.host.storage import Folder
 from orchestrator.record import figure_files
 from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.store import Store
-from orchestrator.storage import Folder
+from orchestrator.views.errors import NotFoundError
+from orchestrator.views.events import Finished, Progressed, Started
 from tests.record.sample import claimed, fail, lease, progress, result, started
 
 PNG = b"\x89PNG and so on"

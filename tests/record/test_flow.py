@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from orchestrator.errors import ConflictError
-from orchestrator.events import CellSettled, Progressed, Started, Stopped, SweepSettled
 from orchestrator.record.store import Store
-from orchestrator.trial import CellSummary, Statistic
+from orchestrator.views.errors import ConflictError
+from orchestrator.views.events import CellSettled, Progressed, Started, Stopped, SweepSettled
+from orchestrator.views.trial import CellSummary, Statistic
 from tests.record.sample import (
     KEY,
     SLOT,

@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 import sqlalchemy as sa
 
-from orchestrator.events import CellSettled, Failed, Finished, Stopped, SweepSettled
 from orchestrator.record import schema
 from orchestrator.record.store import Store
-from orchestrator.trial import CellSummary, Failure, Order
+from orchestrator.views.events import CellSettled, Failed, Finished, Stopped, SweepSettled
+from orchestrator.views.trial import CellSummary, Failure, Order
 from tests.record.sample import lease, new_sweep, result, run_all, started
 
 LOSSES = ["triplet", "semihard", "normalized_npair"]

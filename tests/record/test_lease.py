@@ -5,13 +5,13 @@ from collections.abc import Callable
 
 import pytest
 
-from orchestrator.errors import FencedError
-from orchestrator.events import CellSettled, Finished, Progressed, Started, Stopped, SweepSettled
-from orchestrator.record.leases import Held
 from orchestrator.record.recorder import Recorder
-from orchestrator.record.standby import Standby
 from orchestrator.record.store import Store
-from orchestrator.trial import CellSummary
+from orchestrator.record.writes.leases import Held
+from orchestrator.record.writes.standby import Standby
+from orchestrator.views.errors import FencedError
+from orchestrator.views.events import CellSettled, Finished, Progressed, Started, Stopped, SweepSettled
+from orchestrator.views.trial import CellSummary
 from tests.record.sample import SLOT, claimed, lease, new_sweep, planned, progress, result, started, states
 
 

@@ -12,9 +12,7 @@ import pytest
 from mlflow.entities import Run, ViewType
 from mlflow.tracking import MlflowClient
 
-from orchestrator.errors import UnavailableError
-from orchestrator.links import Links
-from orchestrator.record.mlflow_tracker import (
+from orchestrator.record.mlflow.client import (
     CLIENT_ENVIRONMENT,
     KEY_TAG,
     NOT_FINITE_TAG,
@@ -24,6 +22,8 @@ from orchestrator.record.mlflow_tracker import (
     RefusedError,
 )
 from orchestrator.record.tracker import Point, RunMirror
+from orchestrator.views.errors import UnavailableError
+from orchestrator.views.links import Links
 from tests.mlflow_server import TOKEN, Gate
 
 STARTED = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from orchestrator.events import Finished, Progressed, Stopped
-from orchestrator.lifecycle import TrialState
 from orchestrator.record.store import Store, Verdict
-from orchestrator.trial import Candidate, Cell, PlannedTrial
+from orchestrator.views.events import Finished, Progressed, Stopped
+from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.trial import Candidate, Cell, PlannedTrial
 from tests.record.sample import SLOT, claimed, lease, new_sweep, progress, recipe, result, run, states
 from tests.record.test_writers import allowed, listening
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from orchestrator.errors import FencedError
-from orchestrator.events import CellSettled, Failed, Finished, Progressed, Started, SweepSettled
 from orchestrator.record import recorder as recorder_module
 from orchestrator.record.recorder import Mirror, Recorder
 from orchestrator.record.store import Store
-from orchestrator.trial import CellSummary, Failure, Statistic
+from orchestrator.views.errors import FencedError
+from orchestrator.views.events import CellSettled, Failed, Finished, Progressed, Started, SweepSettled
+from orchestrator.views.trial import CellSummary, Failure, Statistic
 from tests.record.sample import (
     KEY,
     claimed,

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from orchestrator.events import Failed, Progressed, SweepSettled
-from orchestrator.record.renewing import Renewed, Tally
 from orchestrator.record.store import Store
-from orchestrator.trial import Failure, PlannedTrial
+from orchestrator.record.writes.renewing import Renewed, Tally
+from orchestrator.views.events import Failed, Progressed, SweepSettled
+from orchestrator.views.trial import Failure, PlannedTrial
 from tests.record.sample import SLOT, claimed, lease, new_sweep, planned, progress, recipe, run_all, started, states
 from workers.catalog import stamp
 

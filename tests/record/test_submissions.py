@@ -6,11 +6,11 @@ from collections.abc import Callable
 import pytest
 import sqlalchemy as sa
 
-from orchestrator.errors import ConflictError, NotFoundError
 from orchestrator.record import schema
-from orchestrator.record.backlog import MOST_WAITING_OF
 from orchestrator.record.store import Store
-from orchestrator.views import Submitted
+from orchestrator.record.writes.backlog import MOST_WAITING_OF
+from orchestrator.views.errors import ConflictError, NotFoundError
+from orchestrator.views.sweeps import Submitted
 from tests.record.sample import lease, new_sweep, started
 
 

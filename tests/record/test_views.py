@@ -4,11 +4,12 @@ import math
 
 import pytest
 
-from orchestrator.errors import NotFoundError
-from orchestrator.events import Failed, Finished, Progressed, Started
-from orchestrator.record import journal, trial_views
+from orchestrator.record.reads import trial_views
 from orchestrator.record.store import Store
-from orchestrator.trial import Failure
+from orchestrator.record.writes import journal
+from orchestrator.views.errors import NotFoundError
+from orchestrator.views.events import Failed, Finished, Progressed, Started
+from orchestrator.views.trial import Failure
 from tests.record.sample import (
     KEY,
     claimed,

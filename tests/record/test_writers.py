@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from orchestrator.errors import ConflictError, NotFoundError
-from orchestrator.events import CellSettled, SweepSettled
 from orchestrator.record import schema, store
 from orchestrator.record.schema import metadata
 from orchestrator.record.store import Client, Conductor, Store
 from orchestrator.record.writers import WRITERS
-from orchestrator.trial import CellSummary, Inspected, Node
+from orchestrator.views.errors import ConflictError, NotFoundError
+from orchestrator.views.events import CellSettled, SweepSettled
+from orchestrator.views.trial import CellSummary, Inspected, Node
 from tests.record.sample import claimed, fail, lease, new_sweep, run_all, started
 from workers.catalog import Finding, Need
 from workers.contract import Part

@@ -27,8 +27,8 @@ from ray.autoscaler.v2.sdk import get_cluster_status
 from ray.experimental.internal_kv import _internal_kv_get
 
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.ray_tune import RayTune
-from orchestrator.trial import Slot
+from orchestrator.run.ray.engine import RayTune
+from orchestrator.views.trial import Slot
 from tests.ports import free_port
 from tests.run.desk import MemoryDesk, order
 

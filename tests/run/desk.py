@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from orchestrator.trial import Failure, Order, Slot
+from orchestrator.views.trial import Failure, Order, Slot
 from workers.contract import Part, Progress, Recipe, Result
 
 

@@ -10,8 +10,8 @@ from typing import Any
 from ray.cluster_utils import Cluster
 
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.ray_tune import RayTune
-from orchestrator.trial import Order, Slot
+from orchestrator.run.ray.engine import RayTune
+from orchestrator.views.trial import Order, Slot
 from tests.run.desk import MemoryDesk, order
 
 SLOTS = {

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import UnavailableError
-from orchestrator.run import bench
+from orchestrator.host.storage import Bucket, opened
+from orchestrator.run import work_directory
 from orchestrator.run.attempt import Workplace, execute
 from orchestrator.run.spool import Message, read
-from orchestrator.storage import Bucket, opened
-from orchestrator.trial import Order
+from orchestrator.views.errors import UnavailableError
+from orchestrator.views.trial import Order
 from tests.disk_limits import files_of_at_most
 from tests.object_store import ObjectStore, bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
 from tests.run.desk import order
 from tests.workers.recipes import recipe
 from workers.contract import Progress, Result
-from workers.scratch import unmade
+from workers.data.scratch import unmade
 
 HASTY = "tests.remote_trainings:hasty"
 QUICK = "tests.run.trainings:quick"
@@ -34,7 +34,7 @@ def own_scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that was halted is given up soon, one that answers late on a busy machine is not."""
-    monkeypatch.setattr("orchestrator.storage.REQUEST_SECONDS", 3.0)
+    monkeypatch.setattr("orchestrator.host.storage.REQUEST_SECONDS", 3.0)
 
 
 @pytest.fixture(params=["folder", "bucket"])
@@ -138,8 +138,8 @@ def test_a_store_that_is_away_for_a_while_stops_no_training(
     own_scratch: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bench, "ON_THE_WAY", ())
-    monkeypatch.setattr(bench, "REST", 0)
+    monkeypatch.setattr(work_directory, "ON_THE_WAY", ())
+    monkeypatch.setattr(work_directory, "REST", 0)
 
     def meanwhile(message: Message) -> None:
         if message.seq == 3:
@@ -164,8 +164,8 @@ def test_a_store_that_stays_away_is_a_failure_of_the_machine(
     bucket_url: str,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bench, "AT_THE_END", (0.1,))
-    monkeypatch.setattr(bench, "ON_THE_WAY", ())
+    monkeypatch.setattr(work_directory, "AT_THE_END", (0.1,))
+    monkeypatch.setattr(work_directory, "ON_THE_WAY", ())
     each = replace(order(), recipe=recipe().model_dump(mode="json"))
     told = ran(each, bucket_url, after=lambda message: object_store.halt() if message.seq == 8 else None)
     object_store.go_on()
@@ -202,7 +202,7 @@ def test_a_store_that_does_not_answer_is_seldom_asked(
     bucket_url: str,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bench, "ON_THE_WAY", ())
+    monkeypatch.setattr(work_directory, "ON_THE_WAY", ())
 
     def meanwhile(message: Message) -> None:
         if message.seq == 3:
@@ -242,7 +242,7 @@ def test_what_our_own_side_raises_is_no_failure_of_the_training(tmp_path: Path, 
 
 def test_only_what_lies_in_its_folder_is_sent(bucket_url: str, own_scratch: Path) -> None:  # noqa: F811
     each, bucket = order(), bucket_at(bucket_url)
-    place = bench.Apart(bucket, each, own_scratch, lambda: False)
+    place = work_directory.Apart(bucket, each, own_scratch, lambda: False)
     place.open()
     (place.folder / "best.pt").write_text("weights")
     (place.folder.parent / "secret").write_text("not theirs")
@@ -263,7 +263,7 @@ def test_a_checkpoint_goes_only_after_the_end_is_stored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     each, bucket = order(), bucket_at(bucket_url)
-    place = bench.Apart(bucket, each, own_scratch, lambda: True)
+    place = work_directory.Apart(bucket, each, own_scratch, lambda: True)
     place.open()
     (place.folder / "last.pt").write_text("1")
     place.report(Progress(step=1, total=2, checkpoint="last.pt"))

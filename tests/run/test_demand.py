@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.room import shape_of
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.demand import MOST_BUNDLES, Demand
-from orchestrator.run.ray_tune import RayTune
-from orchestrator.trial import Slot
+from orchestrator.run.ray.demand import MOST_BUNDLES, Demand
+from orchestrator.run.ray.engine import RayTune
+from orchestrator.views.resources import shape_of
+from orchestrator.views.trial import Slot
 from tests.conftest import ROOT
 
 SECONDS = 900.0

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import UnavailableError
-from orchestrator.run import dispatch
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Engine
-from orchestrator.run.growth import Allowance
-from orchestrator.run.held_slot import HeldSlot
 from orchestrator.run.inline import Inline
-from orchestrator.run.ray_tune import RayTune
-from orchestrator.trial import Inspected, Order, Slot
+from orchestrator.run.memory_growth import Allowance
+from orchestrator.run.ray import dispatch
+from orchestrator.run.ray.engine import RayTune
+from orchestrator.run.ray.slot_handle import HeldSlot
+from orchestrator.views.errors import UnavailableError
+from orchestrator.views.trial import Inspected, Order, Slot
 from tests.run.desk import MemoryDesk, order
 from workers.catalog import Need
 from workers.contract import Part

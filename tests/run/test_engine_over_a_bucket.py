@@ -9,7 +9,7 @@ from orchestrator.run import attempt
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Engine
 from orchestrator.run.inline import Inline
-from orchestrator.run.ray_tune import RayTune
+from orchestrator.run.ray.engine import RayTune
 from orchestrator.run.spool import read
 from tests.object_store import bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
 from tests.run.desk import MemoryDesk, order

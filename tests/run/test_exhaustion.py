@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator.run.attempt import _failure
-from orchestrator.run.exhaustion import ADVICE, explained, out_of_memory
+from orchestrator.run.out_of_memory import ADVICE, explained, out_of_memory
 
 GONE = [
     "OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.run import slot_actor
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.growth import GIB, Allowance
-from orchestrator.run.slot_actor import SlotActor
-from orchestrator.trial import Order, Slot
+from orchestrator.run.memory_growth import GIB, Allowance
+from orchestrator.run.ray import slot_actor
+from orchestrator.run.ray.slot_actor import SlotActor
+from orchestrator.views.trial import Order, Slot
 from tests.run.desk import order
 
 

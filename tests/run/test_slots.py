@@ -13,10 +13,11 @@ import pytest
 import ray
 from ray.exceptions import ActorUnschedulableError, RayActorError
 
-from orchestrator.room import Shape
-from orchestrator.run import held_slot, slots
-from orchestrator.run.slots import SlotPool
-from orchestrator.trial import Node, Order, Slot
+from orchestrator.run.ray import pool as slots
+from orchestrator.run.ray import slot_handle
+from orchestrator.run.ray.pool import SlotPool
+from orchestrator.views.resources import Shape
+from orchestrator.views.trial import Node, Order, Slot
 from tests.conftest import ROOT
 from tests.run.desk import order
 
@@ -53,8 +54,8 @@ def test_a_name_tells_the_shape_and_the_node() -> None:
     shape = Shape(0.5, 0.3333, 2**31, (("accelerator_type:A100", 0.5), ("a100", 1.0)))
     plain = Shape(2.0, 0.5, 1024)
     for one in (shape, plain):
-        name = held_slot.name_of(one, Node("0123456789abcdef", "lab", {}))
-        assert held_slot.read_name(name) == (one, "0123456789ab")
+        name = slot_handle.name_of(one, Node("0123456789abcdef", "lab", {}))
+        assert slot_handle.read_name(name) == (one, "0123456789ab")
 
 
 @pytest.mark.ray
@@ -134,7 +135,7 @@ def test_nothing_overtakes_a_slot_that_waits_for_room(pool: SlotPool, monkeypatc
     pool.release(idle)
     waits = pool.take(asking())
     assert waits is not None, "by what the pool knows there is room"
-    monkeypatch.setattr(held_slot, "LATE_SECONDS", -1.0)
+    monkeypatch.setattr(slot_handle, "LATE_SECONDS", -1.0)
     assert pool.full()
     assert pool.take(asking(cpus=0.5)) is None
     assert idle.name not in pool._slots, "it may be what is in the way"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.host.storage import Folder
 from orchestrator.run.spool import FileSpool, Message, PartedSpool, read
-from orchestrator.storage import Folder
 from tests.disk_limits import files_of_at_most
 from tests.object_store import ObjectStore, bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
 
@@ -81,7 +81,7 @@ def test_what_a_store_did_not_take_is_in_the_next_part(
     bucket_url: str,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("orchestrator.storage.REQUEST_SECONDS", 3.0)
+    monkeypatch.setattr("orchestrator.host.storage.REQUEST_SECONDS", 3.0)
     bucket = bucket_at(bucket_url)
     spool = PartedSpool(bucket, "t/1")
     told = said(spool, "one")

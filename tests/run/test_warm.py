@@ -7,8 +7,8 @@ import pytest
 import ray
 
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.ray_tune import RayTune
-from orchestrator.run.warm import relay_bundle
+from orchestrator.run.ray.actor_reuse import relay_bundle
+from orchestrator.run.ray.engine import RayTune
 from tests.run.desk import MemoryDesk, order
 
 

@@ -9,7 +9,7 @@ import pytest
 from api.cli import COMMANDS
 from api.main import create_app
 from orchestrator.settings import Settings
-from orchestrator.state_diagram import diagrams
+from orchestrator.views.state_diagram import diagrams
 
 ROOT = Path(__file__).parents[2]
 

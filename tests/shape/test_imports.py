@@ -22,61 +22,63 @@ CYCLES = "No cycles"
 WORKERS = "Of the workers, others see the contract, the catalog and the scratch folder"
 VIEWS = "Of the orchestrator, the dashboards see the views"
 CONDUCTOR = "The conductor is a process of its own"
-VERBS = "Plan, run, record and publish never import one another"
-JOIN = "Only the service, the conductor with its searches and the command line join the four verbs"
+FLOORS = "The rooms of the orchestrator stand on one another"
+JOIN = "Only conduct and service join the four verbs"
 TORCH = "Nobody upstream of the workers reaches torch"
 LIGHT = "The contract, the catalog and the registry reach no torch"
 REACH = "Neither the API nor the dashboards reach ray, optuna or mlflow"
-RAY = "Ray is at home in orchestrator.run"
-OPTUNA = "Optuna is at home in orchestrator.run.optuna_search and optuna_prune"
-MLFLOW = "MLflow is at home in orchestrator.record.mlflow_tracker"
+RAY = "Ray is at home in orchestrator.run.ray"
+OPTUNA = "Optuna is at home in orchestrator.run.optuna"
+MLFLOW = "MLflow is at home in orchestrator.record.mlflow"
 DATABASE = "The database is at home in orchestrator.record"
 FIGURES = "Figures are at home in orchestrator.publish"
-PARQUET = "Parquet is at home in orchestrator.publish.bundle, S3 in orchestrator.storage"
+PARQUET = "Parquet is at home in orchestrator.publish.bundle, S3 in orchestrator.host.storage"
 HTTP = "HTTP is at home in api"
 TERMINAL = "The terminal is at home in api"
 HTML = "HTML is at home in dashboards"
 
 PLANTED = [
-    ("workers/wording.py", "import orchestrator.errors", {ONE_WAY}),
-    ("orchestrator/events.py", "import dashboards", {ONE_WAY}),
+    ("workers/data/listing.py", "import orchestrator.views.errors", {ONE_WAY}),
+    ("orchestrator/views/events.py", "import dashboards", {ONE_WAY}),
     ("dashboards/__init__.py", "import api", {ONE_WAY}),
-    ("workers/wording.py", "import workers.catalog", {CYCLES}),
-    ("orchestrator/events.py", "import workers.signature", {WORKERS}),
+    ("workers/catalog/wording.py", "import workers.training.loop", {CYCLES, TORCH, LIGHT}),
+    ("orchestrator/views/events.py", "import workers.catalog.signature", {WORKERS}),
     ("orchestrator/run/engine.py", "from workers import registry", {WORKERS}),
     ("api/problems.py", "import workers.registry", {WORKERS}),
-    ("dashboards/__init__.py", "import orchestrator.errors", {VIEWS}),
-    ("orchestrator/service.py", "import orchestrator.conductor", {CONDUCTOR, REACH}),
-    ("orchestrator/run/engine.py", "import orchestrator.record.tracker", {VERBS}),
-    ("orchestrator/plan/document.py", "import orchestrator.publish.table", {VERBS}),
-    ("orchestrator/publish/statistics.py", "import orchestrator.plan.document", {VERBS}),
-    ("orchestrator/record/tracker.py", "import orchestrator.run.engine", {VERBS}),
+    ("dashboards/__init__.py", "import orchestrator.views.errors", {VIEWS}),
+    ("orchestrator/service/service.py", "import orchestrator.conduct.conductor", {CONDUCTOR, FLOORS, REACH}),
+    ("orchestrator/run/engine.py", "import orchestrator.record.tracker", {FLOORS}),
+    ("orchestrator/plan/reading/document.py", "import orchestrator.publish.tables.table", {FLOORS}),
+    ("orchestrator/publish/statistics.py", "import orchestrator.plan.reading.document", {FLOORS}),
+    ("orchestrator/record/tracker.py", "import orchestrator.run.engine", {FLOORS}),
+    ("orchestrator/views/events.py", "import orchestrator.host.private", {FLOORS, CYCLES}),
+    ("orchestrator/spec/spec.py", "import orchestrator.plan.grid", {FLOORS, JOIN, CYCLES}),
     ("api/problems.py", "import orchestrator.run.engine", {JOIN}),
-    ("orchestrator/events.py", "import torch", {TORCH}),
+    ("orchestrator/views/events.py", "import torch", {TORCH}),
     ("orchestrator/publish/statistics.py", "from sklearn.cluster import KMeans", {TORCH}),
     ("orchestrator/run/engine.py", "def late():\n    import pytorch_metric_learning.losses", {TORCH}),
     ("workers/contract.py", "import torch", {TORCH, LIGHT}),
-    ("workers/signature.py", "import faiss", {TORCH, LIGHT}),
+    ("workers/catalog/signature.py", "import faiss", {TORCH, LIGHT}),
     ("workers/registry.py", "import torch", {LIGHT}),
-    ("orchestrator/service.py", "import orchestrator.record.mlflow_tracker", {REACH}),
-    ("orchestrator/service.py", "import orchestrator.run.ray_tune", {REACH}),
+    ("orchestrator/service/service.py", "import orchestrator.record.mlflow.client", {REACH}),
+    ("orchestrator/service/service.py", "import orchestrator.run.ray.engine", {REACH}),
     ("api/main.py", "import ray", {RAY, REACH}),
-    ("workers/geometry.py", "import ray", {RAY}),
+    ("workers/embeddings/geometry.py", "import ray", {RAY}),
     ("orchestrator/record/tracker.py", "import ray.tune", {RAY, REACH}),
-    ("workers/geometry.py", "import optuna", {OPTUNA}),
-    ("orchestrator/service.py", "import orchestrator.run.optuna_search", {REACH}),
-    ("workers/geometry.py", "import mlflow", {MLFLOW}),
+    ("workers/embeddings/geometry.py", "import optuna", {OPTUNA}),
+    ("orchestrator/service/service.py", "import orchestrator.run.optuna.samplers", {REACH}),
+    ("workers/embeddings/geometry.py", "import mlflow", {MLFLOW}),
     ("orchestrator/run/engine.py", "from mlflow import MlflowClient", {MLFLOW}),
-    ("workers/geometry.py", "import sqlalchemy", {DATABASE}),
+    ("workers/embeddings/geometry.py", "import sqlalchemy", {DATABASE}),
     ("orchestrator/run/engine.py", "import alembic", {DATABASE}),
     ("dashboards/__init__.py", "import vl_convert", {FIGURES}),
-    ("orchestrator/events.py", "import altair", {FIGURES}),
-    ("orchestrator/record/numbers.py", "import pyarrow.parquet", {PARQUET}),
+    ("orchestrator/views/events.py", "import altair", {FIGURES}),
+    ("orchestrator/record/json_floats.py", "import pyarrow.parquet", {PARQUET}),
     ("orchestrator/publish/statistics.py", "import pyarrow", {PARQUET}),
-    ("orchestrator/events.py", "import fastapi", {HTTP}),
-    ("workers/geometry.py", "import httpx", {HTTP}),
-    ("orchestrator/events.py", "import typer", {TERMINAL}),
-    ("workers/geometry.py", "import rich.progress", {TERMINAL}),
+    ("orchestrator/views/events.py", "import fastapi", {HTTP}),
+    ("workers/embeddings/geometry.py", "import httpx", {HTTP}),
+    ("orchestrator/views/events.py", "import typer", {TERMINAL}),
+    ("workers/embeddings/geometry.py", "import rich.progress", {TERMINAL}),
     ("orchestrator/publish/statistics.py", "import jinja2", {HTML}),
     ("api/problems.py", "import jinja2", {HTML}),
 ]

@@ -31,7 +31,7 @@ LONG_FUNCTIONS: dict[str, int] = {
     "orchestrator/record/migrations/versions/0001_first.py:upgrade": 250,  # generated: every table of the release
 }
 WIDE_FUNCTIONS: dict[str, int] = {
-    "orchestrator/record/starting.py:start_sweep": 7,  # all that one transaction writes
+    "orchestrator/record/writes/starting.py:start_sweep": 7,  # all that one transaction writes
 }
 
 
@@ -48,7 +48,7 @@ def functions(path: Path) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunc
 def offered_from_outside(path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Whether others fix the arguments: a command's options, a route's parameters, a part's hyper-parameters."""
     part = path.parent.parent.name == "workers" and node.name == "__init__"
-    return part or path.parent.name == "commands" or (path.parent.name == "api" and bool(node.decorator_list))
+    return part or path.parent.name == "commands" or (path.parent.name == "routes" and bool(node.decorator_list))
 
 
 def arguments(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:

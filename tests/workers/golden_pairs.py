@@ -5,7 +5,8 @@ from collections.abc import Callable
 from torch import Tensor
 
 from tests.workers.inputs import block_labels, golden_embeddings
-from workers import geometry
+from workers.embeddings import geometry
+from workers.embeddings.pairs import masks
 from workers.losses.angular import Angular
 from workers.losses.batch_hard import BatchHard
 from workers.losses.contrastive import Contrastive
@@ -14,7 +15,6 @@ from workers.losses.nt_xent import NTXent
 from workers.losses.triplet import Triplet
 from workers.losses.tuplet import Tuplet
 from workers.losses.tuplet_margin import TupletMargin
-from workers.pairs import masks
 from workers.regularizers.sec_fixed import SecFixed
 from workers.regularizers.spread_out import SpreadOut
 

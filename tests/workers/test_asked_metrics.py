@@ -9,7 +9,8 @@ from pydantic import JsonValue
 
 from tests.workers.recipes import DIGITS, numbers, recipe, run, weights
 from tests.workers.test_checkpoint import cut_and_resumed
-from workers import catalog, clustering
+from workers import catalog
+from workers.catalog import clustering_cost
 from workers.contract import Recipe
 
 ASKED: dict[str, Any] = {"metrics": ["nmi_sec", "f1_sec"]}
@@ -72,10 +73,10 @@ class TestDear:
 
     @pytest.fixture(autouse=True)
     def _everything_is_dear(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(clustering, "DEAR", 1)
+        monkeypatch.setattr(clustering_cost, "DEAR", 1)
 
     def test_it_is_computed_once(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from workers import evaluate
+        from workers.evaluation import evaluate
 
         count = 0
         whole = evaluate.k_means

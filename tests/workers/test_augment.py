@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageEnhance
 
-from workers import augment
-from workers.augment import PRESETS, Augment, Boxes, Preset, distorted, random_boxes, resized_crop
+from workers.data import augmentation
+from workers.data.augmentation import PRESETS, Augment, Boxes, Preset, distorted, random_boxes, resized_crop
 
 SIZES = torch.tensor([[64, 85], [75, 64], [64, 64], [100, 64], [64, 200]])
 
@@ -189,9 +189,9 @@ def colours() -> tuple[torch.Tensor, list[Image.Image]]:
 @pytest.mark.parametrize(
     ("operation", "reference"),
     [
-        (augment._brightness, ImageEnhance.Brightness),
-        (augment._contrast, ImageEnhance.Contrast),
-        (augment._saturation, ImageEnhance.Color),
+        (augmentation._brightness, ImageEnhance.Brightness),
+        (augmentation._contrast, ImageEnhance.Contrast),
+        (augmentation._saturation, ImageEnhance.Color),
     ],
 )
 def test_colours_equal_pil(operation: object, reference: type, factor: float) -> None:
@@ -205,7 +205,7 @@ def test_colours_equal_pil(operation: object, reference: type, factor: float) ->
 def test_hues_equal_pythons(shift: float) -> None:
     batch, _ = colours()
     batch[0, :, 0, 0], batch[0, :, 0, 1] = 90.0, torch.tensor([255.0, 0.0, 0.0])  # grey, and a pure colour
-    found = augment._hue(batch, torch.full((len(batch), 1, 1, 1), shift))
+    found = augmentation._hue(batch, torch.full((len(batch), 1, 1, 1), shift))
     for image, before in zip(found, batch, strict=True):
         for y, x in ((0, 0), (0, 1), (7, 9), (31, 20)):
             hue, saturation, value = colorsys.rgb_to_hsv(*(before[:, y, x] / 255).tolist())
@@ -235,10 +235,10 @@ def test_the_order_of_the_operations_differs() -> None:
     preset = Preset(crop=0, jitter=0.5)
     assert not torch.allclose(distorted(batch[:1], preset, one), distorted(batch[:1], preset, other), atol=0.5)
     factor = 1 + 0.4 * (2 * 0.9 - 1)
-    expected = augment._brightness(batch[:1], torch.full((1, 1, 1, 1), factor))
-    expected = augment._contrast(expected, torch.full((1, 1, 1, 1), 1 + 0.4 * (2 * 0.1 - 1)))
-    expected = augment._saturation(expected, torch.full((1, 1, 1, 1), factor))
-    expected = augment._hue(expected, torch.full((1, 1, 1, 1), 0.1 * (2 * 0.9 - 1)))
+    expected = augmentation._brightness(batch[:1], torch.full((1, 1, 1, 1), factor))
+    expected = augmentation._contrast(expected, torch.full((1, 1, 1, 1), 1 + 0.4 * (2 * 0.1 - 1)))
+    expected = augmentation._saturation(expected, torch.full((1, 1, 1, 1), factor))
+    expected = augmentation._hue(expected, torch.full((1, 1, 1, 1), 0.1 * (2 * 0.9 - 1)))
     assert torch.allclose(distorted(batch[:1], preset, one), expected, atol=1e-3)
 
 

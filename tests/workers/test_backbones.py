@@ -13,10 +13,10 @@ from torch.nn import functional
 
 from workers import registry
 from workers.backbones import ConvNet, pooled
+from workers.backbones._same_padding import SameConv2d
 from workers.backbones.bn_inception import BnInception
 from workers.contract import Part
-from workers.same_padding import SameConv2d
-from workers.weights import WeightsError
+from workers.data.weights import WeightsError
 
 SIDE = 64
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -10,11 +10,12 @@ from pydantic import ValidationError
 
 from tests.workers.recipes import DIGITS, numbers, place, recipe, run, same, weights
 from tests.workers.test_checkpoint import cut_and_resumed, stopping_after
-from workers import catalog, geometry
+from workers import catalog
 from workers.contract import Recipe, Result, Select, Stopped
-from workers.evaluate import evaluate
-from workers.folds import fold_recipes
-from workers.session import Session
+from workers.embeddings import geometry
+from workers.evaluation.evaluate import evaluate
+from workers.training.folds import fold_recipes
+from workers.training.session import Session
 
 PLAIN: dict[str, Any] = {"iterations": 40, "evaluate_every": 2, "optimizer": {"name": "adam", "lr": 0.01}}
 BESIDE: dict[str, Any] = {**PLAIN, "select": {"metric": "map@r", "beside": "test"}}

@@ -14,9 +14,9 @@ import pytest
 import torch
 
 from tests.workers.recipes import numbers, own_part, place, recipe, run, same, weights
-from workers import checkpoint, determinism
 from workers.contract import CheckpointError, Progress, Recipe, Result, Stopped
 from workers.train import train
+from workers.training import checkpoint, determinism
 
 ROOT = Path(__file__).parents[2]
 CASES: dict[str, dict[str, Any]] = {

@@ -10,7 +10,7 @@ import torch
 
 from tests.workers import trees
 from workers.contract import Part
-from workers.images import DataSet, Images
+from workers.data.images import DataSet, Images
 from workers.registry import build
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from tests.workers import trees
 from tests.workers.recipes import DIGITS, place
-from workers import catalog, images
+from workers import catalog
 from workers.contract import CheckpointError, DataDamagedError, Part, Place, Progress, Recipe, Stopped
+from workers.data import images
 from workers.train import train
 
 OTHER = "sha256:" + "0" * 64

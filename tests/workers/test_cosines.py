@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from tests.workers.inputs import random_batch
-from workers.cosines import gram
-from workers.evaluate import Evaluation, evaluate
+from workers.embeddings.cosines import gram
+from workers.evaluation.evaluate import Evaluation, evaluate
 
 NAMES = ["cos_ap", "cos_ap@std", "cos_an", "cos_an@std"]
 

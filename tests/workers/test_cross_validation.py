@@ -10,11 +10,11 @@ import torch
 from tests.workers.recipes import numbers, place, recipe, run, same, weights
 from tests.workers.test_checkpoint import stopping_after
 from tests.workers.test_descent import OWN
-from workers import geometry
 from workers.contract import CheckpointError, ClassHoldout, Recipe, Result, Stopped
-from workers.evaluate import evaluate
-from workers.folds import fold_recipes
-from workers.session import Session
+from workers.embeddings import geometry
+from workers.evaluation.evaluate import evaluate
+from workers.training.folds import fold_recipes
+from workers.training.session import Session
 
 FOLDS: dict[str, Any] = {"validation": {"name": "cross_validation", "folds": 3}, "regularizer": "sec_ema"}
 

@@ -9,13 +9,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers import images, packs
 from workers.contract import ClassHoldout, DataDamagedError, DataMissingError, Part
+from workers.data import images, packs
+from workers.data.images import Images
 from workers.datasets.digits import Digits
 from workers.datasets.mnist import Mnist
 from workers.datasets.mnist_halves import MnistHalves
 from workers.datasets.omniglot import Omniglot
-from workers.images import Images
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import torch
 from PIL import Image
 
 from tests.workers import trees
-from workers import decoded as module
 from workers.contract import DataDamagedError
-from workers.decoded import Decoded, Form, Picture, decoded
+from workers.data import decoded as module
+from workers.data.decoded import Decoded, Form, Picture, decoded
 
 
 def pictures(root: Path, count: int = 4) -> list[Picture]:

@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from tests.workers.recipes import own_part, place, recipe, run, same, weights
-from workers.augment import PRESETS
 from workers.contract import Recipe
-from workers.course import finish
-from workers.descent import parameter_groups
-from workers.journal import Journal
-from workers.length import length
-from workers.session import Session
+from workers.data.augmentation import PRESETS
 from workers.tasks import Step
+from workers.training.length import length
+from workers.training.loop import finish
+from workers.training.optimization import parameter_groups
+from workers.training.progress_log import Journal
+from workers.training.session import Session
 
 OWN = (
     "import torch\n\n\n"

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.workers.inputs import degenerate_batches, random_batch
-from workers.diagnostics import Directions, batch_statistics, direction_variation
+from workers.embeddings.diagnostics import Directions, batch_statistics, direction_variation
 
 BATCHES = degenerate_batches()
 

@@ -13,14 +13,15 @@ from PIL import Image
 
 from tests.workers.recipes import numbers, own_part, place, recipe, run
 from tests.workers.test_checkpoint import stopping_after
-from workers import figures, geometry
 from workers.contract import Recipe, Stopped
-from workers.course import iterate
-from workers.diagnostics import direction_variation
-from workers.figure_files import sheet
-from workers.folds import fold_recipes
-from workers.journal import Journal
-from workers.session import Session
+from workers.embeddings import geometry
+from workers.embeddings.diagnostics import direction_variation
+from workers.figures import arrays as figures
+from workers.training.figure_files import sheet
+from workers.training.folds import fold_recipes
+from workers.training.loop import iterate
+from workers.training.progress_log import Journal
+from workers.training.session import Session
 
 VARIATION = {"name": "direction_variation", "every": 5, "images": 40}
 TRACES = {"name": "norm_traces", "every": 3, "images": 6}

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from tests.workers.inputs import random_batch
-from workers import figures
-from workers.figure_options import MODELS, Followed
-from workers.figures import FIGURES
+from workers.figures import arrays as figures
+from workers.figures.arrays import FIGURES
+from workers.figures.options import MODELS, Followed
 
 
 def test_norms_are_counted_between_the_least_and_the_greatest() -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from tests.disk_limits import files_of_at_most
 from tests.workers.recipes import numbers, place, recipe, run
-from workers import checkpoint, figure_files
 from workers.contract import Place, Progress, Stopped
 from workers.train import train
+from workers.training import checkpoint, figure_files
 
 
 def limit(size: int) -> None:

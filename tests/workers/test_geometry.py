@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.workers.inputs import random_batch
-from workers import geometry
+from workers.embeddings import geometry
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

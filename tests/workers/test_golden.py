@@ -12,10 +12,10 @@ from torch import Tensor
 from tests.workers import golden_pairs
 from tests.workers.golden_proxies import GOLDEN_PROXIES
 from tests.workers.inputs import block_labels, golden_embeddings
-from workers import geometry
+from workers.embeddings import geometry
 from workers.eta_schedules.linear import Linear
 from workers.eta_schedules.min_ramp import MinRamp
-from workers.evaluate import evaluate
+from workers.evaluation.evaluate import evaluate
 from workers.losses.multi_similarity import MultiSimilarity
 from workers.losses.normalized_npair import NormalizedNPair
 from workers.losses.semihard import Semihard

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from tests.workers import trees
-from workers import images, inspection
 from workers.catalog import Finding, Need, load, need_of, usual_needs
 from workers.contract import Part
-from workers.inspection import inspect
+from workers.data import images, inspection
+from workers.data.inspection import inspect
 
 CATALOG = load()
 
@@ -97,7 +97,7 @@ def test_nothing_is_decoded_and_a_hash_is_compared_once_it_is_known(
     assert finding(other, tmp_path, tmp_path) == Finding(), "nobody has decoded it yet"
     assert not [path for path in (tmp_path / "scratch").rglob("*") if path.is_file()]
     whole = images.load(part("cub200", official=False), tmp_path, tmp_path / "scratch")
-    monkeypatch.setattr("workers.decoded.digest", None)  # so much as a photograph data set holds is not hashed anew
+    monkeypatch.setattr("workers.data.decoded.digest", None)  # as much as photographs are is not hashed anew
     found = finding(other, tmp_path, tmp_path)
     assert (found.state, "expected sha256:0000" in found.said) == ("wrong", True)
     right = need("cub200", official=False, content=images.content_hash(whole))

@@ -10,10 +10,10 @@ from sklearn.metrics import normalized_mutual_info_score
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from workers import first_centres, k_means
-from workers.clustering import STARTS, Clustering
-from workers.evaluate import Evaluation, evaluate
-from workers.k_means import SEC, Protocol
+from workers.catalog.clustering_cost import STARTS, Clustering
+from workers.evaluation import first_centres, k_means
+from workers.evaluation.evaluate import Evaluation, evaluate
+from workers.evaluation.k_means import SEC, Protocol
 
 FEW = Protocol(starts=3)
 

@@ -14,12 +14,13 @@ import torch
 from PIL import Image
 
 from tests.workers import trees
-from workers import images, registry
+from workers import registry
 from workers.contract import DataDamagedError, DataMissingError, Part
+from workers.data import images
+from workers.data.images import Images
 from workers.datasets.cifar10 import Cifar10
 from workers.datasets.cifar100 import Cifar100
 from workers.datasets.fashion_mnist import FashionMnist
-from workers.images import Images
 
 CARS_LAYOUTS = ("original", "devkit", "folders")
 TREES: dict[str, Callable[[Path], object]] = {

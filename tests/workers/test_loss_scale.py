@@ -8,13 +8,13 @@ import torch
 
 from tests.workers.recipes import numbers, own_part, place, recipe, run, same, weights
 from tests.workers.test_checkpoint import cut_and_resumed
-from workers import pins
 from workers.catalog import load
+from workers.catalog.versions import changes, stamp
 from workers.contract import Recipe
-from workers.loss_scale import LONGEST_RUN, LossScale
-from workers.session import Session
 from workers.tasks import Diverged
-from workers.versions import changes, stamp
+from workers.training import pins
+from workers.training.loss_scale import LONGEST_RUN, LossScale
+from workers.training.session import Session
 
 WILD = (
     "import torch\n\n\n"

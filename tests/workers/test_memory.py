@@ -6,22 +6,22 @@ from pathlib import Path
 import pytest
 import torch
 
-from workers import memory
+from workers.training import allocator
 
 MIB = 2**20
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_freed_memory_is_kept_while_training_and_given_back_between() -> None:
-    if not memory.keep_freed():
+    if not allocator.keep_freed():
         pytest.skip("the C library is no glibc")
-    memory.release()
+    allocator.release()
     before = _resident()
     pieces = [torch.ones(MIB // 4) for _ in range(200)]
     barrier = torch.ones(16)  # lies above them, so that the heap cannot shrink at its top
     del pieces
     assert _resident() > before + 150 * MIB
-    memory.release()
+    allocator.release()
     assert _resident() < before + 50 * MIB
     assert float(barrier.sum()) == 16
 
@@ -29,7 +29,7 @@ def test_freed_memory_is_kept_while_training_and_given_back_between() -> None:
 def test_a_gpu_that_was_never_used_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: pytest.fail("asked"))
-    assert memory.release() == {}
+    assert allocator.release() == {}
 
 
 def test_the_cache_of_each_gpu_is_emptied_and_what_stays_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +39,7 @@ def test_the_cache_of_each_gpu_is_emptied_and_what_stays_is_told(monkeypatch: py
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: done.append("emptied"))
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda number: done.append("read") or (number + 1) * MIB)
     monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", done.append)
-    assert memory.release() == {"memory on GPU 0": MIB, "memory on GPU 1": 2 * MIB}
+    assert allocator.release() == {"memory on GPU 0": MIB, "memory on GPU 1": 2 * MIB}
     assert done == ["emptied", "read", 0, "read", 1]
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.workers.inputs import block_labels, golden_embeddings, part_names
-from workers.evaluate import evaluate
-from workers.inventory import parse_metric
+from workers.catalog.inventory import parse_metric
+from workers.evaluation.evaluate import evaluate
 from workers.registry import find
 
 GIVEN: dict[str, tuple[int, float]] = {

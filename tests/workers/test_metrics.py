@@ -15,7 +15,7 @@ from torch import Tensor
 
 from tests.workers.inputs import golden_embeddings, part_names, random_batch
 from workers.catalog import load
-from workers.evaluate import Evaluation, evaluate
+from workers.evaluation.evaluate import Evaluation, evaluate
 from workers.metrics.ami import AdjustedMutualInformation
 from workers.metrics.f1 import PairF1
 from workers.metrics.map import MeanAveragePrecision

@@ -18,7 +18,8 @@ from pytorch_metric_learning.losses import (
 
 from tests.workers import naive_pairs
 from tests.workers.inputs import block_labels, degenerate_batches, part, random_batch
-from workers import geometry
+from workers.embeddings import geometry
+from workers.embeddings.pairs import firsts, over_negatives
 from workers.losses.angular import Angular
 from workers.losses.contrastive import Contrastive
 from workers.losses.lifted_structure import LiftedStructure
@@ -28,7 +29,6 @@ from workers.losses.npair import NPair
 from workers.losses.nt_xent import NTXent
 from workers.losses.tuplet import Tuplet
 from workers.losses.tuplet_margin import TupletMargin
-from workers.pairs import firsts, over_negatives
 
 FORMS: list[tuple[str, dict[str, Any]]] = [
     ("triplet", {"over": "violating"}),

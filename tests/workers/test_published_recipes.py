@@ -14,10 +14,10 @@ from tests.workers import published, trees
 from tests.workers.published.printed import settings
 from workers import catalog
 from workers.contract import Place, Progress, Recipe
-from workers.descent import Descent
 from workers.heads.bn_fc import BnFc
-from workers.length import length
 from workers.train import train
+from workers.training.length import length
+from workers.training.optimization import Descent
 
 SHARED = Path(os.environ.get("METRICSWEEP_SHARED", Path(__file__).parents[2].parent / "shared"))
 FOLDER = SHARED / "published"

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from tests.workers.inputs import random_batch
-from workers import nearest
-from workers.evaluate import Evaluation, evaluate
-from workers.ranking import Neighbours
+from workers.evaluation import neighbours
+from workers.evaluation.evaluate import Evaluation, evaluate
+from workers.evaluation.ranking import Neighbours
 
 
 def _brute_force(evaluation: Evaluation, gallery: tuple[Tensor, Tensor] | None) -> tuple[Tensor, ...]:
@@ -91,9 +91,9 @@ def test_a_gallery_that_is_not_finite_has_no_metrics() -> None:
 def test_recall_at_any_k_is_a_hit_rate() -> None:
     embeddings, labels = random_batch(classes=60, per_class=2, separation=0.1)
     similarity = torch.nn.functional.normalize(embeddings) @ torch.nn.functional.normalize(embeddings).T
-    nearest = similarity.fill_diagonal_(-math.inf).argsort(dim=1, descending=True)
+    neighbours = similarity.fill_diagonal_(-math.inf).argsort(dim=1, descending=True)
     for k in (1, 10, 100, 119, 1000):
-        expected = (labels[nearest[:, : min(k, 119)]] == labels[:, None]).any(dim=1).double().mean().item()
+        expected = (labels[neighbours[:, : min(k, 119)]] == labels[:, None]).any(dim=1).double().mean().item()
         assert evaluate(embeddings, labels, [f"recall@{k}"])[f"recall@{k}"] == expected
 
 
@@ -101,13 +101,13 @@ def test_recall_at_any_k_is_a_hit_rate() -> None:
 def test_cosines_are_put_in_order_with_whose_they_are(dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(0)
     cosines = 2 * torch.rand(2, 500, generator=generator, dtype=dtype) - 1
-    special = torch.tensor([0.0, -0.0, 1e-40, 1.0, -1.0, 1.0000002, nearest.NOWHERE], dtype=dtype).expand(2, -1)
+    special = torch.tensor([0.0, -0.0, 1e-40, 1.0, -1.0, 1.0000002, neighbours.NOWHERE], dtype=dtype).expand(2, -1)
     near = cosines[:, :100].nextafter(torch.tensor(2.0, dtype=dtype))
     own, others = torch.cat([cosines, special], dim=1), torch.cat([near, cosines[:, :50], special], dim=1)
     count = own.shape[1] + others.shape[1]
-    found, mine = nearest.in_order(own.clone(), others.clone(), count)
+    found, mine = neighbours.in_order(own.clone(), others.clone(), count)
     expected = torch.cat([own, others], dim=1).sort(dim=1, descending=True).values
-    unit = nearest.units(1.0, dtype)
+    unit = neighbours.units(1.0, dtype)
     # To a unit, which is a small part of a rounding of 1.
     assert ((found.double() / unit - expected.double()).abs() <= 1 / unit).all()
     assert 1 / unit < torch.finfo(dtype).eps / 50
@@ -129,8 +129,8 @@ def test_the_largest_of_each_row(rows: int, width: int, count: int, threads: int
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        assert torch.equal(nearest.largest(values.clone(), count).topk(count, dim=1).values, expected)
-        assert torch.equal(nearest._nearest(values.clone(), count), expected)
+        assert torch.equal(neighbours.largest(values.clone(), count).topk(count, dim=1).values, expected)
+        assert torch.equal(neighbours._nearest(values.clone(), count), expected)
     finally:
         torch.set_num_threads(before)
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from tests.workers import trees
-from workers.decoded import Decoded, Form, Picture, decoded, digest
-from workers.images import DataDamagedError
-from workers.scratch import UnsafeFolderError, opened, private, scratch
+from workers.data.decoded import Decoded, Form, Picture, decoded, digest
+from workers.data.images import DataDamagedError
+from workers.data.scratch import UnsafeFolderError, opened, private, scratch
 
 SOMEBODY = 12_345
 root = pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to another account")
@@ -104,9 +104,9 @@ def test_a_group_of_nobody_else_may_write_where_it_lies(tmp_path: Path, monkeypa
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o770)
-    monkeypatch.setattr("workers.scratch._alone", lambda: True)
+    monkeypatch.setattr("workers.data.scratch._alone", lambda: True)
     assert private(shared / "mine").is_dir()
-    monkeypatch.setattr("workers.scratch._alone", lambda: False)
+    monkeypatch.setattr("workers.data.scratch._alone", lambda: False)
     with pytest.raises(UnsafeFolderError, match="others may exchange what lies in"):
         private(shared / "mine")
 
@@ -172,7 +172,7 @@ def test_what_torch_compiles_lies_in_it(monkeypatch: pytest.MonkeyPatch) -> None
     from torch import nn
 
     from workers.contract import Part, Recipe
-    from workers.embedder import embedder
+    from workers.training.embedder import embedder
 
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.signature import Entry, Parameter, PartSourceError, read
+from workers.catalog.signature import Entry, Parameter, PartSourceError, read
 
 SOURCE = '''
 """Module."""

@@ -9,8 +9,9 @@ import torch
 from tests.workers import naive_pairs
 from tests.workers.inputs import block_labels, part, random_batch
 from tests.workers.recipes import DIGITS
-from workers import catalog, geometry
-from workers.pairs import masks
+from workers import catalog
+from workers.embeddings import geometry
+from workers.embeddings.pairs import masks
 from workers.regularizers.sec import Sec
 from workers.regularizers.sec_fixed import SecFixed
 from workers.regularizers.spread_out import SpreadOut

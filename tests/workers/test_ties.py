@@ -10,10 +10,10 @@ from torch import Tensor
 
 from tests.workers.inputs import random_batch
 from tests.workers.naive_ranking import Item, by_probability, every_order
-from workers import ties
-from workers.evaluate import Evaluation, evaluate
-from workers.geometry import unit
-from workers.ranking import Neighbours, neighbours
+from workers.embeddings.geometry import unit
+from workers.evaluation import ties
+from workers.evaluation.evaluate import Evaluation, evaluate
+from workers.evaluation.ranking import Neighbours, neighbours
 
 RETRIEVAL = ["recall@1", "recall@2", "recall@4", "map@r", "r_precision"]
 

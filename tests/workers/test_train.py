@@ -14,15 +14,15 @@ import pytest
 import torch
 
 from tests.workers.recipes import numbers, own_part, place, recipe, run, same, weights
-from workers import pins
 from workers.contract import Pins, Progress, Result, Stopped
-from workers.descent import parameter_groups
-from workers.evaluate import evaluate
-from workers.images import Images
-from workers.journal import Journal
-from workers.session import Session
+from workers.data.images import Images
+from workers.evaluation.evaluate import evaluate
 from workers.tasks import Diverged
 from workers.train import train
+from workers.training import pins
+from workers.training.optimization import parameter_groups
+from workers.training.progress_log import Journal
+from workers.training.session import Session
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,7 @@ from PIL import Image
 
 from workers import registry
 from workers.contract import Part
-from workers.evaluate import evaluate
+from workers.evaluation.evaluate import evaluate
 
 V1 = Part(name="mobilenet_v1", width=0.25, weights="weights/mobilenet_v1_0.25_128_qat.pt")
 V2 = Part(name="mobilenet_v2", flavour="tensorflow", weights="weights/mobilenet_v2_1.0_224_ptq.pt", resize=224)

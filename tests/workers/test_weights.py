@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from workers import weights
-from workers.weights import WeightsError
+from workers.data import weights
+from workers.data.weights import WeightsError
 
 
 def net() -> nn.Module:

@@ -14,8 +14,8 @@ import pytest
 from tests.workers import trees
 from workers import catalog
 from workers.__main__ import main
+from workers.catalog.recipe_file import RecipeError, read
 from workers.contract import Result
-from workers.recipe_file import RecipeError, read
 
 ROOT = Path(__file__).parents[2]
 RECIPE = """

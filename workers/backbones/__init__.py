@@ -8,8 +8,8 @@ from typing import Any, Literal
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from workers.preprocess import IMAGENET, Preprocess
-from workers.weights import fill, read
+from workers.data.preprocess import IMAGENET, Preprocess
+from workers.data.weights import fill, read
 
 Pool = Literal["avg", "max", "avg+max"]
 

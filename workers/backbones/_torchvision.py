@@ -7,7 +7,7 @@ from typing import Any, Final
 from torch import nn
 from torchvision.models import get_model
 
-from workers.weights import from_hub
+from workers.data.weights import from_hub
 
 PUBLISHED: Final = "IMAGENET1K_V1"
 """torchvision's first weights of each network: those that the papers started from."""

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from workers.backbones import ConvNet, check_side
 from workers.backbones._torchvision import network, trunk
-from workers.preprocess import IMAGENET
+from workers.data.preprocess import IMAGENET
 
 
 class Alexnet(ConvNet):

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from workers.backbones import ConvNet
-from workers.preprocess import Preprocess
-from workers.weights import fill, from_hub
+from workers.data.preprocess import Preprocess
+from workers.data.weights import fill, from_hub
 
 _URL: Final = "http://data.lip6.fr/cadene/pretrainedmodels/bn_inception-52deb4733.pth"
 

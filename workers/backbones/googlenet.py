@@ -8,7 +8,7 @@ from torch import Tensor
 
 from workers.backbones import ConvNet, check_side
 from workers.backbones._torchvision import network, trunk
-from workers.preprocess import SIGNED
+from workers.data.preprocess import SIGNED
 
 _AUXILIARY = ("aux1", "aux2")
 

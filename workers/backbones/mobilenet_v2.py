@@ -9,10 +9,10 @@ from typing import Any, Literal
 from torch import Tensor, nn
 
 from workers.backbones import ConvNet
+from workers.backbones._same_padding import pad_same
 from workers.backbones._torchvision import network, trunk
-from workers.preprocess import IMAGENET, SIGNED
-from workers.same_padding import pad_same
-from workers.weights import WeightsError
+from workers.data.preprocess import IMAGENET, SIGNED
+from workers.data.weights import WeightsError
 
 
 class MobilenetV2(ConvNet):

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from workers.backbones import ConvNet
 from workers.backbones._torchvision import network, trunk
-from workers.preprocess import IMAGENET
+from workers.data.preprocess import IMAGENET
 
 
 class Resnet50(ConvNet):

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from workers.preprocess import SIGNED, Preprocess
+from workers.data.preprocess import SIGNED, Preprocess
 
 _HALVED = 4  # the least side that is halved: below it nothing would be left to convolve
 

@@ -8,8 +8,8 @@ import timm
 from torch import Tensor
 
 from workers.backbones import ConvNet
-from workers.preprocess import Preprocess
-from workers.weights import from_hub
+from workers.data.preprocess import Preprocess
+from workers.data.weights import from_hub
 
 _CLASSIFIERS: Final = ("classifier.", "fc.", "head.", "head_drop.", "last_linear.")
 

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import scipy.io
 
-from workers import listing
 from workers.contract import DataDamagedError, DataMissingError
-from workers.decoded import Form, Picture
-from workers.listing import Listed, Source
+from workers.data import listing
+from workers.data.decoded import Form, Picture
+from workers.data.listing import Listed, Source
 
 
 class Cars196:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from workers import cifar
-from workers.images import content_hash
+from workers.data import cifar
+from workers.data.images import content_hash
 
 
 class Cifar10:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from workers import listing
-from workers.decoded import Form, Picture
-from workers.listing import Listed, Source
+from workers.data import listing
+from workers.data.decoded import Form, Picture
+from workers.data.listing import Listed, Source
 
 
 class Cub200:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from sklearn.datasets import load_digits
 
-from workers.images import Images
+from workers.data.images import Images
 
 
 class Digits:

@@ -7,8 +7,8 @@ from typing import ClassVar, Final
 import numpy as np
 import torch
 
-from workers.images import Images, content_hash
-from workers.packs import find, read_idx_pair
+from workers.data.images import Images, content_hash
+from workers.data.packs import find, read_idx_pair
 
 _NAMES: Final = (
     "T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Final, Literal
 
-from workers import listing
 from workers.contract import DataDamagedError, DataMissingError
-from workers.decoded import Form, Picture
-from workers.listing import Listed, Source
-from workers.packs import inside
+from workers.data import listing
+from workers.data.decoded import Form, Picture
+from workers.data.listing import Listed, Source
+from workers.data.packs import inside
 
 _SUFFIXES: Final = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff", ".gif"}
 

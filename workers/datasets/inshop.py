@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Final, Literal
 
-from workers import listing
 from workers.contract import DataDamagedError
-from workers.decoded import Form, Picture
-from workers.listing import Listed, Source
+from workers.data import listing
+from workers.data.decoded import Form, Picture
+from workers.data.listing import Listed, Source
 
 _FOLDERS: Final = (
     "In-shop Clothes Retrieval Benchmark", "DeepFashion/In-shop Clothes Retrieval Benchmark", "Inshop_Clothes",

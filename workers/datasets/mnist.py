@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from workers.images import Images
-from workers.packs import checked, find, read_idx_pair, read_npz
+from workers.data.images import Images
+from workers.data.packs import checked, find, read_idx_pair, read_npz
 
 
 class Mnist:

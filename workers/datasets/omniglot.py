@@ -7,12 +7,12 @@ from typing import ClassVar, Final
 import numpy as np
 import torch
 
-from workers import listing
 from workers.contract import DataDamagedError, DataMissingError
-from workers.decoded import Form, Picture
-from workers.images import Images
-from workers.listing import Listed, Source
-from workers.packs import read_npz
+from workers.data import listing
+from workers.data.decoded import Form, Picture
+from workers.data.images import Images
+from workers.data.listing import Listed, Source
+from workers.data.packs import read_npz
 
 _PACK: Final = "omniglot28.npz"
 _HALVES: Final = ("images_background", "images_evaluation")

@@ -7,12 +7,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from workers import listing
 from workers.contract import DataDamagedError
-from workers.decoded import Form, Picture
-from workers.images import Images, content_hash
-from workers.listing import Listed, Source
-from workers.packs import find, inside, names, read_npz
+from workers.data import listing
+from workers.data.decoded import Form, Picture
+from workers.data.images import Images, content_hash
+from workers.data.listing import Listed, Source
+from workers.data.packs import find, inside, names, read_npz
 
 
 class Packed:

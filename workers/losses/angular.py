@@ -6,8 +6,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from workers.geometry import unit
-from workers.pairs import firsts, masks, negatives_among
+from workers.embeddings.geometry import unit
+from workers.embeddings.pairs import firsts, masks, negatives_among
 
 
 class Angular(nn.Module):

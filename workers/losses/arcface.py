@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from workers.geometry import unit
+from workers.embeddings.geometry import unit
 from workers.losses._ranges import above_zero
 
 _ALIGNED = 1 - 1e-7  # the arc cosine has no gradient at 1, where a rounded cosine may lie

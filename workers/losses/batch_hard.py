@@ -5,7 +5,7 @@ from pytorch_metric_learning.miners import BatchHardMiner
 from pytorch_metric_learning.reducers import MeanReducer
 from torch import Tensor, nn
 
-from workers.geometry import unit
+from workers.embeddings.geometry import unit
 from workers.losses._ranges import at_least_zero
 
 

@@ -5,9 +5,9 @@ from typing import Final, Literal
 import torch
 from torch import Tensor, nn
 
-from workers.geometry import norms, unit
+from workers.embeddings.geometry import norms, unit
+from workers.embeddings.pairs import places
 from workers.losses._ranges import above_zero
-from workers.pairs import places
 
 _SEATS: Final = 4
 """Images of a class that sit together: seats 0 to 3 are one class's, 4 to 7 the next one's."""

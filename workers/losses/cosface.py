@@ -5,7 +5,7 @@ from functools import partial
 from pytorch_metric_learning.losses import CosFaceLoss
 from torch import Tensor, nn
 
-from workers.geometry import unit
+from workers.embeddings.geometry import unit
 from workers.losses._ranges import above_zero, at_least_zero
 
 

@@ -4,7 +4,7 @@ from pytorch_metric_learning.distances import LpDistance
 from pytorch_metric_learning.losses import LiftedStructureLoss
 from torch import Tensor, nn
 
-from workers import geometry
+from workers.embeddings import geometry
 from workers.losses._ranges import at_least_zero
 
 

@@ -9,9 +9,9 @@ from pytorch_metric_learning.losses import NPairsLoss
 from pytorch_metric_learning.regularizers import LpRegularizer
 from torch import Tensor, nn
 
-from workers.geometry import precise, unit
+from workers.embeddings.geometry import precise, unit
+from workers.embeddings.pairs import firsts, negatives_among
 from workers.losses._ranges import at_least_zero
-from workers.pairs import firsts, negatives_among
 
 
 class NPair(nn.Module):

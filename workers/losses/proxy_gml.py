@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from workers.geometry import unit
+from workers.embeddings.geometry import unit
 from workers.losses._ranges import at_least, at_least_zero
 
 

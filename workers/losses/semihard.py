@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from workers.geometry import squared_distances, unit
+from workers.embeddings.geometry import squared_distances, unit
 
 
 class Semihard(nn.Module):

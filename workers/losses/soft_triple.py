@@ -6,7 +6,7 @@ import torch
 from pytorch_metric_learning.losses import SoftTripleLoss
 from torch import Tensor, nn
 
-from workers.geometry import unit
+from workers.embeddings.geometry import unit
 from workers.losses._ranges import above_zero, at_least, at_least_zero
 
 _APART = 1e-5  # under the root, as in the authors' code: two equal centers still have a gradient

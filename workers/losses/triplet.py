@@ -8,7 +8,7 @@ from pytorch_metric_learning.losses import TripletMarginLoss
 from pytorch_metric_learning.reducers import AvgNonZeroReducer, MeanReducer
 from torch import Tensor, nn
 
-from workers.geometry import unit
+from workers.embeddings.geometry import unit
 
 
 class Triplet(nn.Module):

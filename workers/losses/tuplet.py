@@ -2,9 +2,9 @@
 
 from torch import Tensor, nn
 
-from workers.geometry import unit
+from workers.embeddings.geometry import unit
+from workers.embeddings.pairs import over_negatives
 from workers.losses._ranges import above_zero
-from workers.pairs import over_negatives
 
 
 class Tuplet(nn.Module):

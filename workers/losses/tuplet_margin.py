@@ -5,9 +5,9 @@ import math
 import torch
 from torch import Tensor, nn
 
-from workers.geometry import unit
+from workers.embeddings.geometry import unit
+from workers.embeddings.pairs import Masks, masks, over_negatives
 from workers.losses._ranges import above_zero, at_least_zero
-from workers.pairs import Masks, masks, over_negatives
 
 _NEAR = 1 - 1e-7  # a cosine is cut here: the angle's slope is infinite at 1, where identical images lie
 

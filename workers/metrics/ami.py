@@ -4,7 +4,7 @@ import math
 
 from sklearn.metrics import adjusted_mutual_info_score
 
-from workers.evaluate import Evaluation
+from workers.evaluation.evaluate import Evaluation
 
 
 class AdjustedMutualInformation:

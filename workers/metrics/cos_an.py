@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from workers.evaluate import Evaluation
+from workers.evaluation.evaluate import Evaluation
 
 
 class NegativeCosine:

@@ -2,7 +2,7 @@
 
 import math
 
-from workers.evaluate import Evaluation
+from workers.evaluation.evaluate import Evaluation
 
 
 class SecPairF1:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from sklearn.metrics import normalized_mutual_info_score
 
-from workers.evaluate import Evaluation
+from workers.evaluation.evaluate import Evaluation
 
 
 class NormalizedMutualInformation:

@@ -1,6 +1,6 @@
 """The mean norm of embeddings."""
 
-from workers.evaluate import Evaluation
+from workers.evaluation.evaluate import Evaluation
 
 
 class NormMean:

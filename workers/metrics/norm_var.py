@@ -1,6 +1,6 @@
 """The variance of the norms of embeddings."""
 
-from workers.evaluate import Evaluation
+from workers.evaluation.evaluate import Evaluation
 
 
 class NormVar:

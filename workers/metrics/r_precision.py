@@ -1,6 +1,6 @@
 """R-precision."""
 
-from workers.evaluate import Evaluation
+from workers.evaluation.evaluate import Evaluation
 
 
 class RPrecision:

@@ -1,6 +1,6 @@
 """Recall at k as metric learning means it: a hit rate."""
 
-from workers.evaluate import Evaluation
+from workers.evaluation.evaluate import Evaluation
 
 
 class Recall:

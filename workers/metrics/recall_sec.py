@@ -1,6 +1,6 @@
 """Recall at k by the rule of SEC's code, by which a tie is a hit."""
 
-from workers.evaluate import Evaluation
+from workers.evaluation.evaluate import Evaluation
 
 
 class SecRecall:

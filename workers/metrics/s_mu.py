@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from workers.evaluate import Evaluation
+from workers.evaluation.evaluate import Evaluation
 
 
 class MeanSingularValue:

@@ -4,7 +4,7 @@ import math
 
 from torch import Tensor, nn
 
-from workers.geometry import precise
+from workers.embeddings.geometry import precise
 
 
 class L2(nn.Module):

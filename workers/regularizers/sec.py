@@ -4,7 +4,7 @@ import math
 
 from torch import Tensor, nn
 
-from workers import geometry
+from workers.embeddings import geometry
 
 
 class Sec(nn.Module):

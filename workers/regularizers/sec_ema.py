@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from workers import geometry
+from workers.embeddings import geometry
 
 
 class SecEma(nn.Module):

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from workers import geometry
+from workers.embeddings import geometry
 
 _PRINTED = 8.7
 

@@ -6,9 +6,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from workers import geometry
-from workers.draws import Draws
-from workers.pairs import masks
+from workers.embeddings import geometry
+from workers.embeddings.pairs import masks
+from workers.training.random_state import Draws
 
 
 class SpreadOut(nn.Module):

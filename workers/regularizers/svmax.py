@@ -4,7 +4,7 @@ import math
 
 from torch import Tensor, nn
 
-from workers.geometry import mean_singular_value, singular_bounds, unit
+from workers.embeddings.geometry import mean_singular_value, singular_bounds, unit
 
 
 class SVMax(nn.Module):

@@ -4,7 +4,7 @@ import math
 
 from torch import Tensor, nn
 
-from workers.geometry import mean_singular_value, unit
+from workers.embeddings.geometry import mean_singular_value, unit
 
 
 class SVMaxUnbounded(nn.Module):

@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 import torch
 
-from workers.images import Images
+from workers.data.images import Images
 
 
 class Diverged(ArithmeticError):  # noqa: N818 - an outcome, not an error

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import nn
 
-from workers.images import Images
+from workers.data.images import Images
 from workers.tasks import Diverged, Step
 
 Evaluate = Callable[..., dict[str, float]]
-"""evaluate(embeddings, labels, names, gallery=...) of workers/evaluate.py."""
+"""evaluate(embeddings, labels, names, gallery=...) of workers/evaluation/evaluate.py."""
 Read = Callable[[Images], Iterator[torch.Tensor]]
 
 

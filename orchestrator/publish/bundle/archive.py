@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any, Final
 
-from orchestrator.errors import DamagedError
+from orchestrator.views.errors import DamagedError
 
 MANIFEST: Final = "manifest.json"
 FORMAT: Final = "metricsweep-bundle"

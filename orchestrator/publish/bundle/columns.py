@@ -8,10 +8,10 @@ from typing import IO, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from orchestrator.errors import DamagedError
-from orchestrator.evidence import Evidence
-from orchestrator.lifecycle import TrialState
-from orchestrator.trial import Candidate, Cell, Labels, TrialOutcome
+from orchestrator.views.errors import DamagedError
+from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.provenance import Evidence
+from orchestrator.views.trial import Candidate, Cell, Labels, TrialOutcome
 from workers.catalog import stamp
 
 _LABELS: Final = pa.map_(pa.string(), pa.string())

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict
 
-from orchestrator.evidence import Evidence
-from orchestrator.publish.sheet import Numbers
+from orchestrator.publish.tables.table_data import Numbers
+from orchestrator.views.provenance import Evidence
 
 POSTED, SPEC, SWEEP, CATALOG, README = "spec.yaml", "spec.json", "sweep.json", "catalog.json", "README.md"
 CELLS, CANDIDATES = "data/cells.parquet", "data/candidates.parquet"

@@ -7,20 +7,21 @@ from itertools import islice
 from tempfile import TemporaryFile
 from typing import IO, Any, Final
 
-from orchestrator import deadline
-from orchestrator.deadline import ENDED, timely
-from orchestrator.errors import MetricsweepError, NotFoundError
-from orchestrator.evidence import Evidence
-from orchestrator.publish import beside, formats
+from orchestrator.publish import formats
 from orchestrator.publish.bundle import columns, contents
 from orchestrator.publish.bundle.archive import Writer
 from orchestrator.publish.bundle.contents import Facts, Head, Rendering
 from orchestrator.publish.figures import drawing, rendering
 from orchestrator.publish.figures.sketch import Sources
-from orchestrator.publish.layout import parse
 from orchestrator.publish.published import library
-from orchestrator.publish.sheet import Numbers
-from orchestrator.trial import SweepOutcomes, TrialOutcome
+from orchestrator.publish.tables import published_comparison
+from orchestrator.publish.tables.layout import parse
+from orchestrator.publish.tables.table_data import Numbers
+from orchestrator.views import deadline
+from orchestrator.views.deadline import ENDED, timely
+from orchestrator.views.errors import MetricsweepError, NotFoundError
+from orchestrator.views.provenance import Evidence
+from orchestrator.views.trial import SweepOutcomes, TrialOutcome
 from workers.catalog import Catalog
 
 _COMPARED: Final[tuple[Numbers, ...]] = ("own", "both", "verdict")
@@ -95,7 +96,7 @@ def _tables(
     for name in outcomes.spec.get("tables") or {}:
         for numbers in _COMPARED if parse(outcomes.spec, name).published else _COMPARED[:1]:
             try:
-                built = beside.build(outcomes, name, catalog, numbers=numbers)
+                built = published_comparison.build(outcomes, name, catalog, numbers=numbers)
             except ENDED:
                 raise
             except MetricsweepError as error:

@@ -8,13 +8,14 @@ from typing import IO, Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator.errors import DamagedError, NotFoundError
-from orchestrator.publish import beside, formats
+from orchestrator.publish import formats
 from orchestrator.publish.bundle import columns, contents
 from orchestrator.publish.bundle.archive import Reader, opened
 from orchestrator.publish.bundle.contents import Head, Rendering
-from orchestrator.publish.sheet import Numbers, Table
-from orchestrator.trial import SweepOutcomes
+from orchestrator.publish.tables import published_comparison
+from orchestrator.publish.tables.table_data import Numbers, Table
+from orchestrator.views.errors import DamagedError, NotFoundError
+from orchestrator.views.trial import SweepOutcomes
 from workers.catalog import Catalog
 
 
@@ -93,7 +94,7 @@ def _rebuilt(archive: Reader, outcomes: SweepOutcomes, catalog: Catalog, wanted:
     for one in wanted:
         key = (one.table, one.numbers)
         if key not in built:
-            built[key] = beside.build(outcomes, one.table, catalog, numbers=one.numbers)
+            built[key] = published_comparison.build(outcomes, one.table, catalog, numbers=one.numbers)
         content = formats.render(built[key], one.format).content
         yield Rebuilt(one, content, _difference(archive.read(one.file), content))
 

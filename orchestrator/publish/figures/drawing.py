@@ -4,8 +4,6 @@ import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol, cast
 
-from orchestrator.errors import ConflictError
-from orchestrator.publish.ages import ages
 from orchestrator.publish.figures import panels, wording
 from orchestrator.publish.figures.figure import Figure
 from orchestrator.publish.figures.layout import FigureLayout, parse
@@ -14,8 +12,10 @@ from orchestrator.publish.figures.rendering import FORMATS
 from orchestrator.publish.figures.sketch import Drawing, Sketch, Sources, Value
 from orchestrator.publish.labels import Names
 from orchestrator.publish.select import direction, selection
-from orchestrator.trial import SweepOutcomes
-from orchestrator.views import FigureView
+from orchestrator.publish.tables.ages import ages
+from orchestrator.views.errors import ConflictError
+from orchestrator.views.sweeps import FigureView
+from orchestrator.views.trial import SweepOutcomes
 from workers.catalog import Catalog
 
 MOST_POINTS: Final = 2_000

@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from orchestrator.errors import NotFoundError
-from orchestrator.nearest import nearest
-from orchestrator.printing import Unit
+from orchestrator.views.errors import NotFoundError
+from orchestrator.views.nearest import nearest
+from orchestrator.views.printing import Unit
 
 
 class FigureLayout(BaseModel):

@@ -7,8 +7,8 @@ import altair as alt
 
 from orchestrator.publish.figures import palette
 from orchestrator.publish.figures.sketch import Drawing, Plot, Sketch, Value
-from orchestrator.publish.letter_widths import width
-from orchestrator.publish.plain import one_line
+from orchestrator.publish.tables.letter_widths import width
+from orchestrator.publish.tables.plain import one_line
 
 FONT: Final = "Liberation Sans, Arial, Helvetica, sans-serif"
 """Letters that every machine has or imitates; sizes are in points, since a unit of the drawing is one."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from orchestrator.publish.aggregate import CandidateOutcome, by_cell
 from orchestrator.publish.figures.layout import FigureLayout
 from orchestrator.publish.select import Better, selection, summary_of
-from orchestrator.publish.sheet import SETTLED
-from orchestrator.trial import CellSummary, Labels, SweepOutcomes, TrialOutcome
+from orchestrator.publish.tables.table_data import SETTLED
+from orchestrator.views.trial import CellSummary, Labels, SweepOutcomes, TrialOutcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from orchestrator.publish.figures.layout import FigureLayout
 from orchestrator.publish.figures.points import Point
 from orchestrator.publish.labels import Names, Parts
-from orchestrator.trial import Labels, SweepOutcomes
+from orchestrator.views.trial import Labels, SweepOutcomes
 from workers.contract import Select
 
 Value = str | int | float | None

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from orchestrator.publish.budget import budget
 from orchestrator.publish.figures.points import Point
 from orchestrator.publish.figures.sketch import Drawing, Sketch
 from orchestrator.publish.labels import metric_title
+from orchestrator.publish.tables.budget import budget
 
 _MANY = 4  # points that a note names
 

@@ -4,10 +4,10 @@ import importlib
 import pkgutil
 from typing import Protocol, cast
 
-from orchestrator.errors import NotFoundError
-from orchestrator.nearest import nearest
-from orchestrator.publish.sheet import Table
-from orchestrator.views import Rendered
+from orchestrator.publish.tables.table_data import Table
+from orchestrator.views.errors import NotFoundError
+from orchestrator.views.nearest import nearest
+from orchestrator.views.sweeps import Rendered
 
 
 class Format(Protocol):

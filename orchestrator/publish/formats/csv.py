@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import cast
 
-from orchestrator.publish.sheet import Column, Quotation, Row, Table, TableCell
-from orchestrator.publish.significance import Comparison
-from orchestrator.trial import CellSummary
+from orchestrator.publish.tables.significance import Comparison
+from orchestrator.publish.tables.table_data import Column, Quotation, Row, Table, TableCell
+from orchestrator.views.trial import CellSummary
 
 media_type = "text/csv; charset=utf-8; header=present"
 suffix = ".csv"

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import groupby
 
-from orchestrator.publish.entries import PARTIAL_SIGN
-from orchestrator.publish.plain import one_line
-from orchestrator.publish.sheet import Column, Heading, Panel, Row, Table, TableCell
-from orchestrator.trial import NO_SWEEP
+from orchestrator.publish.tables.entries import PARTIAL_SIGN
+from orchestrator.publish.tables.plain import one_line
+from orchestrator.publish.tables.table_data import Column, Heading, Panel, Row, Table, TableCell
+from orchestrator.views.trial import NO_SWEEP
 
 media_type = "text/html; charset=utf-8"
 suffix = ".html"

@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.publish.sheet import Column, Panel, Quotation, Row, Table, TableCell
-from orchestrator.publish.significance import Comparison
 from orchestrator.publish.statistics import interval, standard_error
-from orchestrator.trial import NO_SWEEP, CellSummary, Statistic
+from orchestrator.publish.tables.significance import Comparison
+from orchestrator.publish.tables.table_data import Column, Panel, Quotation, Row, Table, TableCell
+from orchestrator.views.trial import NO_SWEEP, CellSummary, Statistic
 
 media_type = "application/json"
 suffix = ".json"

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from orchestrator.publish.sheet import Panel, Table
-from orchestrator.publish.tabular import SEPARATION, natural_width, tabular
-from orchestrator.publish.tex_characters import escape
-from orchestrator.trial import NO_SWEEP
+from orchestrator.publish.tables.table_data import Panel, Table
+from orchestrator.publish.tables.tabular import SEPARATION, natural_width, tabular
+from orchestrator.publish.tables.tex_characters import escape
+from orchestrator.views.trial import NO_SWEEP
 
 media_type = "application/x-tex"
 suffix = ".tex"

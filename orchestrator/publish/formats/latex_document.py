@@ -1,7 +1,7 @@
 """LaTeX as a document of its own: one page as large as the table, which compiles with pdflatex."""
 
 from orchestrator.publish.formats import latex
-from orchestrator.publish.sheet import Table
+from orchestrator.publish.tables.table_data import Table
 
 media_type = latex.media_type
 suffix = latex.suffix

@@ -5,7 +5,7 @@ import math
 import vl_convert
 
 from orchestrator.publish.formats import svg
-from orchestrator.publish.sheet import Table
+from orchestrator.publish.tables.table_data import Table
 
 media_type = "image/png"
 suffix = ".png"

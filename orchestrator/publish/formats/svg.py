@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from orchestrator.publish.entries import PARTIAL_SIGN
-from orchestrator.publish.letter_widths import width
-from orchestrator.publish.plain import one_line
-from orchestrator.publish.sheet import Column, Panel, Row, Table, TableCell
+from orchestrator.publish.tables.entries import PARTIAL_SIGN
+from orchestrator.publish.tables.letter_widths import width
+from orchestrator.publish.tables.plain import one_line
+from orchestrator.publish.tables.table_data import Column, Panel, Row, Table, TableCell
 
 media_type = "image/svg+xml"
 suffix = ".svg"

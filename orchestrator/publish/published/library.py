@@ -10,10 +10,10 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Final
 
-from orchestrator.errors import NotFoundError
 from orchestrator.publish.published.glossary import glossary
 from orchestrator.publish.published.number import Number, Place, Units, read
-from orchestrator.trial import Labels
+from orchestrator.views.errors import NotFoundError
+from orchestrator.views.trial import Labels
 from workers.contract import Recipe
 
 _TUNED: Final = "tuned:"

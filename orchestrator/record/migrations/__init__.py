@@ -8,7 +8,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
 
-from orchestrator.errors import UnavailableError
+from orchestrator.views.errors import UnavailableError
 
 _FOLDER: Final = Path(__file__).parent
 

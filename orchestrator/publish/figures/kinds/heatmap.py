@@ -6,9 +6,9 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.printing import printed
 from orchestrator.publish.figures import encoding, files, measures, palette, wording
 from orchestrator.publish.figures.sketch import Arrays, Datum, Drawing, Plot, Sketch
+from orchestrator.views.printing import printed
 
 MOST_IMAGES: Final = 100
 """Images whose cosines are drawn one by one; of more, the means over classes are."""

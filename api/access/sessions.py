@@ -1,0 +1,87 @@
+"""Browsers that have logged in: a session is a sealed cookie, and ends by itself, by logging out, or with the token."""
+
+import json
+import secrets
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from api.access.peers import account
+from orchestrator.host.identity import same, seal
+from orchestrator.host.private import own_text
+
+ENDED_FILE: Final = "sessions.ended"
+"""Keeps which sessions were ended early until they would have ended anyway: a restart brings none of them back."""
+SESSION_SECONDS: Final = 30 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One browser's login."""
+
+    id: str
+    until: int
+    """Unix time at which it ends."""
+    account: str
+    """Whose browser it is, as the system numbers the accounts of this machine: cookies ignore ports, so that a browser
+    shows ours to whoever listens on another one."""
+
+
+class Sessions:
+    """The sessions of one server, sealed with its secret; only those that were ended early are kept."""
+
+    def __init__(self, secret: str, home: Path) -> None:
+        self._secret = secret
+        self._file = home / ENDED_FILE
+        self._ended = self._read()
+        self._lock = threading.Lock()
+        # Cookies ignore ports: two services of one host must not overwrite each other's.
+        self.cookie = f"metricsweep_{seal(secret, 'cookie')[:16]}"
+
+    def begin(self, request: Request, answer: Response) -> None:
+        """Give the browser that gets `answer` a session; the secret cannot be read from it."""
+        session = Session(secrets.token_hex(16), int(time.time()) + SESSION_SECONDS, account(request.scope))
+        answer.set_cookie(
+            self.cookie,
+            self.sealed(session),
+            max_age=SESSION_SECONDS,
+            httponly=True,
+            # Not `strict`: the link that logs in is opened from terminals that are themselves pages, and a strict
+            # cookie would stay behind on the way to the page it leads to. What changes anything has its Origin checked.
+            samesite="lax",
+            secure=request.url.scheme == "https",
+        )
+
+    def of(self, request: Request) -> Session | None:
+        """The session that a request shows, if it is one of ours, runs, and was not ended."""
+        said, _, given = request.cookies.get(self.cookie, "").rpartition(".")
+        if not same(given, seal(self._secret, "session", said)):
+            return None
+        id_, until, whose = said.split(".")
+        runs = int(until) > time.time() and id_ not in self._ended
+        return Session(id_, int(until), whose) if runs and whose == account(request.scope) else None
+
+    def end(self, session: Session, answer: Response) -> None:
+        """End a session: its cookie opens nothing more, wherever a copy of it is."""
+        with self._lock:
+            now = time.time()
+            self._ended = {id_: until for id_, until in self._ended.items() if until > now}
+            self._ended[session.id] = session.until
+            own_text(self._file, json.dumps(self._ended))
+        answer.delete_cookie(self.cookie, httponly=True, samesite="lax")
+
+    def _read(self) -> dict[str, int]:
+        with suppress(OSError, ValueError, AttributeError):
+            return {str(id_): int(until) for id_, until in json.loads(self._file.read_text()).items()}
+        return {}
+
+    def sealed(self, session: Session) -> str:
+        """The cookie's value."""
+        said = f"{session.id}.{session.until}.{session.account}"
+        return f"{said}.{seal(self._secret, 'session', said)}"

@@ -1,0 +1,46 @@
+"""What a route is given beside its parameters: the service, the settings, who may ask, and the name of who asks."""
+
+from typing import Annotated
+
+from fastapi import Depends, Header, Request
+
+from api.access.auth import Access
+from orchestrator.service.service import Service
+from orchestrator.settings import Settings
+
+
+def _service(request: Request) -> Service:
+    found: Service = request.app.state.service
+    return found
+
+
+def _settings(request: Request) -> Settings:
+    found: Settings = request.app.state.settings
+    return found
+
+
+def _access(request: Request) -> Access:
+    found: Access = request.app.state.access
+    return found
+
+
+def _actor(
+    request: Request,
+    x_actor: Annotated[
+        str | None,
+        Header(
+            min_length=1,
+            max_length=100,
+            pattern=r"^[\x20-\x7e]+$",
+            description="Who asks, in your own words; kept beside the request, never proof of anything.",
+            examples=["ada@lab"],
+        ),
+    ] = None,
+) -> str:
+    return x_actor or (request.client.host if request.client else "unknown")
+
+
+Asked = Annotated[Service, Depends(_service)]
+InForce = Annotated[Settings, Depends(_settings)]
+Admission = Annotated[Access, Depends(_access)]
+Actor = Annotated[str, Depends(_actor)]

@@ -1,0 +1,136 @@
+"""The processes of `serve`, as their command lines: MLflow, Ray's head, the API and the conductor."""
+
+import importlib.util
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from api.local.log_file import KEPT, LOG_BYTES
+from api.local.process import ChildSpec
+from orchestrator.settings import Settings
+
+PREFIX: Final = "METRICSWEEP_"
+OBJECT_STORE_BYTES: Final = 256 * 1024 * 1024  # Ray's least is 75 MiB; recipes and results stay under 1 MiB
+MLFLOW_SWITCHES: Final[Mapping[str, str]] = {
+    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+    "MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS": "false",
+    "MLFLOW_ENABLE_AI_GATEWAY": "false",
+    "MLFLOW_ENABLE_REMOTE_ASSISTANT": "false",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "DO_NOT_TRACK": "true",
+}
+"""What of an MLflow server is switched off, beyond what `api.mlflow.rules` lets nobody reach."""
+
+# Ray 2.60 takes 127.0.0.1 as its address only where its clusters are switched off, as they are on macOS and Windows:
+# otherwise it replaces it by the machine's own and its servers listen on every interface. Drivers need the same.
+LOOPBACK_RAY: Final[Mapping[str, str]] = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+
+
+def mlflow_server(home: Path, socket: Path) -> ChildSpec:
+    """MLflow's server over SQLite: on a Unix socket and no port, one worker, no job runners, no gateway.
+
+    It asks nobody who they are, and its socket is writable to everybody: the folder of the socket must be closed.
+    """
+    return ChildSpec(
+        name="mlflow",
+        command=(
+            *(sys.executable, "-m", "mlflow", "server"),
+            *("--workers", "1"),  # with more, every kept-alive request takes 45 ms longer (uvicorn#3149)
+            *("--backend-store-uri", f"sqlite:///{home / 'mlflow.db'}"),
+            *("--artifacts-destination", str(home / "mlartifacts")),
+            *("--uvicorn-opts", f"--uds {shlex.quote(str(socket))} --log-level=warning"),
+        ),
+        environment=MLFLOW_SWITCHES,
+        socket=socket,
+        health="/health",
+    )
+
+
+def ray_head(folder: Path, ports: Mapping[str, int], token: str, settings: Settings) -> ChildSpec:
+    """A Ray of one machine: on loopback, with a token, without dashboard, autoscaler and log monitor.
+
+    `ports` has `ray` and, where Ray Client is installed, `ray_client`; all others Ray takes free ones for, so that
+    several heads share a machine. Workers inherit the environment: the data root, and nothing secret but Ray's token.
+    """
+    client = ("--ray-client-server-port", str(ports["ray_client"])) if "ray_client" in ports else ()
+    theirs = {name: value for name, value in settings_environment(settings).items() if name in _FOR_WORKERS}
+    return ChildSpec(
+        name="ray",
+        command=(
+            *(sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block"),
+            *("--port", str(ports["ray"]), *client),
+            *("--min-worker-port", "0", "--max-worker-port", "0", "--dashboard-agent-listen-port", "0"),
+            *("--object-store-memory", str(OBJECT_STORE_BYTES), "--temp-dir", str(folder)),
+            *("--include-dashboard", "false", "--include-log-monitor", "false", "--no-monitor"),
+            *("--disable-usage-stats", "--log-color", "false"),
+        ),
+        environment={
+            **ray_environment(token),
+            **theirs,
+            # On SIGTERM Ray otherwise waits 30 s for its actors, which are detached and never end by themselves.
+            "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
+            # Each file of its session's logs, those of the slots too: by default 512 MiB, five times, or without end.
+            "RAY_ROTATION_MAX_BYTES": str(LOG_BYTES),
+            "RAY_ROTATION_BACKUP_COUNT": str(KEPT),
+            "MALLOC_ARENA_MAX": "1",  # of a slot's memory: see docs/decisions/freed-memory.md
+        },
+        port=ports["ray"],
+        says="Ray runtime started",  # its first server listens a second before there is a node
+    )
+
+
+def applications() -> list[ChildSpec]:
+    """Our own two. The conductor comes second, so that one process migrates the database."""
+    return [
+        ChildSpec("conductor", (sys.executable, "-m", "orchestrator", "conduct"), after=_API, needs=_RAY, grace=20.0),
+        ChildSpec("api", (sys.executable, "-m", "api"), health="/healthz"),
+    ]
+
+
+def ray_environment(token: str) -> dict[str, str]:
+    """What Ray's processes and its drivers share."""
+    return {
+        **LOOPBACK_RAY,
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": token,
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }
+
+
+def has_ray_client() -> bool:
+    """Whether Ray would start its client server, which it does wherever grpc happens to be installed."""
+    return importlib.util.find_spec("grpc") is not None
+
+
+def settings_environment(settings: Settings) -> dict[str, str]:
+    """Settings as METRICSWEEP_* variables with absolute paths, without the API's token."""
+    absolute = settings.model_copy(
+        update={
+            "home": settings.resolved_home,
+            "database_url": settings.database,
+            "storage_url": str(settings.storage),
+            "data": settings.data_root.absolute(),
+            "parts": settings.parts and settings.parts.absolute(),
+            "mlflow_socket": settings.mlflow_socket and settings.mlflow_socket.absolute(),
+        }
+    )
+    values = {name: getattr(absolute, name) for name in Settings.model_fields if name != "token"}
+    return {PREFIX + name.upper(): str(value) for name, value in values.items() if value is not None}
+
+
+def inherited_environment(*, own_mlflow: bool = False) -> dict[str, str]:
+    """This process's environment without our settings, another Ray's address and, for our own MLflow, any word to one.
+
+    What a person told the `mlflow` command (a server with its password, plugins, remote assistants) is not for ours.
+    """
+    dropped = {PREFIX + name.upper() for name in Settings.model_fields} | {"RAY_ADDRESS"}
+    words = ("MLFLOW_", "_MLFLOW_") if own_mlflow else ()
+    return {name: value for name, value in os.environ.items() if name not in dropped and not name.startswith(words)}
+
+
+_API: Final = frozenset({"api"})
+_RAY: Final = frozenset({"ray"})
+_FOR_WORKERS: Final = {PREFIX + name for name in ("HOME", "DATA", "PARTS", "STORAGE_URL", "TRAIN")}

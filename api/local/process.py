@@ -1,0 +1,187 @@
+"""One supervised process: what it is, how it starts, when it is ready, and how it ends with all that it started."""
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import Final
+
+import psutil
+
+import api.local.parent_death
+from api.local.log_file import LogFile
+from orchestrator.host.private import MASK
+
+MARK: Final = "METRICSWEEP_SERVE"
+"""Environment variable by which every process that one supervisor started, however deep, is known as its own."""
+
+_SETTLED: Final = 1.0  # seconds that a process of which nothing is asked must live to count as ready
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSpec:
+    """A process to supervise; `command` is its argument list, the executable first."""
+
+    name: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)  # on top of what the supervisor gives all
+    host: str = "127.0.0.1"
+    port: int | None = None  # ready when it listens here
+    socket: Path | None = None  # or here,
+    says: str | None = None  # has written this to its log, and
+    health: str | None = None  # answers 200 on this path, e.g. /healthz; with neither: when it has lived for a second
+    after: frozenset[str] = frozenset()  # starts once these have been ready
+    needs: frozenset[str] = frozenset()  # the same, and starts again whenever one of these does
+    grace: float = 10.0  # seconds between SIGTERM and SIGKILL
+
+
+class Child:
+    """A process of ours. Start it from a thread that lives as long as it should: it ends with that thread."""
+
+    def __init__(self, spec: ChildSpec, log: Path) -> None:
+        self.spec = spec
+        self.log = LogFile(log)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._born = 0.0
+
+    @property
+    def pid(self) -> int:
+        """Its process id, 0 before the first start."""
+        return self._process.pid if self._process else 0
+
+    def start(self, environment: Mapping[str, str]) -> None:
+        """Start it, or start it again; its output is appended to its log."""
+        leash = [sys.executable, "-I", "-S", str(api.local.parent_death.__file__), str(os.getpid())]
+        with self.log.begin(self.spec.name) as log:
+            self._process = subprocess.Popen(  # noqa: S603  the command is our own
+                [*leash, *self.spec.command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**environment, **self.spec.environment},
+                umask=MASK,
+                start_new_session=True,  # Ctrl-C in the terminal reaches the supervisor alone, which ends them in order
+            )
+        self._born = time.monotonic()
+
+    def exit_code(self) -> int | None:
+        """Its exit code, negative for a signal; None while it runs or before it was started."""
+        return self._process.poll() if self._process else None
+
+    def is_ready(self) -> bool:
+        """Whether it, and not a stranger on the same port, answers."""
+        if self.exit_code() is not None:
+            return False
+        spec = self.spec
+        if spec.port is None and spec.socket is None and spec.says is None and time.monotonic() - self._born < _SETTLED:
+            return False
+        if spec.port is not None and not any(_listens(process, spec.port) for process in self.tree()):
+            return False
+        if spec.says is not None and not self.log.has_said(spec.says):
+            return False
+        return spec.health is None or _answers(spec, spec.health)
+
+    def tree(self) -> list[psutil.Process]:
+        """The process and all that it started, itself first; empty when it is gone."""
+        if self._process is None or self._process.poll() is not None:
+            return []
+        with suppress(psutil.Error):
+            own = psutil.Process(self.pid)
+            return [own, *own.children(recursive=True)]
+        return []
+
+    def ask_to_end(self) -> None:
+        """Send SIGTERM to the process itself, which ends what it started."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+
+    def end(self, hurry: Event) -> None:
+        """End it and all that it started; SIGKILL for what outlives its grace, at once when `hurry` is set."""
+        tree = set(self.tree())
+        self.ask_to_end()
+        deadline = time.monotonic() + self.spec.grace
+        while self.tree() and time.monotonic() < deadline and not hurry.is_set():
+            time.sleep(0.02)
+        stubborn = self.tree()  # with what was started meanwhile
+        end_processes(tree.union(stubborn), 0.0 if stubborn or hurry.is_set() else 3.0)
+        if self._process is not None:
+            self._process.wait()
+
+
+def end_processes(processes: Collection[psutil.Process], grace: float) -> None:
+    """Wait `grace` seconds for processes to end and kill the rest; psutil never touches a reused pid."""
+    _, alive = psutil.wait_procs(processes, timeout=grace)
+    for process in alive:
+        with suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(alive, timeout=5)
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """Every process of this user whose environment holds the mark, wherever it was re-parented to."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.pid != os.getpid() and process.environ().get(MARK) == mark:
+                found.append(process)
+    return found
+
+
+def describe_exit(code: int) -> str:
+    """An exit code for people: `exit code 1`, `SIGKILL`."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+def loopback_past_proxies(environment: Mapping[str, str]) -> dict[str, str]:
+    """The `no_proxy` variables with this machine added: our processes talk to one another directly."""
+    names: Iterable[str] = ("no_proxy", "NO_PROXY")
+    already = next((environment[name] for name in names if environment.get(name)), "")
+    return dict.fromkeys(names, ",".join(filter(None, [already, "127.0.0.1", "localhost", "::1"])))
+
+
+def _listens(process: psutil.Process, port: int) -> bool:
+    with suppress(psutil.Error):
+        return any(c.status == psutil.CONN_LISTEN and c.laddr.port == port for c in process.net_connections("tcp"))
+    return False
+
+
+class _OverSocket(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=2)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+def _answers(spec: ChildSpec, path: str) -> bool:
+    if spec.socket is not None:
+        connection: http.client.HTTPConnection = _OverSocket(spec.socket)
+    elif spec.port is not None:
+        connection = http.client.HTTPConnection(spec.host, spec.port, timeout=2)
+    else:
+        return True  # nobody knows where to ask
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

@@ -1,0 +1,113 @@
+"""Keeps a set of processes running: starts each when what it needs is ready, and again when it ends."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Event
+from typing import Final, Literal
+
+from api.local.process import Child, describe_exit
+from orchestrator.host.printable import printable
+from orchestrator.views.errors import UnavailableError
+
+Tell = Callable[[str, str], None]
+"""Is told a process's name and its state in words, from the supervisor's thread."""
+
+FIRST_DELAY: Final = 0.5
+LONGEST_DELAY: Final = 30.0
+_LONG_LIFE: Final = 60.0  # seconds after which an exit counts as the first again
+_TOLD_LINES: Final = 8  # of the log of a process that cannot be started
+_FIRST_TRIES: Final = 3  # exits of a process that was never ready before the start is given up
+
+
+@dataclass(slots=True)
+class _Watched:
+    """One child's place in its life; `at` is when it was started, or when it may be started again."""
+
+    child: Child
+    state: Literal["waiting", "starting", "ready", "ending"] = "waiting"
+    at: float = 0.0
+    delay: float = FIRST_DELAY
+    was_ready: bool = False
+    exits: int = 0
+
+
+class Supervision:
+    """Call `tick` often from one thread that lives as long as the children; `started` is told of every new process."""
+
+    def __init__(
+        self, children: Sequence[Child], environment: Mapping[str, str], tell: Tell, started: Callable[[], None]
+    ) -> None:
+        self._watched = {child.spec.name: _Watched(child) for child in children}
+        self._environment = environment
+        self._tell = tell
+        self._started = started
+
+    def all_ready(self) -> bool:
+        """Whether every process has been ready at least once."""
+        return all(each.was_ready for each in self._watched.values())
+
+    def missing(self) -> str:
+        """The names of those that have not been ready yet."""
+        return ", ".join(name for name, each in self._watched.items() if not each.was_ready)
+
+    def tick(self) -> None:
+        """Look at every process once; raises UnavailableError when one cannot be brought up for the first time."""
+        for name, each in self._watched.items():
+            code = each.child.exit_code()
+            each.child.log.cut()
+            if each.state == "waiting":
+                if time.monotonic() >= each.at and self._may_start(each):
+                    self._start(name, each)
+            elif code is not None:
+                self._note_exit(name, each, code)
+            elif each.state == "starting" and each.child.is_ready():
+                each.state, each.was_ready = "ready", True
+                self._tell(name, "ready")
+            elif each.state == "ending" and time.monotonic() - each.at > each.child.spec.grace:
+                _hurried(each.child)
+
+    def end_all(self, hurry: Event) -> None:
+        """End them one by one, the last first."""
+        for name, each in reversed(self._watched.items()):
+            if each.child.pid and each.child.exit_code() is None:
+                self._tell(name, "stopping")
+                each.child.end(hurry)
+                self._tell(name, "stopped")
+
+    def _may_start(self, each: _Watched) -> bool:
+        spec = each.child.spec
+        after = [self._watched[name] for name in spec.after if name in self._watched]
+        needs = [self._watched[name] for name in spec.needs if name in self._watched]
+        return all(other.was_ready for other in after) and all(other.state == "ready" for other in needs)
+
+    def _start(self, name: str, each: _Watched) -> None:
+        self._tell(name, "starting")
+        each.child.start(self._environment)
+        each.state, each.at = "starting", time.monotonic()
+        self._started()
+
+    def _note_exit(self, name: str, each: _Watched, code: int) -> None:
+        asked, lived = each.state == "ending", time.monotonic() - each.at
+        each.exits += 1
+        each.state = "waiting"
+        if asked:
+            each.at = 0.0
+            return
+        said = f"ended with {describe_exit(code)}; its log is {each.child.log.path}"
+        if not each.was_ready and each.exits >= _FIRST_TRIES:
+            raise UnavailableError(f"{name} {said}\n{printable(each.child.log.last_lines(_TOLD_LINES))}".rstrip())
+        each.delay = FIRST_DELAY if lived > _LONG_LIFE or each.exits == 1 else min(2 * each.delay, LONGEST_DELAY)
+        each.at = time.monotonic() + each.delay
+        self._tell(name, f"{said}; starting again in {each.delay:g} s")
+        for other_name, other in self._watched.items():
+            if name in other.child.spec.needs and other.state in {"starting", "ready"}:
+                self._tell(other_name, f"starts again with {name}")
+                other.child.ask_to_end()
+                other.state, other.at = "ending", time.monotonic()
+
+
+def _hurried(child: Child) -> None:
+    at_once = Event()
+    at_once.set()
+    child.end(at_once)

@@ -1,0 +1,1 @@
+"""What stands between a request and the routes: limits on connections, heads, bodies, time and work."""

@@ -1,0 +1,97 @@
+"""Routes of figures: a sweep's, drawn in every format, and the files that a trial's training kept for them."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Path, Query, Response
+
+from api import examples
+from api.dependencies import Asked
+from api.openapi import documented, shown
+from api.protection.limits import Id
+from api.protection.turns import Drawing
+from api.routes.tables import as_file
+from orchestrator.views.sweeps import FigureFile, FigureView
+
+router = APIRouter(
+    prefix="/v1", tags=["figures"], route_class=Drawing, responses=documented(401, 404, 409, 421, 422, 500, 503)
+)
+
+_BINARY = {"schema": {"type": "string", "contentMediaType": "application/octet-stream"}}
+_CONTENT = {
+    "application/json": {"example": {"$schema": "https://vega.github.io/schema/vega-lite/v6.4.1.json"}},
+    "image/svg+xml": {"example": "<svg xmlns='http://www.w3.org/2000/svg'/>"},
+    "image/png": {"schema": {"type": "string", "contentMediaType": "image/png"}},
+    "application/pdf": {"schema": {"type": "string", "contentMediaType": "application/pdf"}},
+    "text/csv": {"example": "quantity,optimizer.lr,mean,low,high,n\n"},
+}
+_UNCHANGED = {"description": "It has not changed since `If-None-Match`."}
+
+Known = Annotated[str | None, Header(max_length=1000)]
+
+
+@router.get(
+    "/sweeps/{id}/figures",
+    summary="A sweep's figures",
+    responses=shown(examples.FIGURES, "Each figure of the spec with its formats."),
+)
+def figures(id: Id, service: Asked) -> list[FigureView]:  # noqa: A002 - the name in the path
+    """The figures that the spec asks for, whether there is something to draw or not."""
+    return service.figures(id)
+
+
+@router.get(
+    "/sweeps/{id}/figures/{name}",
+    summary="A figure of a sweep",
+    response_class=Response,
+    responses={
+        200: {"description": "The figure as it stands: what is missing is said over it.", "content": _CONTENT},
+        304: _UNCHANGED,
+    },
+)
+def figure(
+    id: Id,  # noqa: A002
+    name: Annotated[
+        str, Path(max_length=100, pattern=r"^[^\x00/]+$", description="As the spec names it.", examples=["main"])
+    ],
+    service: Asked,
+    format: Annotated[  # noqa: A002
+        str, Query(pattern="^[a-z0-9_]{1,32}$", description="json (Vega-Lite), svg, png, pdf, or csv (its data).")
+    ] = "json",
+    heading: Annotated[
+        bool, Query(description="With title and caption; without, only what is missing is said, as a paper wants it.")
+    ] = True,
+    if_none_match: Known = None,
+) -> Response:
+    """Drawn each time it is read, so that a running sweep gives a partial figure that says so."""
+    return as_file(service.figure(id, name, format, heading), if_none_match)
+
+
+@router.get(
+    "/trials/{id}/figures",
+    summary="A trial's figure files",
+    responses=shown(examples.FIGURE_FILES, "Each file that is in the storage; none before the training has finished."),
+)
+def files(id: Id, service: Asked) -> list[FigureFile]:  # noqa: A002
+    """What the training kept because its recipe asks for `figures`: arrays as `.npz`, and pictures."""
+    return service.figure_files(id)
+
+
+@router.get(
+    "/trials/{id}/figures/{file}",
+    summary="A figure file of a trial",
+    response_class=Response,
+    responses={
+        200: {"description": "The file.", "content": {"application/octet-stream": _BINARY, "image/png": _BINARY}},
+        304: _UNCHANGED,
+    },
+)
+def file(
+    id: Id,  # noqa: A002
+    file: Annotated[
+        str, Path(max_length=200, pattern=r"^[^\x00/]+$", description="As the list names it.", examples=["norms.npz"])
+    ],
+    service: Asked,
+    if_none_match: Known = None,
+) -> Response:
+    """One of them, from this trial's own folder of the storage and nowhere else."""
+    return as_file(service.figure_file(id, file), if_none_match)

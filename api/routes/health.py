@@ -1,0 +1,34 @@
+"""Routes by which a supervisor asks whether the process lives and whether it can do its work."""
+
+from fastapi import APIRouter, Request, Response
+
+from api import examples
+from api.dependencies import Asked
+from api.openapi import documented, shown
+from api.problems import answer, details
+from orchestrator.views.sweeps import Readiness
+
+router = APIRouter(tags=["health"], responses=documented(421, 500))
+
+
+@router.get("/healthz", summary="Does the process live?", responses=shown({"ok": True}, "It lives."))
+async def healthz() -> dict[str, bool]:
+    """Asks nothing of the database, and needs no free thread."""
+    return {"ok": True}
+
+
+@router.get(
+    "/readyz",
+    summary="Can the service do its work?",
+    response_model=Readiness,
+    responses=shown(examples.READINESS, "It can.") | documented(503),
+)
+def readyz(service: Asked, request: Request) -> Response | Readiness:
+    """Asks the database and what else is needed; 503 with the failing checks where one does not answer."""
+    found = service.ready()
+    if found.ok:
+        return found
+    missing = ", ".join(f"{check.name}: {check.detail}" for check in found.checks if not check.ok)
+    cut = request.app.state.folderless
+    checks = [check.model_dump() | {"detail": cut(check.detail)} for check in found.checks]
+    return answer(request, details(request, 503, missing, ok=False, checks=checks), {"Retry-After": "5"})

@@ -1,0 +1,128 @@
+"""Logging in and out with a browser, the links that log in once, and the proof of whose server this is."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter, Form, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from pydantic import BaseModel
+
+from api import examples
+from api.access.codes import CODE_SECONDS
+from api.dependencies import Admission
+from api.openapi import documented, shown
+from dashboards import pages
+from orchestrator.host.identity import IDENTITY_PATH, NONCE
+
+router = APIRouter(prefix="/v1", tags=["login"], responses=documented(401, 403, 421, 500))
+open_router = APIRouter(tags=["login"], responses=documented(421, 500))
+pages_router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+
+WRONG_TOKEN = "This is not the token of this server."  # noqa: S105  a sentence
+WRONG_CODE = "This link has been used, or has run out. `metricsweep login-link` prints another."
+
+
+class LoginLink(BaseModel):
+    """A way in for one browser, once."""
+
+    path: str  # on this server: /login?code=...
+    expires_at: datetime
+
+
+class Identified(BaseModel):
+    """Whose server answers."""
+
+    home: str  # the public name of its home folder
+    proof: str  # of the nonce and of the address at which it was asked
+
+
+Then = Annotated[str, Query(alias="next", max_length=2000)]
+
+
+@router.post(
+    "/login-links",
+    status_code=201,
+    summary="A link by which a browser logs in once",
+    responses=shown(examples.LOGIN_LINK, "Open `path` on this server.", status=201),
+)
+def login_link(access: Admission) -> LoginLink:
+    """For the person whose token asks: the link opens one session, once, within the hour, and holds no token."""
+    until = datetime.now(UTC) + timedelta(seconds=CODE_SECONDS)
+    return LoginLink(path=f"/login?code={access.codes.new()}", expires_at=until)
+
+
+@open_router.get(
+    IDENTITY_PATH,
+    summary="Whose server is this?",
+    responses=shown(examples.IDENTIFIED, "Its name, and the proof.") | documented(422),
+)
+def identity(
+    access: Admission,
+    request: Request,
+    nonce: Annotated[
+        str, Query(pattern=NONCE, description="Random and used once.", examples=["00112233445566778899aabbccddeeff"])
+    ],
+) -> Identified:
+    """Proves that this server knows the secret of its home folder, for the address at which it was asked."""
+    host, port = request.scope.get("server") or ("", 0)
+    return Identified(home=access.identity.name, proof=access.identity.proof(nonce, str(host), int(port or 0)))
+
+
+@pages_router.get("/login")
+async def login(
+    access: Admission, request: Request, code: Annotated[str, Query(max_length=200)] = "", then: Then = "/"
+) -> Response:
+    """The form that asks for the token, or, with the code of a link, the way in."""
+    known = access.sessions.of(request)
+    if access.codes.use(code):
+        return _entered(access, request, then)
+    if known:
+        return RedirectResponse(_local(then), status_code=303)
+    if not code:
+        return HTMLResponse(pages.login_page(""))
+    return await _refused(access, request, WRONG_CODE)
+
+
+@pages_router.post("/login")
+async def enter(
+    access: Admission,
+    request: Request,
+    token: Annotated[str, Form(max_length=1000)] = "",
+    then: Then = "/",
+) -> Response:
+    """Give a session for the right token and lead on to where the person was going."""
+    if access.is_token(token):
+        return _entered(access, request, then)
+    if not token:  # nothing was guessed, or the client left while it sent
+        return HTMLResponse(pages.login_page(WRONG_TOKEN), status_code=401)
+    return await _refused(access, request, WRONG_TOKEN)
+
+
+@pages_router.post("/logout")
+def leave(access: Admission, request: Request) -> Response:
+    """The button of every page: what this browser's cookie opened is closed, also to a copy of it."""
+    answer = RedirectResponse("/login", status_code=303)
+    session = access.sessions.of(request)
+    if session:
+        access.sessions.end(session, answer)
+    return answer
+
+
+def _entered(access: Admission, request: Request, then: str) -> Response:
+    answer = RedirectResponse(_local(then), status_code=303)
+    access.sessions.begin(request, answer)
+    return answer
+
+
+async def _refused(access: Admission, request: Request, message: str) -> Response:
+    """The form again, after a while; at once, with a 429, where too many wait."""
+    waited = await access.patience.after_wrong(request.client.host if request.client else "somebody")
+    return HTMLResponse(pages.login_page(message), status_code=401 if waited else 429)
+
+
+def _local(path: str) -> str:
+    """A path on this server, whatever a link to the login page says."""
+    parts = urlsplit(path)
+    safe = path.startswith("/") and not path.startswith(("//", "/\\")) and not parts.netloc and path.isprintable()
+    return path if safe else "/"

@@ -1,0 +1,156 @@
+"""The pages for people: they show what the API shows, and their forms ask what it can be asked."""
+
+import hashlib
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Form, Path, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from starlette.exceptions import HTTPException
+
+from api.dependencies import Asked
+from api.protection.limits import Cursor, Id, Limit, Name
+from api.protection.turns import Paging
+from api.routes.cells import CellIndex
+from dashboards import pages
+from orchestrator.cost.words import cost_in_words
+from orchestrator.views.lifecycle import SweepState
+
+LOG_CHARACTERS: Final = 65_536
+"""How much of the end of a log the page of a trial reads."""
+
+router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+costly = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=Paging)
+
+
+@router.get("/")
+def sweeps(
+    service: Asked, state: str = "", name: Name = None, cursor: Cursor = None, limit: Limit = 50
+) -> HTMLResponse:
+    """The sweeps, newest first; an empty field of the filter's form filters nothing."""
+    wanted = next((one for one in SweepState if one.value == state), None)
+    if state and wanted is None:
+        raise HTTPException(404, f"no state {state!r}; there are {', '.join(SweepState)}")
+    page = service.sweeps(wanted, name or None, cursor, limit)
+    return HTMLResponse(pages.sweeps_page(page, state=wanted, name=name or None))
+
+
+@costly.get("/sweeps/{id}")
+def sweep(id: Id, service: Asked) -> HTMLResponse:  # noqa: A002 - the name in the path
+    """One sweep with its grid, tables and problems."""
+    found = service.sweep(id)
+    small = found.counts.total <= pages.MOST_TABLED
+    tables = {name: service.table_html(id, name) if small else None for name in found.tables}
+    grid, cells = service.grid(id, pages.MOST_SQUARES), service.cell_count(id)
+    cost = service.left(found)
+    left = list(cost_in_words(cost)) if cost and cost.trainings else []
+    return HTMLResponse(pages.sweep_page(found, grid, tables, cells=cells, left=left))
+
+
+@costly.get("/sweeps/{id}/cells/{index}")
+def cell(id: Id, index: CellIndex, service: Asked) -> HTMLResponse:  # noqa: A002
+    """What stands behind the numbers of one cell."""
+    return HTMLResponse(pages.cell_page(service.cell(id, index)))
+
+
+@costly.get("/trials/{id}")
+def trial(id: Id, service: Asked) -> HTMLResponse:  # noqa: A002
+    """One trial with its curves, recipe, error and log."""
+    found = service.trial(id)
+    log, files = service.log(id, -LOG_CHARACTERS), service.figure_files(id)
+    return HTMLResponse(pages.trial_page(found, service.curves_figure(id), log, files))
+
+
+@router.post("/sweeps/{id}/cancel")
+def cancel(id: Id, service: Asked, request: Request) -> RedirectResponse:  # noqa: A002
+    """The button of a sweep's page."""
+    service.cancel(id, _person(request))
+    return RedirectResponse(f"/sweeps/{id}", status_code=303)
+
+
+@router.post("/sweeps/{id}/retry")
+def retry(
+    id: Id,  # noqa: A002
+    service: Asked,
+    request: Request,
+    trial: Annotated[int | None, Form(ge=1, le=2**31 - 1)] = None,
+) -> RedirectResponse:
+    """The button of a sweep's page, or of one trial's."""
+    service.retry(id, _person(request), trial)
+    return RedirectResponse(f"/trials/{trial}" if trial else f"/sweeps/{id}", status_code=303)
+
+
+@router.post("/sweeps/{id}/pause")
+def pause(id: Id, service: Asked, request: Request) -> RedirectResponse:  # noqa: A002
+    """The button of a sweep's page."""
+    service.pause(id, _person(request))
+    return RedirectResponse(f"/sweeps/{id}", status_code=303)
+
+
+@router.post("/sweeps/{id}/resume")
+def resume(id: Id, service: Asked, request: Request) -> RedirectResponse:  # noqa: A002
+    """The button of a sweep's page."""
+    service.resume(id, _person(request))
+    return RedirectResponse(f"/sweeps/{id}", status_code=303)
+
+
+@router.post("/sweeps/{id}/priority")
+def priority(
+    id: Id,  # noqa: A002
+    service: Asked,
+    request: Request,
+    value: Annotated[int, Form(ge=-100, le=100)],
+) -> RedirectResponse:
+    """The button of a sweep's page."""
+    service.prioritize(id, value, _person(request))
+    return RedirectResponse(f"/sweeps/{id}", status_code=303)
+
+
+@router.post("/sweeps/{id}/delete")
+def delete(
+    id: Id,  # noqa: A002
+    service: Asked,
+    request: Request,
+    confirm: Annotated[str, Form(max_length=200)],
+) -> RedirectResponse:
+    """The button of a sweep's page; it leads to the list."""
+    service.delete(id, confirm, _person(request))
+    return RedirectResponse("/", status_code=303)
+
+
+@router.get("/static/vega.js")
+def vega(service: Asked, request: Request) -> Response:
+    """The library that draws the figures, from this server: the pages need no network."""
+    return _kept(request, service.vega(), "text/javascript; charset=utf-8")
+
+
+@router.get("/static/{name}")
+def static(name: Annotated[str, Path(max_length=100)], request: Request) -> Response:
+    """A style sheet, script or icon."""
+    content = pages.static(name)
+    if content is None:
+        raise HTTPException(404, f"no file {name!r}")
+    suffix = name.rpartition(".")[2]
+    return _kept(request, content, _MEDIA_TYPES.get(suffix, "application/octet-stream"))
+
+
+_MEDIA_TYPES = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "ico": "image/x-icon",
+}
+
+
+def _kept(request: Request, content: bytes, media_type: str) -> Response:
+    """A file that browsers keep: for a year under an address that names its version (`?v=`), else for a day."""
+    tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+    age = "max-age=31536000, immutable" if "v" in request.query_params else "max-age=86400"
+    headers = {"ETag": tag, "Cache-Control": f"public, {age}"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(content, media_type=media_type, headers=headers)
+
+
+def _person(request: Request) -> str:
+    return f"browser at {request.client.host}" if request.client else "browser"

@@ -1,0 +1,71 @@
+"""The route of a sweep's tables, in every format."""
+
+import hashlib
+from typing import Annotated, Literal
+from urllib.parse import quote
+
+from fastapi import APIRouter, Header, Path, Query, Response
+
+from api.dependencies import Asked
+from api.openapi import documented
+from api.protection.limits import Id
+from api.protection.turns import Drawing
+from orchestrator.views.sweeps import Rendered
+
+router = APIRouter(
+    prefix="/v1/sweeps", tags=["tables"], route_class=Drawing, responses=documented(401, 404, 409, 421, 422, 500, 503)
+)
+
+_EXAMPLES = {
+    "text/x-tex": "\\begin{tabular}{llrr}\n\\toprule\n ... \\bottomrule\n\\end{tabular}\n",
+    "text/markdown": "| Loss | Regularizer | R@1 |\n| --- | --- | --- |\n",
+    "text/html": "<table>...</table>",
+    "text/csv": "loss,regularizer,recall@1\n",
+    "application/json": {"name": "main"},
+}
+
+
+@router.get(
+    "/{id}/tables/{name}",
+    summary="A table of a sweep",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "The table as it stands: cells that have not ended, failed or diverged are marked as such.",
+            "content": {kind: {"example": example} for kind, example in _EXAMPLES.items()}
+            | {"image/png": {"schema": {"type": "string", "contentMediaType": "image/png"}}},
+        },
+        304: {"description": "The table has not changed since `If-None-Match`."},
+    },
+)
+def table(
+    id: Id,  # noqa: A002 - the name in the path
+    name: Annotated[
+        str, Path(max_length=100, pattern=r"^[^\x00/]+$", description="As the spec names it.", examples=["main"])
+    ],
+    service: Asked,
+    format: Annotated[  # noqa: A002
+        str, Query(pattern="^[a-z0-9_]{1,32}$", description="latex, markdown, html, csv, json, png or svg.")
+    ] = "json",
+    tuned: Annotated[bool | None, Query(description="Show the selected candidate; else as the spec says.")] = None,
+    numbers: Annotated[
+        Literal["own", "published", "difference", "both", "verdict"],
+        Query(
+            description="The sweep's own numbers, those of the published table that the table names, own - published, "
+            "both side by side, or own ones with a verdict; 409 where it names no published table."
+        ),
+    ] = "own",
+    if_none_match: Annotated[str | None, Header(max_length=1000)] = None,
+) -> Response:
+    """Computed from the trials each time it is read, so that a running sweep gives a partial table."""
+    return as_file(service.table(id, name, format, tuned, numbers), if_none_match)
+
+
+def as_file(rendered: Rendered, known: str | None = None) -> Response:
+    """A rendered file with its name and an ETag; 304 where the client has it already."""
+    tag = f'"{hashlib.sha256(rendered.content).hexdigest()[:32]}"'
+    headers = {"ETag": tag, "Cache-Control": "no-cache"}
+    if known and tag in (one.strip().removeprefix("W/") for one in known.split(",")):
+        return Response(status_code=304, headers=headers)
+    headers["Content-Disposition"] = f"inline; filename*=UTF-8''{quote(rendered.filename)}"
+    return Response(rendered.content, media_type=rendered.media_type, headers=headers)

@@ -1,0 +1,87 @@
+"""Routes of the trials: list, read, curves and logs."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from api import examples
+from api.dependencies import Asked
+from api.openapi import documented, shown
+from api.paging import Paged
+from api.protection.limits import Id, Offset
+from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.sweeps import Curve, LogView, Page, TrialSummary, TrialView
+
+router = APIRouter(prefix="/v1", tags=["trials"], responses=documented(401, 404, 421, 422, 500, 503))
+
+
+@router.get(
+    "/sweeps/{id}/trials",
+    summary="List a sweep's trials",
+    responses=shown(examples.TRIALS, "A page of trials."),
+)
+def trials(
+    id: Id,  # noqa: A002 - the name in the path
+    service: Asked,
+    paging: Paged,
+    state: Annotated[TrialState | None, Query(description="Only trials in this state.")] = None,
+    cell: Annotated[int | None, Query(ge=0, le=2**31 - 1, description="Only trials of this cell of the grid.")] = None,
+) -> Page[TrialSummary]:
+    """Trials by state and cell, in the order of the plan."""
+    return paging.linked(service.trials(id, state, cell, paging.cursor, paging.limit))
+
+
+@router.get("/trials/{id}", summary="One trial", responses=shown(examples.TRIAL, "The trial."))
+def trial(id: Id, service: Asked) -> TrialView:  # noqa: A002
+    """Its recipe, attempts, metrics, error and provenance."""
+    return service.trial(id)
+
+
+@router.get(
+    "/trials/{id}/metrics",
+    summary="A trial's curves",
+    responses=shown(examples.CURVES, "One curve per metric; null where the value is not a number."),
+)
+def curves(id: Id, service: Asked) -> list[Curve]:  # noqa: A002
+    """What the trial's training reported, as (step, value) points by metric."""
+    return service.curves(id)
+
+
+@router.get(
+    "/trials/{id}/logs",
+    summary="A trial's log",
+    response_model=LogView,
+    responses={
+        200: {
+            "description": "The log from `offset` on; as text where `Accept` prefers it, with the next offset in "
+            "`X-Next-Offset` and `true` in `X-Complete` once there will be no more.",
+            "content": {
+                "application/json": {"example": examples.LOG},
+                "text/plain": {"schema": {"type": "string"}, "example": examples.LOG["text"]},
+            },
+        }
+    },
+)
+def logs(id: Id, service: Asked, request: Request, offset: Offset = 0) -> Response:  # noqa: A002
+    """The lines that the training wrote."""
+    log = service.log(id, offset)
+    vary = {"Vary": "Accept"}
+    if prefers_text(request.headers.get("accept", "")):
+        state = {"X-Next-Offset": str(log.next_offset), "X-Complete": str(log.complete).lower()}
+        return PlainTextResponse(log.text, headers=vary | state)
+    return JSONResponse(log.model_dump(mode="json"), headers=vary)
+
+
+def prefers_text(accept: str) -> bool:
+    """Whether an Accept header wants text rather than JSON; a browser's does, `*/*` does not."""
+    weights: dict[str, float] = {}
+    for one in accept.split(","):
+        kind, *parameters = (piece.strip() for piece in one.split(";"))
+        quality = next((piece[2:] for piece in parameters if piece.startswith("q=")), "1")
+        try:
+            weights[kind.lower()] = float(quality)
+        except ValueError:
+            weights[kind.lower()] = 0.0
+    text = max(weights.get(kind, 0.0) for kind in ("text/plain", "text/html", "text/*"))
+    return text > 0 and text > weights.get("application/json", 0.0)

@@ -1,0 +1,139 @@
+"""The availability of data: which machines have what trainings need, and which trials wait until one has."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from orchestrator.plan.missing_data import ABSENT, absence
+from orchestrator.record.store import AskedNeed, Store
+from orchestrator.run.engine import Engine
+from orchestrator.views.trial import Inspected, Node
+from workers.catalog import Need
+
+LOOK_SECONDS: Final = 1.0
+"""How often it is asked which sweeps need what, while nothing else happens."""
+AGAIN_SECONDS: Final = 10.0
+"""How long after a look that found nothing the next one is due."""
+SHARE: Final = 5
+"""A look that takes long is repeated after so many times as long."""
+SETTLE_SECONDS: Final = 5.0
+"""How long a machine is there before it looks for what nobody has asked for yet."""
+USUAL_SECONDS: Final = 600.0
+"""How often it looks for that again, as long as it was not there."""
+
+
+@dataclass(slots=True)
+class _Machine:
+    """What is known of one machine."""
+
+    node: Node
+    since: float
+    found: dict[str, Inspected]  # by the key of the need
+    looked: float = float("-inf")  # when its last look ended
+    took: float = 0.0
+    looking: frozenset[str] = frozenset()  # what it looks at now
+    began: float = 0.0
+
+    def absent(self, key: str) -> bool:
+        """Whether it was seen not to have it."""
+        return key in self.found and self.found[key].finding.state in ABSENT
+
+
+class Availability:
+    """The conductor's view of the data roots. A trial whose data no machine has waits, and holds up no other."""
+
+    def __init__(
+        self, store: Store, engine: Engine, usual: Sequence[Need], now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._store, self._engine, self._now = store, engine, now
+        self._usual = {one.key: one for one in usual}
+        self._machines: dict[str, _Machine] = {}
+        self._asked: list[AskedNeed] = []
+        self._asked_at = self._usual_at = float("-inf")
+        self.held: frozenset[str] = frozenset()
+        """The keys of the needs that no machine has, or that none has looked for yet."""
+        self.notices: Mapping[int, list[str]] = {}
+        """Why trials wait, by sweep."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether every machine has looked for all that is asked."""
+        keys = {one.need.key for one in self._asked}
+        return all(keys <= one.found.keys() and not keys & one.looking for one in self._machines.values())
+
+    def look(self, fence: int, *, anew: bool = False) -> None:
+        """Have machines look where that is due, and note what they found; `anew`: trials were added or changed."""
+        if anew or self._now() - self._asked_at > LOOK_SECONDS:
+            self._asked, self._asked_at = self._store.asked_needs(), self._now()
+            self._meet(fence, self._engine.machines())
+            for machine in self._machines.values():
+                self._begin(machine)
+        elif not any(machine.looking for machine in self._machines.values()):
+            return
+        self._hear(fence)
+        self._judge()
+
+    def lacking(self, key: str | None) -> tuple[str, ...]:
+        """The machines on which a training with this need is not to be begun."""
+        if key is None:
+            return ()
+        return tuple(uid for uid, one in self._machines.items() if key not in one.found or one.absent(key))
+
+    def doubt(self, key: str | None) -> None:
+        """A training found otherwise: every machine is to look for it once more."""
+        for machine in self._machines.values():
+            if key is not None:
+                machine.found.pop(key, None)
+        self._asked_at = float("-inf")
+
+    def _meet(self, fence: int, machines: Sequence[Node]) -> None:
+        """Note which machines there are now; those that left are forgotten once another one is there."""
+        now, known = self._now(), self._machines
+        self._machines = {one.uid: known.get(one.uid) or _Machine(one, now, {}) for one in machines}
+        if self._machines and not known.keys() <= self._machines.keys():
+            self._store.note_findings(fence, [], list(self._machines))
+
+    def _begin(self, machine: _Machine) -> None:
+        """Have a machine look for what it is asked for, and else for what may be asked."""
+        if machine.looking:
+            return
+        asked = {one.need.key: one.need for one in self._asked}
+        due = self._now() - machine.looked >= max(AGAIN_SECONDS, SHARE * machine.took)
+        wanted = {key: one for key, one in asked.items() if key not in machine.found or (due and machine.absent(key))}
+        if not wanted and self._now() - machine.since > SETTLE_SECONDS:
+            again = self._now() - machine.looked >= USUAL_SECONDS
+            wanted = {
+                key: one
+                for key, one in self._usual.items()
+                if key not in machine.found or (again and machine.absent(key))
+            }
+        if wanted:
+            machine.looking, machine.began = frozenset(wanted), self._now()
+            self._engine.inspect(machine.node, list(wanted.values()))
+
+    def _hear(self, fence: int) -> None:
+        """Take what was found."""
+        found = [one for one in self._engine.inspected() if one.node in self._machines]
+        for one in found:
+            machine = self._machines[one.node]
+            machine.found[one.need.key] = one
+            machine.looking -= {one.need.key}
+            machine.looked, machine.took = self._now(), self._now() - machine.began
+        if found:
+            self._store.note_findings(fence, found, list(self._machines))
+
+    def _judge(self) -> None:
+        """Which needs have to wait, and what their sweeps say of it."""
+        machines, notices = self._machines.values(), dict[int, list[str]]()
+        held = set()
+        for one in self._asked:
+            key = one.need.key
+            seen = [machine.found[key] for machine in machines if key in machine.found]
+            if not machines or any(entry.finding.state not in ABSENT for entry in seen):
+                continue
+            held.add(key)
+            said = absence(one.need, seen) if len(seen) == len(machines) else None
+            if said and self._store.waiting_for(one.sweep, key):
+                notices.setdefault(one.sweep, []).append(said)
+        self.held, self.notices = frozenset(held), notices

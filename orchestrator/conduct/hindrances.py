@@ -1,0 +1,62 @@
+"""The hindrances: why trials wait, be it that no node can hold their slot or that no machine has their data."""
+
+from collections.abc import Sequence
+
+from orchestrator.conduct.availability import Availability
+from orchestrator.conduct.capacity import Capacity
+from orchestrator.record.store import Store
+from orchestrator.run.engine import Engine
+from orchestrator.views.trial import Failure, Order
+from workers.catalog import Need
+
+
+class Hindrances:
+    """What the conductor has to pass over, and what is said of it on the sweeps that it hinders."""
+
+    def __init__(self, store: Store, engine: Engine, usual: Sequence[Need], quota: int | None) -> None:
+        self._store = store
+        self._capacity = Capacity(store, engine, quota)
+        self._availability = Availability(store, engine, usual)
+        self._told: dict[int, str] | None = None  # none: whatever an earlier conductor noted
+
+    @property
+    def barred(self) -> frozenset[str]:
+        """The slots that no node which is there can hold, as the database holds them."""
+        return self._capacity.barred
+
+    @property
+    def held(self) -> frozenset[str]:
+        """The keys of the needs that no machine has, or that none has looked for yet."""
+        return self._availability.held
+
+    @property
+    def stuck(self) -> bool:
+        """Whether all that waits is hindered, so that there is nothing to give out."""
+        return bool(self.barred or self.held) and not self._store.waits(self.barred, self.held)
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether that is so until somebody does something: every machine has looked for what is asked."""
+        return self.stuck and self._availability.settled
+
+    def look(self, fence: int, *, anew: bool = False) -> None:
+        """Look at the machines, and say of each sweep why trials of it wait; `anew`: trials were added or changed."""
+        self._availability.look(fence, anew=anew)
+        self._capacity.look(fence, self.held, anew=anew)
+        lines: dict[int, list[str]] = {}
+        for notices in (self._capacity.notices or {}, self._availability.notices):
+            for sweep, said in notices.items():
+                lines.setdefault(sweep, []).extend(said)
+        told = {sweep: "\n".join(said) for sweep, said in lines.items()}
+        if told != self._told:
+            self._store.note_notices(fence, told)
+            self._told = told
+
+    def lacking(self, order: Order) -> tuple[str, ...]:
+        """The nodes on which an order is not to be begun."""
+        return self._availability.lacking(order.need)
+
+    def learn(self, order: Order, failure: Failure) -> None:
+        """Look anew where a training found its data missing or damaged."""
+        if failure.kind in ("missing", "damaged"):
+            self._availability.doubt(order.need)

@@ -1,0 +1,64 @@
+"""What engines tell of attempts, taken into the record; what cannot be kept of one attempt ends that one alone."""
+
+import logging
+
+from orchestrator.conduct.pruning import Pruning
+from orchestrator.conduct.retries import Retries
+from orchestrator.record.recorder import Recorder
+from orchestrator.views import events
+from orchestrator.views.errors import FOR_ALL
+from orchestrator.views.trial import Failure, Order
+from workers.contract import Progress, Result
+
+log = logging.getLogger(__name__)
+
+
+class Intake:
+    """The conductor's ear. A training says what its author wrote: no message of one may end the work on all others."""
+
+    def __init__(self, recorder: Recorder, retries: Retries, pruning: Pruning, fence: int) -> None:
+        self._recorder, self._retries, self._pruning, self._fence = recorder, retries, pruning, fence
+
+    def started(self, order: Order, holder: str, host: str) -> None:
+        """Note the slot that trains the order."""
+        self._recorder.record(events.Started(order.attempt, holder, host))
+
+    def progressed(self, order: Order, seq: int, progress: Progress) -> None:
+        """Record a message."""
+        if not self._kept(order, events.Progressed(order.attempt, seq, progress)):
+            return
+        self._pruning.progressed(self._fence, order, progress)
+        if progress.checkpoint is not None:
+            self._retries.advanced(order, progress.step)
+
+    def finished(self, order: Order, result: Result) -> None:
+        """Record a result."""
+        if self._kept(order, events.Finished(order.attempt, result)):
+            self._pruning.finished(self._fence, order)
+            self._retries.ended(order)
+
+    def failed(self, order: Order, failure: Failure) -> None:
+        """Record a failure, and whether it is tried again."""
+        self._recorder.record(events.Failed(order.attempt, failure, self._retries.after(order, failure)))
+
+    def stopped(self, order: Order) -> None:
+        """Record that an order stopped unwanted."""
+        self._recorder.record(events.Stopped(order.attempt))
+        self._retries.ended(order)
+
+    def returned(self, order: Order, reason: str) -> None:
+        """Record that an order was not begun, and why."""
+        self._recorder.record(events.Stopped(order.attempt, reason))
+
+    def _kept(self, order: Order, event: events.Progressed | events.Finished) -> bool:
+        """Record an event; where the database refuses it (a step beyond its integers, say) the training has failed."""
+        try:
+            self._recorder.record(event)
+        except FOR_ALL:
+            raise
+        except Exception as error:
+            log.exception("attempt %s: what it reported cannot be kept", order.attempt)
+            said = f"what it reported cannot be kept: {type(error).__name__}: {error}"
+            self.failed(order, Failure("recipe", said.splitlines()[0]))  # it would report the same again
+            return False
+        return True

@@ -1,0 +1,192 @@
+"""Early stopping in all sweeps that go on: has each cell's contest judged by what comes in, and prunes the hopeless."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from orchestrator.conduct.pruning_session import Contest, RepeatContest
+from orchestrator.conduct.renewal import Renewal
+from orchestrator.publish import select
+from orchestrator.record.store import Competitor, Store
+from orchestrator.run.optuna.pruners import OptunaJudge
+from orchestrator.run.pruner import Judge
+from orchestrator.spec.prune import Hyperband, Prune, Wilcoxon
+from orchestrator.spec.spec import Spec
+from orchestrator.views.errors import FOR_ALL
+from orchestrator.views.trial import Order
+from workers.catalog import Catalog
+from workers.contract import Progress, Recipe
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Rule:
+    """How the candidates of a sweep are judged."""
+
+    sweep: int
+    prune: Prune
+    key: str  # of the evaluations, such as validation/map@r
+    higher: bool
+    grows: bool  # whether a search adds candidates
+    position: int  # of the last trial that is known
+
+    @property
+    def by_repeats(self) -> bool:
+        """Whether whole repeats are judged, and not the evaluations within."""
+        return isinstance(self.prune, Wilcoxon)
+
+
+class Pruning:
+    """Nothing of it is kept but the verdicts: what was reported is on record, and is judged again after a crash."""
+
+    def __init__(self, store: Store, catalog: Catalog, renewal: Renewal) -> None:
+        self._store, self._catalog, self._renewal = store, catalog, renewal
+        self._rules: dict[int, _Rule | None] = {}  # of the sweeps that go on; none: it prunes nothing
+        self._contests: dict[tuple[int, int], Contest] = {}
+
+    def refresh(self, fence: int) -> None:
+        """Learn which sweeps go on; in those that are new here, judge what an earlier conductor did not."""
+        going = self._store.going()
+        for gone in self._rules.keys() - set(going):
+            del self._rules[gone]
+            self._contests = {at: one for at, one in self._contests.items() if at[0] != gone}
+        for sweep in going:
+            if sweep in self._rules:
+                continue
+            rule = self._rule(sweep)
+            if rule is not None:
+                for cell in self._store.cells_under_way(sweep):
+                    self._judge(fence, rule, cell)
+            self._rules.setdefault(sweep, rule)
+
+    def forget(self) -> None:
+        """Begin anew: somebody changed what competes."""
+        self._rules.clear()
+        self._contests.clear()
+
+    def grown(self, fence: int) -> None:
+        """Judge the candidates that searches have added: what an earlier sweep trained of them is on record."""
+        for rule in [one for one in self._rules.values() if one is not None and one.grows]:
+            for cell in dict.fromkeys(one.cell for one in self._append(rule)):
+                contest = self._contests.get((rule.sweep, cell))
+                if contest is None:
+                    self._judge(fence, rule, cell)
+                else:
+                    self._settle(fence, contest)
+
+    def progressed(self, fence: int, order: Order, progress: Progress) -> None:
+        """Judge an evaluation that has been recorded."""
+        rules = [rule for rule in self._rules.values() if rule and not rule.by_repeats and rule.key in progress.metrics]
+        if rules:
+            self._follow(fence, order)
+
+    def finished(self, fence: int, order: Order) -> None:
+        """Judge by a result that has been recorded."""
+        if any(self._rules.values()):
+            self._follow(fence, order)
+
+    def _follow(self, fence: int, order: Order) -> None:
+        for one in self._store.competitors_of(order.attempt):
+            rule = self._rules.get(one.sweep)
+            if rule is not None:
+                self._judge(fence, rule, one.cell, one)
+
+    def _judge(self, fence: int, rule: _Rule, cell: int, news: Competitor | None = None) -> None:
+        """Judge by the news of one trial; without any, by all that is on record."""
+        at = (rule.sweep, cell)
+        try:
+            contest = self._contests.get(at)
+            if contest is None and news is not None and self._over(rule, news):
+                return  # a training that another sweep wants goes on
+            if contest is None or news is None:
+                contest = self._contests[at] = self._contest(rule, cell)
+            else:
+                self._append(rule)
+                self._tell(rule, contest, [news], contest.after(news.trial))
+            self._settle(fence, contest)
+            if news is not None and self._over(rule, news):
+                del self._contests[at]
+        except FOR_ALL:
+            self._contests.pop(at, None)  # what was judged may not be written: it is entered anew
+            raise
+        except Exception:  # whatever a rule fails in, trainings go on
+            log.exception("sweep %d: nothing more is pruned", rule.sweep)
+            self._rules[rule.sweep] = None
+
+    def _over(self, rule: _Rule, news: Competitor) -> bool:
+        """Whether nothing can be pruned any more where the news comes from."""
+        return news.ended is not None and not rule.grows and not self._store.has_active(news.sweep, news.cell)
+
+    def _settle(self, fence: int, contest: Contest) -> None:
+        for verdict in contest.verdicts():
+            pruned = self._store.prune(fence, verdict)
+            if pruned is None:
+                continue  # it is the last that can be selected
+            contest.decide(verdict.candidate)
+            if pruned:
+                at = f"sweep {verdict.sweep}, cell {verdict.cell}, candidate {verdict.candidate}"
+                log.info("%s: pruned (%d of its trials) %s", at, pruned, verdict.why)
+
+    def _append(self, rule: _Rule) -> list[Competitor]:
+        """Tell the contests that are under way of the candidates that a search has added since; these are returned."""
+        if not rule.grows:
+            return []
+        added = self._store.appended(rule.sweep, rule.position)
+        for cell in dict.fromkeys(one.cell for one in added):
+            contest = self._contests.get((rule.sweep, cell))
+            if contest is not None:
+                self._tell(rule, contest, [one for one in added if one.cell == cell])
+        if added:
+            rule.position = self._store.last_position(rule.sweep)
+        return added
+
+    def _contest(self, rule: _Rule, cell: int) -> Contest:
+        """The contest of a cell as far as it is on record."""
+        competitors = self._store.competitors(rule.sweep, cell)
+        options: dict[str, float] = {
+            name: value for name, value in rule.prune.model_dump(exclude={"name"}).items() if value is not None
+        }
+        if isinstance(rule.prune, Hyperband) and rule.prune.max_evaluations is None:
+            options["max_evaluations"] = evaluations(competitors[0].recipe or {})
+
+        def judge() -> Judge:
+            return OptunaJudge(rule.prune.name, options, higher=rule.higher)
+
+        contest = (RepeatContest if rule.by_repeats else Contest)(rule.key, judge)
+        self._tell(rule, contest, competitors)
+        return contest
+
+    def _tell(self, rule: _Rule, contest: Contest, competitors: list[Competitor], after: int = 0) -> None:
+        # What older versions scored is no measure for what trains under today's.
+        competitors = [one for one in competitors if one.stamp not in self._renewal.outdated]
+        trainings = () if rule.by_repeats else [one.training for one in competitors]
+        contest.take(competitors, self._store.evaluations(trainings, rule.key, after))
+
+    def _rule(self, sweep: int) -> _Rule | None:
+        try:
+            posted = self._store.pruning_spec(sweep)
+            spec = Spec.model_validate(posted) if posted else None
+            if spec is None or spec.prune is None:
+                return None
+            higher = select.direction(spec.select.metric, self._catalog) == "higher"
+            key = spec.select.key.partition("/")[2]
+            position = self._store.last_position(sweep)
+        except FOR_ALL:
+            raise
+        except Exception as error:  # such as a metric that the catalog has no more
+            log.warning("sweep %d: nothing is pruned: %s", sweep, error)
+            return None
+        return _Rule(sweep, spec.prune, key, higher, spec.search.adaptive, position)
+
+
+def evaluations(recipe: Mapping[str, Any]) -> int:
+    """How many evaluations a training of the recipe has, of all its models."""
+    one = Recipe.model_validate(recipe)
+    length, every = (one.epochs or 0, one.evaluate_every or 1)
+    if one.iterations is not None:
+        length, every = one.iterations, one.evaluate_every or max(1, one.iterations // 10)
+    models = one.validation.folds if one.validation.name == "cross_validation" else 1
+    return max(1, ceil(length / every)) * models

@@ -1,0 +1,173 @@
+"""The contest within one cell: what its trainings reported so far, told to its judges in the recorded order."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from orchestrator.record.store import Competitor, Evaluation, Verdict
+from orchestrator.run.pruner import Judge
+from orchestrator.views.lifecycle import TrialState
+
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(slots=True)
+class Entry:
+    """A trial of the contest, as far as its judge knows it."""
+
+    one: Competitor
+    row: int = 0  # the last evaluation that was read
+    step: int = -1  # its step
+    number: int = 0  # how many evaluations it has
+    value: float = math.nan  # the last of them
+    judged: int = 0  # how many evaluations it had at its last verdict
+    why: str = ""  # that verdict, where it was to prune
+    over: bool = False  # whether its end is known
+
+
+class Contest:
+    """Judges by evaluations: each repeat of a cell is a competition of its own.
+
+    The same rows give the same verdicts, so that a contest can be entered anew after any crash.
+    """
+
+    def __init__(self, key: str, make: Callable[[], Judge]) -> None:
+        self._key, self._make = key, make
+        self._judges: dict[int, Judge] = {}  # by repeat
+        self._entries: dict[int, Entry] = {}  # by trial
+        self._repeats: Counter[int] = Counter()  # by candidate
+        self._hopeless: dict[int, Entry] = {}  # those whose latest verdict is to prune, by trial
+        self._decided: set[int] = set()  # candidates that are pruned, or were and are trained to their end
+
+    def after(self, trial: int) -> int:
+        """The last row of a trial's evaluations that is known; 0 where there is none."""
+        entry = self._entries.get(trial)
+        return 0 if entry is None else entry.row
+
+    def take(self, competitors: Sequence[Competitor], rows: Iterable[Evaluation]) -> None:
+        """How trials stand now, and what their trainings reported since, in the order of the rows."""
+        entries = [self._enter(one) for one in competitors]
+        self._follow(entries, rows)
+
+    def verdicts(self) -> list[Verdict]:
+        """Candidates that are to be pruned by the latest verdict on one of their trials; each is told once."""
+        found: dict[int, Verdict] = {}
+        for entry in self._hopeless.values():
+            one = entry.one
+            # The further repeats of a search's winner, which reproduce it, compete with nobody.
+            if one.candidate not in self._decided and one.repeat < self._shared():
+                found.setdefault(one.candidate, self._verdict(entry))
+        self._hopeless.clear()
+        return list(found.values())
+
+    def decide(self, candidate: int) -> None:
+        """Note that a candidate is pruned."""
+        self._decided.add(candidate)
+
+    def _enter(self, one: Competitor) -> Entry:
+        if one.trial not in self._entries:
+            self._repeats[one.candidate] += 1
+        entry = self._entries.setdefault(one.trial, Entry(one))
+        entry.one = one
+        if one.spared or one.state is TrialState.PRUNED:
+            self._decided.add(one.candidate)
+        return entry
+
+    def _follow(self, entries: Sequence[Entry], rows: Iterable[Evaluation]) -> None:
+        by_training: defaultdict[int, list[Entry]] = defaultdict(list)
+        for entry in entries:
+            by_training[entry.one.training].append(entry)
+        ends = [entry for entry in entries if entry.one.state is TrialState.FINISHED and not entry.over]
+        ends.sort(key=lambda entry: entry.one.ended or _NEVER, reverse=True)
+        for row in rows:
+            while ends and (ends[-1].one.ended or _NEVER) < row.at:
+                self._end(ends.pop())
+            for entry in by_training[row.training]:
+                self._evaluated(entry, row)
+        while ends:
+            self._end(ends.pop())
+
+    def _evaluated(self, entry: Entry, row: Evaluation) -> None:
+        one = entry.one
+        if row.id <= entry.row or entry.over:  # the second: conductors' clocks differ, so that an end seems earlier
+            return
+        entry.row = row.id
+        if row.step <= entry.step:
+            return  # a resumed attempt passed it again
+        if one.state is TrialState.PRUNED and (one.ended or _NEVER) < row.at:
+            return  # it trained on until it was stopped, or for another sweep
+        if one.state is TrialState.WAITING and one.trial in self._hopeless:
+            return  # of an earlier sweep, which pruned it here
+        entry.step, entry.number, entry.value = row.step, entry.number + 1, row.value
+        self._judge(one.repeat).report(one.candidate, entry.number, row.value)
+        if row.step < one.total:  # else its result is about to come, and is not thrown away
+            self._ask(entry)
+
+    def _end(self, entry: Entry) -> None:
+        entry.over = True
+        if entry.number > entry.judged:
+            self._ask(entry)
+        if entry.one.score is not None:
+            self._judge(entry.one.repeat).finish(entry.one.candidate, entry.one.score)
+
+    def _ask(self, entry: Entry) -> None:
+        entry.judged = entry.number
+        self._note(entry, self._judge(entry.one.repeat).verdict(entry.one.candidate))
+
+    def _note(self, entry: Entry, why: str | None) -> None:
+        self._hopeless.pop(entry.one.trial, None)
+        if why is not None:
+            entry.why = why
+            self._hopeless[entry.one.trial] = entry
+
+    def _shared(self) -> int:
+        """How many repeats every candidate has."""
+        return min(self._repeats.values(), default=0)
+
+    def _judge(self, repeat: int) -> Judge:
+        if repeat not in self._judges:
+            self._judges[repeat] = self._make()
+        return self._judges[repeat]
+
+    def _verdict(self, entry: Entry) -> Verdict:
+        one = entry.one
+        said = f"after evaluation {entry.number}: {self._key} {entry.value:.4g}; {entry.why}"
+        return Verdict(one.sweep, one.cell, one.candidate, one.trial, entry.number, entry.value, said)
+
+
+class RepeatContest(Contest):
+    """Judges by repeats: the whole cell is one competition, in which a finished repeat is an evaluation."""
+
+    def __init__(self, key: str, make: Callable[[], Judge]) -> None:
+        super().__init__(key, make)
+        self._scores: defaultdict[int, list[float]] = defaultdict(list)  # by candidate
+
+    def _follow(self, entries: Sequence[Entry], rows: Iterable[Evaluation]) -> None:
+        shared = self._shared()
+        ended = [one for one in entries if one.one.score is not None and not one.over and one.one.repeat < shared]
+        for entry in sorted(ended, key=lambda one: (one.one.ended or _NEVER, one.one.trial)):
+            entry.over = True
+            self._scored(entry, shared)
+
+    def _scored(self, entry: Entry, shared: int) -> None:
+        candidate, score = entry.one.candidate, entry.one.score or 0.0
+        scores, judge = self._scores[candidate], self._judge(0)
+        scores.append(score)
+        judge.report(candidate, entry.one.repeat + 1, score)
+        entry.number, entry.value = len(scores), sum(scores) / len(scores)
+        if len(scores) == shared:
+            judge.finish(candidate, entry.value)
+        else:
+            self._forget(candidate)  # what was said after fewer repeats
+            self._note(entry, judge.verdict(candidate))
+
+    def _forget(self, candidate: int) -> None:
+        self._hopeless = {at: one for at, one in self._hopeless.items() if one.one.candidate != candidate}
+
+    def _verdict(self, entry: Entry) -> Verdict:
+        one = entry.one
+        said = f"after {entry.number} repeats: mean {self._key} {entry.value:.4g}; {entry.why}"
+        return Verdict(one.sweep, one.cell, one.candidate, one.trial, entry.number, entry.value, said)

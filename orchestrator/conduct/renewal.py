@@ -1,0 +1,78 @@
+"""What an older release planned and nobody has trained yet, planned anew under today's versions."""
+
+import logging
+from collections.abc import Iterable
+
+from orchestrator.record.store import Store
+from orchestrator.record.writes.renewing import Outdated, Renewed, Tally
+from orchestrator.views.trial import PlannedTrial
+from workers.catalog import Catalog, Change, changes, complete, need_of, problems
+from workers.contract import Recipe
+
+log = logging.getLogger(__name__)
+
+
+class Renewal:
+    """Knows which stamps of the database are outdated; what is planned while it lives has today's versions."""
+
+    def __init__(self, store: Store, catalog: Catalog) -> None:
+        self._store, self._catalog = store, catalog
+        self._changed: dict[str, tuple[Change, ...]] | None = None
+
+    def begin(self) -> None:
+        """Look at the database anew: another release may have written to it."""
+        self._changed = None
+
+    @property
+    def outdated(self) -> frozenset[str]:
+        """The stamps of trainings that had other numbers than they would have today."""
+        return frozenset(self._known())
+
+    def renew(self, fence: int) -> dict[int, str]:
+        """Plan anew what waits or runs under older versions; gives by sweep what was done, in words.
+
+        A training that runs is stopped: its slot holds the code of another release, of which a part that it imports
+        late would be of this one.
+        """
+        said: dict[int, str] = {}
+        while found := self._store.outdated(self.outdated):
+            renewed = [self._renewed(one) for one in found]
+            for sweep, words in self._store.plan_anew(fence, renewed, self.outdated, self._words).items():
+                log.warning("sweep %d: %s", sweep, words)
+                said[sweep] = words
+        return said
+
+    def _known(self) -> dict[str, tuple[Change, ...]]:
+        if self._changed is None:
+            found = ((stamp, changes(stamp, self._catalog)) for stamp in self._store.stamps())
+            self._changed = {stamp: changed for stamp, changed in found if changed}
+        return self._changed
+
+    def _renewed(self, old: Outdated) -> Renewed:
+        wrong = problems(old.recipe, self._catalog)
+        if wrong:
+            return Renewed(old, None, f"its recipe is refused since numbers changed: {wrong[0]}")
+        recipe = complete(Recipe.model_validate(old.recipe), self._catalog)
+        need = need_of(recipe.dataset, recipe.backbone, self._catalog)
+        return Renewed(old, PlannedTrial(0, 0, 0, {}, recipe, recipe.fingerprint, need=need))
+
+    def _words(self, tally: Tally) -> str:
+        changed = [change for stamp in sorted(tally.stamps) for change in self._known()[stamp]]
+        words = [f"numbers changed in {listed(changed)}"]
+        if tally.moved:
+            begun = f", {tally.begun} of them from the start though they had begun" if tally.begun else ""
+            words.append(f"{_trials(tally.moved)} planned anew{begun}")
+        if tally.failed:
+            words.append(f"{_trials(tally.failed)} failed, since today's version refuses their recipes")
+        if tally.kept:
+            words.append(f"{_trials(tally.kept)} finished before keep their numbers")
+        return "; ".join(words)
+
+
+def listed(changed: Iterable[Change]) -> str:
+    """Changes in words, each once."""
+    return ", ".join(sorted({str(one) for one in changed}))
+
+
+def _trials(count: int) -> str:
+    return "1 trial" if count == 1 else f"{count} trials"

@@ -1,0 +1,123 @@
+"""What clients asked for, carried out by the conductor, in order."""
+
+import logging
+from pathlib import Path
+
+from orchestrator.conduct.renewal import Renewal
+from orchestrator.host.storage import opened
+from orchestrator.plan import grid
+from orchestrator.plan.extension import extension
+from orchestrator.record.existence import REFUSED
+from orchestrator.record.store import PendingRequest, Store
+from orchestrator.record.tracker import Tracker
+from orchestrator.spec.spec import Spec
+from orchestrator.views.errors import FOR_ALL, ConflictError, MetricsweepError, NotFoundError
+from workers.catalog import Catalog
+
+log = logging.getLogger(__name__)
+
+
+class Requests:
+    """Applies requests; each may be applied a second time after a crash, and then changes nothing more."""
+
+    def __init__(
+        self, store: Store, catalog: Catalog, tracker: Tracker | None, storage: Path | str, renewal: Renewal
+    ) -> None:
+        self._store, self._catalog, self._tracker, self._storage = store, catalog, tracker, opened(storage)
+        self._renewal = renewal
+
+    def apply(self, fence: int, asked: PendingRequest) -> bool:
+        """Carry out a request and note what became of it; False where it has to wait, and is to be applied later."""
+        try:
+            self._store.require_standing(asked)
+            outcome = self._apply(fence, asked)
+        except FOR_ALL:
+            raise
+        except MetricsweepError as error:
+            outcome = f"{REFUSED}{error}"
+            log.warning("request %d (%s of sweep %d) %s", asked.id, asked.kind, asked.sweep, outcome)
+        except Exception as error:  # whatever one request is wrong in, those behind it are served
+            outcome = f"{REFUSED}{type(error).__name__}: {error}"
+            log.exception("request %d (%s of sweep %d) cannot be carried out", asked.id, asked.kind, asked.sweep)
+        if outcome is None:
+            return False
+        self._store.applied(fence, asked.id, outcome)
+        return True
+
+    def _apply(self, fence: int, asked: PendingRequest) -> str | None:
+        act = {
+            "cancel": self._cancel, "retry": self._retry, "pause": self._pause, "resume": self._resume,
+            "priority": self._prioritize, "extend": self._extend, "delete": self._delete,
+        }.get(asked.kind)  # fmt: skip
+        if act is None:
+            raise ConflictError(f"this version knows no request of the kind {asked.kind!r}")
+        return act(fence, asked)
+
+    def _cancel(self, fence: int, asked: PendingRequest) -> str:
+        cancelled = self._store.cancel(fence, asked.sweep, asked.trial, asked.arguments.get("cell"))
+        return f"{_trials(cancelled)} cancelled"
+
+    def _retry(self, fence: int, asked: PendingRequest) -> str:
+        cell, what = asked.arguments.get("cell"), asked.arguments.get("what", "")
+        outcome = f"{_trials(self._store.retry(fence, asked.sweep, asked.trial, cell, what))} waiting again"
+        renewed = self._renewal.renew(fence).get(asked.sweep)  # what failed may be of an older release
+        return f"{outcome}; {renewed}" if renewed else outcome
+
+    def _pause(self, fence: int, asked: PendingRequest) -> str:
+        return "paused" if self._store.pause(fence, asked.sweep) else "was not running"
+
+    def _resume(self, fence: int, asked: PendingRequest) -> str:
+        return "resumed" if self._store.resume(fence, asked.sweep) else "was not paused"
+
+    def _prioritize(self, fence: int, asked: PendingRequest) -> str:
+        priority = int(asked.arguments["priority"])
+        self._store.prioritize(fence, asked.sweep, priority)
+        return f"priority {priority}"
+
+    def _extend(self, fence: int, asked: PendingRequest) -> str:
+        spec = Spec.model_validate(asked.arguments["spec"])
+        plan = grid.expand(spec, self._catalog)
+        places = self._store.places(asked.sweep)
+        # It was checked when it came, but another extension may have been quicker: then it is refused.
+        wider = extension(places, plan, asked.arguments["text"], asked.arguments["spec"], self._catalog)
+        self._store.extend_sweep(fence, asked.sweep, wider)
+        return f"{_trials(len(wider.trials))} added"
+
+    def _delete(self, fence: int, asked: PendingRequest) -> str | None:
+        sweep = asked.sweep
+        doomed = self._store.deletion(sweep)
+        if doomed is None:
+            raise NotFoundError(f"no sweep {sweep}")
+        if doomed.busy:
+            return None  # what is being stopped would write its last checkpoint into a folder that nobody removes
+        self._remove_experiment(doomed.experiment, sweep)
+        left = self._clear(doomed.trainings)
+        outcome = f"deleted{left}"
+        experiment = self._store.delete_sweep(fence, sweep, asked.id, outcome)
+        if experiment != doomed.experiment:  # the mirror was quicker than we
+            self._remove_experiment(experiment, sweep)
+        log.info("sweep %d deleted, with %d trainings", sweep, len(doomed.trainings))
+        return outcome
+
+    def _remove_experiment(self, experiment: str | None, sweep: int) -> None:
+        if self._tracker is None or experiment is None:
+            return
+        try:
+            self._tracker.remove(experiment)
+        except Exception as error:  # what MLflow still shows is no reason to keep the rest
+            log.warning("the experiment %s of sweep %d stays: %s", experiment, sweep, error)
+
+    def _clear(self, trainings: tuple[str, ...]) -> str:
+        """Remove what trainings keep in the storage; gives what to say where that is away, which delays nobody."""
+        for done, training in enumerate(trainings):
+            try:
+                self._storage.remove(training)
+            except OSError as error:
+                left = trainings[done:]
+                log.warning("the storage keeps the folders %s: %s", ", ".join(left), error)
+                return f", but the storage keeps the folders of {len(left)} trainings: {error}"[:500]
+        return ""
+
+
+def _trials(count: int) -> str:
+    return "1 trial" if count == 1 else f"{count} trials"

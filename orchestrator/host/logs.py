@@ -1,0 +1,78 @@
+"""How our processes log: nobody can forge a line or move a reader's cursor, and a repeated warning is counted."""
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from orchestrator.host.printable import printable
+
+SAME: Final = 10
+"""How often in a window a warning of the same text is written out."""
+WINDOW_SECONDS: Final = 60.0
+MOST_KINDS: Final = 1_000
+"""Texts that are counted; a text of ours has its values apart, so that there are some hundred."""
+RECORD_CHARACTERS: Final = 20_000
+"""Of one record: a traceback with its longest message is shorter."""
+
+
+def begin_logging() -> None:
+    """Log to stderr, which the supervisor or the container's engine keeps."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(OwnLines("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.addFilter(Collapse())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+
+
+class OwnLines(logging.Formatter):
+    """Writes control characters out, and indents what follows the first line of a record."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as text; only our own first lines begin at the left edge."""
+        text = super().format(record)
+        if len(text) > RECORD_CHARACTERS:
+            half = RECORD_CHARACTERS // 2
+            text = f"{text[:half]}\n... {len(text) - 2 * half} characters ...\n{text[-half:]}"
+        return printable(text).replace("\n", "\n  ")
+
+
+@dataclass(slots=True)
+class _Counted:
+    since: float
+    written: int = 0
+    kept_back: int = 0
+
+
+class Collapse(logging.Filter):
+    """Lets a warning of the same text through ten times a minute; the next one says how many were kept back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._counted: dict[tuple[str, int, str], _Counted] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether to write a record; what only informs always is."""
+        if record.levelno < logging.WARNING:
+            return True
+        now = time.monotonic()
+        counted = self._of(record, now)
+        if now - counted.since > WINDOW_SECONDS:
+            if counted.kept_back:
+                record.msg = f"{record.getMessage()} ({counted.kept_back} more like this in the last minutes)"
+                record.args = None
+            counted.since, counted.written, counted.kept_back = now, 0, 0
+        counted.written += 1
+        if counted.written > SAME:
+            counted.kept_back += 1
+            return False
+        if counted.written == SAME:
+            record.msg = f"{record.getMessage()} (more like this are counted only for a minute)"
+            record.args = None
+        return True
+
+    def _of(self, record: logging.LogRecord, now: float) -> _Counted:
+        error = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else ""
+        key = (record.name, record.levelno, f"{record.msg} {error}"[:200])
+        if key not in self._counted and len(self._counted) >= MOST_KINDS:
+            self._counted.clear()
+        return self._counted.setdefault(key, _Counted(now))

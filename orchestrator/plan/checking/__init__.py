@@ -1,0 +1,1 @@
+"""Says everything that is wrong with a spec at once, with bounded work."""

@@ -1,0 +1,156 @@
+"""What tables and figures can still show of a subset of their spec's cells; what they cannot is left out and said."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from orchestrator.plan.checking import rivals
+from orchestrator.plan.reading.columns import labels_of
+from orchestrator.plan.reading.figure_layout import read_figures
+from orchestrator.plan.reading.layout import read_tables
+from orchestrator.plan.reading.reader import Draft
+from orchestrator.spec.figure import FigureSpec
+from orchestrator.spec.spec import MetricColumn, Spec, TableSpec, When
+from orchestrator.views.errors import Problem
+from workers.catalog import Catalog
+
+_PLACE: Final = re.compile(r"\{([^{}]*)\}")
+
+
+class Leftover:
+    """Trims tables and figures that were read of a whole spec to what is left of its axes."""
+
+    def __init__(self, whole: Spec, subset: Draft, datasets: Sequence[str], catalog: Catalog) -> None:
+        """`datasets` are those that the subset trains on."""
+        self._subset = subset
+        self._read = (datasets, catalog)
+        before = whole.compare | whole.tune
+        after = subset.spec.compare | subset.spec.tune
+        self._labels = {axis: labels_of(after.get(axis, [])) for axis in before}
+        self._gone = {axis for axis, labels in self._labels.items() if not labels}
+        self.notes: list[str] = []
+        """What was left out and why, a sentence each."""
+
+    def spec(self, tables: Mapping[str, TableSpec], figures: Mapping[str, FigureSpec]) -> Spec:
+        """The spec of the subset and what its tables and figures can show; where no table can, the default one."""
+        spec = self._subset.spec
+        if spec.prune is not None and (wrong := rivals.problems(spec)):
+            spec = spec.model_copy(update={"prune": None})
+            self.notes.append(f"`prune` is left out: {wrong[0].message}")
+        kept_tables = {name: left for name, table in tables.items() if (left := self._sound_table(name, table))}
+        kept_figures = {name: found for name, figure in figures.items() if (found := self._sound_figure(name, figure))}
+        kept_tables = kept_tables or read_tables(replace(self._subset, tables=None), *self._read, [])
+        return spec.model_copy(update={"tables": kept_tables, "figures": kept_figures})
+
+    def _sound_table(self, name: str, table: TableSpec) -> TableSpec | None:
+        found = self.table(name, table)
+        if found is None:
+            return None
+        problems: list[Problem] = []
+        posted = found.model_dump(mode="json", exclude_defaults=True) | {"metrics": _posted(found)}
+        read_tables(replace(self._subset, tables={name: posted}), *self._read, problems)
+        return None if self._refused(f"table '{name}'", problems) else found
+
+    def _sound_figure(self, name: str, figure: FigureSpec) -> FigureSpec | None:
+        found = self.figure(name, figure)
+        if found is None:
+            return None
+        problems: list[Problem] = []
+        read_figures({name: found.model_dump(mode="json", exclude_defaults=True)}, self._subset, *self._read, problems)
+        return None if self._refused(f"figure '{name}'", problems) else found
+
+    def _refused(self, place: str, problems: Sequence[Problem]) -> bool:
+        """Whether what is left would be refused if it were posted so, which is said."""
+        if problems:
+            self.notes.append(f"{place} is left out: {problems[0].path}: {problems[0].message}")
+        return bool(problems)
+
+    def table(self, name: str, table: TableSpec) -> TableSpec | None:
+        """The table of what is left; none where that is nothing."""
+        place = f"table '{name}'"
+        rows, columns = self._axes(table.rows), self._axes(table.columns)
+        metrics = [left for metric in table.metrics if (left := self._metric(metric, place)) is not None]
+        if not metrics:
+            self.notes.append(f"{place} is left out: nothing that it shows is taken")
+            return None
+        panels = [one for panel in table.panels or () if (one := self._when(panel))]
+        bold = (
+            [axis for axis in table.bold if axis in (*rows, *columns)] if isinstance(table.bold, list) else table.bold
+        )
+        changed: dict[str, Any] = {
+            "rows": rows, "columns": columns, "metrics": metrics, "panels": panels or None, "bold": bold,
+            "against": self._baseline(table.against, f"{place}: the comparison with"),
+            "labels": self._printed(table.labels), "titles": self._of_axes(table.titles),
+        }  # fmt: skip
+        return table.model_copy(update=changed)
+
+    def figure(self, name: str, figure: FigureSpec) -> FigureSpec | None:
+        """The figure of what is left; none where that is nothing."""
+        when = self._when(figure.when)
+        if when is None or {figure.x, figure.y} & self._gone:
+            self.notes.append(f"figure '{name}' is left out: nothing that it draws is taken")
+            return None
+        facets = self._axes([figure.facet] if isinstance(figure.facet, str) else figure.facet or [])
+        changed: dict[str, Any] = {
+            "when": when,
+            "colour": None if figure.colour in self._gone else figure.colour,
+            "facet": facets[0] if len(facets) == 1 else facets or None,
+            "labels": self._printed(figure.labels),
+            "titles": self._of_axes(figure.titles),
+        }
+        return figure.model_copy(update=changed)
+
+    def _axes(self, axes: list[str]) -> list[str]:
+        return [axis for axis in axes if axis not in self._gone]
+
+    def _of_axes(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        return {axis: value for axis, value in given.items() if axis not in self._gone}
+
+    def _metric(self, metric: str | MetricColumn, place: str) -> str | MetricColumn | None:
+        if isinstance(metric, str):
+            return metric
+        when = self._when(metric.when)
+        if when is None:
+            return None
+        if metric.delta and not self._baseline(metric.delta, f"{place}: the difference of {metric.metric} to"):
+            return None
+        return metric.model_copy(update={"when": when})
+
+    def _when(self, when: When) -> When | None:
+        """What is left of labels by axis, the recipe's own fields as they were; none where it is nothing."""
+        found = {
+            axis: [label for label in labels if label in self._labels[axis]] if axis in self._labels else labels
+            for axis, labels in when.items()
+        }
+        return found if all(found.values()) else None
+
+    def _baseline(self, labels: dict[str, str] | None, what: str) -> dict[str, str] | None:
+        """The cell that others are compared with, where both it and others are taken."""
+        if labels is None:
+            return None
+        named = ", ".join(f"{axis} {label}" for axis, label in labels.items())
+        if any(label not in self._labels.get(axis, [label]) for axis, label in labels.items()):
+            self.notes.append(f"{what} {named} is left out: that is not taken")
+            return None
+        if all(set(self._labels.get(axis, [label])) == {label} for axis, label in labels.items()):
+            self.notes.append(f"{what} {named} is left out: nothing else is taken")
+            return None
+        return labels
+
+    def _printed(self, given: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+        """The texts for labels that are left, but those in which an axis stands that is not."""
+        return {axis: dict(self._texts(axis, texts)) for axis, texts in given.items() if axis not in self._gone}
+
+    def _texts(self, axis: str, texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        for label, printed in texts.items():
+            known = not label or axis not in self._labels or label in self._labels[axis]
+            if known and not self._gone & set(_PLACE.findall(printed)):
+                yield label, printed
+
+
+def _posted(table: TableSpec) -> list[Any]:
+    """The metrics of a table as one would post them."""
+    return [
+        one if isinstance(one, str) else one.model_dump(mode="json", exclude_defaults=True) for one in table.metrics
+    ]

@@ -1,0 +1,31 @@
+"""Whether early stopping has anything to stop: rivals within a cell, and repeats enough for its test."""
+
+from orchestrator.plan.reading.points import cells_of, count, count_candidates
+from orchestrator.spec.prune import Wilcoxon
+from orchestrator.spec.spec import Spec
+from orchestrator.views.errors import Problem
+
+
+def problems(spec: Spec) -> list[Problem]:
+    """What is wrong with the `prune` of a spec that is sound otherwise."""
+    if spec.prune is None:
+        return []
+    if all(count_candidates(spec, cell.labels, 1) <= 1 for cell in cells_of(spec)):
+        message = "nothing competes: every cell has one candidate; add a `tune` axis with several, or leave `prune` out"
+        return [Problem("prune", message)]
+    if isinstance(spec.prune, Wilcoxon):
+        return _tested(spec, spec.prune)
+    return []
+
+
+def _tested(spec: Spec, rule: Wilcoxon) -> list[Problem]:
+    repeats = max(count(spec.repeat, cell.labels, 1_000) for cell in cells_of(spec))
+    # Where all n differences point one way, the one-sided p-value is 2^-n, and there is none smaller.
+    needed = max(2, rule.startup)
+    while 2.0**-needed >= rule.p:
+        needed += 1
+    if repeats > needed:
+        return []
+    so = f"'wilcoxon' with p {rule.p:g} can judge after {needed} repeats at the earliest, so that of {needed + 1} it"
+    found = "1 repeat" if repeats == 1 else f"{repeats} repeats"
+    return [Problem("prune", f"{so} may spare one; found {found}; add to `repeat`, or raise `p`")]

@@ -1,0 +1,79 @@
+"""The absences of a spec: which of its data no machine has, or not all of them, as the machines were last seen."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from orchestrator.plan.needs import needs
+from orchestrator.spec.spec import Spec
+from orchestrator.views.trial import Inspected
+from workers.catalog import Catalog, Need
+from workers.contract import Part
+
+ABSENT: Final = frozenset({"missing", "wrong"})
+OLD_SECONDS: Final = 120.0
+_SHOWN: Final = 3
+_EXPECTED: Final = frozenset({"official", "content"})
+"""Hyper-parameters that say what a data set must hold, not which files are looked for."""
+
+
+def absences(spec: Spec, catalog: Catalog, found: Sequence[Inspected]) -> list[str]:
+    """What a spec's trainings would not find, a line for each need; nothing of what nobody has looked at."""
+    by_need: dict[str, list[Inspected]] = defaultdict(list)
+    for one in found:
+        by_need[one.need.key].append(one)
+    lines = []
+    for need in needs(spec, catalog):
+        known = by_need.get(need.key) or _of_its_files(need, by_need)
+        if said := absence(need, known) or _partial(need, known):
+            lines.append(f"{said}{_age(known)}")
+    return lines
+
+
+def absence(need: Need, found: Sequence[Inspected]) -> str | None:
+    """That no machine has it, and what helps; none where one has, or may have."""
+    if not found or any(one.finding.state not in ABSENT for one in found):
+        return None
+    missing = all(one.finding.state == "missing" for one in found)
+    what = f"no node has {need}" if missing else f"no node has {need} as it must be"
+    return f"{what}: {_where(found)}; its trials wait until it is there"
+
+
+def _partial(need: Need, found: Sequence[Inspected]) -> str | None:
+    lacking = [one for one in found if one.finding.state in ABSENT]
+    return f"not every node has {need}: {_where(lacking)}; its trials run on the others" if lacking else None
+
+
+def _of_its_files(need: Need, by_need: dict[str, list[Inspected]]) -> list[Inspected]:
+    """What is known of a data set by its name alone, as far as it says that the files are missing."""
+    if need.dataset is None or not need.dataset.options.keys() <= _EXPECTED:
+        return []
+    known = by_need.get(Need(dataset=Part(name=need.dataset.name)).key, [])
+    return known if all(one.finding.state == "missing" for one in known) else []
+
+
+def _where(found: Sequence[Inspected]) -> str:
+    """Every different thing that was said, with the machines that said it."""
+    hosts: dict[str, list[str]] = defaultdict(list)
+    for one in found:
+        hosts[one.finding.said].append(one.host or one.node[:12])
+    said = [f"on {_listed(names)}: {text}" for text, names in list(hosts.items())[:_SHOWN]]
+    return "; ".join([*said, *([f"and so on {len(hosts) - _SHOWN} more"] if len(hosts) > _SHOWN else [])])
+
+
+def _listed(names: Sequence[str]) -> str:
+    several = sorted(set(names))
+    more = [f"{len(several) - _SHOWN} more"] if len(several) > _SHOWN else []
+    shown = [*several[:_SHOWN], *more]
+    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
+
+
+def _age(found: Iterable[Inspected]) -> str:
+    """When it was seen, where that is a while ago."""
+    seconds = (datetime.now(UTC) - min(one.looked for one in found)).total_seconds()
+    if seconds < OLD_SECONDS:
+        return ""
+    return (
+        f" (as of {seconds / 60:,.0f} minutes ago)" if seconds < 7200 else f" (as of {seconds / 3600:,.0f} hours ago)"
+    )

@@ -1,0 +1,171 @@
+"""Reads the metrics of a table: which stand under which columns, and in which form."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from orchestrator.plan.problems.wording import listed, meant, sentences, shown, text
+from orchestrator.plan.reading.computed import missing
+from orchestrator.plan.reading.when import exclusive, read_when
+from orchestrator.spec.spec import MOST_METRICS, ROLES, Axis, MetricColumn, Patch, Spec, When
+from orchestrator.views.errors import Problem
+from workers.catalog import Catalog, metric_entry, metric_problem
+
+OF_TRAINING_IMAGES: Final = ("norm_mean", "norm_var")
+"""The metrics that a training computes of its training images too, at its end."""
+
+
+def default_metrics(datasets: Sequence[str], catalog: Catalog) -> list[str]:
+    """The retrieval metrics that all these data sets declare: those of which one value is better than another."""
+    declared = [catalog.metrics(dataset) for dataset in datasets]
+    if not declared:
+        return []
+    shared = [metric for metric in declared[0] if all(metric in other for other in declared[1:])]
+    entries = {metric: metric_entry(metric, catalog) for metric in shared}
+    return [metric for metric, entry in entries.items() if entry and entry.facts.get("better") != "none"]
+
+
+def labels_of(axis: Axis) -> list[str]:
+    """The labels of an axis in order."""
+    return [choice.label for group in axis for choice in group.choices]
+
+
+def held(path: str, recipe: Patch) -> str | None:
+    """The value that the base recipe holds at a path, as a label; none where it holds none."""
+    value: Any = recipe
+    for step in path.split("."):
+        value = value.get(step) if isinstance(value, Mapping) else None
+    if isinstance(value, Mapping):
+        value = value.get("name")
+    return None if value is None else text(value)
+
+
+class ColumnReader:
+    """Reads the metrics of one table, noting what is wrong with them."""
+
+    def __init__(
+        self, source: str, spec: Spec, datasets: Sequence[str], catalog: Catalog, problems: list[Problem]
+    ) -> None:
+        self._source = source
+        self._spec = spec
+        self._datasets = datasets
+        self._catalog = catalog
+        self._problems = problems
+
+    def _note(self, field: str, message: str) -> None:
+        self._problems.append(Problem(f"{self._source}.{field}", message))
+
+    def read(self, posted: Any, axes: Any) -> list[str | MetricColumn]:
+        """The metrics of a table whose column axes are `axes`; those that its data sets declare where it names none."""
+        if posted is None:
+            return [*default_metrics(self._datasets, self._catalog)]
+        if not isinstance(posted, list) or not posted:
+            self._note("metrics", f"expected a list of at least one metric, found {shown(posted)}")
+            return []
+        if len(posted) > MOST_METRICS:
+            self._note("metrics", f"there are {len(posted):,} metrics; at most {MOST_METRICS} are allowed")
+            return []
+        known = {axis: self._labels(axis) for axis in axes if isinstance(axis, str)} if isinstance(axes, list) else {}
+        found: list[str | MetricColumn] = []
+        for at, one in enumerate(posted):
+            field = f"metrics[{at}]"
+            column = self._read_one(one, field, known)
+            if column is None:
+                continue
+            whole = _whole(column)
+            if any(_same(whole, _whole(earlier)) for earlier in found):
+                self._note(field, f"'{whole.metric}' stands twice")
+            found.append(column)
+            self._check_metric(whole, field)
+        return found
+
+    def one_label_each(self, posted: Any, field: str) -> dict[str, str]:
+        """A mapping from compare axes to one of their labels each, noting what is wrong with it."""
+        known = {axis: labels_of(groups) for axis, groups in self._spec.compare.items()}
+        found = self._by_axis(posted, field, known, "there is no compare axis '{axis}'")
+        for axis, labels in (found or {}).items():
+            if len(labels) > 1:
+                self._note(f"{field}.{axis}", f"expected one label, found {listed(labels)}")
+        # What is not readable is told already, and the rest is kept to be checked further.
+        return {"": ""} if found is None else {axis: labels[0] if labels else "" for axis, labels in found.items()}
+
+    def _labels(self, axis: str) -> list[str] | None:
+        if axis in self._spec.compare:
+            return labels_of(self._spec.compare[axis])
+        value = held(axis, self._spec.recipe)
+        return None if value is None else [value]
+
+    def _read_one(self, posted: Any, field: str, known: Mapping[str, list[str] | None]) -> str | MetricColumn | None:
+        if isinstance(posted, str):
+            return posted
+        if not isinstance(posted, Mapping):
+            self._note(field, f"expected a metric, or a mapping with `metric`; found {shown(posted)}")
+            return None
+        given = dict(posted)
+        if "when" in given:
+            given["when"] = self._when(given["when"], f"{field}.when", known)
+        if given.get("delta") is not None:
+            given["delta"] = self.one_label_each(given["delta"], f"{field}.delta")
+        try:
+            return MetricColumn.model_validate(given, strict=True)
+        except ValidationError as error:
+            self._problems.extend(sentences(error, f"{self._source}.{field}", MetricColumn))
+            return None
+
+    def _when(self, posted: Any, field: str, known: Mapping[str, list[str] | None]) -> When:
+        return self._by_axis(posted, field, known, "'{axis}' is no axis of the columns") or {}
+
+    def _by_axis(self, posted: Any, field: str, known: Mapping[str, list[str] | None], strange: str) -> When | None:
+        """A mapping from axes that are known to some of their labels; none where it names no such axis."""
+        if not isinstance(posted, Mapping) or not posted:
+            return read_when(posted, f"{self._source}.{field}", known, self._problems)
+        for axis in [axis for axis in posted if axis not in known]:
+            self._note(f"{field}.{axis}", f"{strange.format(axis=axis)}; {meant(str(axis), known)}")
+        right = {axis: labels for axis, labels in posted.items() if axis in known}
+        return read_when(right, f"{self._source}.{field}", known, self._problems) if right else None
+
+    def _check_metric(self, column: MetricColumn, field: str) -> None:
+        if wrong := metric_problem(column.metric, self._catalog):
+            self._note(field, wrong)
+            return
+        if column.split == "train" and column.metric not in OF_TRAINING_IMAGES:
+            right = meant(column.metric, OF_TRAINING_IMAGES)
+            self._note(f"{field}.split", f"'{column.metric}' is not computed of training images; {right}")
+        if column.split == "test_separated" and not self._cross_validates():
+            needed = "is the mean over the models of a cross-validation; add `validation: {name: cross_validation}`"
+            self._note(f"{field}.split", f"'{column.split}' {needed}")
+        for dataset in self._reached(column.when):
+            if wrong := missing(column.metric, dataset, self._spec, self._catalog):
+                self._note(field, wrong)
+
+    def _cross_validates(self) -> bool:
+        """Whether any recipe of the sweep trains a model for each fold."""
+        axes = (axis for role in ROLES for axis in self._spec.axes(role).values())
+        patches = [choice.patch for axis in axes for group in axis for choice in group.choices]
+        patches += [self._spec.recipe, *(rule.patch for rule in self._spec.rules)]
+        return any(held("validation", patch) == "cross_validation" for patch in patches)
+
+    def _reached(self, when: When) -> Sequence[str]:
+        """The data sets under which a column stands, as far as its `when` says."""
+        for axis, labels in when.items():
+            choices = [choice for group in self._spec.compare.get(axis, []) for choice in group.choices]
+            if choices and all("dataset" in choice.patch for choice in choices):
+                return list(_datasets(choice.patch for choice in choices if choice.label in labels))
+        return self._datasets
+
+
+def _datasets(patches: Iterator[Patch]) -> Iterator[str]:
+    for patch in patches:
+        if isinstance(part := patch["dataset"], dict):
+            yield str(part.get("name", ""))
+
+
+def _whole(column: str | MetricColumn) -> MetricColumn:
+    return MetricColumn(metric=column) if isinstance(column, str) else column
+
+
+def _same(one: MetricColumn, other: MetricColumn) -> bool:
+    """Whether two columns could not be told apart where they stand side by side."""
+    alike = (one.metric, one.split, one.delta, one.label) == (other.metric, other.split, other.delta, other.label)
+    return alike and not exclusive(one.when, other.when)

@@ -1,0 +1,273 @@
+"""Reads what was posted, YAML 1.2 or JSON, into plain data; refuses what is malformed, ambiguous or too large."""
+
+import re
+from typing import Any, Final, NamedTuple, NoReturn, Protocol
+
+from yaml.cyaml import CParser  # type: ignore[attr-defined]
+from yaml.error import MarkedYAMLError
+from yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+)
+from yaml.reader import Reader, ReaderError
+
+from orchestrator.plan.problems.findings import Findings
+from orchestrator.plan.problems.wording import brief
+from orchestrator.plan.reading.positions import PurePython
+from orchestrator.plan.reading.scalar import CORE, read, tag_of
+from orchestrator.views.errors import InvalidSpecError, Problem, TooLargeError
+
+MAX_BYTES: Final = 1024 * 1024
+MAX_DEPTH: Final = 32
+MAX_NODES: Final = 100_000
+"""Values in a document, an alias counted as what it stands for."""
+MAX_CHARACTERS: Final = MAX_BYTES
+"""Of all texts of a document, an alias counted as what it stands for."""
+LONGEST_KEY: Final = 200
+MOST_KEYS: Final = 10_000
+"""Keys of one mapping."""
+
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_LONGEST: Final = 300  # characters of a message, since a tag or a key may fill the whole spec
+
+
+class _Mark(Protocol):
+    """A place in the text, both counted from 0; PyYAML's marks are such."""
+
+    @property
+    def line(self) -> int: ...
+    @property
+    def column(self) -> int: ...
+
+
+class _Spot(NamedTuple):
+    line: int
+    column: int
+
+
+def parse(text: bytes) -> Any:
+    """Give the one document that `text` holds, as dicts, lists, strings, numbers, booleans and None.
+
+    Raises TooLargeError over 1 MiB, InvalidSpecError with lines and columns otherwise.
+    """
+    if len(text) > MAX_BYTES:
+        raise TooLargeError(f"The spec has {len(text):,} bytes; at most {MAX_BYTES:,} are allowed.")
+    decoded = _decode(text)
+    building = _Building(decoded)
+    try:
+        value = building.document()
+    except MarkedYAMLError as error:
+        _refuse_yaml(error, decoded)
+    except (ReaderError, ValueError, OverflowError):  # on a character such as "\UFFFFFFFF", or a version %YAML 1.x
+        _refuse(None, "this is not YAML: a character or a version that does not exist")
+    if building.problems:
+        raise InvalidSpecError(building.problems.told())
+    return value
+
+
+def _refuse(mark: _Mark | None, message: str) -> NoReturn:
+    raise InvalidSpecError([_problem(mark, message)]) from None
+
+
+def _problem(mark: _Mark | None, message: str) -> Problem:
+    place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+    return Problem("", place + brief(message, _LONGEST))
+
+
+# Bytes to text
+
+
+def _decode(text: bytes) -> str:
+    if text.startswith((b"\xff\xfe", b"\xfe\xff")):
+        _refuse(None, "the text is UTF-16; save it as UTF-8")
+    try:
+        decoded = text.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        _refuse(None, f"the text is not UTF-8: byte 0x{text[error.start]:02x} at offset {error.start}")
+    if bad := Reader.NON_PRINTABLE.search(decoded):
+        before = decoded[: bad.start()]
+        spot = _Spot(before.count("\n"), len(before) - before.rfind("\n") - 1)
+        _refuse(spot, f"the character U+{ord(bad.group()):04X} is not allowed")
+    return decoded
+
+
+# Text to plain data
+
+
+class _Named(NamedTuple):
+    """What an anchor names, and what each alias of it counts as."""
+
+    value: Any
+    nodes: int
+    characters: int
+    levels: int
+
+
+class _Building:
+    """Builds plain data from the events of libyaml, noting every problem with its place.
+
+    What a tag names is never constructed. Nodes, characters and levels are counted as if aliases were written out, and
+    before they are: what explodes is refused before it does.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.problems = Findings()
+        # libyaml knows no pairs of escapes, in which JSON writes a character beyond U+FFFF.
+        self._events: Any = PurePython(text) if _SURROGATE.search(text) else CParser(text)
+        self._nodes = self._characters = self._deepest = 0
+        self._named: dict[str, _Named | None] = {}  # by anchor; none: it is still open
+
+    def document(self) -> Any:
+        """The value of the one document."""
+        self._next()  # the start of the stream
+        if isinstance(self._next(), StreamEndEvent):
+            _refuse(None, "the spec is empty; it needs at least `version`, `name` and `recipe`")
+        value = self._value(self._next(), 1)
+        self._next()  # the end of the document
+        after = self._next()
+        if isinstance(after, DocumentStartEvent):
+            _refuse(after.start_mark, "a second document starts here; a spec is one document")
+        return value
+
+    def _next(self) -> Any:
+        return self._events.get_event()
+
+    def _value(self, event: Any, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            _refuse(event.start_mark, f"the spec is nested deeper than {MAX_DEPTH} levels")
+        if isinstance(event, AliasEvent):
+            return self._alias(event, depth)
+        anchor = event.anchor
+        if anchor is None:
+            return self._content(event, depth)
+        if anchor in self._named:
+            _refuse(event.start_mark, f"the anchor '&{brief(anchor)}' stands twice")
+        self._named[anchor] = None
+        nodes, characters, outer = self._nodes, self._characters, self._deepest
+        self._deepest = depth
+        value = self._content(event, depth)
+        levels = self._deepest - depth + 1
+        self._deepest = max(outer, self._deepest)
+        self._named[anchor] = _Named(value, self._nodes - nodes, self._characters - characters, levels)
+        return value
+
+    def _alias(self, event: Any, depth: int) -> Any:
+        name = brief(event.anchor)
+        if event.anchor not in self._named:
+            _refuse(event.start_mark, f"found undefined alias '{name}'")
+        named = self._named[event.anchor]
+        if named is None:
+            _refuse(event.start_mark, f"the alias '*{name}' stands within what it names")
+        if depth + named.levels - 1 > MAX_DEPTH:
+            _refuse(event.start_mark, f"the spec is nested deeper than {MAX_DEPTH} levels")
+        self._deepest = max(self._deepest, depth + named.levels - 1)
+        self._count(named.nodes, named.characters, event.start_mark)
+        return _copy(named.value)
+
+    def _content(self, event: Any, depth: int) -> Any:
+        self._deepest = max(self._deepest, depth)
+        self._count(1, len(event.value) if isinstance(event, ScalarEvent) else 0, event.start_mark)
+        tag = self._tag(event)
+        if isinstance(event, MappingStartEvent):
+            entries = self._mapping(depth)
+            return entries if tag == "map" else self._strange(event, tag)
+        if isinstance(event, SequenceStartEvent):
+            items = self._sequence(depth)
+            return items if tag == "seq" else self._strange(event, tag)
+        if tag.startswith("!"):
+            return self._strange(event, tag)
+        try:
+            return read(tag, event.value)
+        except ValueError as error:
+            return self._note(event.start_mark, str(error))
+
+    def _count(self, nodes: int, characters: int, mark: _Mark) -> None:
+        self._nodes += nodes
+        self._characters += characters
+        so = "an alias counted as what it stands for"
+        if self._nodes > MAX_NODES:
+            _refuse(mark, f"the spec holds more than {MAX_NODES:,} values, {so}")
+        if self._characters > MAX_CHARACTERS:
+            _refuse(mark, f"the texts of the spec have more than {MAX_CHARACTERS:,} characters, {so}")
+
+    def _tag(self, event: Any) -> str:
+        """The tag of the core schema without its beginning; any other with its exclamation mark."""
+        if event.tag is not None and event.tag != "!":
+            given: str = event.tag
+            return given.removeprefix(CORE) if given.startswith(CORE) else f"!{given.removeprefix('!')}"
+        if isinstance(event, ScalarEvent):
+            return tag_of(event.value) if event.implicit[0] else "str"
+        return "map" if isinstance(event, MappingStartEvent) else "seq"
+
+    def _strange(self, event: Any, tag: str) -> None:
+        shown = tag if tag.startswith("!") else f"!!{tag}"
+        self._note(event.start_mark, f"the tag '{shown}' is not allowed here; a spec holds plain values only")
+
+    def _sequence(self, depth: int) -> list[Any]:
+        items = []
+        while _starts(event := self._next()):
+            items.append(self._value(event, depth + 1))
+        return items
+
+    def _mapping(self, depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        lines: dict[str, int] = {}
+        while _starts(event := self._next()):
+            mark = event.start_mark
+            if len(lines) == MOST_KEYS:
+                _refuse(mark, f"a mapping with more than {MOST_KEYS:,} keys")
+            key = self._key(event, depth)
+            value = self._value(self._next(), depth + 1)
+            if key is not None and key not in found:
+                found[key] = value
+                lines[key] = mark.line + 1
+            elif key is not None:
+                self._note(mark, f"the key '{key}' stands twice; first on line {lines[key]}")
+        return found
+
+    def _key(self, event: Any, depth: int) -> str | None:
+        """The text of a key; none where it is no text, which is then noted."""
+        known = len(self.problems)
+        key = self._value(event, depth + 1)
+        if isinstance(key, dict | list) or isinstance(event, MappingStartEvent | SequenceStartEvent):
+            self._note(event.start_mark, "a key must be text, not a list or a mapping")
+        elif isinstance(event, ScalarEvent) and event.value == "<<" and event.implicit[0]:
+            self._note(event.start_mark, "merge keys ('<<') are not part of YAML 1.2; write the keys out")
+        elif not isinstance(key, str) and len(self.problems) == known:
+            written = event.value if isinstance(event, ScalarEvent) else key
+            self._note(event.start_mark, f"a key must be text; put '{brief(str(written), 40)}' in quotes")
+        elif isinstance(key, str) and len(key) > LONGEST_KEY:
+            said = f"the key '{brief(key, 40)}' has {len(key):,} characters; at most {LONGEST_KEY} are allowed"
+            self._note(event.start_mark, said)
+        elif isinstance(key, str):
+            return key
+        return None
+
+    def _note(self, mark: _Mark | None, message: str) -> None:
+        self.problems.append(_problem(mark, message))
+
+
+def _starts(event: Any) -> bool:
+    return isinstance(event, ScalarEvent | AliasEvent | SequenceStartEvent | MappingStartEvent)
+
+
+def _copy(value: Any) -> Any:
+    """Lists and mappings anew, so that an alias stands for a copy of its own."""
+    if isinstance(value, dict):
+        return {key: _copy(inner) for key, inner in value.items()}
+    return [_copy(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _refuse_yaml(error: MarkedYAMLError, text: str) -> NoReturn:
+    """The parser's own words, on one line."""
+    mark = error.problem_mark or error.context_mark
+    found = error.problem or error.context or "this is not YAML"
+    if "cannot start any token" in found and mark and text[mark.index : mark.index + 1] == "\t":
+        found = "a tab stands where YAML wants spaces"
+    elif error.context and error.problem:
+        found = f"{found} ({error.context})"
+    _refuse(mark, " ".join(found.replace("in this context", "here").split()))

@@ -1,0 +1,229 @@
+"""Reads the figures of a spec: what they draw, over which axes, and everything that is wrong with them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from orchestrator.plan.problems.wording import flow, listed, meant, sentences, shown
+from orchestrator.plan.reading.columns import labels_of
+from orchestrator.plan.reading.computed import missing
+from orchestrator.plan.reading.figure_data import kept_data, trouble_of_curve, trouble_of_data
+from orchestrator.plan.reading.layout import NAME
+from orchestrator.plan.reading.naming import Naming
+from orchestrator.plan.reading.reader import Draft
+from orchestrator.plan.reading.when import applies, read_when
+from orchestrator.spec.figure import FITTING, QUANTITIES, FigureSpec
+from orchestrator.views.errors import Problem
+from workers.catalog import Catalog, metric_problem
+
+MOST_FIGURES: Final = 50
+
+_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "line": ("x",), "bars": ("x",), "heatmap": ("x", "y"), "distribution": ("data",), "scatter": ("data",),
+}  # fmt: skip
+"""What each kind cannot do without; those that draw metrics of cells do without axes where they draw `data`."""
+
+
+def read_figures(
+    posted: Any, draft: Draft, datasets: Sequence[str], catalog: Catalog, problems: list[Problem]
+) -> dict[str, FigureSpec]:
+    """The figures of a posted spec written out; notes what is wrong with them.
+
+    `datasets` are the names of all data sets that the sweep trains on.
+    """
+    if posted is not None and not isinstance(posted, Mapping):
+        problems.append(Problem("figures", f"expected a mapping from names to figures, found {shown(posted)}"))
+        return {}
+    if posted and len(posted) > MOST_FIGURES:
+        problems.append(Problem("figures", f"there are {len(posted):,} figures; at most {MOST_FIGURES} are allowed"))
+        return {}
+    figures: dict[str, FigureSpec] = {}
+    for name, given in (posted or {}).items():
+        source = f"figures.{name}"
+        if not NAME.fullmatch(name):
+            problems.append(Problem(source, "expected a name of 1 to 64 letters, digits, '-' and '_'"))
+        figure = _Figure(source, draft, datasets, catalog, problems).read(given)
+        if figure:
+            figures[name] = figure
+    return figures
+
+
+class _Figure:
+    """Reads one figure, noting what is wrong with it."""
+
+    def __init__(
+        self, source: str, draft: Draft, datasets: Sequence[str], catalog: Catalog, problems: list[Problem]
+    ) -> None:
+        self._source = source
+        self._spec = draft.spec
+        self._unreadable = draft.unreadable
+        self._datasets = datasets
+        self._catalog = catalog
+        self._problems = problems
+        compare, tune = draft.spec.compare, draft.spec.tune
+        self._labels = {axis: labels_of(groups) for axis, groups in (compare | tune).items()}
+
+    def _note(self, field: str, message: str) -> None:
+        self._problems.append(Problem(f"{self._source}.{field}" if field else self._source, message))
+
+    def read(self, posted: Any) -> FigureSpec | None:
+        if not isinstance(posted, Mapping):
+            self._note("", f"expected a mapping with `kind` and what it draws, found {shown(posted)}")
+            return None
+        kind: Any = posted.get("kind")
+        if not isinstance(kind, str) or kind not in FITTING:
+            right = meant(kind, FITTING) if isinstance(kind, str) else f"expected one of {listed(FITTING)}"
+            self._note("kind", f"is missing; {right}" if kind is None else f"there is no kind {shown(kind)}; {right}")
+            return None
+        given = dict(posted)
+        naming = Naming(self._source, self._spec, self._problems)
+        if "labels" in given:
+            given["labels"] = naming.labels(given["labels"])
+        if "when" in given:
+            known = {axis: self._labels[axis] for axis in self._spec.compare}
+            given["when"] = read_when(given["when"], f"{self._source}.when", known, self._problems)
+        for field in [field for field in given if field in FigureSpec.model_fields and field not in FITTING[kind]]:
+            self._note(field, f"means nothing for kind '{kind}', which takes {listed(FITTING[kind][1:])}")
+            del given[field]
+        try:
+            figure = FigureSpec.model_validate(given, strict=True)
+        except ValidationError as error:
+            self._problems.extend(sentences(error, self._source, FigureSpec))
+            return None
+        self._check(figure)
+        return figure
+
+    def _check(self, figure: FigureSpec) -> None:
+        if figure.metric is not None and figure.data is not None:
+            self._note("data", "stands beside `metric`; a figure draws one of them")
+        elif figure.metric is None and figure.data is None:
+            wanted = "`data`" if figure.kind in ("distribution", "scatter") else "`metric`"
+            self._note("", f"names nothing to draw; give {wanted}")
+        elif figure.data is not None:
+            self._check_data(figure, figure.data)
+        else:
+            self._check_metrics(figure)
+            for field in _NEEDED.get(figure.kind, ()):
+                if field != "data" and getattr(figure, field) is None:
+                    self._note(field, f"is missing; name one of {listed(self._labels)}")
+        self._check_axes(figure)
+        for field, axes in (("labels", figure.labels), ("titles", figure.titles)):
+            for axis in axes:
+                if axis not in self._labels and not (field == "titles" and axis in _several(figure.metric)):
+                    self._note(f"{field}.{axis}", f"there is no axis '{axis}'; {meant(axis, self._labels)}")
+
+    # What is drawn
+
+    def _check_metrics(self, figure: FigureSpec) -> None:
+        metrics = _several(figure.metric)
+        for at, metric in enumerate(metrics):
+            field = "metric" if isinstance(figure.metric, str) else f"metric[{at}]"
+            if metric in metrics[:at]:
+                self._note(field, f"'{metric}' stands twice")
+            elif figure.kind == "curves":
+                if wrong := trouble_of_curve(metric, self._spec.select, self._catalog):
+                    self._note(field, wrong)
+            else:
+                self._check_metric(metric, field)
+        if isinstance(figure.metric, list) and not metrics:
+            self._note("metric", "expected at least one metric, found []")
+        if figure.reference is not None:
+            self._check_metric(figure.reference, "reference")
+
+    def _check_metric(self, metric: str, field: str) -> None:
+        if wrong := metric_problem(metric, self._catalog):
+            self._note(field, wrong)
+            return
+        for dataset in self._datasets:
+            if wrong := missing(metric, dataset, self._spec, self._catalog):
+                self._note(field, wrong)
+
+    def _check_data(self, figure: FigureSpec, data: str) -> None:
+        kept = None if "figures" in self._unreadable else kept_data(self._spec)
+        if wrong := trouble_of_data(figure.kind, data, kept):
+            self._note("data", wrong)
+        quantities = QUANTITIES.get(data.partition("-")[0], ())
+        for at, one in enumerate(figure.show or ()):
+            if one not in quantities:
+                right = meant(one, quantities) if quantities else f"'{data}' holds one; leave `show` out"
+                self._note(f"show[{at}]", f"'{data}' has no quantity '{one}'; {right}")
+        if figure.windows and data != "direction_variation":
+            self._note("windows", f"'{data}' has no windows; only 'direction_variation' looks again and again")
+        for field in ("x", "y", "x_scale", "unit", "decimals"):
+            if getattr(figure, field) is not None:
+                self._note(field, f"means nothing where `data` is drawn: '{data}' brings its own")
+
+    # The axes
+
+    def _check_axes(self, figure: FigureSpec) -> None:
+        facets = _several(figure.facet)
+        if len(facets) > 2:
+            self._note("facet", f"expected one axis, or two for columns and rows; found {len(facets)}")
+        fields = {"x": figure.x, "y": figure.y, "colour": figure.colour}
+        fields |= {"facet" if isinstance(figure.facet, str) else f"facet[{at}]": one for at, one in enumerate(facets)}
+        named: dict[str, str] = {}
+        known = len(self._problems)
+        for field, axis in fields.items():
+            if axis is None:
+                continue
+            if axis in self._spec.repeat:
+                self._note(field, f"'{axis}' is a repeat axis, over which a figure averages; {self._expected(axis)}")
+            elif axis not in self._labels and axis.partition(".")[0] not in self._unreadable:
+                self._note(field, f"there is no axis '{axis}'; {self._expected(axis)}")
+            elif axis in named and {field, named[axis]} != {"x", "colour"}:
+                self._note(field, f"'{axis}' stands in `{named[axis]}` already")
+            named[axis] = field
+        self._check_scale(figure)
+        if len(self._problems) == known:  # else what is left out may be what was meant
+            self._check_left_out(figure, named)
+
+    def _expected(self, axis: str) -> str:
+        return meant(axis, self._labels) if self._labels else "there is none"
+
+    def _check_scale(self, figure: FigureSpec) -> None:
+        if figure.x is None or figure.x_scale not in ("linear", "log"):
+            return
+        numbers = {label: _number(label) for label in self._drawn(figure.x, figure)}
+        wrong = [label for label, number in numbers.items() if number is None]
+        if wrong:
+            self._note("x_scale", f"'{figure.x_scale}' needs numbers, but '{figure.x}' has {listed(wrong[:3])}")
+        elif figure.x_scale == "log" and any(number is not None and number <= 0 for number in numbers.values()):
+            self._note("x_scale", f"'log' needs numbers above 0; '{figure.x}' has {listed(numbers)}")
+
+    def _check_left_out(self, figure: FigureSpec, named: Mapping[str, str]) -> None:
+        """Two cells at one place would hide each other."""
+        left_out = {axis: drawn for axis in self._spec.compare if len(drawn := self._drawn(axis, figure)) > 1}
+        left_out = {axis: drawn for axis, drawn in left_out.items() if axis not in named}
+        if not left_out:
+            return
+        places = "`facet`" if figure.kind in ("scatter", "heatmap") else "`colour` or `facet`"
+        one = ", ".join(f"{axis}: {flow(drawn[:1])}" for axis, drawn in left_out.items())
+        noun = "the compare axis" if len(left_out) == 1 else "the compare axes"
+        have = "has" if len(left_out) == 1 else "have"
+        right = f"name it in {places}, or draw one label: `when: {{{one}}}`"
+        self._note("", f"{noun} {listed(left_out)} {have} no place; {right}")
+
+    def _drawn(self, axis: str, figure: FigureSpec) -> list[str]:
+        """The labels of an axis in the cells that the figure draws."""
+        if axis in figure.when:
+            return figure.when[axis]
+        axes = self._spec.compare | self._spec.tune
+        given = {other: labels[0] for other, labels in figure.when.items() if len(labels) == 1}
+        return [
+            choice.label
+            for group in axes.get(axis, [])
+            if applies({other: wanted for other, wanted in group.when.items() if other in given}, given)
+            for choice in group.choices
+        ]
+
+
+def _several(value: str | list[str] | None) -> list[str]:
+    return [] if value is None else [value] if isinstance(value, str) else value
+
+
+def _number(label: str) -> float | None:
+    try:
+        return float(label)
+    except ValueError:
+        return None

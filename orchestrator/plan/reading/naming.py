@@ -1,0 +1,104 @@
+"""Checks what a table prints in place of labels and titles, and the printed table that it names."""
+
+import re
+import tomllib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from orchestrator.plan.problems import effort
+from orchestrator.plan.problems.wording import meant, shown, text
+from orchestrator.plan.reading.columns import held, labels_of
+from orchestrator.spec.spec import Spec, TableSpec
+from orchestrator.views.errors import Problem
+
+_PLACE: Final = re.compile(r"\{([^{}]*)\}")
+
+
+class Naming:
+    """Reads `labels` and `titles` of one table, noting what is wrong with them."""
+
+    def __init__(self, source: str, spec: Spec, problems: list[Problem]) -> None:
+        self._source = source
+        self._spec = spec
+        self._problems = problems
+
+    def _note(self, field: str, message: str) -> None:
+        self._problems.append(Problem(f"{self._source}.{field}", message))
+
+    def labels(self, posted: Any) -> Any:
+        """The posted `labels` with each label spelt as its axis does; what has another form stays as it is."""
+        if not isinstance(posted, Mapping):
+            return posted
+        return {axis: self._of_axis(axis, texts) for axis, texts in posted.items()}
+
+    def _of_axis(self, axis: str, texts: Any) -> Any:
+        if not isinstance(texts, Mapping):
+            return texts
+        known = self._known_labels(axis)
+        found: dict[str, Any] = {}
+        for label, printed in texts.items():
+            right = label if known is None else _spelt(label, known)
+            if right is None:
+                self._note(
+                    f"labels.{axis}", f"axis '{axis}' has no alternative {shown(label)}; {meant(label, known or ())}"
+                )
+            elif isinstance(printed, Mapping | list) or printed is None:
+                self._note(f"labels.{axis}.{label}", f"expected a text, found {shown(printed)}")
+            else:
+                found[right] = text(printed)
+        return found
+
+    def _known_labels(self, axis: str) -> Collection[str] | None:
+        """The labels of an axis, and "" for where it does not apply; none where any may occur."""
+        for axes in (self._spec.compare, self._spec.tune):
+            if axis in axes:
+                return ["", *labels_of(axes[axis])]
+        value = held(axis, self._spec.recipe)
+        return None if value is None else ["", value]
+
+    def check(self, table: TableSpec, unreadable: Collection[str]) -> None:
+        """Notes axes that the table does not show, and templates that no cell could fill."""
+        axes = list(dict.fromkeys((*table.rows, *table.columns, *self._spec.compare, *self._spec.tune)))
+        for field, given in (("labels", table.labels), ("titles", table.titles)):
+            self._check_axes(field, given, axes)
+        paths = {path for texts in table.labels.values() for one in texts.values() for path in _PLACE.findall(one)}
+        for path in sorted(paths):
+            known = path in axes or held(path, self._spec.recipe) is not None
+            if not known and path.partition(".")[0] not in unreadable:
+                self._note("labels", f"no cell has a label for '{{{path}}}'; {meant(path, axes)}")
+
+    def _check_axes(self, field: str, given: Iterable[str], axes: Sequence[str]) -> None:
+        for axis in given:
+            if axis not in axes:
+                self._note(f"{field}.{axis}", f"'{axis}' is no axis of this table; {meant(axis, axes)}")
+
+
+def published_problem(name: str) -> str | None:
+    """What is wrong with the name of a printed table; none where there is one of that name."""
+    known = _published()
+    return None if name in known else f"there is no published table '{name}'; {meant(name, known)}"
+
+
+@cache
+def _published() -> tuple[str, ...]:
+    # As data: what those tables hold is for `publish` to read.
+    index = files("orchestrator").joinpath("publish", "published", "index.toml")
+    return tuple(tomllib.loads(index.read_text(encoding="utf-8"))["tables"])
+
+
+def _spelt(label: str, known: Collection[str]) -> str | None:
+    """The label that is meant: the same text, or an equal number in another spelling."""
+    if label in known:
+        return label
+    value = _number(label)
+    effort.spend(len(known))
+    return None if value is None else next((one for one in known if _number(one) == value), None)
+
+
+def _number(label: str) -> float | None:
+    try:
+        return float(label)
+    except ValueError:
+        return None

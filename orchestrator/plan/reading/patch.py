@@ -1,0 +1,117 @@
+"""Patches: reading what is posted at a path of the recipe, and applying it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from orchestrator.plan.problems.wording import meant, shown
+from orchestrator.spec.spec import Patch
+from orchestrator.views.errors import Problem
+from workers.contract import PART_FIELDS, Part, Recipe
+
+Sources = dict[str, str]
+"""The place in the document by path of a patch."""
+
+ELSEWHERE: Final[Mapping[str, str]] = {
+    "select": "`select` stands at the top of the spec, and the plan copies it into each recipe",
+    "version": "`version` stands at the top of the spec",
+    "pins": "`pins` are filled in from the catalog",
+}
+"""Fields of a recipe that a spec does not set there, with the reason."""
+
+FIELDS: Final = tuple(field for field in Recipe.model_fields if field not in ELSEWHERE)
+PARTS: Final = (*PART_FIELDS, "validation")
+"""The fields that hold a mapping with a `name`."""
+
+
+def base_recipe() -> Patch:
+    """What a recipe holds before anything is posted: the contract's default parts, and no validation."""
+    defaults = {name: field.default for name, field in Recipe.model_fields.items()}
+    parts: Patch = {name: {"name": part.name} for name, part in defaults.items() if isinstance(part, Part)}
+    return parts | {"validation": {"name": "none"}}
+
+
+def path_problem(path: str) -> str | None:
+    """Why `path` is no path of a recipe; None where it is one."""
+    field, dot, option = path.partition(".")
+    if field in ELSEWHERE:
+        return ELSEWHERE[field]
+    if field not in FIELDS:
+        return f"a recipe has no field {shown(field)}; {meant(field, FIELDS)}"
+    if dot and field not in PARTS:
+        return f"{shown(field)} is a plain value and has nothing within it"
+    if dot and (not option or "." in option):
+        return f"{shown(path)} is no path; one within a part has one dot, such as 'loss.alpha'"
+    if option == "name":
+        return f"write '{field}' for the part that '{path}' would name"
+    return None
+
+
+def read_patch(posted: Mapping[str, Any], source: str, problems: list[Problem]) -> tuple[Patch, Sources]:
+    """A posted patch written out, and where each of its paths stands; notes what is wrong."""
+    patch: Patch = {}
+    sources: Sources = {}
+    decided: set[str] = set()
+    for path, value in posted.items():
+        found, places = read_value(path, value, f"{source}.{path}", problems)
+        deciding = set(_set_by(found))
+        for twice in sorted(deciding & decided):
+            problems.append(Problem(places.get(twice, f"{source}.{path}"), f"'{twice}' is set twice in this patch"))
+        decided |= deciding
+        patch |= found
+        sources |= places
+    return patch, sources
+
+
+def read_value(path: str, value: Any, source: str, problems: list[Problem]) -> tuple[Patch, Sources]:
+    """The patch that a value posted at `path` is: a name or a mapping with `name` replaces a part, others merge."""
+    if wrong := path_problem(path):
+        problems.append(Problem(source, wrong))
+        return {}, {}
+    if path not in PARTS:
+        return {path: value}, {path: source}
+    if isinstance(value, str):
+        return {path: {"name": value}}, {path: source}
+    if not isinstance(value, Mapping) or not value:
+        expected = f"expected the name of a {path}, or a mapping with its `name`"
+        problems.append(Problem(source, f"{expected}; found {shown(value)}"))
+        return {}, {}
+    places = {f"{path}.{option}": f"{source}.{option}" for option in value if option != "name"}
+    if "name" not in value:
+        return {f"{path}.{option}": given for option, given in value.items()}, places
+    return {path: dict(value)}, {path: source} | places
+
+
+def apply(recipe: Patch, patches: Iterable[Patch]) -> Patch:
+    """A new recipe with the patches of one rank applied: first those that replace parts, then those within parts."""
+    patched = dict(recipe)
+    within: list[tuple[str, Any]] = []
+    for patch in patches:
+        for path, value in patch.items():
+            if "." in path:
+                within.append((path, value))
+            else:
+                patched[path] = value
+    for path, value in within:
+        field, _, option = path.partition(".")
+        part = patched.get(field)
+        if isinstance(part, dict):  # else the part is missing, and that is the problem to report
+            patched[field] = {**part, option: value}
+    return patched
+
+
+def clash(patches: Sequence[Patch]) -> tuple[str, int, int] | None:
+    """A path that two patches of one rank set, and their positions."""
+    setters: dict[str, int] = {}
+    for position, patch in enumerate(patches):
+        for path in _set_by(patch):
+            if setters.setdefault(path, position) != position:
+                return path, setters[path], position
+    return None
+
+
+def _set_by(patch: Patch) -> Iterable[str]:
+    """Each path that a patch decides: a part that it replaces, and every option that it gives."""
+    for path, value in patch.items():
+        yield path
+        if path in PARTS and isinstance(value, dict):
+            yield from (f"{path}.{option}" for option in value if option != "name")

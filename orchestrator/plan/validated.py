@@ -1,0 +1,27 @@
+"""A posted spec, checked and expanded."""
+
+from dataclasses import dataclass
+
+from orchestrator.plan import grid
+from orchestrator.plan.checking import check
+from orchestrator.plan.grid import Plan
+from orchestrator.plan.reading import document
+from orchestrator.spec.spec import Spec
+from workers.catalog import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A spec without problems and what it expands to."""
+
+    spec: Spec
+    plan: Plan
+    notes: tuple[str, ...] = ()
+    """What the subset that was taken of the spec can no longer show, a sentence each."""
+
+
+def read(body: bytes, catalog: Catalog) -> Checked:
+    """The spec in `body`, checked and expanded; raises InvalidSpecError with every problem, or TooLargeError."""
+    notes: list[str] = []
+    spec = check.check(document.parse(body), catalog, notes)
+    return Checked(spec, grid.expand(spec, catalog), tuple(notes))

@@ -1,0 +1,198 @@
+"""The words around a table: what was averaged, what was selected by what, from how many, and what is missing."""
+
+from collections.abc import Mapping
+from typing import Final, get_args
+
+from orchestrator.publish.aggregate import by_cell
+from orchestrator.publish.labels import metric_entry, metric_title
+from orchestrator.publish.tables.averaging import averaged, runs
+from orchestrator.publish.tables.budget import budget
+from orchestrator.publish.tables.entries import PARTIAL_SIGN, Writer, mark_meaning
+from orchestrator.publish.tables.facts import Facts, few, listed, lower
+from orchestrator.publish.tables.layout import Placement
+from orchestrator.publish.tables.runs import usual_count
+from orchestrator.publish.tables.selections import words
+from orchestrator.publish.tables.significance import meanings
+from orchestrator.publish.tables.significance import words as tests
+from orchestrator.publish.tables.table_data import SETTLED, LegendEntry, Mark
+
+_STOPPING: Final[Mapping[str, str]] = {
+    "median": "the median rule",
+    "hyperband": "Hyperband",
+    "asha": "asynchronous successive halving",
+    "wilcoxon": "a signed-rank test over the repeats",
+}
+"""The rules of early stopping in print."""
+
+
+def caption(facts: Facts, placement: Placement) -> str:
+    """The spec's caption, or one made from the axes, followed by the facts that a reader needs to trust the numbers.
+
+    Printed numbers stand under the title of their own table: a spec's caption tells of its own trainings.
+    """
+    own_title = (facts.layout.caption or "").strip() or _title(facts, placement)
+    lead = facts.published.title if facts.published else own_title
+    lead = lead if lead[-1] in ".!?" else lead + "."
+    own = (
+        _aged, _loud, averaged, _splits, _units, _rules, _tested, _selected, _selections, _stopped, _budget, _bold,
+        _done,
+    )  # fmt: skip
+    words = (say(facts) for say in ((_printed, _units, _bold) if facts.published else own))
+    return " ".join((lead, *(one for one in words if one)))
+
+
+def notes(facts: Facts) -> tuple[str, ...]:
+    """Exceptions to what the caption says."""
+    if facts.published:
+        return (facts.published.note,) if facts.published.note else ()
+    found = []
+    dropped = [
+        cell for cell, candidates in by_cell(facts.outcomes).items()
+        if facts.summaries[cell].candidate is not None
+        and any(one.status in {"failed", "diverged", "cancelled"} for one in candidates)
+    ]  # fmt: skip
+    if dropped:
+        where = few([facts.cell_name(cell) for cell in dropped])
+        found.append(f"Some candidates did not finish ok in every repeat and were not eligible: {where}.")
+    return tuple(found)
+
+
+def legend(facts: Facts) -> tuple[LegendEntry, ...]:
+    """The marks that occur, with their meaning; a paper's own words are left to it."""
+    if facts.published:
+        return ()
+    found = {cell.mark for cell in facts.entries()}
+    words = Writer.of(facts.layout, facts.outcomes.state).marks
+    marks = (
+        LegendEntry(words.get(mark, PARTIAL_SIGN), mark_meaning(mark, facts.outcomes.state))
+        for mark in get_args(Mark)
+        if mark in found
+    )
+    signs = (LegendEntry(*one) for one in meanings(facts.comparisons(), facts.layout.test, facts.baseline))
+    counts = []
+    if any(cell.count for cell in facts.entries()):
+        usual = "" if facts.layout.counts == "always" else f", not {usual_count(facts.panels)}"
+        counts = [LegendEntry("(n)", f"of n runs{usual}")]
+    return (*marks, *signs, *counts)
+
+
+def _title(facts: Facts, placement: Placement) -> str:
+    rows = " × ".join(facts.names.said(axis) for axis in placement.row_axes if facts.names.heads(axis))
+    axes = placement.column_axes
+    points = [" / ".join(facts.names.point(axes, one)) for one in placement.columns]
+    where = f"on {few(points)}" if any(points) else ""
+    return ": ".join(one for one in (facts.outcomes.name, f"{rows} {where}".strip()) if one)
+
+
+def _printed(facts: Facts) -> str:
+    table = facts.published
+    if table is None:
+        return ""
+    where = f"{table.id} ({table.citation})" if table.citation else table.id
+    return f"The numbers are those printed in {where}; none is our own."
+
+
+def _aged(facts: Facts) -> str:
+    return facts.aged
+
+
+def _loud(facts: Facts) -> str:
+    chosen = any(one.candidates > 1 for one in facts.summaries.values())
+    said = []
+    if facts.select.split == "test":
+        said.append("Selected on the TEST split, so the numbers are optimistic.")
+    elif facts.select.split == "last" and chosen:
+        said.append("Candidates selected on the TEST split, so the numbers are optimistic.")
+    if facts.layout.center == "best" and any(runs(one) > 1 for one in facts.summaries.values()):
+        said.append("Each number is the BEST of several runs and not their mean, so it is optimistic.")
+    return " ".join(said)
+
+
+def _tested(facts: Facts) -> str:
+    """What is compared with a baseline, and how."""
+    axes = {*(facts.outcomes.spec.get("repeat") or {})}
+    noun = "seed" if axes <= {"seed"} else "repeat"
+    return tests(facts.comparisons(), facts.layout.test, facts.baseline, noun) if facts.baseline else ""
+
+
+def _splits(facts: Facts) -> str:
+    """Which columns are not of test images."""
+    columns = [c for panel in facts.panels for c in panel.columns if c.kind == "metric"]
+    others = {c.title: c.key.split("/")[1] for c in columns if "/test/" not in c.key}
+    found = {
+        split: [title for title, one in others.items() if one == split] for split in dict.fromkeys(others.values())
+    }
+    separated = "test images by each model of a training, averaged over its models"
+    words = {"train": "training images", "validation": "validation images", "test_separated": separated}
+    return " ".join(f"{listed(titles)} of {words.get(split, split)}." for split, titles in found.items())
+
+
+def _units(facts: Facts) -> str:
+    titles = {c.title: c.unit for panel in facts.panels for c in panel.columns if c.kind == "metric"}
+    percent = [title.removesuffix(" ↓") for title, unit in titles.items() if unit == "percent"]
+    if not percent:
+        return ""
+    return "In percent." if len(percent) == len(titles) else f"{listed(percent)} in percent."
+
+
+def _rules(facts: Facts) -> str:
+    """Which columns are of metrics that go by a rule that their title does not tell, in the words of the metrics."""
+    found: dict[str, list[str]] = {}
+    for column in (c for panel in facts.panels for c in panel.columns if c.kind == "metric"):
+        entry = metric_entry(column.name.removeprefix("delta:"), facts.names.parts)
+        if entry and (words := entry.facts.get("caption")):
+            found.setdefault(str(words), []).append(column.title.removesuffix(" ↓"))
+    return " ".join(f"{listed([*dict.fromkeys(titles)])} {words}." for words, titles in found.items())
+
+
+def _selected(facts: Facts) -> str:
+    if facts.layout.selections == ("test",):
+        return ""
+    metric = metric_title(facts.select.metric, facts.names.parts)
+    chosen = any(one.candidates > 1 for one in facts.summaries.values())
+    if facts.select.split == "last":
+        by = f"; each cell's candidate chosen by mean {metric} on the test split" if chosen else ""
+        return f"Last checkpoint of each training{by}."
+    what = "Best checkpoint of each training" + (" and best candidate of each cell" if chosen else "")
+    return f"{what} chosen by {metric} on the {facts.select.split} split."
+
+
+def _selections(facts: Facts) -> str:
+    return words(facts.layout, metric_title(facts.select.metric, facts.names.parts))
+
+
+def _stopped(facts: Facts) -> str:
+    """By what candidates were stopped early, and how many were."""
+    rule = (facts.outcomes.spec.get("prune") or {}).get("name")
+    if rule is None:
+        return ""
+    found = [one.status for candidates in by_cell(facts.outcomes).values() for one in candidates]
+    split = "validation" if facts.select.split == "validation" else "TEST"
+    metric = metric_title(facts.select.metric, facts.names.parts)
+    by = f"{_STOPPING.get(rule, rule)}, judged by {metric} on the {split} split"
+    count = f": {found.count('pruned')} of {len(found)}" if found else ""
+    return f"Hopeless candidates stopped early by {by}{count}."
+
+
+def _budget(facts: Facts) -> str:
+    cells = {cell.index: cell.labels for cell in facts.outcomes.cells}
+    counts = {one.cell: one.candidates for one in facts.summaries.values()}
+    filled = bool((facts.outcomes.spec.get("select") or {}).get("budget"))
+    return budget(cells, counts, facts.names.label, filled=filled)
+
+
+def _bold(facts: Facts) -> str:
+    if facts.block is None or not any(cell.bold for cell in facts.entries()):
+        return ""
+    varied = {axis for cell in facts.outcomes.cells for axis in cell.labels}
+    axes = [axis for axis in (*facts.layout.rows, *facts.layout.columns) if axis in facts.block and axis in varied]
+    best = "best" if facts.published or facts.layout.center == "best" else f"best {facts.layout.center}"
+    return f"Bold: {best} per {listed([lower(facts.names.said(axis)) for axis in axes])}." if axes else f"Bold: {best}."
+
+
+def _done(facts: Facts) -> str:
+    total = len(facts.summaries)
+    done = sum(one.status in SETTLED for one in facts.summaries.values())
+    if not total:
+        return f"No cells yet: the sweep is {facts.outcomes.state}."
+    return "" if done == total else f"Incomplete: {done} of {total} cells are finished."

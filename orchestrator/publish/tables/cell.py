@@ -1,0 +1,138 @@
+"""One cell of a sweep: who competed in it, who won, and which numbers of which tables it fills."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from orchestrator.publish.aggregate import CandidateOutcome, of_cell
+from orchestrator.publish.select import direction, selection, summary_of
+from orchestrator.publish.tables import published_comparison
+from orchestrator.publish.tables.table_data import Column, Table, TableCell
+from orchestrator.views.cells import CellCandidate, CellNumber, CellTrial, CellView
+from orchestrator.views.errors import ConflictError, NotFoundError
+from orchestrator.views.links import Links
+from orchestrator.views.provenance import Evidence
+from orchestrator.views.trial import SweepOutcomes
+from workers.catalog import Catalog, changes
+
+
+def trace(outcomes: SweepOutcomes, cell: int, evidence: Iterable[Evidence], catalog: Catalog) -> CellView:
+    """Everything behind the numbers of a cell, without links; NotFoundError where the sweep has no such cell."""
+    found = next((one for one in outcomes.cells if one.index == cell), None)
+    if found is None:
+        raise NotFoundError(f"sweep {outcomes.sweep} has no cell {cell}; it has {len(outcomes.cells)}, from 0")
+    select = selection(outcomes.spec)
+    competing = of_cell(outcomes, cell)
+    summary = summary_of(cell, competing, select.key, direction(select.metric, catalog))
+    by_candidate: dict[int, list[Evidence]] = {}
+    for one in evidence:
+        by_candidate.setdefault(one.outcome.candidate, []).append(one)
+    listed = [
+        _candidate(one, by_candidate.get(one.index, []), select.key, summary.candidate, catalog) for one in competing
+    ]
+    return CellView(
+        sweep=outcomes.sweep,
+        sweep_name=outcomes.name,
+        index=cell,
+        labels=dict(found.labels),
+        status=summary.status,
+        selection_key=select.key,
+        numbers=list(_numbers(outcomes, cell, catalog)),
+        candidates=sorted(listed, key=lambda one: not one.selected),
+    )
+
+
+def linked(view: CellView, links: Links, experiment: str | None, runs: Mapping[int, str], own: str | None) -> CellView:
+    """The view with the pages of its runs in MLflow: `runs` by trial, `own` of the cell itself."""
+
+    def page(run: str | None) -> str | None:
+        return links.to(experiment, run) if run else None
+
+    candidates = [
+        one.model_copy(
+            update={"trials": [t.model_copy(update={"mlflow_url": page(runs.get(t.trial))}) for t in one.trials]}
+        )
+        for one in view.candidates
+    ]
+    return view.model_copy(update={"candidates": candidates, "mlflow_url": page(own)})
+
+
+def _candidate(
+    one: CandidateOutcome, evidence: Iterable[Evidence], key: str, selected: int | None, catalog: Catalog
+) -> CellCandidate:
+    score = one.scores.get(key)
+    return CellCandidate(
+        index=one.index,
+        labels=dict(one.labels),
+        selected=one.index == selected,
+        status=one.status,
+        score=score.mean if score else None,
+        std=score.std if score else None,
+        n=score.n if score else 0,
+        trials=[_trial(trial, catalog) for trial in evidence],
+    )
+
+
+def _trial(one: Evidence, catalog: Catalog) -> CellTrial:
+    outcome = one.outcome
+    return CellTrial(
+        trial=outcome.trial,
+        uid=one.uid,
+        repeat=outcome.repeat,
+        labels=dict(outcome.repeat_labels),
+        state=outcome.state,
+        diverged=outcome.diverged,
+        reused=outcome.reused,
+        score=one.score,
+        training=one.training,
+        fingerprint=one.fingerprint,
+        dataset=one.dataset,
+        data_hash=one.data_hash,
+        git_commit=one.commit,
+        versions=one.versions,
+        outdated=[str(change) for change in changes(outcome.stamp, catalog)],
+        device=one.device,
+        host=str(one.provenance["host"]) if one.provenance.get("host") else None,
+        seconds=one.seconds,
+        error=one.error,
+        reason=one.reason,
+        url=f"/v1/trials/{outcome.trial}",
+        mlflow_url=None,
+    )
+
+
+def _numbers(outcomes: SweepOutcomes, cell: int, catalog: Catalog) -> Iterator[CellNumber]:
+    """What the cell fills in each table of the spec; a table that cannot be made is passed over."""
+    for name in outcomes.spec.get("tables") or {}:
+        try:
+            table = published_comparison.build(outcomes, name, catalog)
+        except (ConflictError, NotFoundError):
+            continue
+        for panel in table.panels:
+            for row in panel.rows:
+                for column, place in zip(panel.columns, row.cells, strict=True):
+                    if place.cell == cell and column.kind == "metric":
+                        yield _number(table, column, place)
+
+
+def _number(table: Table, column: Column, place: TableCell) -> CellNumber:
+    found, quoted = place.statistic, place.quotation
+    own = CellNumber(
+        table=table.name,
+        metric=column.name,
+        title=column.title,
+        text=f"{place.text} ± {place.std}" if place.std else place.text,
+        mean=found.mean if found else None,
+        std=found.std if found else None,
+        n=(found.n or None) if found else None,
+    )
+    if quoted is None or table.published is None:
+        return own
+    return own.model_copy(
+        update={
+            "published": table.published.id,
+            "printed": quoted.number.printed,
+            "difference": quoted.verdict.difference,
+            "tolerance": quoted.verdict.tolerance,
+            "verdict": quoted.verdict.word,
+            "source": quoted.number.source or None,
+        }
+    )

@@ -1,0 +1,68 @@
+"""The numbers that a paper printed, put where a layout wants them: its own table, made from the cells of a sweep."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from orchestrator.publish.published import Number, PublishedTable, load
+from orchestrator.publish.published.held import held_labels
+from orchestrator.publish.select import selection
+from orchestrator.publish.tables.layout import TableLayout
+from orchestrator.views.errors import ConflictError
+from orchestrator.views.trial import Cell, CellSummary, Labels, Statistic, SweepOutcomes
+from workers.catalog import Catalog
+
+UNKNOWN: Final = 0
+"""The number of repeats of a printed mean: papers seldom say."""
+_BY_SEC: Final = "_sec"
+"""The end of the name of a metric that is another one by the rule of SEC's code."""
+
+
+def source(layout: TableLayout, name: str) -> PublishedTable:
+    """The printed table that a layout is filled from; ConflictError where it names none."""
+    if layout.published is None:
+        raise ConflictError(f"table '{name}' says nothing of a printed table; add `published: <name>` to it")
+    return load(layout.published)
+
+
+def summaries(
+    outcomes: SweepOutcomes, layout: TableLayout, table: PublishedTable, catalog: Catalog
+) -> list[CellSummary]:
+    """For each cell of the sweep what the printed table says of it; a cell that it does not have is empty."""
+    checkpoint = selection(outcomes.spec).checkpoint
+    found = []
+    for cell in outcomes.cells:
+        labels = held_labels(outcomes.spec, cell.labels, table, catalog)
+        found.append(_summary(cell, dict(_numbers(labels, layout, table, checkpoint))))
+    return found
+
+
+def number(table: PublishedTable, labels: Labels, metric: str) -> Number | None:
+    """What is printed for a cell; a variant, `nmi@geometric` or `nmi_sec`, is printed as what it is a variant of."""
+    found = table.find(labels, metric)
+    stem, at, cut = metric.partition("@")
+    if found is None and stem.endswith(_BY_SEC):
+        return table.find(labels, f"{stem.removesuffix(_BY_SEC)}{at}{cut}")
+    return table.find(labels, stem) if found is None and cut.isalpha() and len(cut) > 1 else found
+
+
+def _numbers(
+    labels: Labels, layout: TableLayout, table: PublishedTable, checkpoint: str
+) -> Iterator[tuple[str, Number]]:
+    """What is printed for a cell, by the key under which its columns look: a difference goes by its own name."""
+    for column in layout.metrics:
+        if (found := number(table, labels, column.name)) is not None:
+            yield column.name if column.delta else column.key(checkpoint), found
+
+
+def _summary(cell: Cell, numbers: Mapping[str, Number]) -> CellSummary:
+    values = {key: Statistic(one.value, one.std, UNKNOWN) for key, one in numbers.items() if one.value is not None}
+    return CellSummary(
+        cell=cell.index,
+        status="diverged" if numbers and not values else "complete",
+        candidate=0 if values else None,
+        labels=next((one.tuned for one in numbers.values()), {}),
+        selection_key="",
+        score=None,
+        metrics=values,
+        candidates=UNKNOWN,
+    )

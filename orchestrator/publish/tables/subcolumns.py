@@ -1,0 +1,96 @@
+"""What becomes of a metric's column when published numbers are shown: another number in it, or a column beside it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from orchestrator.publish.tables.table_data import Column, Heading, Panel, TableCell
+from orchestrator.views.printing import printed
+from orchestrator.views.trial import Statistic
+
+PAPER: Final = "paper"
+VERDICT: Final = "verdict"
+"""The titles of the columns beside a metric's own."""
+
+Second = Callable[[TableCell, str], TableCell]
+"""From a cell, and what is printed where nothing is known, to the cell beside it."""
+
+
+def difference(panel: Panel, missing: str) -> Panel:
+    """Own mean - published number is printed in place of the own mean; a word in place of a number stays."""
+    columns = tuple(
+        replace(one, kind="difference", signed=True, better="none") if one.kind == "metric" else one
+        for one in panel.columns
+    )
+    rows = (
+        replace(row, cells=tuple(_difference(*pair, missing) for pair in zip(columns, row.cells, strict=True)))
+        for row in panel.rows
+    )
+    return replace(panel, columns=columns, rows=tuple(rows))
+
+
+def both(panel: Panel, missing: str) -> Panel:
+    """The number that is printed in the paper beside each own one."""
+    titled = {id(one): replace(one, kind="published", title=PAPER, better="none") for one in panel.columns}
+    return _split(panel, titled, missing, _paper)
+
+
+def verdict(panel: Panel, missing: str) -> Panel:
+    """A verdict beside each own number."""
+    titled = {id(one): replace(one, kind="verdict", title=VERDICT, better="none") for one in panel.columns}
+    return _split(panel, titled, missing, _verdict)
+
+
+def _difference(column: Column, cell: TableCell, missing: str) -> TableCell:
+    if column.kind != "difference" or cell.statistic is None:
+        return cell
+    found = cell.quotation.verdict.difference if cell.quotation else None
+    if found is None:
+        return replace(cell, text=missing, std=None, mark=None, statistic=None)
+    text = printed(found, column.unit, column.decimals, signed=True)
+    return replace(cell, text=text, std=None, center=None)
+
+
+def _paper(cell: TableCell, missing: str) -> TableCell:
+    if cell.quotation is None:
+        return TableCell(missing, cell=cell.cell)
+    number = cell.quotation.number
+    if number.value is None:
+        return TableCell(number.printed, note=cell.note, cell=cell.cell)
+    mean, _, std = number.printed.partition("±")
+    found = Statistic(number.value, number.std, 0)
+    return TableCell(mean, std or None, number.bold, note=cell.note, statistic=found, cell=cell.cell)
+
+
+def _verdict(cell: TableCell, missing: str) -> TableCell:
+    word = cell.quotation.verdict.word if cell.quotation else None
+    return TableCell(missing if word is None else word, note=cell.note, cell=cell.cell)
+
+
+def _split(panel: Panel, beside: Mapping[int, Column], missing: str, second: Second) -> Panel:
+    """A panel in which a second column stands beside that of each metric."""
+    sizes = [2 if one.kind == "metric" else 1 for one in panel.columns]
+    columns = [new for one, n in zip(panel.columns, sizes, strict=True) for new in (one, beside[id(one)])[:n]]
+    rows = []
+    for row in panel.rows:
+        cells: list[TableCell] = []
+        for cell, n in zip(row.cells, sizes, strict=True):
+            # A word that stood over several columns stands in each: between them there is another column now.
+            cells += (replace(cell, span=1), second(cell, missing))[:n]
+        rows.append(replace(row, cells=tuple(cells)))
+    groups = tuple(_widened(level, sizes) for level in panel.groups)
+    return Panel(groups=groups, columns=tuple(columns), rows=tuple(rows))
+
+
+def _widened(level: Sequence[Heading], sizes: Sequence[int]) -> tuple[Heading, ...]:
+    found, first = [], 0
+    for heading in level:
+        found.append(replace(heading, span=sum(sizes[first : first + heading.span])))
+        first += heading.span
+    return tuple(found)
+
+
+VIEWS: Final[Mapping[str, Callable[[Panel, str], Panel]]] = {
+    "difference": difference, "both": both, "verdict": verdict,
+}  # fmt: skip
+"""What shows a panel whose cells know their published numbers, by the name of the view."""

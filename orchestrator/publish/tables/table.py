@@ -1,0 +1,269 @@
+"""Cells to a table: headings, printed numbers, bold and marks, for any format to write."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+from orchestrator.publish.aggregate import Place, runs_of
+from orchestrator.publish.labels import Names, metric_better, metric_title, metric_unit
+from orchestrator.publish.published import PublishedTable
+from orchestrator.publish.select import direction, selection, summaries
+from orchestrator.publish.tables import replica, selections
+from orchestrator.publish.tables.ages import Ages, ages
+from orchestrator.publish.tables.bold import Contender, best
+from orchestrator.publish.tables.caption import caption, legend, notes
+from orchestrator.publish.tables.centers import Centers
+from orchestrator.publish.tables.differences import Baselines
+from orchestrator.publish.tables.entries import Writer, spanned
+from orchestrator.publish.tables.facts import Facts
+from orchestrator.publish.tables.headings import Headings
+from orchestrator.publish.tables.layout import MetricColumn, Placement, Point, TableLayout, panels, parse, place
+from orchestrator.publish.tables.runs import Beside, compared, counted
+from orchestrator.publish.tables.table_data import SETTLED, Column, Panel, Row, Selected, Table, TableCell
+from orchestrator.views.trial import Cell, CellSummary, Labels, SweepOutcomes, TrialOutcome
+from workers.catalog import Catalog
+from workers.contract import BEST_TEST, Select
+
+Numbers = Literal["own", "published"]
+
+
+@dataclass(frozen=True)
+class _Build:
+    """What every step of building one table reads."""
+
+    outcomes: SweepOutcomes
+    layout: TableLayout
+    names: Names
+    select: Select
+    placement: Placement
+    summaries: Mapping[int, CellSummary]
+    published: PublishedTable | None  # where its numbers come from, if not from the sweep
+    tested: Mapping[int, CellSummary]  # by cell, where the layout also shows what is selected on test
+
+    def chosen(self, column: Column, cell: int) -> CellSummary:
+        """A cell with the candidate that a column shows."""
+        return self.tested[cell] if column.selection == "test" else self.summaries[cell]
+
+    @cached_property
+    def headings(self) -> Headings:
+        return Headings(self.placement, self.names, self.outcomes.spec, self.summaries)
+
+    @cached_property
+    def writer(self) -> Writer:
+        center = self.layout.center
+        centers = None if center == "mean" else Centers(center, self.runs, self.names.parts)
+        return Writer.of(self.layout, self.outcomes.state, centers)
+
+    @cached_property
+    def runs(self) -> Mapping[Place, Sequence[TrialOutcome]]:
+        """The trials of the candidates that the table shows."""
+        shown = (*self.summaries.values(), *self.tested.values())
+        return runs_of(self.outcomes, {(one.cell, one.candidate) for one in shown if one.candidate is not None})
+
+    @cached_property
+    def block(self) -> frozenset[str] | None:
+        """The axes that span a block; none: nothing is bold."""
+        given, rows = self.layout.bold, self.placement.row_axes
+        if given is not None:
+            return None if given == "none" else frozenset(given)
+        last = max((at for at, axis in enumerate(rows) if self.names.heads(axis)), default=0)
+        return frozenset((*rows[:last], *self.placement.column_axes))
+
+    @cached_property
+    def baselines(self) -> dict[tuple[tuple[str, str], ...], Baselines]:
+        """By the labels of a difference: the cells that it is taken from."""
+        wanted = [one.delta for one in self.layout.metrics if one.delta is not None]
+        wanted += [self.layout.against] if self.layout.against else []
+        return {tuple(labels.items()): Baselines(self.outcomes.cells, labels) for labels in wanted}
+
+    @cached_property
+    def by_index(self) -> dict[int, Cell]:
+        return {cell.index: cell for cell in self.outcomes.cells}
+
+    def beside(self, column: Column, cell: int) -> Beside | None:
+        """A cell and its baseline as a column shows them, where both have finished; none where it has none."""
+        other = self.compared(self.by_index[cell], self.layout.against or {}, column)
+        own = self.chosen(column, cell)
+        if other is None or other.cell == cell or not own.status == other.status == "complete":
+            return None
+        return own, other
+
+    def compared(self, cell: Cell, wanted: Labels, column: Column) -> CellSummary | None:
+        """What a cell is compared with."""
+        found = self.baselines[tuple(wanted.items())].of(cell)
+        return None if found is None else self.chosen(column, found.index)
+
+
+def build(
+    outcomes: SweepOutcomes, name: str, catalog: Catalog, *, show_tuned: bool | None = None, numbers: Numbers = "own"
+) -> Table:
+    """The table `name` of the sweep's spec; `show_tuned` overrides the spec's. NotFoundError when there is none.
+
+    With `numbers` published it holds what is printed in the table that the layout names, and nothing of the sweep's
+    own; ConflictError where it names none.
+    """
+    layout = parse(outcomes.spec, name)
+    if show_tuned is not None:
+        layout = layout.model_copy(update={"show_tuned": show_tuned})
+    if numbers == "published":  # what is printed was selected once
+        alone = {"selections": (), "flattery": False, "against": None, "center": "mean"}
+        layout = layout.model_copy(update=alone)
+    it = _start(outcomes, layout, catalog, replica.source(layout, name) if numbers == "published" else None)
+    laid_out = [_panel(it, points) for points in panels(it.placement, layout)]
+    built = _embolden([panel for panel in laid_out if panel.columns] or laid_out, it)
+    built = counted(built, layout.counts)
+    if layout.against:
+        built = compared(built, it.beside, it.runs, layout.test)
+    aged = Ages() if it.published else ages(outcomes, [it.select.key, *_keys(built)], catalog)
+    facts = Facts(outcomes, layout, it.names, it.select, it.summaries, built, it.block, it.published)
+    facts = replace(facts, aged=aged.said(facts.cell_name))
+    return Table(
+        name=name,
+        sweep=outcomes.sweep,
+        sweep_name=outcomes.name,
+        state=outcomes.state,
+        stub=it.headings.stub(),
+        panels=built,
+        caption=caption(facts, it.placement),
+        notes=notes(facts),
+        legend=legend(facts),
+        summaries=it.summaries,
+        std=layout.shown_spread != "none",
+        center=layout.center,
+        spread=layout.shown_spread,
+        numbers=numbers,
+        tested=it.tested,
+        ages=aged.cells,
+        aged=facts.aged,
+    )
+
+
+def _keys(built: Sequence[Panel]) -> list[str]:
+    return [column.key for panel in built for column in panel.columns if column.key]
+
+
+def _start(outcomes: SweepOutcomes, layout: TableLayout, catalog: Catalog, published: PublishedTable | None) -> _Build:
+    select = selection(outcomes.spec)
+    tested: list[CellSummary] = []
+    if published is None:
+        better = direction(select.metric, catalog)
+        found = summaries(outcomes, better)
+        if "test" in layout.selections:
+            tested = summaries(outcomes, better, select.beside_key)
+    else:
+        found = replica.summaries(outcomes, layout, published, catalog)
+    names = Names(catalog, layout.labels, layout.titles)
+    by_cell, by_test = ({one.cell: one for one in chosen} for chosen in (found, tested))
+    return _Build(outcomes, layout, names, select, place(outcomes, layout), by_cell, published, by_test)
+
+
+def _panel(it: _Build, points: Sequence[Point]) -> Panel:
+    columns = [(point, column) for point in points for column in _columns(it, point)]
+    under, every = [point for point, _ in columns], [column for _, column in columns]
+    wanted = list(dict.fromkeys(under))
+    rows = [row for row in it.placement.rows if any((row, point) in it.placement.cells for point in wanted)]
+    beside = it.headings.beside(rows, wanted)
+    return Panel(
+        groups=(*it.headings.over(under, rows), *([selections.level(under, every)] if it.layout.selections else [])),
+        columns=tuple(column for _, column in columns),
+        rows=tuple(
+            Row(
+                headings=one.headings,
+                texts=one.texts,
+                labels=dict(zip(it.placement.row_axes, row, strict=True)),
+                rule=one.rule,
+                cells=spanned([_cell(it, row, point, column) for point, column in columns]),
+            )
+            for row, one in zip(rows, beside, strict=True)
+        ),
+    )
+
+
+def _columns(it: _Build, point: Point) -> list[Column]:
+    """The columns under one point of the column axes: what was tuned, then the metrics, by each selection in turn."""
+    labels = dict(zip(it.placement.column_axes, point, strict=True))
+    tuned = _tuned_axes(it, point) if it.layout.show_tuned else []
+    found: list[Column] = []
+    for chosen in it.layout.selections or (None,):
+        found += [Column("tuned", axis, it.names.title(axis), labels, selection=chosen) for axis in tuned]
+        found += [_metric_column(it, wanted, labels, chosen) for wanted in it.layout.metrics_at(labels)]
+    if it.layout.flattery:
+        flattered = [one for one in found if one.kind == "metric" and one.selection == "test" and one.delta is None]
+        found += [replace(one, kind="flattery", better="none", signed=True, selection=None) for one in flattered]
+    return found
+
+
+def _metric_column(it: _Build, wanted: MetricColumn, labels: Labels, chosen: Selected | None) -> Column:
+    parts = it.names.parts
+    better = metric_better(wanted.metric, parts)
+    title = metric_title(wanted.metric, parts) + (" ↓" if better == "lower" else "")
+    if wanted.separated:
+        title += " (separated)"
+    if wanted.delta is not None:
+        title, better = f"Δ{title}", "none"  # what is best shows in the metric itself
+    return Column(
+        kind="metric",
+        name=wanted.name,
+        title=title if wanted.label is None else wanted.label,
+        labels=labels,
+        key=wanted.key(BEST_TEST if chosen == "test" else it.select.checkpoint),
+        unit=wanted.unit or ("number" if metric_unit(wanted.metric, parts) == "number" else it.layout.unit),
+        decimals=it.layout.decimals if wanted.decimals is None else wanted.decimals,
+        better=better,
+        signed=wanted.signed,
+        delta=wanted.delta,
+        selection=chosen,
+    )
+
+
+def _tuned_axes(it: _Build, point: Point) -> list[str]:
+    here = {cell.index for (_, column), cell in it.placement.cells.items() if column == point}
+    if it.published is not None:
+        return list(dict.fromkeys(axis for index in here for axis in it.summaries[index].labels))
+    axes = (axis for one in it.outcomes.candidates if one.cell in here for axis in one.labels)
+    return list(dict.fromkeys(axes))
+
+
+def _cell(it: _Build, row: Point, under: Point, column: Column) -> TableCell:
+    cell = it.placement.cells.get((row, under))
+    if cell is None:
+        return it.writer.absent("not in this sweep")
+    summary = it.chosen(column, cell.index)
+    if column.kind == "flattery":
+        key = selections.honest_key(column, it.select)
+        return it.writer.flattery(summary, it.tested[cell.index], key, column)
+    if column.kind == "tuned":
+        return it.writer.tuned(summary, column.name)
+    if column.delta is None:
+        return it.writer.value(summary, column)
+    if it.published is not None:
+        return it.writer.difference_told(summary, column)
+    return it.writer.difference(summary, it.compared(cell, column.delta, column), column)
+
+
+def _embolden(built: Sequence[Panel], it: _Build) -> tuple[Panel, ...]:
+    if it.block is None:
+        return tuple(built)
+    contenders = []
+    for p, panel in enumerate(built):
+        for r, row in enumerate(panel.rows):
+            for c, (column, cell) in enumerate(zip(panel.columns, row.cells, strict=True)):
+                if column.kind == "metric" and cell.cell is not None:
+                    labels = {**row.labels, **column.labels}
+                    where = sorted((axis, labels[axis]) for axis in it.block if axis in labels)
+                    block = (column.key, column.unit, column.decimals, *where)
+                    text = cell.text if cell.statistic else None
+                    settled = it.chosen(column, cell.cell).status in SETTLED
+                    contenders.append(Contender((p, r, c), block, column.better, text, settled))
+    winners = best(contenders)
+    return tuple(
+        replace(
+            panel,
+            rows=tuple(
+                replace(row, cells=tuple(replace(x, bold=(p, r, c) in winners) for c, x in enumerate(row.cells)))
+                for r, row in enumerate(panel.rows)
+            ),
+        )
+        for p, panel in enumerate(built)
+    )

@@ -1,0 +1,166 @@
+"""What a run of the tracker shows, read from the database at one moment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from orchestrator.record import schema
+from orchestrator.record.database import Access
+from orchestrator.record.json_floats import number
+from orchestrator.record.reads.sweep_views import of_candidate
+from orchestrator.record.reads.trial_views import first_trial
+from orchestrator.record.schema import attempt, candidate, cell, metric, training, trial
+from orchestrator.record.tracker import Point
+
+
+@dataclass(frozen=True, slots=True)
+class SweepRun:
+    """A sweep, for its experiment and its summary run."""
+
+    id: int
+    uid: str
+    name: str
+    state: str
+    created: datetime
+    started: datetime | None
+    ended: datetime | None
+    actor: str | None
+    error: str | None
+    experiment: str | None
+    run: str | None
+    counts: Mapping[str, int]  # trials by state; read for the summary run only
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CellRun:
+    """A cell, for the parent run of its trials."""
+
+    sweep: SweepRun
+    index: int
+    labels: Mapping[str, str]
+    summary: Mapping[str, Any] | None  # a CellSummary as JSON, once settled
+    settled: datetime | None
+    run: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRun:
+    """A trial and the training it points to."""
+
+    cell: CellRun
+    id: int
+    uid: str
+    candidate: int
+    repeat: int
+    candidate_labels: Mapping[str, str]
+    repeat_labels: Mapping[str, str]
+    state: str
+    diverged: bool
+    reused: bool
+    started: datetime | None
+    ended: datetime | None
+    run: str | None
+    left: str | None  # the run that it had under older versions, where the tracker is still to be told that it ended
+    training: str
+    fingerprint: str
+    recipe: Mapping[str, Any]
+    metrics: Mapping[str, float]
+    provenance: Mapping[str, Any]
+    best_step: int | None
+    seconds: float | None
+    attempts: int
+    error: str | None
+    reason: str | None  # why it was pruned
+    source: int | None  # of a reused one: the trial that the training was run for
+    source_run: str | None
+    points: tuple[Point, ...]  # those not sent before
+    last_point: int  # the last metric row among them, or the last sent
+
+
+class MirrorStates(Access):
+    """Reads what the tracker is to be told."""
+
+    def sweep_run(self, sweep: int) -> SweepRun:
+        """A sweep as its summary run shows it."""
+        with self._database.reading() as connection:
+            counts = sa.select(trial.c.state, sa.func.count()).where(trial.c.sweep_id == sweep).group_by(trial.c.state)
+            return _sweep_run(connection, sweep, {row[0]: row[1] for row in connection.execute(counts)})
+
+    def cell_run(self, sweep: int, index: int) -> CellRun:
+        """A cell as the parent run of its trials shows it."""
+        with self._database.reading() as connection:
+            return _cell_run(connection, sweep, index)
+
+    def trial_run(self, trial: int) -> TrialRun:
+        """A trial as its run shows it, with the points that were not sent yet."""
+        with self._database.reading() as connection:
+            return _trial_run(connection, trial)
+
+
+def _sweep_run(connection: sa.Connection, sweep: int, counts: Mapping[str, int]) -> SweepRun:
+    row = connection.execute(sa.select(schema.sweep).where(schema.sweep.c.id == sweep)).one()
+    return SweepRun(
+        id=row.id, uid=row.uid, name=row.name, state=row.state, created=row.created, started=row.started,
+        ended=row.ended, actor=row.actor, error=row.error, experiment=row.mlflow_experiment, run=row.mlflow_run,
+        counts=counts, description=row.spec.get("description") or "",
+    )  # fmt: skip
+
+
+def _cell_run(connection: sa.Connection, sweep: int, index: int) -> CellRun:
+    row = connection.execute(sa.select(cell).where(cell.c.sweep_id == sweep, cell.c.cell == index)).one()
+    of = _sweep_run(connection, sweep, {})
+    return CellRun(of, row.cell, row.labels, row.summary, row.settled, row.mlflow_run)
+
+
+def _trial_run(connection: sa.Connection, trial_id: int) -> TrialRun:
+    columns = (
+        training.c.uid.label("training_uid"), training.c.fingerprint, training.c.recipe, training.c.metrics,
+        training.c.result, training.c.best_step, training.c.seconds, training.c.error,
+        candidate.c.labels.label("candidate_labels"),
+    )  # fmt: skip
+    query = sa.select(trial, *columns).join(training, training.c.id == trial.c.training_id)
+    row = connection.execute(query.join(candidate, of_candidate()).where(trial.c.id == trial_id)).one()
+    attempts = sa.select(sa.func.count()).where(attempt.c.training_id == row.training_id)
+    source = first_trial(connection, row.training_id) if row.reused else None
+    source_run = sa.select(trial.c.mlflow_run).where(trial.c.id == source)
+    points, last_point = ((), 0) if row.reused else _points(connection, row.training_id, row.mlflow_point)
+    finished = row.state == "finished"
+    return TrialRun(
+        cell=_cell_run(connection, row.sweep_id, row.cell),
+        id=row.id, uid=row.uid, candidate=row.candidate, repeat=row.repeat, candidate_labels=row.candidate_labels,
+        repeat_labels=row.repeat_labels, state=row.state, diverged=row.diverged, reused=row.reused,
+        started=row.started, ended=row.ended, run=row.mlflow_run, left=row.mlflow_left, training=row.training_uid,
+        fingerprint=row.fingerprint, recipe=row.recipe,
+        metrics={key: number(value) for key, value in (row.metrics or {}).items()} if finished else {},
+        provenance=(row.result or {}).get("provenance") or {} if finished else {},
+        best_step=row.best_step if finished else None, seconds=row.seconds if finished else None,
+        attempts=int(connection.execute(attempts).scalar_one()),
+        error=row.error if row.state == "failed" else None,
+        reason=row.reason if row.state == "pruned" else None,
+        source=source, source_run=connection.execute(source_run).scalar_one_or_none(),
+        points=points, last_point=last_point,
+    )  # fmt: skip
+
+
+def _points(connection: sa.Connection, training_id: int, after: int) -> tuple[tuple[Point, ...], int]:
+    """Points recorded after the row `after`; a step that an earlier attempt had passed is not told twice."""
+    earlier_point, earlier = metric.alias(), attempt.alias()
+    told = (
+        sa.exists()
+        .where(earlier_point.c.attempt_id == earlier.c.id, earlier.c.training_id == training_id)
+        .where(earlier.c.number < attempt.c.number)
+        .where(earlier_point.c.key == metric.c.key, earlier_point.c.step == metric.c.step)
+    )
+    query = (
+        sa.select(metric, told.label("told"))
+        .join(attempt, attempt.c.id == metric.c.attempt_id)
+        .where(attempt.c.training_id == training_id, metric.c.id > after)
+        .order_by(metric.c.id)
+    )
+    rows = connection.execute(query).all()
+    points = tuple(Point(row.key, number(row.value), row.step, row.at) for row in rows if not row.told)
+    return points, rows[-1].id if rows else after

@@ -1,0 +1,85 @@
+"""What a sweep's tables are computed from, and which trainings are known."""
+
+import sys
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from orchestrator.record import schema
+from orchestrator.record.database import Access, chunked
+from orchestrator.record.existence import absence
+from orchestrator.record.json_floats import number
+from orchestrator.record.schema import candidate, cell, training, trial
+from orchestrator.views.deadline import timely
+from orchestrator.views.errors import NotFoundError
+from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.trial import Candidate, Cell, SweepOutcomes, TrialOutcome
+
+
+class Outcomes(Access):
+    """Reads what trainings gave."""
+
+    def outcomes(self, sweep: int, only: Collection[int] | None = None, *, trials: bool = True) -> SweepOutcomes:
+        """Every trial of a sweep with its result's metrics, a metric that is not a number as NaN; raises NotFoundError.
+
+        With `only`, of these cells alone, at most a thousand: settling one reads no other. Without `trials`, the cells
+        and candidates alone.
+        """
+        table = schema.sweep
+        with self._database.reading() as connection:
+            head = connection.execute(sa.select(table.c.name, table.c.state, table.c.spec).where(table.c.id == sweep))
+            row = head.one_or_none()
+            if row is None:
+                raise NotFoundError(absence(connection, sweep))
+            cells = sa.select(cell.c.cell, cell.c.labels).where(cell.c.sweep_id == sweep).order_by(cell.c.cell)
+            columns = (candidate.c.cell, candidate.c.candidate, candidate.c.labels)
+            found = sa.select(*columns).where(candidate.c.sweep_id == sweep)
+            found = found.order_by(candidate.c.cell, candidate.c.candidate)
+            if only is not None:
+                cells, found = cells.where(cell.c.cell.in_(only)), found.where(candidate.c.cell.in_(only))
+            return SweepOutcomes(
+                sweep=sweep, name=row.name, state=row.state, spec=row.spec,
+                cells=tuple(Cell(one.cell, one.labels) for one in connection.execute(cells)),
+                candidates=tuple(Candidate(c.cell, c.candidate, c.labels) for c in connection.execute(found)),
+                trials=tuple(_trials(connection, sweep, only)) if trials else (),
+            )  # fmt: skip
+
+    def known(self, fingerprints: Iterable[str]) -> set[str]:
+        """Those of the fingerprints whose training has finished."""
+        found: set[str] = set()
+        finished = training.c.state == TrialState.FINISHED
+        with self._database.reading() as connection:
+            for chunk in chunked(dict.fromkeys(fingerprints), 1_000):
+                query = sa.select(training.c.fingerprint).where(training.c.fingerprint.in_(chunk), finished)
+                found.update(connection.execute(query).scalars())
+        return found
+
+
+def _trials(connection: sa.Connection, sweep: int, only: Collection[int] | None) -> Iterable[TrialOutcome]:
+    query = (
+        sa.select(
+            trial.c.id, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.repeat_labels, trial.c.state,
+            trial.c.diverged, trial.c.reused, trial.c.position,
+            sa.case((trial.c.state == TrialState.FINISHED, training.c.metrics)).label("metrics"),
+            sa.case((trial.c.state == TrialState.FINISHED, training.c.stamp), else_="").label("stamp"),
+        )
+        .join(training, training.c.id == trial.c.training_id)
+        .where(trial.c.sweep_id == sweep)
+    )  # fmt: skip
+    rows: Iterable[sa.Row[Any]]
+    if only is None:
+        rows = connection.execute(query.order_by(trial.c.position))
+    else:  # sorted here: SQLite would walk through the whole sweep to have them in order
+        rows = sorted(connection.execute(query.where(trial.c.cell.in_(only))), key=lambda row: row.position)
+    for row in timely(rows):
+        yield TrialOutcome(
+            trial=row.id, cell=row.cell, candidate=row.candidate, repeat=row.repeat, repeat_labels=row.repeat_labels,
+            state=TrialState(row.state), diverged=row.diverged, reused=row.reused, values=_values(row.metrics),
+            stamp=sys.intern(row.stamp),
+        )  # fmt: skip
+
+
+def _values(metrics: Mapping[str, Any] | None) -> Mapping[str, float]:
+    # Each row's JSON brings keys of its own; of a hundred thousand rows they would be half of the memory.
+    return {sys.intern(key): number(value) for key, value in (metrics or {}).items()}

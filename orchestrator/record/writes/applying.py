@@ -1,0 +1,167 @@
+"""Writes what happened to attempts, cells and sweeps: each event in one transaction, and a second time in vain."""
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from orchestrator.record.database import Access
+from orchestrator.record.json_floats import dump_result, finite_or_none, selection_score
+from orchestrator.record.schema import attempt, cell, training, trial
+from orchestrator.record.writes.dirty_flags import mark, mark_trials
+from orchestrator.record.writes.journal import MAX_MESSAGE, append_log, append_points, storable
+from orchestrator.record.writes.pruning import unwanted
+from orchestrator.record.writes.settling import end_sweep, has_active_trials
+from orchestrator.views.events import CellSettled, Event, Failed, Finished, Progressed, Started, Stopped, SweepSettled
+from orchestrator.views.lifecycle import TRIAL_ACTIVE, TRIAL_STEPS, TrialState, before
+
+MAX_TRACE: Final = 65_536
+"""Characters of the end of a failure's traceback."""
+
+
+class Applying(Access):
+    """The one place where events become rows."""
+
+    def apply(self, fence: int, event: Event) -> None:
+        """Write an event and its outbox marks; raises FencedError. An event of an ended attempt changes nothing."""
+        with self._database.writing(fence) as connection:
+            match event:
+                case CellSettled():
+                    self._cell_settled(connection, event)
+                case SweepSettled():
+                    if end_sweep(connection, event.sweep):
+                        mark(self._database, connection, "sweep", event.sweep, event.sweep)
+                case _:
+                    self._of_attempt(connection, fence, event)
+
+    def _of_attempt(
+        self, connection: sa.Connection, fence: int, event: Started | Progressed | Finished | Failed | Stopped
+    ) -> None:
+        running = connection.execute(
+            sa.select(attempt).where(attempt.c.uid == event.attempt, attempt.c.state == "running").with_for_update()
+        ).one_or_none()
+        if running is None:
+            return
+        match event:
+            case Started():
+                connection.execute(
+                    sa.update(attempt)
+                    .where(attempt.c.id == running.id)
+                    .values(holder=event.holder, host=event.host, fence=fence)
+                )
+                self._mark_active(connection, running.training_id)
+            case Progressed():
+                self._progressed(connection, running, event)
+            case Finished():
+                self._finished(connection, running, event)
+            case Failed():
+                self._failed(connection, running, event)
+            case Stopped():
+                _end_attempt(connection, running.id, "stopped", event.reason)
+                wanted = has_active_trials(connection, running.training_id)
+                state = TrialState.WAITING if wanted else unwanted(connection, running.training_id)
+                self._move(connection, running.training_id, state, {})
+
+    def _progressed(self, connection: sa.Connection, running: sa.Row[Any], event: Progressed) -> None:
+        if event.seq <= running.seen:
+            return
+        progress = event.progress
+        append_points(self._database, connection, running.id, progress)
+        values: dict[str, Any] = {"seen": event.seq}
+        if progress.checkpoint is not None:
+            values["checkpoint"] = progress.checkpoint
+        if progress.log:
+            values["log_bytes"] = append_log(connection, running, event.seq, progress.log)
+        connection.execute(sa.update(attempt).where(attempt.c.id == running.id).values(values))
+        connection.execute(
+            sa.update(training)
+            .where(training.c.id == running.training_id)
+            .values(step=progress.step, total_steps=progress.total)
+        )
+        if progress.metrics:
+            self._mark_active(connection, running.training_id)
+
+    def _finished(self, connection: sa.Connection, running: sa.Row[Any], event: Finished) -> None:
+        result = event.result
+        _end_attempt(connection, running.id, "finished", None)
+        recipe = connection.execute(sa.select(training.c.recipe).where(training.c.id == running.training_id)).scalar()
+        values = {
+            "diverged": result.outcome == "diverged",
+            "metrics": {key: finite_or_none(value) for key, value in result.metrics.items()},
+            "score": selection_score(recipe or {}, result.metrics),
+            "best_step": result.best_step,
+            "seconds": result.seconds,
+            "result": dump_result(result),
+            "step": result.steps,
+        }
+        self._move(connection, running.training_id, TrialState.FINISHED, values)
+
+    def _failed(self, connection: sa.Connection, running: sa.Row[Any], event: Failed) -> None:
+        failure = event.failure
+        message = storable(failure.message)[:MAX_MESSAGE]
+        ending = "lost" if failure.kind in ("infrastructure", "stalled") else "failed"
+        _end_attempt(connection, running.id, ending, message)
+        wanted = has_active_trials(connection, running.training_id)
+        if not event.requeue:
+            values = {"error": message, "trace": storable(failure.trace)[-MAX_TRACE:]}
+            self._move(connection, running.training_id, TrialState.FAILED, values)
+        else:
+            state = TrialState.WAITING if wanted else unwanted(connection, running.training_id)
+            self._move(connection, running.training_id, state, {})
+
+    def _move(self, connection: sa.Connection, training_id: int, state: TrialState, values: dict[str, Any]) -> None:
+        """A training and its active trials enter a state together; trials that ended by themselves stay as they are."""
+        now = datetime.now(UTC)
+        ended = None if state is TrialState.WAITING else now
+        connection.execute(
+            sa.update(training)
+            .where(training.c.id == training_id, training.c.state.in_(before(TRIAL_STEPS, state)))
+            .values(state=state, ended=ended, **values)
+        )
+        moved = connection.execute(
+            sa.update(trial)
+            .where(trial.c.training_id == training_id, trial.c.state.in_(TRIAL_ACTIVE))
+            .values(state=state, ended=ended, diverged=bool(values.get("diverged", False)))
+            .returning(trial.c.sweep_id, trial.c.id)
+        ).all()
+        mark_trials(self._database, connection, [(row.sweep_id, row.id) for row in moved])
+
+    def _mark_active(self, connection: sa.Connection, training_id: int) -> None:
+        active = sa.select(trial.c.sweep_id, trial.c.id).where(
+            trial.c.training_id == training_id, trial.c.state.in_(TRIAL_ACTIVE)
+        )
+        rows = connection.execute(active).all()
+        mark_trials(self._database, connection, [(row.sweep_id, row.id) for row in rows])
+
+    def _cell_settled(self, connection: sa.Connection, event: CellSettled) -> None:
+        summary = event.summary
+        its_trials = sa.and_(trial.c.sweep_id == event.sweep, trial.c.cell == summary.cell)
+        if connection.execute(
+            sa.select(trial.c.id).where(its_trials, trial.c.state.in_(TRIAL_ACTIVE)).limit(1)
+        ).first():
+            return  # retried meanwhile: it is settled again later
+        changed = connection.execute(
+            sa.update(cell)
+            .where(cell.c.sweep_id == event.sweep, cell.c.cell == summary.cell)
+            .where(cell.c.settled.is_(None))
+            .values(summary=asdict(summary), settled=datetime.now(UTC))
+        )
+        if changed.rowcount == 0:
+            return
+        mark(self._database, connection, "cell", event.sweep, summary.cell)
+        mark(self._database, connection, "sweep", event.sweep, event.sweep)
+        # Their runs carry a tag that says whether their candidate was selected.
+        chosen = sa.select(trial.c.id).where(
+            its_trials,
+            sa.or_(trial.c.candidate == summary.candidate, trial.c.mlflow_run.is_not(None))
+            if summary.candidate is not None
+            else sa.false(),
+        )
+        mark_trials(self._database, connection, [(event.sweep, row.id) for row in connection.execute(chosen).all()])
+
+
+def _end_attempt(connection: sa.Connection, attempt_id: int, state: str, reason: str | None) -> None:
+    connection.execute(
+        sa.update(attempt).where(attempt.c.id == attempt_id).values(state=state, reason=reason, ended=datetime.now(UTC))
+    )

@@ -1,0 +1,62 @@
+"""What an attempt reports on its way: points of curves and chunks of its log."""
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from orchestrator.record.database import Database
+from orchestrator.record.json_floats import finite_or_none
+from orchestrator.record.schema import log, metric, training
+from workers.contract import Progress
+
+MAX_LOG_BYTES: Final = 10 * 1_048_576
+"""Of one attempt."""
+
+MAX_MESSAGE: Final = 2_000
+"""Characters of what is said of a failure or a refusal."""
+
+_CUT_NOTE = "\n[the log is cut here: it passed 10 MiB]\n"
+
+
+def append_points(database: Database, connection: sa.Connection, attempt_id: int, progress: Progress) -> None:
+    """One row for each metric at this step; a point that is there already is kept."""
+    if not progress.metrics:
+        return
+    now = datetime.now(UTC)
+    rows = [
+        {"attempt_id": attempt_id, "key": key, "step": progress.step, "value": finite_or_none(value), "at": now}
+        for key, value in progress.metrics.items()
+    ]
+    insertion = database.insert(metric)
+    connection.execute(insertion.on_conflict_do_nothing(index_elements=["attempt_id", "key", "step"]), rows)
+
+
+def append_log(connection: sa.Connection, attempt: sa.Row[Any], seq: int, text: str) -> int:
+    """Append a chunk to the training's log and return the attempt's size of it so far, in bytes."""
+    if attempt.log_bytes > MAX_LOG_BYTES:
+        return int(attempt.log_bytes)
+    encoded = storable(text).encode()
+    size = attempt.log_bytes + len(encoded)
+    if size > MAX_LOG_BYTES:
+        size = MAX_LOG_BYTES + 1  # says that the note is written
+        encoded = encoded[: MAX_LOG_BYTES - attempt.log_bytes]
+        text = encoded.decode("utf-8", "ignore") + _CUT_NOTE
+    write_log(connection, attempt.training_id, attempt.id, seq, storable(text))
+    return int(size)
+
+
+def storable(text: str) -> str:
+    """The text without what a database refuses: NUL, and halves of surrogate pairs."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
+
+
+def write_log(connection: sa.Connection, training_id: int, attempt_id: int, seq: int, text: str) -> None:
+    """A chunk at the end of the training's log; `seq` is unique in the attempt, 0 for what we write ourselves."""
+    length = connection.execute(
+        sa.update(training)
+        .where(training.c.id == training_id)
+        .values(log_length=training.c.log_length + len(text))
+        .returning(training.c.log_length)
+    ).scalar_one()
+    connection.execute(sa.insert(log).values(attempt_id=attempt_id, seq=seq, start=length - len(text), text=text))

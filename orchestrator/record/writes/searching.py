@@ -1,0 +1,173 @@
+"""Adaptive searches: cells that are still open, the candidates suggested in them, and what those scored."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from orchestrator.record import schema
+from orchestrator.record.database import Access
+from orchestrator.record.schema import candidate, cell, training, trial
+from orchestrator.record.writes.dirty_flags import mark
+from orchestrator.record.writes.starting import TrialRows
+from orchestrator.views.lifecycle import TRIAL_ACTIVE, SweepState, TrialState
+from orchestrator.views.trial import Candidate, PlannedTrial
+
+
+@dataclass(frozen=True, slots=True)
+class Suggested:
+    """A candidate that a search suggested. `asked` and `told` number the events of its cell."""
+
+    index: int
+    values: Mapping[str, str | float]
+    asked: int
+    told: int | None
+    score: float | None  # as told; before that `mean`, or of a pruned one what it had when it was
+    mean: float | None  # over its repeats as they are now, none where one did not finish ok
+    trials: int
+    ended: bool  # whether all its trials have
+    pruned: int | None = None  # the evaluation after which it was pruned
+
+    @property
+    def merit(self) -> float | None:
+        """By what it ranks: as told, or what a retry has given it since it was told as failed or pruned."""
+        return self.mean if self.score is None or self.pruned is not None else self.score
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCell:
+    """A cell of a running sweep whose search goes on."""
+
+    sweep: int
+    cell: int
+    candidates: int  # suggested so far
+    untold: tuple[Suggested, ...]  # those whose score the search does not know yet
+
+
+class Searching(Access):
+    """What the conductor's searches read and write."""
+
+    def open_cells(self) -> list[OpenCell]:
+        """Cells of running sweeps that may get further candidates."""
+        running = (cell.c.open, schema.sweep.c.state == SweepState.RUNNING)
+        query = (
+            sa.select(cell.c.sweep_id, cell.c.cell, sa.func.count(candidate.c.candidate).label("candidates"))
+            .join(schema.sweep, schema.sweep.c.id == cell.c.sweep_id)
+            .outerjoin(candidate, sa.and_(candidate.c.sweep_id == cell.c.sweep_id, candidate.c.cell == cell.c.cell))
+            .where(*running)
+            .group_by(cell.c.sweep_id, cell.c.cell)
+            .order_by(cell.c.sweep_id, cell.c.cell)
+        )
+        with self._database.reading() as connection:
+            rows = connection.execute(query).all()
+            if not rows:
+                return []
+            found: dict[tuple[int, int], list[Suggested]] = {(row.sweep_id, row.cell): [] for row in rows}
+            untold = _suggested().where(candidate.c.told.is_(None), *running)
+            untold = untold.join(
+                cell, sa.and_(cell.c.sweep_id == candidate.c.sweep_id, cell.c.cell == candidate.c.cell)
+            )
+            untold = untold.join(schema.sweep, schema.sweep.c.id == cell.c.sweep_id)
+            for row in connection.execute(untold):
+                found[row.sweep_id, row.cell].append(_read(row))
+        return [OpenCell(one.sweep_id, one.cell, one.candidates, tuple(found[one.sweep_id, one.cell])) for one in rows]
+
+    def suggestions(self, sweep: int, cell: int) -> list[Suggested]:
+        """All candidates of a cell in the order in which they were suggested."""
+        query = _suggested().where(candidate.c.sweep_id == sweep, candidate.c.cell == cell)
+        with self._database.reading() as connection:
+            return [_read(row) for row in connection.execute(query)]
+
+    def add_candidate(
+        self,
+        fence: int,
+        sweep: int,
+        one: Candidate,
+        values: Mapping[str, str | float],
+        asked: int,
+        trials: Sequence[PlannedTrial],
+    ) -> None:
+        """Write a suggested candidate with its trials; a training that is known is not run again."""
+        with self._database.writing(fence) as connection:
+            connection.execute(
+                sa.insert(candidate).values(
+                    sweep_id=sweep, cell=one.cell, candidate=one.index, labels=dict(one.labels),
+                    suggested=dict(values), asked=asked,
+                )
+            )  # fmt: skip
+            self._append(connection, sweep, trials)
+
+    def add_trials(self, fence: int, sweep: int, trials: Sequence[PlannedTrial]) -> None:
+        """Write further trials of candidates that exist."""
+        with self._database.writing(fence) as connection:
+            self._append(connection, sweep, trials)
+
+    def _append(self, connection: sa.Connection, sweep: int, trials: Sequence[PlannedTrial]) -> None:
+        table = schema.sweep
+        row = connection.execute(sa.select(table.c.uid, table.c.spec).where(table.c.id == sweep)).one()
+        position = sa.select(sa.func.coalesce(sa.func.max(trial.c.position), -1) + 1).where(trial.c.sweep_id == sweep)
+        rows = TrialRows(
+            self._database, connection, sweep, uuid.UUID(row.uid), bool(row.spec.get("fresh")),
+            first=connection.execute(position).scalar_one(),
+        )  # fmt: skip
+        rows.write(trials)
+        mark(self._database, connection, "sweep", sweep, sweep)
+
+    def tell(self, fence: int, sweep: int, cell: int, one: Suggested, told: int) -> None:
+        """Note that the search was told what became of a candidate, as its event number `told`."""
+        which = (candidate.c.sweep_id == sweep, candidate.c.cell == cell, candidate.c.candidate == one.index)
+        values = {"told": told, "score": one.score, "pruned": one.pruned}
+        with self._database.writing(fence) as connection:
+            connection.execute(sa.update(candidate).where(*which, candidate.c.told.is_(None)).values(**values))
+
+    def close_cell(self, fence: int, sweep: int, index: int) -> None:
+        """Note that no candidate follows in a cell."""
+        which = (cell.c.sweep_id == sweep, cell.c.cell == index)
+        with self._database.writing(fence) as connection:
+            connection.execute(sa.update(cell).where(*which).values(open=False))
+
+
+def _suggested() -> sa.Select[tuple[object, ...]]:
+    """Every candidate with how its trials stand, in the order of the suggestions."""
+    of_it = sa.and_(
+        trial.c.sweep_id == candidate.c.sweep_id,
+        trial.c.cell == candidate.c.cell,
+        trial.c.candidate == candidate.c.candidate,
+    )
+    ok = sa.and_(trial.c.state == TrialState.FINISHED, ~trial.c.diverged, training.c.score.is_not(None))
+    return (
+        sa.select(
+            candidate.c.sweep_id, candidate.c.cell, candidate.c.candidate, candidate.c.suggested, candidate.c.asked,
+            candidate.c.told, candidate.c.score, candidate.c.pruned,
+            sa.func.count(trial.c.id).label("trials"),
+            sa.func.sum(sa.case((trial.c.state.in_(TRIAL_ACTIVE), 1), else_=0)).label("active"),
+            sa.func.sum(sa.case((ok, 1), else_=0)).label("ok"),
+            sa.func.avg(training.c.score).label("mean"),
+        )
+        .select_from(candidate.join(trial, of_it).join(training, training.c.id == trial.c.training_id))
+        .group_by(
+            candidate.c.sweep_id, candidate.c.cell, candidate.c.candidate, candidate.c.asked, candidate.c.told,
+            candidate.c.score, candidate.c.pruned,
+        )
+        .order_by(candidate.c.sweep_id, candidate.c.cell, candidate.c.candidate)
+    )  # fmt: skip
+
+
+def _read(row: sa.Row[tuple[object, ...]]) -> Suggested:
+    found = row._mapping
+    mean = found["mean"] if found["ok"] == found["trials"] else None
+    told, pruned = found["told"], found["pruned"]
+    if told is None and mean is not None:
+        pruned = None  # it was retried, and finished, before the search heard of it
+    return Suggested(
+        index=found["candidate"],
+        values=found["suggested"] or {},
+        asked=found["asked"] or 0,
+        told=told,
+        score=mean if told is None and pruned is None else found["score"],
+        mean=mean,
+        trials=found["trials"],
+        ended=not found["active"],
+        pruned=pruned,
+    )

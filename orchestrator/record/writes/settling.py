@@ -1,0 +1,238 @@
+"""How sweeps end: cells and sweeps to settle, cancelling, retrying, failing."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+import sqlalchemy as sa
+
+from orchestrator.record import schema
+from orchestrator.record.database import Access, check_fence, chunked
+from orchestrator.record.existence import require_sweep
+from orchestrator.record.reads.trial_views import first_trial
+from orchestrator.record.schema import cell, training, trial
+from orchestrator.record.writes.claims import run_with_training
+from orchestrator.record.writes.dirty_flags import mark, mark_trials
+from orchestrator.record.writes.journal import MAX_MESSAGE, storable
+from orchestrator.views.lifecycle import (
+    SWEEP_ENDED,
+    SWEEP_STEPS,
+    TRIAL_ACTIVE,
+    TRIAL_STEPS,
+    SweepState,
+    TrialState,
+    before,
+)
+
+_RETRIED = before(TRIAL_STEPS, TrialState.WAITING) - {TrialState.RUNNING}
+_RETRIES: Final[Mapping[str, Sequence[TrialState]]] = {
+    "": (TrialState.FAILED, TrialState.CANCELLED),
+    "failed": (TrialState.FAILED,),
+    "all": (TrialState.FAILED, TrialState.CANCELLED, TrialState.PRUNED),
+}
+
+
+class Settling(Access):
+    """What ends a sweep, and what makes it go on."""
+
+    def unsettled(self, fence: int) -> list[int]:
+        """Running sweeps whose trials and searches have all ended; raises FencedError."""
+        active = sa.exists().where(trial.c.sweep_id == schema.sweep.c.id, trial.c.state.in_(TRIAL_ACTIVE))
+        searched = sa.exists().where(cell.c.sweep_id == schema.sweep.c.id, cell.c.open)
+        query = sa.select(schema.sweep.c.id).where(schema.sweep.c.state == SweepState.RUNNING, ~active, ~searched)
+        with self._database.reading() as connection:
+            check_fence(connection, fence)
+            return list(connection.execute(query.order_by(schema.sweep.c.id)).scalars())
+
+    def cells_to_settle(self) -> list[tuple[int, int]]:
+        """(sweep, cell) of each cell whose trials have all ended and that has no summary yet."""
+        active = sa.exists().where(
+            trial.c.sweep_id == cell.c.sweep_id, trial.c.cell == cell.c.cell, trial.c.state.in_(TRIAL_ACTIVE)
+        )
+        query = sa.select(cell.c.sweep_id, cell.c.cell).where(cell.c.settled.is_(None), ~cell.c.open, ~active)
+        with self._database.reading() as connection:
+            rows = connection.execute(query.order_by(cell.c.sweep_id, cell.c.cell)).all()
+        return [(row.sweep_id, row.cell) for row in rows]
+
+    def cancel(self, fence: int, sweep: int, trial: int | None = None, cell: int | None = None) -> int:
+        """Cancel a sweep, a cell or a trial of it and return how many trials that ended; others stay as they are."""
+        with self._database.writing(fence) as connection:
+            require_sweep(connection, sweep)
+            cancelled = self._cancel_trials(connection, sweep, trial, cell)
+            if trial is None and cell is not None:
+                cells = schema.cell
+                one = (cells.c.sweep_id == sweep, cells.c.cell == cell)
+                connection.execute(sa.update(cells).where(*one, cells.c.open).values(open=False))
+            elif trial is None:
+                searches = connection.execute(
+                    sa.update(schema.cell).where(schema.cell.c.sweep_id == sweep, schema.cell.c.open).values(open=False)
+                )
+                self._end_cancelled(connection, sweep, cancelled + searches.rowcount)
+            return cancelled
+
+    def _end_cancelled(self, connection: sa.Connection, sweep: int, cancelled: int) -> None:
+        """A cancelled sweep ends at once, unless its trials had all ended already: then it is settled as usual."""
+        table = schema.sweep
+        cancellable = [table.c.id == sweep, table.c.state.in_(before(SWEEP_STEPS, SweepState.CANCELLED))]
+        if not cancelled:
+            cancellable.append(table.c.state != SweepState.RUNNING)
+        ending = sa.update(table).where(*cancellable)
+        if connection.execute(ending.values(state=SweepState.CANCELLED, ended=datetime.now(UTC))).rowcount:
+            mark(self._database, connection, "sweep", sweep, sweep)
+
+    def _cancel_trials(self, connection: sa.Connection, sweep: int, one: int | None, cell: int | None = None) -> int:
+        which = [trial.c.sweep_id == sweep, trial.c.state.in_(before(TRIAL_STEPS, TrialState.CANCELLED))]
+        if one is not None:
+            which.append(trial.c.id == one)
+        if cell is not None:
+            which.append(trial.c.cell == cell)
+        rows = connection.execute(
+            sa.update(trial)
+            .where(*which)
+            .values(state=TrialState.CANCELLED, ended=datetime.now(UTC))
+            .returning(trial.c.id, trial.c.training_id, trial.c.mlflow_run)
+        ).all()
+        # A training that runs is stopped by its engine, which asks whether it is wanted; one that waits ends here.
+        still_wanted = sa.exists().where(trial.c.training_id == training.c.id, trial.c.state.in_(TRIAL_ACTIVE))
+        touched = sa.select(trial.c.training_id).where(trial.c.sweep_id == sweep)
+        if rows:
+            connection.execute(
+                sa.update(training)
+                .where(training.c.id.in_(touched), training.c.state == TrialState.WAITING, ~still_wanted)
+                .values(state=TrialState.CANCELLED, ended=datetime.now(UTC))
+            )
+        mark_trials(self._database, connection, [(sweep, row.id) for row in rows if row.mlflow_run])
+        return len(rows)
+
+    def retry(self, fence: int, sweep: int, trial: int | None = None, cell: int | None = None, what: str = "") -> int:
+        """Trials that ended without a result wait again, or take the one that came meanwhile; returns how many.
+
+        `what` is `failed` (only these), `all` (pruned ones too), or empty: failed and cancelled ones.
+        """
+        with self._database.writing(fence) as connection:
+            require_sweep(connection, sweep)
+            retried = self._retry_trials(connection, sweep, _RETRIES[what], trial, cell)
+            table = schema.sweep
+            again = sa.update(table).where(table.c.id == sweep)
+            searched = trial is None and cell is None and _reopen(connection, sweep)
+            if retried or searched:
+                # Of an ended sweep only: one that is paused stays so.
+                again = again.where(table.c.state.in_(before(SWEEP_STEPS, SweepState.RUNNING) & SWEEP_ENDED))
+                again = again.values(state=SweepState.RUNNING)
+            elif trial is None and cell is None and _failed_at_its_end(connection, sweep):
+                again = again.values(state=SweepState.RUNNING)  # to be settled once more
+            else:  # one that ended before its trials were written is expanded anew
+                again = again.where(
+                    table.c.state.in_(before(SWEEP_STEPS, SweepState.QUEUED)), table.c.started.is_(None)
+                )
+                again = again.values(state=SweepState.QUEUED)
+            if connection.execute(again.values(ended=None, error=None)).rowcount:
+                mark(self._database, connection, "sweep", sweep, sweep)
+            return retried
+
+    def _retry_trials(
+        self, connection: sa.Connection, sweep: int, states: Sequence[TrialState], one: int | None, where: int | None
+    ) -> int:
+        which = [trial.c.sweep_id == sweep, trial.c.state.in_(states)]
+        if one is not None:
+            which.append(trial.c.id == one)
+        if where is not None:
+            which.append(trial.c.cell == where)
+        found = connection.execute(sa.select(trial.c.id, trial.c.cell, trial.c.training_id).where(*which)).all()
+        for rows in chunked(found, 1_000):
+            _wait_again(connection, [row.id for row in rows], sorted({row.training_id for row in rows}))
+            cells = sorted({row.cell for row in rows})
+            connection.execute(
+                sa.update(cell)
+                .where(cell.c.sweep_id == sweep, cell.c.cell.in_(cells))
+                .values(summary=None, settled=None)
+            )
+            for index in cells:
+                mark(self._database, connection, "cell", sweep, index)
+            mark_trials(self._database, connection, [(sweep, row.id) for row in rows])
+        return len(found)
+
+    def fail_sweep(self, fence: int, sweep: int, message: str) -> None:
+        """End a sweep that cannot be run, with the reason; its active trials are cancelled."""
+        table = schema.sweep
+        with self._database.writing(fence) as connection:
+            self._cancel_trials(connection, sweep, None)
+            connection.execute(sa.update(cell).where(cell.c.sweep_id == sweep, cell.c.open).values(open=False))
+            failed = connection.execute(
+                sa.update(table)
+                .where(table.c.id == sweep, table.c.state.in_(before(SWEEP_STEPS, SweepState.FAILED)))
+                .values(state=SweepState.FAILED, error=storable(message)[:MAX_MESSAGE], ended=datetime.now(UTC))
+            )
+            if failed.rowcount:
+                mark(self._database, connection, "sweep", sweep, sweep)
+
+
+def end_sweep(connection: sa.Connection, sweep: int) -> bool:
+    """Give a running sweep whose trials have all ended its final state; whether that changed anything."""
+    counts = sa.select(trial.c.state, sa.func.count()).where(trial.c.sweep_id == sweep).group_by(trial.c.state)
+    states = {row[0] for row in connection.execute(counts).all()}
+    searched = sa.select(cell.c.cell).where(cell.c.sweep_id == sweep, cell.c.open).limit(1)
+    if states & TRIAL_ACTIVE or connection.execute(searched).first() is not None:
+        return False
+    state = SweepState.FINISHED
+    if TrialState.FAILED in states:
+        state = SweepState.FAILED
+    elif TrialState.CANCELLED in states:
+        state = SweepState.CANCELLED
+    table = schema.sweep
+    ended = connection.execute(
+        sa.update(table)
+        .where(table.c.id == sweep, table.c.state == SweepState.RUNNING)
+        .values(state=state, ended=datetime.now(UTC))
+    )
+    return ended.rowcount == 1
+
+
+def _failed_at_its_end(connection: sa.Connection, sweep: int) -> bool:
+    """Whether a sweep failed though none of its trials did: its cells could not be summed up."""
+    table = schema.sweep
+    failed = (table.c.state == SweepState.FAILED, table.c.started.is_not(None), table.c.error.is_not(None))
+    return connection.execute(sa.select(table.c.id).where(table.c.id == sweep, *failed)).first() is not None
+
+
+def _reopen(connection: sa.Connection, sweep: int) -> bool:
+    """Let the searches of an ended sweep go on where they left off; those that are exhausted close again at once."""
+    table = schema.sweep
+    row = connection.execute(sa.select(table.c.spec, table.c.state).where(table.c.id == sweep)).one()
+    if row.state not in SWEEP_ENDED or ((row.spec.get("search") or {}).get("name") or "grid") == "grid":
+        return False
+    again = sa.update(cell).where(cell.c.sweep_id == sweep)
+    return connection.execute(again.values(open=True, settled=None, summary=None)).rowcount > 0
+
+
+def has_active_trials(connection: sa.Connection, training_id: int) -> bool:
+    """Whether some trial still waits for the training or runs with it."""
+    active = sa.select(trial.c.id).where(trial.c.training_id == training_id, trial.c.state.in_(TRIAL_ACTIVE)).limit(1)
+    return connection.execute(active).first() is not None
+
+
+def _wait_again(connection: sa.Connection, trials: list[int], trainings: list[int]) -> None:
+    """Trials wait again, and so do their trainings, unless those run or have finished meanwhile: then they follow."""
+    now = datetime.now(UTC)
+    connection.execute(
+        sa.update(training)
+        .where(training.c.id.in_(trainings), training.c.state.in_(_RETRIED))
+        .values(state=TrialState.WAITING, error=None, trace=None, ended=None)
+    )
+    connection.execute(sa.update(trial).where(trial.c.id.in_(trials)).values(state=TrialState.WAITING, ended=None))
+    states = sa.select(training.c.id, training.c.state, training.c.diverged).where(training.c.id.in_(trainings))
+    for row in connection.execute(states.where(training.c.state != TrialState.WAITING)).all():
+        if row.state == TrialState.RUNNING:
+            run_with_training(connection, row.id, now)
+        else:
+            connection.execute(
+                sa.update(trial)
+                .where(trial.c.training_id == row.id, trial.c.id.in_(trials))
+                .values(
+                    state=TrialState.FINISHED,
+                    reused=first_trial(connection, row.id) is not None,  # else it was run for this very trial
+                    diverged=row.diverged,
+                    started=sa.func.coalesce(trial.c.started, now),
+                    ended=now,
+                )
+            )

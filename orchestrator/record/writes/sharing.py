@@ -1,0 +1,103 @@
+"""Which training stands for a fingerprint: one that is known, else a new row."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from orchestrator.record.database import chunked
+from orchestrator.record.schema import training
+from orchestrator.views.lifecycle import TRIAL_STEPS, TrialState, before
+from orchestrator.views.trial import PlannedTrial
+from workers.catalog import stamp
+
+_CHUNK: Final = 1_000
+"""Trainings a statement: far below the 32,766 parameters that SQLite takes."""
+_ENDED_WITHOUT_RESULT: Final = frozenset({TrialState.FAILED, TrialState.CANCELLED, TrialState.PRUNED})
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A training that trials can point to."""
+
+    id: int
+    state: TrialState
+    diverged: bool
+    generation: int
+
+
+class Shared:
+    """Finds or makes trainings within one transaction; a `fresh` one reuses only what was made within it."""
+
+    def __init__(self, connection: sa.Connection, fresh: bool) -> None:
+        self._connection, self._fresh = connection, fresh
+        self._before = _newest(connection) if fresh else 0
+        self._trainings: dict[str, Known] = {}  # by fingerprint: those of the chunk that is asked for
+
+    def find(self, chunk: Sequence[PlannedTrial]) -> dict[str, Known]:
+        """The training of each fingerprint; one that ended without a result waits again, a missing one is made."""
+        wanted = {one.fingerprint: one for one in chunk}
+        found = self._find(list(wanted))
+        if self._fresh:
+            self._trainings = {key: one for key, one in found.items() if one.id > self._before}
+        else:
+            self._trainings = {key: one for key, one in found.items() if one.state not in _ENDED_WITHOUT_RESULT}
+            again = {key: one for key, one in found.items() if one.state in _ENDED_WITHOUT_RESULT}
+            self._wait_again(again)
+        missing = [one for key, one in wanted.items() if key not in self._trainings]
+        self._make(missing, found)
+        return self._trainings
+
+    def _find(self, fingerprints: list[str]) -> dict[str, Known]:
+        """The training to use for each known fingerprint: a finished one if there is one, else the latest."""
+        table = training
+        columns = (table.c.fingerprint, table.c.id, table.c.state, table.c.diverged, table.c.generation)
+        query = sa.select(*columns).where(table.c.fingerprint.in_(fingerprints)).order_by(table.c.generation)
+        found: dict[str, Known] = {}
+        for row in self._connection.execute(query):
+            one = Known(row.id, TrialState(row.state), row.diverged, row.generation)
+            earlier = found.get(row.fingerprint)
+            # A fresh sweep needs the latest generation to count on from.
+            if self._fresh or earlier is None or earlier.state is not TrialState.FINISHED or earlier.state is one.state:
+                found[row.fingerprint] = one
+        return found
+
+    def _wait_again(self, trainings: dict[str, Known]) -> None:
+        table = training
+        for chunk in chunked(trainings.values(), _CHUNK):
+            self._connection.execute(
+                sa.update(table)
+                .where(table.c.id.in_([one.id for one in chunk]))
+                .where(table.c.state.in_(before(TRIAL_STEPS, TrialState.WAITING)))
+                .values(state=TrialState.WAITING, error=None, trace=None, ended=None)
+            )
+        for key, one in trainings.items():
+            self._trainings[key] = Known(one.id, TrialState.WAITING, False, one.generation)
+
+    def _make(self, missing: list[PlannedTrial], found: dict[str, Known]) -> None:
+        if not missing:
+            return
+        table = training
+        generations = [found[one.fingerprint].generation + 1 if one.fingerprint in found else 1 for one in missing]
+        rows: list[dict[str, Any]] = [
+            {
+                "uid": str(uuid.uuid4()), "fingerprint": one.fingerprint, "generation": generation,
+                "recipe": recipe, "state": TrialState.WAITING, "stamp": stamp(recipe),
+                "need": one.need.key if one.need else None,
+                "total_steps": one.recipe.iterations or 0,  # of epochs the first report tells
+            }
+            for one, generation in zip(missing, generations, strict=True)
+            for recipe in (one.document or one.recipe.model_dump(mode="json"),)
+        ]  # fmt: skip
+        self._connection.execute(sa.insert(table), rows)
+        generation_of = {row["uid"]: row["generation"] for row in rows}
+        made = sa.select(table.c.id, table.c.uid, table.c.fingerprint).where(table.c.uid.in_(list(generation_of)))
+        for row in self._connection.execute(made):
+            known = Known(row.id, TrialState.WAITING, False, generation_of[row.uid])
+            self._trainings[row.fingerprint] = known
+
+
+def _newest(connection: sa.Connection) -> int:
+    return connection.execute(sa.select(sa.func.max(training.c.id))).scalar_one() or 0

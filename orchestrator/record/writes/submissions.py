@@ -1,0 +1,100 @@
+"""What clients append: sweeps and requests. Nothing here changes a row that exists."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from orchestrator.record import schema
+from orchestrator.record.database import Access
+from orchestrator.record.existence import require_lasting, require_sweep
+from orchestrator.record.writes.backlog import require_room
+from orchestrator.views.errors import ConflictError, NotFoundError
+from orchestrator.views.lifecycle import SweepState
+from orchestrator.views.sweeps import Submitted
+
+RequestKind = Literal["cancel", "retry", "pause", "resume", "priority", "extend", "delete"]
+
+
+@dataclass(frozen=True, slots=True)
+class NewSweep:
+    """A checked spec on its way into the database."""
+
+    name: str
+    uid: str
+    text: str  # as it was posted
+    spec: dict[str, Any]  # normalized
+    total: int  # trials planned
+    actor: str | None
+    idempotency_key: str | None
+    body_hash: str
+    priority: int = 0
+
+
+class Submissions(Access):
+    """The client's side of the store."""
+
+    def add_sweep(self, new: NewSweep) -> Submitted:
+        """Queue a sweep, once per idempotency key; raises ConflictError when the key came with another body."""
+        known = self._known(new)
+        if known is not None:
+            return known
+        values = {
+            "uid": new.uid, "name": new.name, "text": new.text, "spec": new.spec, "total": new.total,
+            "actor": new.actor, "idempotency_key": new.idempotency_key, "body_hash": new.body_hash,
+            "created": datetime.now(UTC), "state": SweepState.QUEUED, "priority": new.priority,
+        }  # fmt: skip
+        try:
+            with self._database.writing() as connection:
+                added = connection.execute(
+                    sa.insert(schema.sweep).values(values).returning(schema.sweep.c.id)
+                ).scalar_one()
+        except IntegrityError:
+            known = self._known(new)  # another submit with this key was quicker
+            if known is None:
+                raise
+            return known
+        return Submitted(id=added, uid=new.uid, created=True)
+
+    def _known(self, new: NewSweep) -> Submitted | None:
+        if new.idempotency_key is None:
+            return None
+        query = sa.select(schema.sweep.c.id, schema.sweep.c.uid, schema.sweep.c.body_hash)
+        with self._database.reading() as connection:
+            row = connection.execute(query.where(schema.sweep.c.idempotency_key == new.idempotency_key)).one_or_none()
+        if row is None:
+            return None
+        if row.body_hash != new.body_hash:
+            raise ConflictError(
+                f"the idempotency key {new.idempotency_key!r} belongs to sweep {row.id}, which was another spec"
+            )
+        return Submitted(id=row.id, uid=row.uid, created=False)
+
+    def add_request(
+        self,
+        kind: RequestKind,
+        sweep: int,
+        trial: int | None,
+        actor: str | None,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> int:
+        """Ask the conductor for something and return the request's id.
+
+        Raises NotFoundError, and ConflictError once the sweep's deletion was asked for or too much waits for it.
+        """
+        trials, requests = schema.trial, schema.request
+        with self._database.writing() as connection:
+            require_sweep(connection, sweep)
+            require_lasting(connection, sweep)
+            require_room(connection, sweep, kind)
+            its_sweep = sa.select(trials.c.sweep_id).where(trials.c.id == trial)
+            if trial is not None and connection.execute(its_sweep).scalar_one_or_none() != sweep:
+                raise NotFoundError(f"no trial {trial} in sweep {sweep}")
+            values = {
+                "kind": kind, "sweep_id": sweep, "trial_id": trial, "actor": actor, "created": datetime.now(UTC),
+                "arguments": dict(arguments) if arguments else None,
+            }  # fmt: skip
+            return int(connection.execute(sa.insert(requests).values(values).returning(requests.c.id)).scalar_one())

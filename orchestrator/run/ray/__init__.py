@@ -1,0 +1,1 @@
+"""Ray and Tune: the engine, the detached slots that train, and the relays that follow them."""

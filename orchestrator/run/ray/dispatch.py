@@ -1,0 +1,196 @@
+"""The dispatch: which order trains on which slot, and which relay follows it."""
+
+import contextlib
+import json
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Final
+
+from orchestrator.run.attempt import Workplace
+from orchestrator.run.engine import Desk
+from orchestrator.run.messages import hand_on, settle_from_spool
+from orchestrator.run.out_of_memory import explained
+from orchestrator.run.ray.pool import SlotPool
+from orchestrator.run.ray.slot_handle import HeldSlot
+from orchestrator.run.spool import Message
+from orchestrator.views.trial import Failure, FailureKind, Order
+
+STOP_SECONDS: Final = 30.0
+"""An attempt that has not stopped this long after it was asked loses its slot actor."""
+ROOM_SECONDS: Final = 3600.0
+"""How long a slot may wait for room that something else on its node holds; then it is tried again, on any node."""
+
+
+@dataclass(slots=True)
+class Execution:
+    """An order that a slot actor trains."""
+
+    order: Order
+    slot: HeldSlot
+    seen: int
+    heard: float  # when it last reported anything
+    relay: str | None = None  # Tune's trial id
+    asked_to_stop: float | None = None
+
+
+class Dispatch:
+    """Joins the desk, the slots and Tune's trials; outlives any one Tuner."""
+
+    def __init__(self, desk: Desk, pool: SlotPool, workplace: Workplace) -> None:
+        self._desk, self._pool, self._workplace = desk, pool, workplace
+        self._running: dict[str, Execution] = {}  # by attempt
+        self._relays: dict[str, str] = {}  # Tune's trial id -> attempt
+        self._unattended: deque[str] = deque()  # attempts that train and have no relay
+        self._held: Order | None = None  # claimed, but its slot is not free yet
+
+    @property
+    def held(self) -> Order | None:
+        """The order that was claimed and waits for its slot."""
+        return self._held
+
+    def busy(self) -> bool:
+        """Whether anything trains or waits for its slot."""
+        return bool(self._running) or self._held is not None
+
+    def next_relay(self, relay: str) -> dict[str, Any] | None:
+        """What Tune's trial `relay` shall follow; none: nothing now."""
+        if not self._unattended:
+            self._dispatch()
+        if not self._unattended:
+            return None
+        execution = self._running[self._unattended.popleft()]
+        execution.relay = relay
+        self._relays[relay] = execution.order.attempt
+        return {
+            "attempt": execution.order.attempt,
+            "slot": execution.slot.name,
+            "namespace": self._pool.namespace,
+            "seen": execution.seen,
+        }
+
+    def take(self, relay: str, result: dict[str, Any]) -> None:
+        """News from a relay."""
+        execution = self._running.get(self._relays.get(relay, ""))
+        if execution is None or execution.relay != relay:
+            return
+        if result.get("host"):
+            self._desk.started(execution.order, execution.slot.name, str(result["host"]))
+        for raw in json.loads(result.get("messages") or "[]"):
+            message = Message(**raw)
+            if message.seq <= execution.seen:
+                continue
+            execution.seen, execution.heard = message.seq, time.monotonic()
+            hand_on(self._desk, execution.order, message)
+            if message.final:
+                self._end(execution, result.get("worn"))
+        if result.get("lost"):
+            self._lose(execution, f"slot lost: {result['lost']}")
+
+    def relay_ended(self, relay: str) -> None:
+        """A relay is gone; if its attempt goes on, another relay will follow it."""
+        execution = self._running.get(self._relays.pop(relay, ""))
+        if execution is not None and execution.relay == relay:
+            execution.relay = None
+            self._unattended.append(execution.order.attempt)
+
+    def abandon_relays(self) -> None:
+        """Before a Tuner ends with attempts still training."""
+        for relay in list(self._relays):
+            self.relay_ended(relay)
+
+    def watch(self) -> None:
+        """Stop what is no longer wanted; end a slot actor that does not obey, or whose training reports nothing."""
+        for execution in list(self._running.values()):
+            if execution.asked_to_stop is None:
+                if not self._desk.wanted(execution.order):
+                    execution.asked_to_stop = time.monotonic()
+                    execution.slot.actor.stop.remote(execution.order.attempt)
+                else:
+                    self._listen(execution)
+            elif time.monotonic() - execution.asked_to_stop > STOP_SECONDS:
+                self._lose(execution, "slot lost: it did not stop when asked")
+        self._reconsider()
+
+    def _reconsider(self) -> None:
+        """What waits for its slot keeps others waiting only while it is wanted and nothing ranks above it."""
+        order = self._held
+        if order is None or order.holder is not None:
+            return
+        if not self._desk.wanted(order):
+            self._held = None
+            self._desk.stopped(order)
+        elif self._desk.outranked(order):
+            self._held = None
+            self._desk.returned(order, "gave way, before it began, to another sweep's priority or to its own's pause")
+
+    def _dispatch(self) -> None:
+        """Take orders until one trains, none waits, or the first has to wait for its slot."""
+        while not self._unattended:
+            if self._held is None and (self._pool.unclaimed() or not self._pool.full()):
+                self._held = self._desk.next_order()
+                if self._held is None or self._held.holder is None:  # what an earlier conductor left has all come
+                    self._pool.reap()
+            if self._held is None or not self._settled(self._held):
+                return
+            self._held = None
+
+    def _settled(self, order: Order) -> bool:
+        """Whether the order trains now or has ended; False while its slot is not free."""
+        if order.holder is not None:
+            self._adopt(order)
+        elif (slot := self._pool.take(order)) is not None:
+            slot.actor.start.remote(order, self._workplace)
+            self._begin(order, slot)
+            self._desk.started(order, slot.name, "")
+        elif not self._pool.possible(order.slot):  # its node left since it was claimed
+            self._desk.returned(order, "no node that is there can hold its slot any more")
+        else:
+            return False
+        return True
+
+    def _adopt(self, order: Order) -> None:
+        slot = self._pool.holding(order.holder, order.attempt)
+        if slot is None:
+            settle_from_spool(
+                self._desk,
+                order,
+                self._workplace,
+                order.seen,
+                Failure("infrastructure", f"slot {order.holder} is gone"),
+            )
+        else:
+            self._begin(order, slot)
+
+    def _begin(self, order: Order, slot: HeldSlot) -> None:
+        self._running[order.attempt] = Execution(order, slot, order.seen, time.monotonic())
+        self._unattended.append(order.attempt)
+
+    def _end(self, execution: Execution, worn: str | None) -> None:
+        self._running.pop(execution.order.attempt, None)
+        if worn:
+            self._pool.replace(execution.slot, worn)
+        else:
+            self._pool.release(execution.slot)
+
+    def _listen(self, execution: Execution) -> None:
+        """End what has had no room for long, and what has reported nothing for long since it began."""
+        minutes, now = execution.order.slot.stall_minutes, time.monotonic()
+        if not execution.slot.begun:  # somebody whom the pool does not know holds its room: no fault of the training's
+            execution.heard = now
+            if now - execution.slot.since > ROOM_SECONDS:
+                self._lose(execution, f"slot lost: its node had no room for {ROOM_SECONDS / 60:g} minutes")
+        elif now - execution.heard > 60 * minutes:
+            self._lose(execution, f"nothing was reported for {minutes:g} minutes (slot.stall_minutes)", "stalled")
+
+    def _lose(self, execution: Execution, reason: str, kind: FailureKind = "infrastructure") -> None:
+        begun = execution.seen > 0 or execution.slot.begun
+        self._running.pop(execution.order.attempt, None)
+        with contextlib.suppress(ValueError):
+            self._unattended.remove(execution.order.attempt)
+        self._pool.lost(execution.slot)
+        if not self._desk.wanted(execution.order):
+            self._desk.stopped(execution.order)
+        else:
+            failure = Failure(kind, explained(reason), begun=begun)
+            settle_from_spool(self._desk, execution.order, self._workplace, execution.seen, failure)

@@ -1,0 +1,229 @@
+"""The slots of a cluster: makes, finds, hands out and ends detached slot actors."""
+
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import ray
+from ray.exceptions import ActorUnschedulableError, GetTimeoutError, RayActorError
+from ray.util import list_named_actors
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from orchestrator.run.ray.cluster import NAMESPACE, alive_nodes
+from orchestrator.run.ray.slot_actor import SlotActor
+from orchestrator.run.ray.slot_handle import PREFIX, HeldSlot, name_of, read_name, short
+from orchestrator.views.resources import Shape, holds, possible, shape_of
+from orchestrator.views.trial import Node, Order, Slot
+
+log = logging.getLogger(__name__)
+
+ANSWER_SECONDS: Final = 20.0
+"""A live actor answers `describe` in milliseconds; one that takes this long is treated as gone."""
+LOOK_SECONDS: Final = 1.0
+IDLE_SECONDS: Final = 600.0
+"""An actor that nothing uses for so long is ended: it keeps its node from being scaled away."""
+
+_LEAST: Final = Shape(cpus=1.0, gpus=0.0, memory=0)
+
+
+class SlotPool:
+    """The slots that this conductor may use; it makes one when there is room and ends idle ones of another shape.
+
+    They live in a namespace of the installation: another one on the same cluster must not end them as nobody's.
+    """
+
+    def __init__(self, limit: int | None, installation: str, edition: str = "") -> None:
+        self._limit, self._edition = limit, edition
+        self.namespace = f"{NAMESPACE}-{installation}"
+        self._slots: dict[str, HeldSlot] = {}
+        self._nodes: list[Node] = []
+        self._looked = float("-inf")
+        self._expected: list[Slot] = []
+        self.replaced = 0  # slots that had grown too large
+        self._adopt()
+
+    def _adopt(self) -> None:
+        """Take over the actors that an earlier conductor left; those that do not answer are ended."""
+        for entry in list_named_actors(all_namespaces=True):
+            if entry["namespace"] != self.namespace or not entry["name"].startswith(f"{PREFIX}:"):
+                continue
+            name = entry["name"]
+            try:
+                actor = ray.get_actor(name, namespace=self.namespace)
+            except ValueError:
+                continue  # it ended meanwhile
+            try:
+                state = ray.get(actor.describe.remote(), timeout=ANSWER_SECONDS)
+            except (RayActorError, ActorUnschedulableError, GetTimeoutError):
+                ray.kill(actor)  # else its training might go on beside the attempt that replaces it
+                continue
+            foreign = state.get("edition", "") != self._edition
+            if (state.get("worn") or foreign) and not state["busy"]:
+                ray.kill(actor)
+                continue
+            shape, node = read_name(name)
+            attempt = state["attempt"] if state["busy"] else None
+            self._slots[name] = HeldSlot(name, shape, node, actor, attempt, claimed=attempt is None, foreign=foreign)
+
+    def nodes(self) -> Sequence[Node]:
+        """The nodes that are there now, as of a second ago at most."""
+        if time.monotonic() - self._looked > LOOK_SECONDS:
+            self._nodes = alive_nodes()
+            self._looked = time.monotonic()
+            there = {short(node.uid) for node in self._nodes}
+            for idle in self._idle():
+                if idle.node not in there:  # it went with its node: whoever took it would lose an attempt
+                    self.drop(idle)
+        return self._nodes
+
+    def holding(self, name: str | None, attempt: str) -> HeldSlot | None:
+        """The slot of that name if it trains, or has just trained, this attempt."""
+        slot = self._slots.get(name or "")
+        if slot is None:
+            return None
+        try:
+            state: dict[str, Any] = ray.get(slot.actor.describe.remote(), timeout=ANSWER_SECONDS)
+        except (RayActorError, ActorUnschedulableError, GetTimeoutError):
+            self.drop(slot)
+            return None
+        if state["attempt"] != attempt:
+            return None
+        slot.attempt, slot.claimed = attempt, True
+        return slot
+
+    def take(self, order: Order) -> HeldSlot | None:
+        """A free slot of the order's shape, where its data are, now the order's; none: wait until one is given back."""
+        shape = shape_of(order.slot, self.nodes())
+        late, lacking = self._late(), self._lacking(order)
+        for idle in self._idle():
+            if idle.node in late:
+                self.drop(idle)
+        slot = next((idle for idle in self._idle() if idle.shape == shape and idle.node not in lacking), None)
+        if slot is None:
+            slot = self._make(shape, late | lacking)
+        if slot is not None:
+            slot.attempt = order.attempt
+        return slot
+
+    def possible(self, slot: Slot) -> bool:
+        """Whether a node that is there could hold such a slot, were it empty."""
+        return possible(slot, self.nodes())
+
+    def _lacking(self, order: Order) -> set[str]:
+        """The nodes without the order's data; none where no other can hold its slot: then its training says so."""
+        others = [node for node in self.nodes() if node.uid not in order.lacking]
+        return {short(uid) for uid in order.lacking} if possible(order.slot, others) else set()
+
+    def expect(self, waiting: Sequence[Slot]) -> None:
+        """Which slots trainings wait for: an order is taken once one of these can be had."""
+        self._expected = list({slot.model_dump_json(): slot for slot in waiting}.values())
+
+    def full(self) -> bool:
+        """True when no order can be taken: every slot is in use and there is no room for another."""
+        late, nodes = self._late(), self.nodes()
+        if self._limit is not None and len(self._busy()) >= self._limit:
+            return True
+        wanted = [slot for slot in self._expected if self.possible(slot)]  # the others are not given out
+        shapes = [shape_of(slot, nodes) for slot in wanted] or [_LEAST]
+        if any(idle.node not in late and (not wanted or idle.shape in shapes) for idle in self._idle()):
+            return False
+        return not any(self._room(shape, late) for shape in shapes)
+
+    def rest(self) -> None:
+        """End the actors that nothing has used for long."""
+        for idle in self._idle():
+            if time.monotonic() - idle.since > IDLE_SECONDS:
+                self.drop(idle)
+
+    def training(self) -> list[Shape]:
+        """The shapes of the slots that train."""
+        return [slot.shape for slot in self._busy()]
+
+    def release(self, slot: HeldSlot) -> None:
+        """Give a slot back; one of another release has trained its last."""
+        if slot.foreign:
+            self.replace(slot, "it holds the code of another release")
+            return
+        slot.attempt, slot.since = None, time.monotonic()
+
+    def drop(self, slot: HeldSlot) -> None:
+        """End an actor that is dead, stuck or of a shape that nobody waits for."""
+        self._slots.pop(slot.name, None)
+        ray.kill(slot.actor)
+
+    def replace(self, slot: HeldSlot, reason: str) -> None:
+        """End an actor between two trainings, for good reason; whoever needs one next gets a new one."""
+        self.replaced += 1
+        log.info("slot %s is replaced: %s (%d replaced so far)", slot.name, reason, self.replaced)
+        self.drop(slot)
+
+    def lost(self, slot: HeldSlot) -> None:
+        """End an actor that was lost, and the idle ones beside it: its node may be gone before Ray knows."""
+        self.drop(slot)
+        for idle in self._idle():
+            if idle.node == slot.node:
+                self.drop(idle)
+
+    def leave(self) -> None:
+        """End the slots that train nothing; their room is not ours while nobody conducts."""
+        for idle in self._idle():
+            self.drop(idle)
+
+    def unclaimed(self) -> bool:
+        """Whether a slot trains what no order stands for yet."""
+        return any(not slot.claimed for slot in self._slots.values())
+
+    def reap(self) -> None:
+        """End what no order stands for: it was cancelled or superseded while no conductor lived."""
+        for slot in list(self._slots.values()):
+            if not slot.claimed:
+                self.drop(slot)
+
+    def _idle(self) -> list[HeldSlot]:
+        return [slot for slot in self._slots.values() if slot.attempt is None]
+
+    def _busy(self) -> list[HeldSlot]:
+        return [slot for slot in self._slots.values() if slot.attempt is not None]
+
+    def _late(self) -> set[str]:
+        return {slot.node for slot in self._busy() if slot.late}
+
+    def _room(self, shape: Shape, barred: set[str]) -> Node | None:
+        """The node, none of the `barred`, that could hold one more, were its idle slots ended: one without GPUs where
+        none is asked for, then the one with the most CPUs free."""
+        busy = self._busy()
+        found: list[tuple[bool, float, Node]] = []
+        for node in self.nodes():
+            held = _shapes_on(node, busy)
+            if short(node.uid) not in barred and holds(node, held, shape):
+                free = node.resources.get("CPU", 0.0) - sum(one.cpus for one in held)
+                found.append((bool(shape.gpus) or not node.resources.get("GPU"), free, node))
+        return max(found, key=lambda one: one[:2])[2] if found else None
+
+    def _make(self, shape: Shape, barred: set[str]) -> HeldSlot | None:
+        node = self._room(shape, barred)
+        if node is None or (self._limit is not None and len(self._busy()) >= self._limit):
+            return None
+        idle = sorted(self._idle(), key=lambda slot: slot.node != short(node.uid))  # those in the way first
+        for slot in idle:
+            crowded = self._limit is not None and len(self._slots) >= self._limit
+            if not crowded and holds(node, _shapes_on(node, self._slots.values()), shape):
+                break
+            self.drop(slot)
+        name = name_of(shape, node)
+        options: dict[str, Any] = {"num_cpus": shape.cpus, "num_gpus": shape.gpus, "max_concurrency": 8}
+        if shape.memory:
+            options["memory"] = shape.memory
+        if shape.resources:
+            options["resources"] = dict(shape.resources)
+        # The pool counts by node: Ray's own choice of another one would leave the room that was counted on.
+        options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node.uid, soft=False)
+        named = {"name": name, "namespace": self.namespace, "lifetime": "detached"}
+        actor = ray.remote(SlotActor).options(**named, **options).remote(edition=self._edition)
+        self._slots[name] = HeldSlot(name, shape, short(node.uid), actor, answer=actor.describe.remote())
+        return self._slots[name]
+
+
+def _shapes_on(node: Node, slots: Iterable[HeldSlot]) -> list[Shape]:
+    return [slot.shape for slot in slots if slot.node == short(node.uid)]

@@ -1,0 +1,127 @@
+"""The slot actor: holds a slot's resources and trains one attempt at a time, whoever listens."""
+
+import os
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from queue import SimpleQueue
+from typing import Any, Final
+
+from orchestrator.run.attempt import TRACE_CHARACTERS, Workplace, execute
+from orchestrator.run.memory_growth import GIB, Growth, release
+from orchestrator.run.spool import Message
+from orchestrator.views.trial import Order
+
+LONELY_SECONDS: Final = 1_800.0
+"""A slot that trains nothing and that nobody has asked anything for so long ends itself: its conductor may be gone for
+good, and nobody else knows of it. What its last attempt said is in the spool."""
+
+
+class SlotActor:
+    """Lives detached in Ray, so that training outlives the conductor. Its methods are called from several threads.
+
+    One thread trains for as long as it lives: the C library gives each new thread another pool of memory, and keeps it.
+    """
+
+    def __init__(
+        self, lonely: float = LONELY_SECONDS, leave: Callable[[int], object] = os._exit, edition: str = ""
+    ) -> None:
+        self._edition = edition  # of the code that this process imports
+        self._asked = time.monotonic()
+        self._changed = threading.Condition()
+        self._attempt: str | None = None
+        self._messages: list[Message] = []
+        self._stop = threading.Event()
+        self._growth = Growth()
+        self._held: Mapping[str, int] = {}  # bytes by kind, after the latest training
+        self._worn: str | None = None  # why it is to be replaced
+        self._given: SimpleQueue[tuple[Order, Workplace, threading.Event]] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+        threading.Thread(target=self._wait_for_company, args=(lonely, leave), daemon=True).start()
+
+    def describe(self) -> dict[str, Any]:
+        """Where the slot is, which attempt it holds, ended or not, until another is started, and what it has grown to.
+
+        `worn` says why it is to be replaced before the next training; none: it is as good as new.
+        """
+        with self._changed:
+            self._asked = time.monotonic()
+            place = {"host": socket.gethostname(), "pid": os.getpid(), "edition": self._edition}
+            return {**place, "attempt": self._attempt, "busy": self._busy(), "held": self._held, "worn": self._worn}
+
+    def start(self, order: Order, workplace: Workplace) -> bool:
+        """Begin an attempt; the same one again changes nothing; False while another one trains."""
+        with self._changed:
+            self._asked = time.monotonic()
+            if self._attempt == order.attempt:
+                return True
+            if self._busy():
+                return False
+            self._attempt, self._messages, self._stop = order.attempt, [], threading.Event()
+            self._given.put((order, workplace, self._stop))
+            return True
+
+    def poll(self, attempt: str, seen: int, wait: float) -> list[dict[str, Any]]:
+        """The messages after number `seen`, waiting up to `wait` seconds for the first."""
+        with self._changed:
+            self._asked = time.monotonic()
+            self._changed.wait_for(lambda: self._attempt == attempt and len(self._messages) > seen, timeout=wait)
+            return [asdict(message) for message in self._messages[seen:]] if self._attempt == attempt else []
+
+    def stop(self, attempt: str) -> None:
+        """Ask an attempt to stop at its next step."""
+        with self._changed:
+            if self._attempt == attempt:
+                self._stop.set()
+
+    def _wait_for_company(self, lonely: float, leave: Callable[[int], object]) -> None:
+        while True:
+            time.sleep(lonely / 10)
+            with self._changed:
+                if self._busy():
+                    self._asked = time.monotonic()
+                elif time.monotonic() - self._asked > lonely:
+                    break
+        leave(0)
+
+    def _busy(self) -> bool:
+        return self._attempt is not None and self._thread.is_alive() and not self._ended()
+
+    def _ended(self) -> bool:
+        return bool(self._messages) and self._messages[-1].final
+
+    def _work(self) -> None:
+        while True:
+            self._train(*self._given.get())
+
+    def _train(self, order: Order, workplace: Workplace, stop: threading.Event) -> None:
+        def tell(message: Message) -> None:
+            if message.final:  # before anybody hears of it and gives out the slot again
+                self._weigh(order, workplace)
+            with self._changed:
+                self._messages.append(message)
+                self._changed.notify_all()
+
+        try:
+            execute(order, workplace, stop.is_set, tell)
+        except BaseException as error:  # else the attempt would be silent until it counts as stalled
+            trace = "".join(traceback.format_exception(error))[-TRACE_CHARACTERS:]
+            said = f"{type(error).__name__}: {error}"[:1000]
+            body = {"kind": "infrastructure", "message": said, "trace": trace}
+            tell(Message(len(self._messages) + 1, "failed", body))
+
+    def _weigh(self, order: Order, workplace: Workplace) -> None:
+        """Let go of what the attempt left, and judge what the process holds now."""
+        gigabytes = order.slot.memory_gb
+        try:
+            held = release(workplace.train)
+            declared = None if gigabytes is None else int(gigabytes * GIB)
+            worn = self._growth.note(held, workplace.allowance, declared)
+        except Exception as error:  # after some errors of a GPU nothing on it succeeds in this process any more
+            held, worn = {}, f"its memory cannot be given back: {type(error).__name__}: {error}"[:1000]
+        with self._changed:
+            self._held, self._worn = held, worn

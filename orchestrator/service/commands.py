@@ -1,0 +1,102 @@
+"""What a client can ask to be done with a sweep; the conductor does it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from orchestrator.plan.extension import extension
+from orchestrator.plan.validated import read
+from orchestrator.record.store import Store
+from orchestrator.record.writes.submissions import RequestKind
+from orchestrator.views.errors import ConflictError, NotFoundError
+from orchestrator.views.lifecycle import SweepState
+from orchestrator.views.requests import RequestView
+from orchestrator.views.sweeps import Page, SweepView
+from workers.catalog import Catalog
+
+
+class Requesting(ABC):
+    """The part of the service that appends requests."""
+
+    _store: Store
+    _catalog: Catalog
+
+    @abstractmethod
+    def sweep(self, sweep: int) -> SweepView:
+        """One sweep whole."""
+
+    def cancel(
+        self, sweep: int, actor: str | None = None, trial: int | None = None, cell: int | None = None
+    ) -> RequestView:
+        """Ask for a sweep's trials, those of a cell, or one of them to be cancelled; ConflictError where all ended."""
+        arguments = self._of_cell(sweep, cell)
+        self._store.require_going(sweep, "cancelled", trial, cell)
+        return self._ask("cancel", sweep, trial, actor, arguments)
+
+    def retry(
+        self, sweep: int, actor: str | None = None, trial: int | None = None, cell: int | None = None, what: str = ""
+    ) -> RequestView:
+        """Ask for trials without a result to be tried again; `what`: failed, all, or empty: failed and cancelled."""
+        arguments = self._of_cell(sweep, cell) | ({"what": what} if what else {})
+        return self._ask("retry", sweep, trial, actor, arguments)
+
+    def pause(self, sweep: int, actor: str | None = None) -> RequestView:
+        """Ask that no more of a sweep be started; ConflictError when it has ended."""
+        return self._queue("pause", sweep, actor)
+
+    def resume(self, sweep: int, actor: str | None = None) -> RequestView:
+        """Ask that a paused sweep go on; ConflictError when it has ended."""
+        return self._queue("resume", sweep, actor)
+
+    def prioritize(self, sweep: int, priority: int, actor: str | None = None) -> RequestView:
+        """Ask that a sweep be drawn before those of lower priority."""
+        return self._ask("priority", sweep, None, actor, {"priority": priority})
+
+    def extend(self, sweep: int, body: bytes, actor: str | None = None) -> RequestView:
+        """Ask that a sweep grow to a wider spec; InvalidSpecError when that lacks or changes what there is.
+
+        NumbersChangedError where the sweep was trained under older versions.
+        """
+        checked = read(body, self._catalog)
+        spec, text = checked.spec.model_dump(mode="json"), body.decode("utf-8-sig")
+        if self.sweep(sweep).state is SweepState.QUEUED:
+            raise ConflictError(f"sweep {sweep} is not expanded yet; try again in a moment")
+        extension(self._store.places(sweep), checked.plan, text, spec, self._catalog)
+        return self._ask("extend", sweep, None, actor, {"text": text, "spec": spec})
+
+    def delete(self, sweep: int, confirm: str, actor: str | None = None) -> RequestView:
+        """Ask that an ended sweep be deleted with what only it uses; `confirm` is its name, else ConflictError."""
+        found = self._store.sweep(sweep)
+        if confirm != found.name:
+            raise ConflictError(f"confirm the deletion of sweep {sweep} by its name, {found.name!r}")
+        self._store.deletion(sweep)
+        return self._ask("delete", sweep, None, actor)
+
+    def request(self, id: int) -> RequestView:  # noqa: A002
+        """What became of one request."""
+        return self._store.request(id)
+
+    def requests(self, sweep: int, cursor: str | None, limit: int) -> Page[RequestView]:
+        """What was asked of a sweep, newest first, also of one that was deleted."""
+        return self._store.requests_of(sweep, cursor, limit)
+
+    def _ask(
+        self,
+        kind: RequestKind,
+        sweep: int,
+        trial: int | None,
+        actor: str | None,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> RequestView:
+        return self._store.request(self._store.add_request(kind, sweep, trial, actor, arguments))
+
+    def _queue(self, kind: Literal["pause", "resume"], sweep: int, actor: str | None) -> RequestView:
+        self._store.require_going(sweep, f"{kind}d")
+        return self._ask(kind, sweep, None, actor)
+
+    def _of_cell(self, sweep: int, cell: int | None) -> dict[str, Any]:
+        if cell is None:
+            return {}
+        if not 0 <= cell < self._store.cell_count(sweep):
+            raise NotFoundError(f"no cell {cell} in sweep {sweep}")
+        return {"cell": cell}

@@ -1,0 +1,133 @@
+"""What a checked spec would become: how much of it is known already, and what the rest would cost."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orchestrator.cost.estimate import Demand, Slots, estimate, shape
+from orchestrator.cost.workload import Workload, models, workload
+from orchestrator.plan.validated import Checked
+from orchestrator.settings import Settings
+from orchestrator.views import resources
+from orchestrator.views.errors import UnavailableError
+from orchestrator.views.sweeps import Preview
+from orchestrator.views.trial import Slot
+from workers.catalog import Catalog
+from workers.contract import Recipe
+
+if TYPE_CHECKING:
+    from orchestrator.record.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one training adds to a sweep's cost."""
+
+    shape: str
+    models: int
+    units: int
+    work: Workload
+    patient: bool
+
+    @classmethod
+    def of(cls, recipe: Recipe, catalog: Catalog) -> "Share":
+        """That of a complete recipe."""
+        number, span = models(recipe), recipe.iterations or recipe.epochs or 0
+        return cls(shape(recipe), number, number * span, workload(recipe, catalog), recipe.patience is not None)
+
+    def add_to(self, demand: Demand, number: int) -> None:
+        """Count so many of it."""
+        demand.trainings += number
+        demand.models += number * self.models
+        demand.units += number * self.units
+        demand.work += self.work.times(number)
+
+
+Trials = dict[str, int]
+"""The number of trials by fingerprint."""
+Shares = dict[str, Share]
+"""By fingerprint."""
+
+
+def forecast(checked: Checked, store: "Store | None", catalog: Catalog) -> Preview:
+    """Counts, known results and cost; without a store nothing is known."""
+    plan, spec = checked.plan, checked.spec
+    adaptive = spec.search.adaptive
+    trials, shares = _found_by_search(checked, catalog) if adaptive else _planned(checked, catalog)
+    reusing = store is not None and not spec.fresh and not adaptive
+    known = store.known(trials) if store is not None and reusing else set[str]()
+    demands: dict[str, Demand] = defaultdict(Demand)
+    for fingerprint, share in shares.items():
+        if fingerprint not in known:
+            share.add_to(demands[share.shape], trials[fingerprint] if adaptive else 1)
+    cost = (
+        estimate(demands, store.durations(demands), spec.slot.gpus, _slots(spec.slot, store))
+        if store is not None
+        else estimate(demands, {}, spec.slot.gpus)
+    )
+    return Preview(
+        name=spec.name,
+        cells=len(plan.cells),
+        candidates=plan.candidate_count,
+        trials=plan.trial_count,
+        trainings=plan.trial_count if adaptive else len(trials),
+        cached=sum(trials[fingerprint] for fingerprint in known),
+        exact=not adaptive,
+        cost=cost.model_copy(update={"at_most": list(_bounds(checked, shares))}),
+        notes=list(checked.notes),
+    )
+
+
+def _bounds(checked: Checked, shares: Mapping[str, Share]) -> Iterator[str]:
+    """Why all of it may turn out to be less."""
+    if checked.spec.search.adaptive:
+        yield "a search may propose fewer, or what is trained already"
+    if checked.spec.prune is not None:
+        yield "early stopping leaves out the hopeless"
+    if any(share.patient for share in shares.values()):
+        yield "`patience` may end trainings"
+
+
+def _slots(slot: Slot, store: "Store") -> Slots:
+    nodes = store.nodes(present=True)
+    return Slots(resources.slots(slot, nodes), resources.shape_of(slot, nodes).gpus > 0)
+
+
+def forecast_here(checked: Checked, settings: Settings, catalog: Catalog) -> Preview:
+    """The same, asking no server: with what the database of the home folder holds, where there is one."""
+    file = Path(settings.database.removeprefix("sqlite:///"))
+    if settings.database_url or not file.is_file():
+        return forecast(checked, None, catalog)
+    from orchestrator.record.store import Store  # only now: without a database nobody waits for its libraries
+
+    store = Store.open(settings.database, migrate=False)
+    try:
+        return forecast(checked, store, catalog)
+    except UnavailableError:  # another version's, or not to be read
+        return forecast(checked, None, catalog)
+    finally:
+        store.close()
+
+
+def _planned(checked: Checked, catalog: Catalog) -> tuple[Trials, Shares]:
+    trials: Trials = {}
+    shares: Shares = {}
+    place, last = (-1, -1), None
+    for trial in checked.plan.trials():
+        if last is None or (trial.cell, trial.candidate) != place:  # the repeats of a candidate take as long
+            place, last = (trial.cell, trial.candidate), Share.of(trial.recipe, catalog)
+        trials[trial.fingerprint] = trials.get(trial.fingerprint, 0) + 1
+        shares.setdefault(trial.fingerprint, last)
+    return trials, shares
+
+
+def _found_by_search(checked: Checked, catalog: Catalog) -> tuple[Trials, Shares]:
+    """One recipe for each cell, which stands for all that a search would try there."""
+    trials: Trials = {}
+    shares: Shares = {}
+    for count, recipe in checked.plan.outlines():
+        trials[recipe.fingerprint] = trials.get(recipe.fingerprint, 0) + count
+        shares[recipe.fingerprint] = Share.of(recipe, catalog)
+    return trials, shares

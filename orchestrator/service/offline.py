@@ -1,0 +1,83 @@
+"""What is asked without a server: edited specs, what a spec would become, and the papers' tables.
+
+Each function imports what it needs when it is called: a command waits for nothing that it does not use, least of all
+for the database's libraries.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from orchestrator.settings import Settings
+    from orchestrator.views.published import PublishedSummary
+    from orchestrator.views.sweeps import Preview, Rendered
+
+
+def preview(body: bytes, settings: "Settings") -> "Preview":
+    """What a spec would become: known and measured is what the home folder's database holds."""
+    from orchestrator.plan.validated import read
+    from orchestrator.service.forecast import forecast_here
+    from workers import catalog as catalogs
+
+    catalog = catalogs.load(settings.parts)
+    return forecast_here(read(body, catalog), settings, catalog)
+
+
+def with_values(body: bytes, assignments: Sequence[str]) -> bytes:
+    """The same spec with `path=value` set for each of `assignments`; raises InvalidSpecError, or TooLargeError."""
+    from orchestrator.plan.reading import edit
+
+    return edit.edited(body, assignments)
+
+
+def subset_of(body: bytes, only: Sequence[str], without: Sequence[str]) -> bytes:
+    """The same spec with each `axis=label,label` added to its `only` and `without`; raises as `with_values` does."""
+    from orchestrator.plan.reading import excerpt
+
+    return excerpt.excerpt(body, only, without)
+
+
+def published_tables() -> "list[PublishedSummary]":
+    """The papers' tables that are known."""
+    from orchestrator.publish import paper
+    from orchestrator.publish.published import library
+
+    return [paper.summary(library.load(name)) for name in library.names()]
+
+
+def published_file(id: str, format: str) -> "Rendered":  # noqa: A002
+    """One of the papers' tables as a file of its own."""
+    from orchestrator.publish import paper
+    from orchestrator.publish.published import library
+
+    return paper.render(library.load(id), format)
+
+
+def published_like(
+    id: str,  # noqa: A002
+    body: bytes,
+    name: str | None,
+    format: str,  # noqa: A002
+    settings: "Settings",
+) -> "Rendered":
+    """One of the papers' tables in the layout of a spec's table (its first one by default).
+
+    Raises InvalidSpecError for a wrong spec, NotFoundError where there is no such table or format.
+    """
+    from orchestrator.plan.validated import read
+    from orchestrator.publish import formats
+    from orchestrator.publish.published import library
+    from orchestrator.publish.tables import published_comparison
+    from orchestrator.views.lifecycle import SweepState
+    from orchestrator.views.trial import NO_SWEEP, SweepOutcomes
+    from workers import catalog as catalogs
+
+    catalog = catalogs.load(settings.parts)
+    checked = read(body, catalog)
+    spec = checked.spec.model_dump(mode="json")
+    chosen = name if name is not None else next(iter(spec["tables"]), "")
+    if chosen in spec["tables"]:
+        spec["tables"][chosen]["published"] = library.load(id).id
+    cells, candidates = tuple(checked.plan.cells), tuple(checked.plan.candidates)
+    outcomes = SweepOutcomes(NO_SWEEP, checked.spec.name, SweepState.QUEUED, spec, cells, candidates, ())
+    return formats.render(published_comparison.build(outcomes, chosen, catalog, numbers="published"), format)

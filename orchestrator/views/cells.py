@@ -1,0 +1,94 @@
+"""What stands behind a cell of a table: its candidates, their trials and where these ran, and what a paper printed."""
+
+from pydantic import BaseModel, Field
+
+from orchestrator.views.lifecycle import TrialState
+
+
+class CellTrial(BaseModel):
+    """A trial of a cell with the provenance of its training."""
+
+    trial: int
+    uid: str
+    repeat: int
+    labels: dict[str, str]
+    """Of the repeat axes."""
+    state: TrialState
+    diverged: bool
+    reused: bool
+    score: float | None
+    """The metric that the sweep selects by, of this trial alone."""
+    training: str
+    fingerprint: str
+    """The hash of its completed recipe: trials that share it share the training."""
+    dataset: str
+    data_hash: str | None
+    """Of the content of the data set."""
+    git_commit: str | None
+    """Of the code that trained it; `-dirty` where that was changed."""
+    versions: dict[str, str]
+    outdated: list[str] = Field(default_factory=list)
+    """What has other numbers today than when it was planned, such as `metric 'map' (version 1, now 2)`."""
+    device: str | None
+    host: str | None
+    seconds: float | None
+    error: str | None
+    reason: str | None
+    """Why it was pruned."""
+    url: str  # /v1/trials/<id>
+    mlflow_url: str | None
+
+
+class CellCandidate(BaseModel):
+    """A candidate of a cell: the selected one, or one that lost."""
+
+    index: int
+    labels: dict[str, str]
+    selected: bool
+    status: str
+    """complete, pending, diverged, failed, cancelled or pruned; only a complete one can be selected."""
+    score: float | None
+    """Mean over the repeats of what is selected by."""
+    std: float | None
+    n: int
+    trials: list[CellTrial]
+
+
+class CellNumber(BaseModel):
+    """One number of a table that the cell fills."""
+
+    table: str
+    metric: str
+    title: str
+    text: str
+    """As the table prints it, in the table's unit."""
+    mean: float | None
+    """As a fraction."""
+    std: float | None
+    n: int | None
+    published: str | None = None
+    """The table of a paper that it is compared with, such as SEC-T3; null where the paper has no such number."""
+    printed: str | None = None
+    """The paper's number, in its own characters."""
+    difference: float | None = None
+    tolerance: float | None = None
+    verdict: str | None = None
+    source: str | None = None
+    """Where the paper has it from, if not from its own trainings."""
+
+
+class CellView(BaseModel):
+    """A cell of a sweep and everything behind its numbers."""
+
+    sweep: int
+    sweep_name: str
+    index: int
+    labels: dict[str, str]
+    status: str
+    """complete, partial, failed, diverged or missing."""
+    selection_key: str
+    """What candidates are selected by: checkpoint/split/metric."""
+    numbers: list[CellNumber]
+    candidates: list[CellCandidate]
+    """The selected one first, then the others in their order."""
+    mlflow_url: str | None = None

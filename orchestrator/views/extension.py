@@ -1,0 +1,33 @@
+"""Growing a sweep: the trials that it has, by their labels, and what a wider spec adds to them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.views.trial import Candidate, Cell, Labels, PlannedTrial
+
+
+@dataclass(frozen=True, slots=True)
+class TrialKey:
+    """A trial that exists, by numbers and by labels."""
+
+    cell: int
+    cell_labels: Labels
+    candidate: int
+    candidate_labels: Labels
+    repeat: int
+    repeat_labels: Labels
+    fingerprint: str
+    stamp: str = ""  # of the versions that its training was planned with
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """A wider spec, and what it has beyond the places that exist."""
+
+    text: str
+    spec: Mapping[str, Any]
+    total: int
+    cells: Sequence[Cell]
+    candidates: Sequence[Candidate]
+    trials: Sequence[PlannedTrial]

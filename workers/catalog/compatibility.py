@@ -1,0 +1,247 @@
+"""Whether the parts of a recipe fit one another, judged from the facts that the catalog holds."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from pydantic import JsonValue
+
+from workers.catalog import clustering_cost
+from workers.catalog.inventory import Catalog, metric_entry, metric_problem
+from workers.catalog.signature import Entry
+from workers.catalog.wording import Problem, counted, listed, not_computed, shown
+from workers.contract import ClassHoldout, CrossValidation, NoValidation, Recipe, Select
+from workers.figures.options import Followed
+
+FEWEST_CLASSES: Final = 2
+"""Below it there is no pair of classes to tell apart: neither a training nor an evaluation means anything."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A part that exists, and its hyper-parameters with the defaults filled in."""
+
+    entry: Entry
+    options: Mapping[str, JsonValue]
+
+    def __str__(self) -> str:
+        return f"{self.entry.kind} {self.entry.name!r}"
+
+    def fact(self, name: str) -> JsonValue:
+        """A fact of the part; None where it states none."""
+        return self.entry.facts.get(name)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What of a recipe is sound by itself; what is not is absent."""
+
+    parts: Mapping[str, Chosen]
+    validation: NoValidation | ClassHoldout | CrossValidation | None
+    select: Select | None
+    rest: Recipe
+    """Its plain fields; one that is not sound has its default."""
+    length: int | None
+    """Iterations or epochs, whichever it counts in."""
+
+
+def disagreements(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
+    """What does not fit together; each rule is silent where something that it needs is absent."""
+    yield from _options(draft)
+    yield from _classes(draft)
+    yield from _layout(draft, catalog)
+    yield from _per_class(draft)
+    yield from _views(draft)
+    yield from _norms(draft, catalog)
+    yield from _selection_split(draft)
+    yield from _metrics(draft, catalog)
+    yield from _selection_metric(draft, catalog)
+    yield from _patience(draft)
+    yield from _warmup(draft)
+    yield from _crop(draft)
+    yield from _figures(draft)
+
+
+def _options(draft: Draft) -> Iterator[Problem]:
+    """A hyper-parameter is given only where another has the value that the part's fact `only_where` asks for."""
+    for kind, part in draft.parts.items():
+        rules = part.fact("only_where")
+        for name, rule in rules.items() if isinstance(rules, dict) else ():
+            for other, wanted in rule.items() if isinstance(rule, dict) else ():
+                if part.options.get(name) is not None and part.options.get(other) != wanted:
+                    found = f"`{other}: {wanted}`, but {other} is {shown(part.options.get(other))}"
+                    yield Problem(path=f"{kind}.{name}", message=f"is only for {found}; leave one of them out")
+
+
+def _classes(draft: Draft) -> Iterator[Problem]:
+    """The hold-out leaves enough classes to validate on, and as many to train on as a batch holds."""
+    dataset, validation = draft.parts.get("dataset"), draft.validation
+    counts = dataset.fact("classes") if dataset else None
+    if dataset is None or validation is None or not isinstance(counts, dict):
+        return
+    total = counts.get("train")
+    if not isinstance(total, int):
+        return
+    remaining, message = total, f"{dataset} has only {counted(total, 'training class')}"
+    if not isinstance(validation, NoValidation):
+        least, most = _extremes(validation, total)
+        held, remaining = len(least.held_out(total)), total - len(most.held_out(total))
+        of_all = f"{_possessive(dataset.entry.name)} {counted(total, 'training class')}"
+        after = f"fold {most.fold} of {most.folds} is held out for validation"
+        message = f"only {remaining} of {of_all} remain after {after}"
+        if held < FEWEST_CLASSES:
+            fold = f"fold {least.fold} of {least.folds}"
+            needs = f"validation needs at least {FEWEST_CLASSES}; take fewer folds"
+            yield Problem(path="validation.folds", message=f"{fold} holds out {held} of {of_all}, but {needs}")
+    yield from _drawn(draft.parts.get("sampler"), remaining, message)
+
+
+@lru_cache(maxsize=256)
+def _extremes(validation: ClassHoldout | CrossValidation, total: int) -> tuple[ClassHoldout, ClassHoldout]:
+    """The folds that hold out the fewest and the most of the classes."""
+    folds = validation.holdouts if isinstance(validation, CrossValidation) else [validation]
+    sizes = [len(fold.held_out(total)) for fold in folds]
+    return folds[sizes.index(min(sizes))], folds[sizes.index(max(sizes))]
+
+
+def _drawn(sampler: Chosen | None, remaining: int, message: str) -> Iterator[Problem]:
+    """A batch finds its classes among those that remain; `message` says how many these are."""
+    option = sampler.fact("draws") if sampler else None
+    draws = sampler.options.get(option) if sampler and isinstance(option, str) else None
+    if isinstance(draws, int) and draws > remaining:
+        drawn = f"the sampler draws {counted(draws, 'class')} a batch"
+        yield Problem(path=f"sampler.{option}", message=f"{drawn}, but {message}")
+    elif remaining < FEWEST_CLASSES:
+        yield Problem(path="dataset", message=f"a training needs at least {FEWEST_CLASSES} classes, but {message}")
+
+
+def _possessive(name: str) -> str:
+    return f"{name}'" if name.endswith("s") else f"{name}'s"
+
+
+def _layout(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
+    """The loss can use the order in which the sampler lays out a batch."""
+    loss, sampler = draft.parts.get("loss"), draft.parts.get("sampler")
+    accepted, given = loss.fact("layout") if loss else None, sampler.fact("layout") if sampler else None
+    accepted = [accepted] if isinstance(accepted, str) else accepted
+    if not isinstance(accepted, list) or given is None or given in accepted:
+        return
+    fitting = [entry.name for entry in catalog.of("sampler") if entry.facts.get("layout") in accepted]
+    wants = f"{loss} takes batches laid out as {listed(accepted)}, but {sampler} gives {given!r}"
+    yield Problem(path="sampler", message=f"{wants}; samplers that fit: {listed(fitting)}")
+
+
+def _per_class(draft: Draft) -> Iterator[Problem]:
+    """The loss finds a partner for every image of a class that the sampler draws."""
+    loss, sampler = draft.parts.get("loss"), draft.parts.get("sampler")
+    multiple = loss.fact("per_class_multiple") if loss else None
+    given = sampler.options.get("per_class") if sampler else None
+    if isinstance(multiple, int) and isinstance(given, int) and given % multiple:
+        below = given - given % multiple
+        right = f"take {below} or {below + multiple}" if below else f"take {multiple}"
+        found = f"{loss} pairs the images of a class {multiple} by {multiple}, but the sampler draws {given}"
+        yield Problem(path="sampler.per_class", message=f"{found}; {right}")
+
+
+def _views(draft: Draft) -> Iterator[Problem]:
+    """A loss over the views of an image finds views under the augmentation that names its method, and not labels."""
+    loss, task, augment = draft.parts.get("loss"), draft.parts.get("task"), draft.rest.augment
+    if loss and task and augment == "simclr" and loss.fact("views") and not task.fact("views"):
+        found = f"{loss} with `augment: simclr` means SimCLR, whose positives are two views of an image"
+        trained = f"but {task} gives it the labels, so that it would train supervised under SimCLR's name"
+        yield Problem(path="loss", message=f"{found}, {trained}; take another loss, or another `augment`")
+
+
+def _norms(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
+    """A regularizer of norms has norms to act on."""
+    regularizer, head = draft.parts.get("regularizer"), draft.parts.get("head")
+    if regularizer and head and regularizer.fact("norms") is True and head.fact("output") == "unit":
+        raw = [entry.name for entry in catalog.of("head") if entry.facts.get("output") == "raw"]
+        message = f"{regularizer} acts on the norms of embeddings, but with {head} every norm is 1"
+        yield Problem(path="regularizer", message=f"{message}; heads that fit: {listed(raw)}")
+
+
+def _selection_split(draft: Draft) -> Iterator[Problem]:
+    """What selects exists: a validation split only where classes are held out."""
+    if draft.select and draft.select.split == "validation" and isinstance(draft.validation, NoValidation):
+        right = "add `validation: {name: class_holdout}`, or select by 'test' or 'last'"
+        yield Problem(path="select.split", message=f"no classes are held out to select by 'validation'; {right}")
+
+
+def _metrics(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
+    """The metrics that are asked for exist."""
+    for at, metric in enumerate(draft.rest.metrics):
+        if message := metric_problem(metric, catalog):
+            yield Problem(path=f"metrics.{at}", message=message)
+
+
+def _selection_metric(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
+    """The metric that selects exists, is computed on this data set, and says which value is better."""
+    if draft.select is None:
+        return
+    metric, dataset = draft.select.metric, draft.parts.get("dataset")
+    declared = [*catalog.metrics(dataset.entry.name), *draft.rest.metrics] if dataset else []
+    entry = metric_entry(metric, catalog)
+    message = metric_problem(metric, catalog)
+    if entry is not None and entry.facts.get("better") == "none":
+        message = f"metric {metric!r} has no better value to select by"
+    elif entry is not None and dataset and metric not in declared:
+        message = not_computed(str(dataset), metric, declared)
+    elif entry is not None and dataset and entry.facts.get("needs") == clustering_cost.NEEDS and _dear(draft, dataset):
+        message = f"metric {metric!r} is dear on {dataset}, and computed only at the end; select by another"
+    if message:
+        yield Problem(path="select.metric", message=message)
+
+
+def _dear(draft: Draft, dataset: Chosen) -> bool:
+    """Whether clustering the test images, by which a checkpoint is to be chosen, is dear."""
+    if draft.select is None or (draft.select.split == "validation" and draft.select.beside is None):
+        return False
+    clustered = clustering_cost.stated(dataset.entry, dataset.options, draft.rest.embedding)
+    return clustered is not None and clustered.dear
+
+
+def _patience(draft: Draft) -> Iterator[Problem]:
+    """What patience waits for is a better score."""
+    if draft.rest.patience is not None and draft.select and draft.select.split == "last":
+        message = "waits for a better score, but `select.split` 'last' keeps the last checkpoint whatever its score"
+        yield Problem(path="patience", message=f"{message}; leave it out, or select by 'validation' or 'test'")
+
+
+def _warmup(draft: Draft) -> Iterator[Problem]:
+    """The warm-up is a part of the training; it may be all of it, where only the head is to learn."""
+    if draft.length is not None and draft.rest.warmup > draft.length:
+        unit = "iterations" if draft.rest.epochs is None else "epochs"
+        found = f"found {draft.rest.warmup:,}"
+        yield Problem(path="warmup", message=f"expected at most the {draft.length:,} {unit} of the training, {found}")
+
+
+def _crop(draft: Draft) -> Iterator[Problem]:
+    """The images are as large as the crop."""
+    dataset, crop = draft.parts.get("dataset"), draft.rest.crop
+    # The hyper-parameter where there is one: it says how large the images are made, the fact how large they are.
+    side = dataset.options.get("side", dataset.fact("side")) if dataset else None
+    if dataset and crop is not None and isinstance(side, int) and crop > side:
+        yield Problem(path="crop", message=f"the images of {dataset} have {side} pixels a side; found {crop}")
+
+
+def _figures(draft: Draft) -> Iterator[Problem]:
+    """Each figure of a split is drawn once, and has what it shows."""
+    figures = draft.rest.figures
+    files = [one.file for one in figures]
+    if len(set(files)) < len(files):
+        yield Problem(path="figures", message=f"expected each figure once, found {listed(files)}")
+    for place, figure in enumerate(figures):
+        path = f"figures.{place}"
+        if figure.name == "unit_circle" and draft.rest.embedding != 2:
+            found = f"`embedding` is {draft.rest.embedding}"
+            yield Problem(path=path, message=f"'unit_circle' shows embeddings in 2 dimensions, but {found}")
+        if isinstance(figure, Followed):
+            # How many iterations epochs are only the trainer knows.
+            trouble = figure.trouble(draft.length) if draft.length and draft.rest.epochs is None else ""
+            if trouble:
+                yield Problem(path=path, message=f"{figure.name!r} {trouble}")
+        elif figure.split == "validation" and isinstance(draft.validation, NoValidation):
+            message = "no classes are held out; take split 'test' or 'train', or add `validation`"
+            yield Problem(path=f"{path}.split", message=message)

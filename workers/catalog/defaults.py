@@ -1,0 +1,89 @@
+"""A recipe with everything said that its training depends on, so that equal meanings have equal fingerprints."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pydantic import JsonValue
+
+from workers.catalog.inventory import Catalog, parse_metric
+from workers.catalog.signature import Entry
+from workers.contract import PART_FIELDS, Part, Recipe
+
+PRECISION_VERSIONS: Final[Mapping[str, int]] = {"fp16": 2}
+"""The version of what a precision does, where it is above 1.
+
+fp16, 2: a loss that is not finite is left out (workers/training/loss_scale.py), where it ended the training."""
+
+
+def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
+    """`recipe` with defaults filled in, values in the catalog's types, and pins.
+
+    The recipe has no problems. Completing it again changes nothing.
+    """
+    parts: dict[str, Part] = {}
+    manifest: str | None = None
+    loss_rate, weights = recipe.loss_rate, recipe.pins.weights
+    for kind in PART_FIELDS:
+        part = recipe.part(kind)
+        entry = catalog.get(kind, part.name)
+        if entry is None:
+            raise LookupError(f"no {kind} named {part.name!r}; check a recipe for problems before completing it")
+        parts[kind] = Part.model_validate({"name": part.name, **_filled(entry, part.options)})
+        if kind == "dataset":
+            stated = entry.facts.get("manifest")
+            manifest = stated if isinstance(stated, str) else None
+        if kind == "backbone":
+            weights = _known_weights(entry, parts[kind].options) or weights
+        if kind == "loss" and loss_rate is None:
+            stated = entry.facts.get("lr_scale")
+            loss_rate = float(stated) if isinstance(stated, int | float) else 1.0
+    names = {kind: part.name for kind, part in parts.items()}
+    declared = catalog.metrics(recipe.dataset)
+    versions = versions_of(names, [*recipe.metrics, recipe.select.metric], recipe.precision, catalog)
+    return recipe.model_copy(
+        update={
+            **parts,
+            "evaluate_every": recipe.evaluate_every or max(1, (recipe.iterations or 1) // 10),
+            "loss_rate": loss_rate,
+            "metrics": sorted({*recipe.metrics} - {*declared}),
+            "pins": recipe.pins.model_copy(update={"versions": versions, "manifest": manifest, "weights": weights}),
+        }
+    )
+
+
+def _filled(entry: Entry, options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """The hyper-parameters with their defaults, but what was `added` to the part only where it is not at its default.
+
+    So a part that learns an option leaves the fingerprints of recipes that do not use it alone; so does a data set that
+    learns to compare its `content`.
+    """
+    added = {*entry.added, "content"} if entry.kind == "dataset" else set(entry.added)
+    return {
+        name: value
+        for name, value in entry.filled(options).items()
+        if name not in added or value != getattr(entry.parameter(name), "default", None)
+    }
+
+
+def versions_of(parts: Mapping[str, str], metrics: Iterable[str], precision: str, catalog: Catalog) -> dict[str, int]:
+    """What `pins.versions` has for parts by kind: their versions, and those above 1 of what is computed.
+
+    These are the metrics that the data set declares, and `metrics` beside them.
+
+    A metric in its first version adds nothing, so that a new metric of a data set leaves known fingerprints alone; so
+    does what is pinned for some precisions only.
+    """
+    versions = {kind: entry.version for kind, name in parts.items() if (entry := catalog.get(kind, name)) is not None}
+    computed = {parse_metric(name)[0] for name in [*catalog.metrics(parts["dataset"]), *metrics]}
+    entries = [entry for entry in catalog.of("metric") if entry.name in computed and entry.version > 1]
+    own = {"precision": PRECISION_VERSIONS[precision]} if precision in PRECISION_VERSIONS else {}
+    return versions | {f"metric.{entry.name}": entry.version for entry in entries} | own
+
+
+def _known_weights(entry: Entry, options: Mapping[str, JsonValue]) -> str | None:
+    """The hash of the file of weights that a backbone is to load, where its fact `known_weights` has it by name."""
+    known, path = entry.facts.get("known_weights"), options.get("weights")
+    if not (isinstance(known, dict) and isinstance(path, str)):
+        return None
+    stated = known.get(path.rpartition("/")[2])
+    return f"sha256:{stated}" if isinstance(stated, str) else None

@@ -1,0 +1,107 @@
+"""Which parts exist: those of this package and those in a researcher's own folder."""
+
+import json
+from collections.abc import Mapping
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Final
+
+from workers.catalog.signature import Entry, PartSourceError, read
+from workers.catalog.wording import listed, unknown
+from workers.contract import FOLDERS, KINDS, Frozen, Part
+
+BUILT_IN: Final = Path(__file__).parents[1]
+"""The folder that holds the folders of the built-in parts."""
+
+
+class Catalog(Frozen):
+    """The parts that exist, in the order of their kinds and names."""
+
+    entries: list[Entry]
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, str], Entry]:
+        return {(entry.kind, entry.name): entry for entry in self.entries}
+
+    def get(self, kind: str, name: str) -> Entry | None:
+        """The part of that kind and name."""
+        return self._by_name.get((kind, name))
+
+    def names(self, kind: str) -> list[str]:
+        """The names of the parts of a kind."""
+        return [entry.name for entry in self.of(kind)]
+
+    def of(self, kind: str) -> list[Entry]:
+        """The parts of a kind."""
+        return [entry for entry in self.entries if entry.kind == kind]
+
+    def metrics(self, dataset: Part | str) -> list[str]:
+        """The metrics that every training on a data set computes; empty where the data set is unknown."""
+        entry = self.get("dataset", dataset if isinstance(dataset, str) else dataset.name)
+        declared = entry.facts.get("metrics") if entry else None
+        return [str(name) for name in declared] if isinstance(declared, list) else []
+
+
+def load(parts: Path | None = None) -> Catalog:
+    """The catalog of the built-in parts and those in the folder `parts`; raises PartSourceError."""
+    files = [(kind, *file) for kind in KINDS for file in part_files(kind, parts).values()]
+    return _catalog(tuple((kind, path, own, path.stat().st_mtime_ns) for kind, path, own in files))
+
+
+@lru_cache(maxsize=8)
+def _catalog(files: tuple[tuple[str, Path, bool, int], ...]) -> Catalog:
+    """A catalog is read once for as long as no file changes."""
+    return Catalog(entries=[read(kind, path, own) for kind, path, own, _ in files])
+
+
+def part_files(kind: str, parts: Path | None = None) -> Mapping[str, tuple[Path, bool]]:
+    """The file of each part of a kind by name, and whether it is the researcher's own."""
+    found = {path.stem: (path, False) for path in _sources(BUILT_IN / FOLDERS[kind])}
+    if parts is None:
+        return found
+    if not parts.is_dir():
+        raise PartSourceError(f"{parts}: the folder of own parts does not exist")
+    for path in _sources(parts / FOLDERS[kind]):
+        if path.stem in found:
+            raise PartSourceError(f"{path}: a built-in {kind} is named {path.stem!r} already; rename this file")
+        found[path.stem] = (path, True)
+    return dict(sorted(found.items()))
+
+
+def _sources(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.py") if not path.name.startswith("_"))
+
+
+def catalog_text() -> str:
+    """The built-in catalog as `workers/catalog.json` holds it."""
+    return json.dumps(load().model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+
+
+def parse_metric(name: str) -> tuple[str, str | None]:
+    """The file name and the `k` of a metric: `recall@1` is ("recall", "1"), `nmi` is ("nmi", None)."""
+    file, at, k = name.partition("@")
+    return file, k if at else None
+
+
+def metric_entry(name: str, catalog: Catalog) -> Entry | None:
+    """The part that computes the metric `name`; None where there is no such metric."""
+    return None if metric_problem(name, catalog) else catalog.get("metric", parse_metric(name)[0])
+
+
+def metric_problem(name: str, catalog: Catalog) -> str | None:
+    """What is wrong with the name of a metric, such as `recall@0`; None where nothing is."""
+    file, k = parse_metric(name)
+    entry = catalog.get("metric", file)
+    if entry is None:
+        return unknown("metric", file, catalog.names("metric"))
+    parameter = entry.parameter("k")
+    if k is None:
+        return f"metric {file!r} needs a k, such as '{file}@1'" if parameter and parameter.required else None
+    if parameter is None:
+        return f"metric {file!r} takes no k, found {name!r}; write {file!r}"
+    if parameter.type == "literal":
+        choices = [str(choice) for choice in parameter.choices or []]
+        return None if k in choices else f"no metric {name!r}; expected {listed([f'{file}@{c}' for c in choices])}"
+    if not (k.isascii() and k.isdecimal() and not k.startswith("0")):
+        return f"no metric {name!r}; after the @ stands a whole number of at least 1, such as '{file}@1'"
+    return None

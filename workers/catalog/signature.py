@@ -1,0 +1,269 @@
+"""What the source of one part says of it, read without running it: hyper-parameters, what it asks for, facts."""
+
+import ast
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, NoReturn
+
+from pydantic import Field, JsonValue
+
+from workers.catalog.wording import listed, shown
+from workers.contract import Frozen
+
+NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
+"""What the name of a part, and so of its file, looks like."""
+
+LONGEST_TEXT: Final = 1_000
+"""Characters of a hyper-parameter that is a text, such as a path."""
+LONGEST_LIST: Final = 1_000
+"""Numbers of one that is a list."""
+
+_PLAIN: Final = {
+    "int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text",
+    "ints": "a list of whole numbers", "floats": "a list of numbers",
+}  # fmt: skip
+_LARGEST: Final = 1.7976931348623157e308  # what is beyond it, or NaN, is not finite
+_METADATA: Final = ("label", "paper", "version")
+_WRITTEN_OUT: Final = (*_METADATA, "added")  # what decides a fingerprint must not get lost
+
+
+class PartSourceError(ValueError):
+    """The source of a part does not follow the form of a part; the message names the file."""
+
+
+class Parameter(Frozen):
+    """One hyper-parameter: a keyword-only argument of a part."""
+
+    name: str
+    type: Literal["int", "float", "bool", "str", "literal", "ints", "floats"]
+    optional: bool = False
+    required: bool = False
+    default: JsonValue = None
+    choices: list[JsonValue] | None = None
+
+    @property
+    def expected(self) -> str:
+        """What a value must be, in words."""
+        words = f"one of {listed(self.choices or [])}" if self.type == "literal" else _PLAIN[self.type]
+        return f"{words}, or null" if self.optional else words
+
+    def cast(self, value: Any) -> JsonValue:
+        """`value` in this type, so that equal meanings are equal; ValueError says what is wrong."""
+        if value is None and self.optional:
+            return None
+        if self.type in {"ints", "floats"}:
+            if not isinstance(value, list | tuple):
+                self._refuse(value)
+            if len(value) > LONGEST_LIST:
+                raise ValueError(f"expected at most {LONGEST_LIST:,} numbers, found {len(value):,}")
+            return [self._cast_one(self.type[:-1], one) for one in value]
+        if self.type == "str" and isinstance(value, str) and len(value) > LONGEST_TEXT:
+            raise ValueError(f"expected a text of at most {LONGEST_TEXT:,} characters, found {len(value):,}")
+        return self._cast_one(self.type, value)
+
+    def _cast_one(self, type_: str, value: Any) -> JsonValue:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        cast: JsonValue = None
+        if type_ == "literal":
+            equal = [choice for choice in self.choices or [] if choice == value]
+            cast = next((choice for choice in equal if isinstance(choice, bool) == isinstance(value, bool)), None)
+        elif type_ == "int" and number and (isinstance(value, int) or value.is_integer()):
+            cast = int(value)
+        elif type_ == "float" and number and abs(value) <= _LARGEST:
+            cast = float(value) + 0.0  # turns -0.0 into 0.0
+        elif (type_ == "bool" and isinstance(value, bool)) or (type_ == "str" and isinstance(value, str)):
+            cast = value
+        if cast is None:
+            self._refuse(value)
+        return cast
+
+    def _refuse(self, value: Any) -> NoReturn:
+        hint = "; write it without quotes" if self.type in {"int", "float"} and _reads_as_number(value) else ""
+        raise ValueError(f"expected {self.expected}, found {shown(value)}{hint}")
+
+
+class Entry(Frozen):
+    """What the catalog knows of one part."""
+
+    kind: str
+    name: str
+    label: str
+    paper: str | None = None
+    version: int = 1
+    doc: str = ""
+    parameters: list[Parameter] = Field(default_factory=list)
+    asks: list[str] = Field(default_factory=list)
+    facts: dict[str, JsonValue] = Field(default_factory=dict)
+    own: bool = False
+    """Whether it comes from the researcher's folder."""
+
+    @property
+    def added(self) -> list[str]:
+        """Hyper-parameters that came later, at defaults that change no number: a recipe leaves these out."""
+        stated = self.facts.get("added", [])
+        return [str(name) for name in stated] if isinstance(stated, list) else []
+
+    def parameter(self, name: str) -> Parameter | None:
+        """The hyper-parameter of that name."""
+        return next((parameter for parameter in self.parameters if parameter.name == name), None)
+
+    def filled(self, options: Mapping[str, Any]) -> dict[str, JsonValue]:
+        """`options` in the types of the hyper-parameters, with the defaults of those left out.
+
+        Raises ValueError for a value that does not fit, a name that does not exist, and a required one left out.
+        """
+        known = {parameter.name: parameter for parameter in self.parameters}
+        if strange := [name for name in options if name not in known]:
+            raise ValueError(f"{self.kind} {self.name!r} has no hyper-parameter {listed(strange)}")
+        if missing := [name for name, one in known.items() if one.required and name not in options]:
+            raise ValueError(f"{self.kind} {self.name!r} needs the hyper-parameter {listed(missing)}")
+        return {name: one.cast(options[name]) if name in options else one.default for name, one in known.items()}
+
+
+def read(kind: str, path: Path, own: bool = False) -> Entry:
+    """The entry of the part in the file `path`; raises PartSourceError."""
+    if not NAME.fullmatch(path.stem):
+        raise PartSourceError(f"{path}: a part's file is named in lower case, such as proxy_anchor.py")
+    try:
+        module = ast.parse(path.read_bytes(), str(path))
+        classes = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
+        part = _the_part(classes)
+        chain = _ancestry(part, classes)
+        literals: dict[str, JsonValue] = {}
+        for node in reversed(chain):
+            literals.update(_literals(node))
+        parameters, asks = _signature(chain)
+        _check_added(literals.get("added", []), parameters)
+        return Entry(
+            kind=kind,
+            name=path.stem,
+            label=_metadata(literals, "label", str, path.stem),
+            paper=_metadata(literals, "paper", str, None),
+            version=_metadata(literals, "version", int, 1),
+            doc=ast.get_docstring(part) or "",
+            parameters=parameters,
+            asks=asks,
+            facts={name: value for name, value in sorted(literals.items()) if name not in _METADATA},
+            own=own,
+        )
+    except SyntaxError as error:
+        raise PartSourceError(f"{path}: line {error.lineno}: {error.msg}") from error
+    except ValueError as error:
+        raise PartSourceError(f"{path}: {error}") from error
+
+
+def _reads_as_number(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and math.isfinite(float(value))
+    except ValueError:
+        return False
+
+
+def _the_part(classes: dict[str, ast.ClassDef]) -> ast.ClassDef:
+    public = [node for name, node in classes.items() if not name.startswith("_")]
+    if len(public) != 1:
+        found = f"found {len(public)}: {', '.join(node.name for node in public)}" if public else "found none"
+        raise ValueError(f"a part's file has exactly one public class; {found}")
+    return public[0]
+
+
+def _ancestry(part: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> list[ast.ClassDef]:
+    """The class and those of its bases that stand in the same file, nearest first."""
+    chain = [part]
+    for node in chain:
+        bases = [classes[base.id] for base in node.bases if isinstance(base, ast.Name) and base.id in classes]
+        chain.extend(base for base in bases if base not in chain)
+    return chain
+
+
+def _literals(node: ast.ClassDef) -> Iterator[tuple[str, JsonValue]]:
+    """The public attributes of a class whose values are written out; a tuple becomes a list."""
+    for statement in node.body:
+        target: ast.expr
+        match statement:
+            case ast.Assign(targets=[target], value=value):
+                pass
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                pass
+            case _:
+                continue
+        if not isinstance(target, ast.Name) or target.id.startswith("_"):
+            continue
+        try:
+            yield target.id, json.loads(json.dumps(ast.literal_eval(value), allow_nan=False))
+        except (ValueError, TypeError) as error:
+            if target.id in _WRITTEN_OUT:
+                raise ValueError(f"`{target.id}` must be written out, without names or calls") from error
+
+
+def _metadata(literals: dict[str, JsonValue], name: str, type_: type, default: Any) -> Any:
+    value = literals.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, type_) or isinstance(value, bool):
+        raise ValueError(f"`{name}` must be {'a text' if type_ is str else 'a whole number'}, found {shown(value)}")
+    return value
+
+
+def _check_added(added: JsonValue, parameters: list[Parameter]) -> None:
+    """Raise ValueError unless `added` lists hyper-parameters that have a default."""
+    known = [one.name for one in parameters if not one.required]
+    if not isinstance(added, list) or any(name not in known for name in added):
+        wanted = (
+            f"hyper-parameters with a default, {listed(known)}" if known else "hyper-parameters; none has a default"
+        )
+        raise ValueError(f"`added` must be a list of {wanted}; found {shown(added)}")
+
+
+def _signature(chain: list[ast.ClassDef]) -> tuple[list[Parameter], list[str]]:
+    """The hyper-parameters, and the names of what the part asks for, from the nearest `__init__`."""
+    functions = (node for owner in chain for node in owner.body if isinstance(node, ast.FunctionDef))
+    init = next((node.args for node in functions if node.name == "__init__"), None)
+    if init is None:
+        return [], []
+    if init.vararg or init.kwarg:
+        raise ValueError("`__init__` names each of its arguments; it has no *args and no **kwargs")
+    asks = [argument.arg for argument in (*init.posonlyargs, *init.args)][1:]
+    pairs = zip(init.kwonlyargs, init.kw_defaults, strict=True)
+    return [_parameter(argument, default) for argument, default in pairs], asks
+
+
+def _parameter(argument: ast.arg, default: ast.expr | None) -> Parameter:
+    name = argument.arg
+    if argument.annotation is None:
+        raise ValueError(f"hyper-parameter `{name}` has no type")
+    parameter = Parameter(name=name, required=default is None, **_typed(name, argument.annotation))
+    if default is None:
+        return parameter
+    try:
+        return parameter.model_copy(update={"default": parameter.cast(ast.literal_eval(default))})
+    except ValueError as error:
+        raise ValueError(f"the default of `{name}`, {ast.unparse(default)}: {error}") from error
+
+
+def _typed(name: str, annotation: ast.expr) -> dict[str, Any]:
+    """The fields type, optional and choices of a Parameter."""
+    match annotation:
+        case ast.Name(id=("int" | "float" | "bool" | "str") as plain):
+            return {"type": plain}
+        case ast.Constant(value=str(quoted)):
+            return _typed(name, ast.parse(quoted, mode="eval").body)
+        case ast.BinOp(left=inner, op=ast.BitOr(), right=ast.Constant(value=None)):
+            return {**_typed(name, inner), "optional": True}
+        case ast.BinOp(left=ast.Constant(value=None), op=ast.BitOr(), right=inner):
+            return {**_typed(name, inner), "optional": True}
+        case ast.Subscript(
+            value=ast.Name(id="tuple"),
+            slice=ast.Tuple(elts=[ast.Name(id=("int" | "float") as item), ast.Constant(value=end)]),
+        ) if end is Ellipsis:
+            return {"type": f"{item}s"}
+        case ast.Subscript(value=ast.Name(id="Literal") | ast.Attribute(attr="Literal"), slice=choices):
+            value = ast.literal_eval(choices)
+            values = list(value) if isinstance(value, tuple) else [value]
+            given = [choice for choice in values if choice is not None]
+            return {"type": "literal", "choices": given, "optional": None in values}
+    known = "int, float, bool, str, Literal[...], tuple[int, ...], tuple[float, ...] or one of these | None"
+    raise ValueError(f"hyper-parameter `{name}` has type {ast.unparse(annotation)}; expected {known}")

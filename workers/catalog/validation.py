@@ -1,0 +1,255 @@
+"""What is wrong with a recipe: every problem at once, each with its place, what was found and what would be right."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from workers.catalog.compatibility import Chosen, Draft, disagreements
+from workers.catalog.inventory import Catalog
+from workers.catalog.wording import Problem, listed, meant, shown, unknown
+from workers.contract import PART_FIELDS, ClassHoldout, CrossValidation, NoValidation, Part, Pins, Recipe, Select
+from workers.figures.options import MODELS
+
+MOST_PROBLEMS: Final = 100
+"""Problems that are told of one part, or of the fields of a recipe."""
+
+
+class Judge:
+    """Judges recipes that have most in common: fields and parts that stood in an earlier one are not judged again.
+
+    What is the same object is the same value: a recipe must not be changed in place between two judgements.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._wholes: dict[int, tuple[Any, Any]] = {}
+        self._fields: dict[tuple[Any, ...], tuple[Any, _Fields]] = {}
+        self._parts: dict[tuple[Any, ...], tuple[Any, tuple[list[Problem], Chosen | None]]] = {}
+
+    def problems(self, recipe: Mapping[str, Any]) -> list[Problem]:
+        """Everything that is wrong with a recipe as it was written; empty when it can be completed and trained."""
+        fields = self._of_fields(recipe)
+        found = list(fields.problems)
+        parts: dict[str, Chosen] = {}
+        for kind in PART_FIELDS:
+            if kind not in fields.faulty:
+                wrong, chosen = self._of_part(kind, recipe[kind] if kind in recipe else fields.rest.part(kind))
+                found += wrong
+                if chosen:
+                    parts[kind] = chosen
+        draft = Draft(parts, fields.validation, fields.select, fields.rest, fields.length)
+        return found + list(disagreements(draft, self._catalog))
+
+    def _of_fields(self, recipe: Mapping[str, Any]) -> "_Fields":
+        key = tuple([(name, None if name in PART_FIELDS else id(value)) for name, value in recipe.items()])
+        if key not in self._fields:
+            kept = tuple(recipe.values())  # so that no other object gets the identity of one of these
+            given = {name: one if name in PART_FIELDS else self._whole(one) for name, one in recipe.items()}
+            self._fields[key] = kept, _fields(given, self._catalog)
+        return self._fields[key][1]
+
+    def _whole(self, value: Any) -> Any:
+        if id(value) not in self._wholes:
+            self._wholes[id(value)] = value, _whole(value)
+        return self._wholes[id(value)][1]
+
+    def _of_part(self, kind: str, value: Any) -> tuple[list[Problem], Chosen | None]:
+        whole = isinstance(value, Mapping)
+        key = (kind, *((option, id(given)) for option, given in value.items())) if whole else (kind, id(value))
+        if key not in self._parts:
+            kept = (value, *value.values()) if whole else value
+            wrong = list(islice(_part_problems(kind, value, self._catalog), MOST_PROBLEMS))
+            self._parts[key] = kept, (wrong, None if wrong else _chosen(kind, value, self._catalog))
+        return self._parts[key][1]
+
+
+def problems(recipe: Mapping[str, Any], catalog: Catalog) -> list[Problem]:
+    """Everything that is wrong with a recipe as it was written; empty when it can be completed and trained."""
+    return Judge(catalog).problems({str(name): value for name, value in recipe.items()})
+
+
+class _Fields(NamedTuple):
+    """What is known of the fields of a recipe without its parts."""
+
+    problems: list[Problem]
+    faulty: set[str]
+    rest: Recipe
+    validation: NoValidation | ClassHoldout | CrossValidation | None
+    select: Select | None
+    length: int | None
+
+
+def _fields(given: Mapping[str, Any], catalog: Catalog) -> _Fields:
+    found = list(_field_problems(given, catalog))
+    faulty = {problem.path.partition(".")[0] for problem in found}
+    sound = {name: _judged(name, value) for name, value in given.items() if name not in faulty}
+    lengths = {name: sound.pop(name) for name in _LENGTHS if name in sound}
+    measured = not faulty.intersection(_LENGTHS)
+    rest = Recipe.model_validate(_STAND_IN | sound | (lengths if measured else {"iterations": 1}))
+    validation = None if "validation" in faulty else rest.validation
+    select = None if "select" in faulty else rest.select
+    return _Fields(found, faulty, rest, validation, select, (rest.iterations or rest.epochs) if measured else None)
+
+
+# The recipe's own fields
+
+_ANY: Final = Part(name="any")
+_STAND_IN: Final[dict[str, Any]] = {
+    name: _ANY if name in PART_FIELDS else 1 for name, field in Recipe.model_fields.items() if field.is_required()
+}
+"""What a recipe cannot be without, so that fields that are sound by themselves make one."""
+_LENGTHS: Final = ("iterations", "epochs")
+"""The fields of which a recipe gives one."""
+
+
+def _judged(name: str, value: Any) -> Any:
+    """What the contract is to judge: not the parts, which are checked one by one against the catalog."""
+    return _ANY if name in PART_FIELDS else value
+
+
+def _whole(value: Any, depth: int = 4) -> Any:
+    """The value with 3.0 as 3, since all numbers of the contract's own fields are whole; no field of it is deeper."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list) and depth:  # YAML can write a list that holds itself
+        return [_whole(inner, depth - 1) for inner in value]
+    if isinstance(value, Mapping) and depth:
+        return {str(name): _whole(inner, depth - 1) for name, inner in value.items()}
+    return value
+
+
+def _field_problems(given: Mapping[str, Any], catalog: Catalog) -> Iterator[Problem]:
+    lengths = {name for name in _LENGTHS if given.get(name) is not None}
+    told: Counter[int | str] = Counter()
+    try:
+        Recipe.model_validate({name: _judged(name, value) for name, value in given.items()}, strict=True)
+    except ValidationError as error:
+        for details in error.errors(include_url=False):
+            if details["loc"] and told[details["loc"][0]] < MOST_PROBLEMS:
+                told[details["loc"][0]] += 1
+                yield Problem(path=_path(details), message=_message(details, catalog))
+    # The contract says so too, but only once every field by itself is right.
+    if len(lengths) > 1 and not lengths.intersection(map(str, told)):
+        yield Problem(path="epochs", message="`iterations` is given too; leave out one of them")
+    if not lengths:
+        yield Problem(path="iterations", message="is missing; expected a whole number of at least 1, or `epochs`")
+
+
+def _path(error: ErrorDetails) -> str:
+    location = [str(step) for step in error["loc"]]
+    if location[0] == "validation":
+        del location[1:2]  # pydantic names the member of the union here, which no reader wrote
+        if error["type"] == "value_error":
+            location.append("fold")  # the one field that is judged beside another
+    if location[0] == "figures":
+        del location[2:3]  # likewise, of a figure in the list
+    return ".".join(location)
+
+
+_SAID: Final = {
+    "int_type": "expected a whole number, found {found}",
+    "int_from_float": "expected a whole number, found {found}",
+    "int_parsing_size": "expected a smaller number, found {found}",
+    "float_type": "expected a number, found {found}",
+    "finite_number": "expected a finite number, found {found}",
+    "bool_type": "expected true or false, found {found}",
+    "string_type": "expected a text, found {found}",
+    "dict_type": "expected a mapping, found {found}",
+    "list_type": "expected a list, found {found}",
+    "model_type": "expected a mapping, found {found}",
+    "model_attributes_type": "expected a mapping such as {{name: class_holdout}} or {{name: none}}, found {found}",
+    "union_tag_not_found": "expected a mapping such as {{name: class_holdout}} or {{name: none}}, found {found}",
+    "union_tag_invalid": "expected one of {expected_tags}, found {tag}",
+    "literal_error": "expected {expected}, found {found}",
+    "greater_than_equal": "expected at least {ge:,}, found {found}",
+    "greater_than": "expected more than {gt:,}, found {found}",
+    "less_than_equal": "expected at most {le:,}, found {found}",
+    "less_than": "expected less than {lt:,}, found {found}",
+    "value_error": "{error}",
+    "figures.model_attributes_type": "expected a figure such as norms or {{name: panels, depth: 5}}, found {found}",
+    "figures.union_tag_not_found": "expected a figure such as {{name: panels, depth: 5}}, found {found}",
+}
+"""The errors of pydantic in the words of this project."""
+
+
+def _message(error: ErrorDetails, catalog: Catalog) -> str:
+    name = str(error["loc"][-1])
+    if error["type"] == "missing":
+        known = listed(catalog.names(name))
+        return f"is missing; expected one of {known}"
+    if error["type"] == "extra_forbidden":
+        owner = "a recipe" if len(error["loc"]) == 1 else f"`{error['loc'][0]}`"
+        owner = f"figure {error['loc'][2]!r}" if error["loc"][0] == "figures" else owner
+        return f"{owner} has no field {shown(name)}; {meant(name, _siblings(error))}"
+    general = _SAID.get(error["type"], f"{error['msg']}, found {{found}}")
+    said = _SAID.get(f"{error['loc'][0]}.{error['type']}", general)
+    # A bound on a fractional number reads as the whole number that it is.
+    limits = {key: shown(limit) if key == "tag" else _whole(limit) for key, limit in error.get("ctx", {}).items()}
+    return said.format(found=shown(error["input"]), **limits)
+
+
+def _siblings(error: ErrorDetails) -> list[str]:
+    """The fields that exist where an unknown one was found."""
+    owners: Mapping[tuple[int | str, ...], type[BaseModel]] = {
+        (): Recipe,
+        ("select",): Select,
+        ("pins",): Pins,
+        ("validation", "none"): NoValidation,
+        ("validation", "class_holdout"): ClassHoldout,
+        ("validation", "cross_validation"): CrossValidation,
+    }
+    place = error["loc"][:-1]
+    owner = MODELS[str(place[2])] if place[:1] == ("figures",) else owners[place]
+    return list(owner.model_fields)
+
+
+# The parts
+
+
+def _part_problems(kind: str, value: Any, catalog: Catalog) -> Iterator[Problem]:
+    """What is wrong with one part as it was written: a name, or a mapping with `name` and hyper-parameters."""
+    name, options = _read(value)
+    if not isinstance(name, str):
+        expected = f"a name, or a mapping with `name`: {listed(catalog.names(kind))}"
+        yield Problem(path=kind, message=f"expected {expected}; found {shown(value)}")
+        return
+    entry = catalog.get(kind, name)
+    if entry is None:
+        yield Problem(path=kind, message=unknown(kind, name, catalog.names(kind)))
+        return
+    for option, given in options.items():
+        parameter = entry.parameter(option)
+        try:
+            if parameter is None:
+                known = [parameter.name for parameter in entry.parameters]
+                suggestion = meant(option, known) if known else "it has none"
+                raise ValueError(f"{kind} {name!r} has no hyper-parameter {shown(option)}; {suggestion}")
+            parameter.cast(given)
+        except ValueError as error:
+            yield Problem(path=f"{kind}.{option}", message=str(error))
+    for parameter in entry.parameters:
+        if parameter.required and parameter.name not in options:
+            message = f"is missing; {kind} {name!r} needs {parameter.expected}"
+            yield Problem(path=f"{kind}.{parameter.name}", message=message)
+
+
+def _read(value: Any) -> tuple[Any, dict[str, Any]]:
+    """The name and the hyper-parameters of a part as it was written."""
+    if isinstance(value, Part):
+        return value.name, value.options
+    if isinstance(value, Mapping):
+        return value.get("name"), {str(option): given for option, given in value.items() if option != "name"}
+    return value, {}
+
+
+def _chosen(kind: str, value: Any, catalog: Catalog) -> Chosen:
+    """A part without problems, with its defaults."""
+    name, options = _read(value)
+    entry = catalog.get(kind, name)
+    if entry is None:
+        raise LookupError(f"{kind} {name!r} has problems")
+    return Chosen(entry, entry.filled(options))

@@ -1,0 +1,71 @@
+"""With which versions of parts and metrics a training was planned, and what of that has changed since."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from workers.catalog.defaults import versions_of
+from workers.catalog.inventory import Catalog
+from workers.contract import PART_FIELDS, Frozen, canonical_json, fingerprint_of
+
+
+class Change(Frozen):
+    """One thing whose numbers are others today than when a training was planned."""
+
+    what: str
+    """Such as `loss 'normface'`, `metric 'map'`, `content of dataset 'omniglot'`."""
+    then: str
+    """The version that the training was planned with."""
+    now: str
+
+    def __str__(self) -> str:
+        return f"{self.what} ({self.then}, now {self.now})"
+
+
+def stamp(recipe: Mapping[str, Any]) -> str:
+    """What of a completed recipe has versions, as JSON: trainings with one stamp are outdated together.
+
+    Empty for a recipe that nobody completed, which stands for whatever versions there are.
+    """
+    pins = recipe.get("pins") or {}
+    if not pins.get("versions"):
+        return ""
+    parts = {kind: (recipe.get(kind) or {}).get("name") for kind in PART_FIELDS}
+    metric = (recipe.get("select") or {}).get("metric")
+    said = {"parts": parts, "metric": metric, "precision": recipe.get("precision")}
+    said |= {"metrics": recipe["metrics"]} if recipe.get("metrics") else {}
+    return canonical_json(said | {"versions": pins["versions"], "manifest": pins.get("manifest")})
+
+
+def changes(stamped: str, catalog: Catalog) -> tuple[Change, ...]:
+    """What has other numbers today than by a stamp; a part that is gone has none, and fails where it is trained."""
+    if not stamped:
+        return ()
+    said = json.loads(stamped)
+    parts = {kind: name for kind, name in said["parts"].items() if name is not None}
+    if any(catalog.get(kind, name) is None for kind, name in parts.items()):
+        return ()
+    today = versions_of(parts, [*said.get("metrics", ()), said["metric"]], said["precision"], catalog)
+    then, named = said["versions"], {**parts, "precision": said["precision"]}
+    found = [
+        Change(what=_named(key, named), then=f"version {then.get(key, 1)}", now=str(today.get(key, 1)))
+        for key in {**then, **today}
+        # A kind that is not pinned was unknown then; a metric is pinned from its second version on.
+        if (key in then or key not in PART_FIELDS) and then.get(key, 1) != today.get(key, 1)
+    ]
+    dataset = catalog.get("dataset", parts.get("dataset", ""))
+    manifest = dataset.facts.get("manifest") if dataset else None
+    if said["manifest"] is not None and isinstance(manifest, str) and manifest != said["manifest"]:
+        what = f"content of dataset {parts['dataset']!r}"
+        found.append(Change(what=what, then=said["manifest"][:19], now=manifest[:19]))
+    return tuple(found)
+
+
+def edition(catalog: Catalog) -> str:
+    """What tells apart the code of releases of which a part has another version."""
+    return fingerprint_of({f"{one.kind}.{one.name}": one.version for one in catalog.entries})[:16]
+
+
+def _named(key: str, parts: Mapping[str, str]) -> str:
+    kind, _, name = key.partition(".")
+    return f"{kind} {(name or parts.get(kind, ''))!r}"

@@ -1,0 +1,141 @@
+"""From a list of labelled image files to a data set: labels, counts, decoding; what the real data sets share."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from workers.contract import DataDamagedError, DataMissingError
+from workers.data.decoded import Form, Picture, decoded
+from workers.data.images import Images, miscounts
+
+
+class Listed(NamedTuple):
+    """An image and the class that its data set gives it, however that numbers or names its classes."""
+
+    picture: Picture
+    label: int | str
+    query: bool | None = None
+    name: str | None = None
+    """What people call the class; none: as the data set does."""
+
+
+class Content(NamedTuple):
+    """A data set as it was read."""
+
+    train: Images
+    test: Images
+    content: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """What decides how a list is loaded."""
+
+    name: str
+    form: Form
+    scratch: Path
+    declaring: object = None
+    """The data set's class, which states the official counts."""
+    official: bool = False
+    """Whether other counts than these are refused."""
+
+
+def load(source: Source, train: Sequence[Listed], test: Sequence[Listed]) -> Content:
+    """Decode both splits; images lie class by class, labels run from 0 in the order of the classes.
+
+    Raises DataDamagedError where counts differ from the official ones, before anything is decoded, and what
+    `decoded` raises.
+    """
+    found = {"train": _counts(train), "test": _counts(test)}
+    wrong = miscounts(source.declaring, found) if source.official else []
+    wrong += [f"{name} has no images" for name, counts in found.items() if not counts["images"]]
+    if wrong:
+        advice = "fetch the data set again, or set its `official: false` to train on a part of it"
+        raise DataDamagedError(f"{source.name}: {'; '.join(wrong)}; {advice}")
+    ordered = [sorted(split, key=lambda one: one.label) for split in (train, test)]
+    pixels = decoded(source.name, [one.picture for split in ordered for one in split], source.form, source.scratch)
+    labels = [_labels(split) for split in ordered]
+    content = hashlib.sha256(pixels.digest.encode())
+    for split in labels:
+        content.update(f"{len(split)}".encode() + split.numpy().astype("<i8").tobytes())
+    first = pixels.split(range(len(train)), labels[0])
+    second = pixels.split(range(len(train), len(train) + len(test)), labels[1], _queries(ordered[1]))
+    first, second = (replace(half, names=_names(split)) for half, split in zip((first, second), ordered, strict=True))
+    return Content(first, second, f"sha256:{content.hexdigest()}")
+
+
+def _counts(split: Sequence[Listed]) -> dict[str, int]:
+    queries = sum(bool(one.query) for one in split)
+    return {"classes": len({one.label for one in split}), "images": len(split), "queries": queries}
+
+
+def _labels(split: Iterable[Listed]) -> torch.Tensor:
+    """Contiguous labels from 0, int64 [n], of images in the order of their classes."""
+    numbers: dict[int | str, int] = {}
+    return torch.tensor([numbers.setdefault(one.label, len(numbers)) for one in split], dtype=torch.int64)
+
+
+def _names(split: Iterable[Listed]) -> tuple[str, ...]:
+    """The names of the classes of images in the order of the classes."""
+    return tuple({one.label: one.name or str(one.label) for one in split}.values())
+
+
+def _queries(split: Sequence[Listed]) -> torch.Tensor | None:
+    """Which images are queries, bool [n]; None where all are both query and searched."""
+    if all(one.query is None for one in split):
+        return None
+    return torch.tensor([bool(one.query) for one in split])
+
+
+def folder(root: Path, names: Sequence[str], holding: str) -> Path:
+    """The first of the folders `names` of the data root, or the root itself, that holds the file or folder `holding`.
+
+    Raises DataMissingError.
+    """
+    for candidate in (*(root / name for name in names), root):
+        if (candidate / holding).exists():
+            return candidate
+    raise DataMissingError(
+        f"{names[0]}/{holding} is missing: looked in {root.absolute()}; put the data set there, or set "
+        "METRICSWEEP_DATA (or --data) to the folder that holds it"
+    )
+
+
+def rows(path: Path, fields: int, skip: int = 0) -> list[list[str]]:
+    """The lines of a list file divided at blanks into `fields` fields, after `skip` lines of header.
+
+    Raises DataMissingError, and DataDamagedError with the line that is not so.
+    """
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except FileNotFoundError as error:
+        raise DataMissingError(f"{path} is missing; fetch the data set again") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
+    found = []
+    for number, line in enumerate(lines[skip:], skip + 1):
+        parts = line.split(maxsplit=fields - 1)
+        if parts and len(parts) != fields:
+            raise DataDamagedError(f"{path}: line {number} has {len(parts)} of {fields} fields; fetch it again")
+        if parts:
+            found.append(parts)
+    return found
+
+
+def joined(path: Path, labels: Mapping[str, str], names: Mapping[str, str]) -> list[tuple[str, int]]:
+    """(name, whole number) of each identifier; raises DataDamagedError where `path` and another list disagree."""
+    if labels.keys() != names.keys():
+        other = sorted(labels.keys() ^ names.keys())[0]
+        raise DataDamagedError(f"{path}: image {other} is in one list only; fetch the data set again")
+    return [(name, number(path, labels[key])) for key, name in names.items()]
+
+
+def number(path: Path, text: str) -> int:
+    """A class number of a list; raises DataDamagedError."""
+    if not text.isdecimal():
+        raise DataDamagedError(f"{path}: expected the number of a class, found {text!r}")
+    return int(text)

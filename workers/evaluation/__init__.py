@@ -1,0 +1,1 @@
+"""What metrics share: the ranking of neighbours, with its ties, and clusterings."""

@@ -1,0 +1,51 @@
+"""What is trained: images to embeddings, in the precision and memory layout that the recipe asks for."""
+
+import os
+from typing import Final
+
+import torch
+from torch import nn
+
+from workers.contract import Recipe
+from workers.data.preprocess import SIGNED
+from workers.data.scratch import private, scratch
+from workers.embeddings import geometry
+
+_TYPES: Final = {"none": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+class Embedder(nn.Module):
+    """Images to embeddings: bytes to what the backbone expects, backbone, head.
+
+    A backbone says by its `preprocess` what it expects; without it the bytes become [-1, 1]. Embeddings are float32 in
+    any precision, so that losses, norms and singular values are too.
+    """
+
+    def __init__(self, backbone: nn.Module, head: nn.Module, precision: str = "none", channels_last: bool = False):
+        super().__init__()
+        self.backbone = backbone
+        self.head = head
+        self._type = _TYPES[precision]
+        self._format = torch.channels_last if channels_last else torch.contiguous_format
+        if channels_last:
+            self.to(memory_format=torch.channels_last)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Images [b, c, h, w] as bytes, or as floats of 0 to 255, to embeddings [b, dim]."""
+        pixels = getattr(self.backbone, "preprocess", SIGNED)(images)
+        if self._type is None:
+            embeddings: torch.Tensor = self.head(self.backbone(pixels.contiguous(memory_format=self._format)))
+            return embeddings
+        with torch.autocast(images.device.type, self._type):
+            embeddings = self.head(self.backbone(pixels.contiguous(memory_format=self._format)))
+        return geometry.precise(embeddings)
+
+
+def embedder(backbone: nn.Module, head: nn.Module, recipe: Recipe) -> Embedder:
+    """The network of a recipe; its state has the same names whether it is compiled or not."""
+    made = Embedder(backbone, head, recipe.precision, recipe.channels_last)
+    if recipe.compile:
+        # torch's own choice has a name that anybody can guess, and it runs what it finds there.
+        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(private(scratch() / "inductor")))
+        made.compile()
+    return made

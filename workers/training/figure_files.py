@@ -1,0 +1,63 @@
+"""The files of the figures that a recipe asks for: data as `.npz`, and retrievals as a picture too."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from workers.data.images import Images
+from workers.figures.arrays import FIGURES, Arrays, packed
+from workers.figures.contact_sheet import Row, contact_sheet
+from workers.figures.options import Followed, Panels
+from workers.training.session import Session
+
+
+def drawn(session: Session) -> dict[str, bytes]:
+    """The content of each file by its name, of the present weights and of what was followed on the way."""
+    files: dict[str, bytes] = {}
+    embedded: dict[str, torch.Tensor] = {}
+    for figure in session.recipe.figures:
+        if isinstance(figure, Followed):
+            files[f"{figure.file}.npz"] = packed(session.traces[figure.name].arrays(session.splits.train.labels))
+            continue
+        images = session.splits.named(figure.split)
+        if figure.split not in embedded:
+            embedded[figure.split] = session.task.embed(images)
+        arrays = FIGURES[figure.name](embedded[figure.split], images.labels, images.query, **figure.options)
+        files[f"{figure.file}.npz"] = packed(arrays)
+        if isinstance(figure, Panels):
+            files[f"{figure.file}.png"] = sheet(images, arrays, figure.side)
+    return files
+
+
+def write(folder: Path, files: Mapping[str, bytes]) -> list[str]:
+    """Write files into `folder`, each aside and renamed; gives their names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        aside = folder / f".{name}.{os.getpid()}"
+        try:
+            aside.write_bytes(content)
+            aside.replace(folder / name)
+        finally:
+            aside.unlink(missing_ok=True)
+    return [*files]
+
+
+def sheet(images: Images, arrays: Arrays, side: int) -> bytes:
+    """The picture of a split's `panels`, as the data set has its images and with the names of classes that it has."""
+
+    def pixels(index: int) -> NDArray[np.uint8]:
+        batch, sizes = images.take(torch.tensor([index]))
+        height, width = sizes[0].tolist()
+        found: NDArray[np.uint8] = batch[0, :, :height, :width].permute(1, 2, 0).cpu().numpy()
+        return found[:, :, 0] if found.shape[2] == 1 else found
+
+    def name(index: int) -> str:
+        label = int(images.labels[index])
+        return f"class {label}" if images.names is None else images.names[label]
+
+    columns = (arrays[key].tolist() for key in Row._fields)
+    return contact_sheet([Row(*row) for row in zip(*columns, strict=True)], pixels, name, side)

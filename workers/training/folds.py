@@ -1,0 +1,175 @@
+"""Cross-validation within one training: a model for each fold of the training classes, judged apart and together."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from workers.contract import BEST_TEST, CrossValidation, Place, Progress, Recipe, Result
+from workers.embeddings import geometry
+from workers.tasks import Diverged
+from workers.training import checkpoint, determinism, figure_files
+from workers.training.loop import finish, iterate
+from workers.training.progress_log import Curves, Journal
+from workers.training.session import Session
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A model that is done."""
+
+    step: int
+    """Of the weights that are kept."""
+    steps: int
+    total: int
+    seconds: float
+    metrics: dict[str, float]
+    curves: Curves
+    model: dict[str, torch.Tensor]
+    files: dict[str, torch.Tensor]
+    """The bytes of its figures' files by their names, until all folds are done."""
+    beside: dict[str, torch.Tensor] = field(default_factory=dict)
+    """The weights that are best on the test split, where the recipe asks for these too."""
+
+
+def cross_validate(
+    recipe: Recipe, place: Place, device: torch.device, report: Callable[[Progress], None], resume: Path | None
+) -> Result:
+    """Train a model for each fold, one after the other; a checkpoint holds those that are done and the present one."""
+    recipes, done, pending = fold_recipes(recipe), list[Fold](), None
+    if resume is not None:
+        with checkpoint.fitting(resume, recipe) as state:
+            done, pending = [Fold(**fold) for fold in state["done"]], state["session"]
+    while True:
+        session = Session(recipes[len(done)], place, device)
+        if resume is not None and pending is not None:
+            with checkpoint.fitting(resume, recipe):
+                session.load_state_dict(pending)
+            pending = None
+        journal = _journal(session, done, len(recipes), report)
+        try:
+            iterate(session, place, journal, lambda: _state(recipe, done, session))  # noqa: B023 - used within the turn
+            metrics = finish(session, journal, dear=False)  # only of the folds together
+            done.append(_fold(session, metrics, figure_files.drawn(session)))
+            if len(done) == len(recipes):
+                return _result(recipe, done, session, place)
+        except Diverged as diverged:
+            journal.tell(session.step, {}, f"fold {len(done)} diverged after step {session.step}: {diverged}")
+            return _result_of([*done, _fold(session, {}, {})], {}, session, [])
+
+
+def fold_recipes(recipe: Recipe) -> list[Recipe]:
+    """The training of each fold as a recipe of its own, with a seed of its own, as MLRC's models have."""
+    if not isinstance(recipe.validation, CrossValidation):
+        raise ValueError(f"validation {recipe.validation.name!r} has no folds to train")
+    return [
+        recipe.model_copy(
+            update={"validation": holdout, "seed": determinism.derived(recipe.seed, f"fold {holdout.fold}") % 2**31}
+        )
+        for holdout in recipe.validation.holdouts
+    ]
+
+
+def _journal(session: Session, done: Sequence[Fold], folds: int, report: Callable[[Progress], None]) -> Journal:
+    """The journal of a fold, whose steps count on from those of the folds before it."""
+    journal = Journal(
+        session.total,
+        session.length.every,
+        session.curves,
+        report,
+        before=sum(fold.total for fold in done),
+        folds=(len(done), folds),
+    )
+    journal.tell(session.step, {}, f"fold {len(done)} of {folds} from step {session.step} on {session.device}")
+    return journal
+
+
+def _state(recipe: Recipe, done: Sequence[Fold], session: Session) -> Mapping[str, Any]:
+    return {
+        "fingerprint": recipe.fingerprint,
+        "seconds": sum(fold.seconds for fold in done) + session.seconds,
+        "done": [vars(fold) for fold in done],
+        "session": session.state_dict(),
+    }
+
+
+def _fold(session: Session, metrics: dict[str, float], files: Mapping[str, bytes]) -> Fold:
+    """The model that is kept, with what is known of it."""
+    return Fold(
+        step=session.best.step if session.best else session.step,
+        steps=session.step,
+        total=session.total,
+        seconds=session.seconds,
+        metrics=metrics,
+        curves=session.curves,
+        model=session.weights(),
+        files={name: torch.frombuffer(bytearray(content), dtype=torch.uint8) for name, content in files.items()},
+        beside=session.beside.model if session.beside else {},
+    )
+
+
+def _written(done: Sequence[Fold], folder: Path) -> list[str]:
+    """Write the figures of all folds, the fold's number in each name, such as `norms-fold0.npz`."""
+    every: dict[str, bytes] = {}
+    for number, fold in enumerate(done):
+        for name, content in fold.files.items():
+            stem, dot, suffix = name.rpartition(".")
+            every[f"{stem}-fold{number}{dot}{suffix}"] = content.numpy().tobytes()
+    return figure_files.write(folder, every)
+
+
+def _result(recipe: Recipe, done: Sequence[Fold], session: Session, place: Place) -> Result:
+    """Means over the folds, the test metrics of their joined embeddings, and one file with the weights of all."""
+    checkpoint_ = recipe.select.checkpoint
+    metrics = {key.replace("/test/", "/test_separated/"): value for key, value in _means(done).items()}
+    metrics |= _joined(session, [fold.model for fold in done], checkpoint_)
+    if all(fold.beside for fold in done):
+        metrics |= _joined(session, [fold.beside for fold in done], BEST_TEST)
+    kept = "best.pt" if checkpoint_ == "best" else "final.pt"
+    weights = {"step": [fold.step for fold in done], "model": [fold.model for fold in done]}
+    checkpoint.save(place.storage / kept, {"recipe": recipe.model_dump_json(), **weights})
+    return _result_of(done, metrics, session, [kept, *_written(done, place.storage)])
+
+
+def _joined(session: Session, models: Sequence[Mapping[str, torch.Tensor]], prefix: str) -> dict[str, float]:
+    """The test metrics, keyed `<prefix>/test/map@r`, of the unit embeddings by all models side by side."""
+    embeddings = torch.cat([_unit(session, model) for model in models], dim=1) / math.sqrt(len(models))
+    found = session.task.judge(embeddings, session.splits.test, session.among(session.metrics))
+    return {f"{prefix}/test/{name}": value for name, value in found.items() if math.isfinite(value)}
+
+
+def _unit(session: Session, model: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """The unit embeddings of the test split by the weights of a fold."""
+    session.model.load_state_dict(model)
+    return geometry.unit(session.task.embed(session.splits.test))
+
+
+def _means(done: Sequence[Fold]) -> dict[str, float]:
+    """The mean over the folds of each metric that all of them have."""
+    shared = [key for key in done[0].metrics if all(key in fold.metrics for fold in done)]
+    return {key: math.fsum(fold.metrics[key] for fold in done) / len(done) for key in shared}
+
+
+def _result_of(done: Sequence[Fold], metrics: dict[str, float], session: Session, artifacts: list[str]) -> Result:
+    curves: Curves = {}
+    before = 0
+    for fold in done:
+        for key, points in fold.curves.items():
+            curves.setdefault(key, []).extend((before + step, value) for step, value in points)
+        before += fold.total
+    return Result(
+        outcome="ok" if artifacts else "diverged",
+        metrics=metrics,
+        curves=curves,
+        steps=sum(fold.steps for fold in done),
+        seconds=sum(fold.seconds for fold in done),
+        provenance={
+            "manifest": session.manifest,
+            "weights": session.weights_origin,
+            "folds": [{"step": fold.step, "steps": fold.steps, "metrics": dict(fold.metrics)} for fold in done],
+        },
+        artifacts=artifacts,
+    )

@@ -1,0 +1,32 @@
+"""Whether this machine has what a recipe's fingerprint stands for: its parts, its metrics, its data set's content."""
+
+from pathlib import Path
+
+from workers import registry
+from workers.catalog.defaults import PRECISION_VERSIONS
+from workers.catalog.inventory import parse_metric
+from workers.contract import PART_FIELDS, Recipe
+
+
+def check(recipe: Recipe, parts: Path | None) -> None:
+    """Raise ValueError where this machine's parts or data are not the ones that the recipe's fingerprint stands for."""
+    dataset, versions = registry.find("dataset", recipe.dataset.name, parts), recipe.pins.versions
+    wanted = [(kind, recipe.part(kind).name, versions.get(kind)) for kind in PART_FIELDS]
+    computed = (*getattr(dataset, "metrics", ()), *recipe.metrics, recipe.select.metric)
+    metrics = {parse_metric(name)[0] for name in computed}
+    # A metric in its first version is not pinned; a recipe without any pins was never completed.
+    wanted += [("metric", name, versions.get(f"metric.{name}", 1 if versions else None)) for name in sorted(metrics)]
+    for kind, name, pinned in wanted:
+        here = getattr(registry.find(kind, name, parts), "version", 1)
+        if pinned is not None and pinned != here:
+            raise ValueError(f"pins: the recipe is for version {pinned} of {kind} {name!r}; this machine has {here}")
+    pinned, here = versions.get("precision", 1), PRECISION_VERSIONS.get(recipe.precision, 1)
+    if versions and pinned != here:
+        value = f"`precision: {recipe.precision}`"
+        raise ValueError(f"pins: the recipe is for version {pinned} of {value}; this machine has {here}")
+    manifest = getattr(dataset, "manifest", None)
+    if recipe.pins.manifest is not None and recipe.pins.manifest != manifest:
+        raise ValueError(
+            f"pins: the recipe is for content {recipe.pins.manifest} of dataset {recipe.dataset.name!r}; "
+            f"this machine has {manifest}"
+        )
