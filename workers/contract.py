@@ -146,7 +146,7 @@ class Recipe(Frozen):
     task: Part = Part(name="retrieval")
     dataset: Part
     augment: Literal["none", "crop_flip", "proxy_anchor", "simclr"] = "none"
-    """How training images are cropped, flipped and coloured (workers/data/augmentation.py); evaluation crops the centre."""
+    """How training images are cropped, flipped, coloured (workers.data.augmentation); evaluation crops the centre."""
     crop: int | None = Field(default=None, ge=1, le=65_536)
     """The side of the crops in pixels; none: that of `augment`."""
     backbone: Part

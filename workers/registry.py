@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from workers.catalog import former_names
 from workers.catalog.inventory import load, part_files
 from workers.catalog.signature import Entry, PartSourceError
 from workers.catalog.wording import unknown
@@ -99,6 +100,7 @@ def _own_module(kind: str, path: Path, _stamp: int) -> ModuleType:
     if spec is None or spec.loader is None:
         raise PartSourceError(f"{path}: cannot be imported")
     module = importlib.util.module_from_spec(spec)
+    former_names.honour()
     sys.modules[name] = module  # dataclasses and pickle look a class's module up there
     try:
         spec.loader.exec_module(module)
