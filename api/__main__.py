@@ -16,7 +16,7 @@ from api.commands.terminal import FAILED, OK, explain
 from api.local.serve import refuse_open_host
 from api.main import create_app
 from api.mlflow import rules
-from api.protection.connections import BACKLOG, Connection, Crowd, Patience, allowed_connections
+from api.protection.connections import BACKLOG, Connection, ConnectionPatience, Crowd, allowed_connections
 from api.protection.ending import CutOff
 from orchestrator.host import storage
 from orchestrator.host.logs import begin_logging
@@ -31,7 +31,7 @@ END_SECONDS: Final = 5
 """How long a SIGTERM waits for what is being answered; the supervisor kills after ten."""
 
 
-def main(patience: Patience = Patience()) -> int:  # noqa: B008 - nobody can change it
+def main(patience: ConnectionPatience = ConnectionPatience()) -> int:  # noqa: B008 - nobody can change it
     """Serve until SIGTERM or SIGINT; returns the exit status."""
     write_for_us_alone()
     begin_logging()

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Depends, Header, Request
 
-from api.access.auth import Access
+from api.access.auth import Authentication
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 
@@ -19,8 +19,8 @@ def _settings(request: Request) -> Settings:
     return found
 
 
-def _access(request: Request) -> Access:
-    found: Access = request.app.state.access
+def _access(request: Request) -> Authentication:
+    found: Authentication = request.app.state.access
     return found
 
 
@@ -42,5 +42,5 @@ def _actor(
 
 Asked = Annotated[Service, Depends(_service)]
 InForce = Annotated[Settings, Depends(_settings)]
-Admission = Annotated[Access, Depends(_access)]
+Admission = Annotated[Authentication, Depends(_access)]
 Actor = Annotated[str, Depends(_actor)]

@@ -7,7 +7,7 @@ from fastapi import Depends, FastAPI
 from starlette.middleware import Middleware
 
 from api import problems
-from api.access.auth import Access, Gate, bearer
+from api.access.auth import Authentication, Gate, bearer
 from api.mlflow import passage, rules
 from api.mlflow.upstream import Upstream
 from api.openapi import OPENAPI_PATH, documented, openapi
@@ -15,7 +15,7 @@ from api.protection import turns
 from api.protection.folders import folder_cutter
 from api.protection.guards import Doors, Envelope
 from api.protection.limits import BodyLimit
-from api.protection.workload import Workload
+from api.protection.workload import AdmissionLimit
 from api.routes import (
     catalog,
     cells,
@@ -47,7 +47,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
 
     Raises MetricsweepError where the home folder, which keeps the server's secret, is somebody else's.
     """
-    access = Access(settings)
+    access = Authentication(settings)
     app = FastAPI(
         title="metricsweep",
         version=importlib.metadata.version("metricsweep"),
@@ -62,7 +62,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
             Middleware(Envelope),
             Middleware(Doors, settings=settings),
             Middleware(Gate, access=access, mlflow=rules.PREFIX),
-            Middleware(Workload),
+            Middleware(AdmissionLimit),
             Middleware(BodyLimit, is_upload=rules.is_upload),
         ],
     )

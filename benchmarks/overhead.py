@@ -3,7 +3,7 @@
     python -m benchmarks.overhead [--trials 20] [--seconds 1]
 
 Both execute trainings that sleep for so many seconds on two slots, after warming up. Utilisation is the time slept over
-the time that two slots had, from the first start to the last result. The engine fetches its orders from a desk in
+the time that two slots had, from the first start to the last result. The engine fetches its orders from a broker in
 memory: the database is not measured.
 """
 
@@ -26,7 +26,7 @@ from ray import tune
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.ray.engine import RayTune
 from orchestrator.views.trial import Order
-from tests.run.desk import MemoryDesk, order
+from tests.run.broker import MemoryBroker, order
 from workers.contract import Result
 
 
@@ -54,24 +54,24 @@ class LastEnd(tune.Callback):  # type: ignore[misc]
         LastEnd.at = time.perf_counter()
 
 
-class TimedDesk(MemoryDesk):
+class TimedBroker(MemoryBroker):
     """Notes when the last result came."""
 
     at = 0.0
 
     def finished(self, order: Order, result: Result) -> None:
         super().finished(order, result)
-        TimedDesk.at = time.perf_counter()
+        TimedBroker.at = time.perf_counter()
 
 
 def engine(trials: int, seconds: float, folder: Path) -> float:
     """Seconds for the trainings through the engine."""
     workplace = Workplace("tests.run.trainings:quick", folder / "storage", folder)
     runner = RayTune(workplace, None, folder / "tune", linger=0)
-    runner.run(MemoryDesk(deque(order(iterations=1) for _ in range(4))))
+    runner.run(MemoryBroker(deque(order(iterations=1) for _ in range(4))))
     began = time.perf_counter()
-    runner.run(TimedDesk(deque(order(iterations=1, delay=seconds) for _ in range(trials))))
-    return TimedDesk.at - began
+    runner.run(TimedBroker(deque(order(iterations=1, delay=seconds) for _ in range(trials))))
+    return TimedBroker.at - began
 
 
 def tune_alone(trials: int, seconds: float, folder: Path, *, reuse: bool) -> float:

@@ -52,9 +52,9 @@ Told = dict[str, Any]
 class Expanding(Inline):
     """An engine that trains nothing: the conductor has expanded the sweep when it calls."""
 
-    def run(self, desk: Any) -> None:
+    def run(self, broker: Any) -> None:
         """End the conductor."""
-        desk.close()
+        broker.close()
 
 
 class Timed(Conductor):

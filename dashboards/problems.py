@@ -13,7 +13,7 @@ FIRST: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ProblemGroup:
     """One message and the trials that ended with it."""
 
     kind: str
@@ -31,10 +31,10 @@ class Problem:
         return self.trials[FIRST:]
 
 
-def gathered(problems: Iterable[TrialProblem]) -> list[Problem]:
+def gathered(problems: Iterable[TrialProblem]) -> list[ProblemGroup]:
     """Failures before divergences, the most frequent first."""
-    found: dict[tuple[str, str], Problem] = {}
+    found: dict[tuple[str, str], ProblemGroup] = {}
     for one in problems:
         kind = "diverged" if one.state == "finished" else one.state.value
-        found.setdefault((kind, one.message), Problem(kind, one.message)).trials.append(one)
+        found.setdefault((kind, one.message), ProblemGroup(kind, one.message)).trials.append(one)
     return sorted(found.values(), key=lambda problem: (problem.kind == "diverged", -len(problem.trials)))

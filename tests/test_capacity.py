@@ -12,7 +12,7 @@ from orchestrator.plan.unschedulable import crowded
 from orchestrator.plan.validated import read
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.engine import Desk
+from orchestrator.run.engine import Broker
 from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
@@ -40,9 +40,9 @@ class Clustered(Inline):
     def demand(self, waiting: Sequence[Slot]) -> None:
         self.demands.append(list(waiting))
 
-    def run(self, desk: Desk) -> None:
+    def run(self, broker: Broker) -> None:
         self.runs += 1
-        super().run(desk)
+        super().run(broker)
 
 
 class Cluster:
@@ -235,16 +235,16 @@ def test_an_order_that_is_given_back_waits_again(clustered_service: Service, clu
     cluster.engine.there[:] = [SMALL, LARGE]
     given_back: list[str] = []
 
-    def returning(desk: Desk) -> None:
-        order = desk.next_order()
+    def returning(broker: Broker) -> None:
+        order = broker.next_order()
         while order is not None:
             cluster.engine.there[:] = [SMALL]  # it left between claim and slot
             if order.slot.cpus == 64:
                 given_back.append(order.training)
-                desk.returned(order, "it left")
+                broker.returned(order, "it left")
             else:
-                cluster.engine._execute(desk, order)
-            order = desk.next_order()
+                cluster.engine._execute(broker, order)
+            order = broker.next_order()
 
     cluster.engine.run = returning  # type: ignore[method-assign]
     cluster.conduct()

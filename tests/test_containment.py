@@ -25,7 +25,7 @@ from tests import test_searches
 from tests.inline_conductor import conduct
 from tests.record.sample import lease, new_sweep, started
 from tests.record.shelf import Shelf
-from tests.run.desk import MemoryDesk, order
+from tests.run.broker import MemoryBroker, order
 from tests.test_conductor import spec
 
 
@@ -139,14 +139,14 @@ def test_a_report_that_the_database_refuses(tmp_path: Path) -> None:
 
 def test_messages_that_cannot_be_read() -> None:
     each = order()
-    desk = MemoryDesk(deque())
-    hand_on(desk, each, Message(1, "progress", {"step": "many"}))
-    hand_on(desk, each, Message(2, "progress", {"step": 1, "total": 3}))
-    assert (desk.messages[each.attempt], desk.failures) == ([2], [])
+    broker = MemoryBroker(deque())
+    hand_on(broker, each, Message(1, "progress", {"step": "many"}))
+    hand_on(broker, each, Message(2, "progress", {"step": 1, "total": 3}))
+    assert (broker.messages[each.attempt], broker.failures) == ([2], [])
     for kind, body in (("finished", {}), ("failed", {"kind": "other"}), ("said", {})):
-        hand_on(desk, each, Message(3, kind, body))  # type: ignore[arg-type]
-    assert [one.kind for one in desk.failures] == ["recipe"] * 3
-    assert all(one.message.startswith("its last message cannot be read: ") for one in desk.failures)
+        hand_on(broker, each, Message(3, kind, body))  # type: ignore[arg-type]
+    assert [one.kind for one in broker.failures] == ["recipe"] * 3
+    assert all(one.message.startswith("its last message cannot be read: ") for one in broker.failures)
 
 
 @pytest.mark.parametrize("line", ["[1, 2]", '"text"', '{"seq": "a", "kind": "progress", "body": {}}', "{", "7",

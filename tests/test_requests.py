@@ -18,7 +18,7 @@ from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError
-from orchestrator.views.events import Stopped
+from orchestrator.views.events import AttemptStopped
 from orchestrator.views.extension import TrialKey
 from orchestrator.views.trial import Slot
 from tests.inline_conductor import conduct
@@ -257,7 +257,7 @@ def test_a_deletion_waits_for_what_is_being_stopped(service: Service, settings: 
     assert not inbox.apply(fence, store.requests()[0])
     assert last.exists()
     assert service.sweep(sweep).state == "cancelled"
-    store.apply(fence, Stopped(order.attempt))
+    store.apply(fence, AttemptStopped(order.attempt))
     assert inbox.apply(fence, store.requests()[0])
     assert not last.exists()
     assert store.requests() == []
@@ -316,7 +316,7 @@ def test_a_deletion_that_waits_keeps_its_sweep_as_it_is(service: Service, settin
     inbox = Requests(store, catalog.load(), None, settings.storage, Renewal(store, catalog.load()))
     assert [inbox.apply(fence, one) for one in store.requests()] == [False, True]
     assert "about to be deleted" in (outcomes(settings)[behind] or "")
-    store.apply(fence, Stopped(order.attempt))
+    store.apply(fence, AttemptStopped(order.attempt))
     assert inbox.apply(fence, store.requests()[0])
     assert outcomes(settings)[deletion] == "deleted"
     store.close()

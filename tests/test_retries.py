@@ -2,7 +2,7 @@
 
 from orchestrator.conduct.retries import FIRST_PAUSE, INFRASTRUCTURE_TRIES, LONGEST_PAUSE, MOST_LOSSES, Retries
 from orchestrator.views.trial import Failure, Slot
-from tests.run.desk import order
+from tests.run.broker import order
 
 LOST, STALLED, WRONG = (Failure(kind, "said") for kind in ("infrastructure", "stalled", "recipe"))
 

@@ -255,20 +255,21 @@ def test_leftovers_of_a_killed_attempt_are_removed(
     bucket_url: str,  # noqa: F811
     own_scratch: Path,
 ) -> None:
-    from tests.run.desk import order
+    from tests.run.broker import order
 
     first, second = order(), order()
     killed = own_scratch / "attempts" / "gone" / "1"
     killed.mkdir(parents=True)
     (killed / work_directory.HELD).touch()
     (killed / "last.pt").touch()
-    benches = [
-        work_directory.Apart(bucket_at(bucket_url), each, own_scratch, lambda: False) for each in (first, second)
+    directories = [
+        work_directory.RemoteWorkDirectory(bucket_at(bucket_url), each, own_scratch, lambda: False)
+        for each in (first, second)
     ]
-    for each in benches:
+    for each in directories:
         each.open()
     assert not killed.parent.exists()
-    assert benches[0].folder.is_dir(), "it is at work"
-    for each in benches:
+    assert directories[0].folder.is_dir(), "it is at work"
+    for each in directories:
         each.end("stopped", {})
     assert not list(own_scratch.glob("attempts/*/*"))

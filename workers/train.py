@@ -11,7 +11,7 @@ from workers.training import allocator, checkpoint, determinism, figure_files, p
 from workers.training.allocator import release
 from workers.training.folds import cross_validate
 from workers.training.loop import LAST, finish, iterate
-from workers.training.progress_log import Journal
+from workers.training.progress_log import ProgressLog
 from workers.training.session import Session
 
 __all__ = ["release", "train"]  # whoever names `workers.train:train` finds beside it what to call between two trainings
@@ -44,7 +44,7 @@ def _one(
     session = Session(recipe, place, device)
     if resume is not None:
         session.resume(resume)
-    journal = Journal(session.total, session.length.every, session.curves, report)
+    journal = ProgressLog(session.total, session.length.every, session.curves, report)
     journal.tell(session.step, {}, f"training from step {session.step} on {device}")
     metrics: dict[str, float] = {}
     artifacts: list[str] = []
@@ -69,7 +69,7 @@ def _one(
     )
 
 
-def _keep(session: Session, place: Place, journal: Journal) -> str:
+def _keep(session: Session, place: Place, journal: ProgressLog) -> str:
     """Write the one file of weights that is kept."""
     step, kept = (session.best.step, "best.pt") if session.best else (session.step, "final.pt")
     weights = {"recipe": session.recipe.model_dump_json(), "step": step, "model": session.model.state_dict()}

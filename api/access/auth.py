@@ -11,7 +11,7 @@ from fastapi.security import HTTPBearer
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.access.codes import Codes
-from api.access.patience import LONGEST_PAUSE, Patience
+from api.access.patience import LONGEST_PAUSE, LoginPatience
 from api.access.sessions import Sessions
 from api.problems import answer, details, is_page
 from api.protection.guards import SAFE_METHODS
@@ -29,7 +29,7 @@ bearer = HTTPBearer(
 """Says in the OpenAPI document what `Gate` enforces."""
 
 
-class Access:
+class Authentication:
     """What one server knows of who may ask: its tokens, the sessions of browsers, the codes of one-time links."""
 
     def __init__(self, settings: Settings) -> None:
@@ -39,7 +39,7 @@ class Access:
         # Servers behind one address share the chosen token, not the home: with it they know each other's sessions.
         self.sessions = Sessions(self._tokens[0], settings.resolved_home)
         self.codes = Codes()
-        self.patience = Patience()
+        self.patience = LoginPatience()
         # Editors fetch the schema and cannot log in; without parts of one's own it says what the package's source does.
         self.open_paths = OPEN_PATHS | (frozenset() if settings.parts else {SCHEMA_PATH})
 
@@ -55,7 +55,7 @@ class Access:
 class Gate:
     """ASGI middleware that lets only those pass who hold a token or a session; below `mlflow`, its password too."""
 
-    def __init__(self, app: ASGIApp, access: Access, mlflow: str) -> None:
+    def __init__(self, app: ASGIApp, access: Authentication, mlflow: str) -> None:
         self.app = app
         self.access = access
         self.mlflow = f"{mlflow}/"
@@ -104,7 +104,7 @@ def _shown(request: Request, *, basic: bool) -> str | None:
     return ""
 
 
-async def wrong(request: Request, access: Access, detail: str) -> Response:
+async def wrong(request: Request, access: Authentication, detail: str) -> Response:
     """The answer to a wrong token: a 401 after a while, or a 429 where too many wait for theirs."""
     client = request.client.host if request.client else "somebody"
     if await access.patience.after_wrong(client):

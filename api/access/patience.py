@@ -15,7 +15,7 @@ MOST_WAITING: Final = 32
 _LOG_SECONDS: Final = 60.0
 
 
-class Patience:
+class LoginPatience:
     """How long those wait who were wrong, whoever they are: one line for the whole server, of bounded length.
 
     Whoever is right is never asked to wait, so that guessing locks nobody out. Only for use in one event loop.

@@ -22,7 +22,7 @@ SESSION_SECONDS: Final = 30 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class BrowserSession:
     """One browser's login."""
 
     id: str
@@ -46,7 +46,7 @@ class Sessions:
 
     def begin(self, request: Request, answer: Response) -> None:
         """Give the browser that gets `answer` a session; the secret cannot be read from it."""
-        session = Session(secrets.token_hex(16), int(time.time()) + SESSION_SECONDS, account(request.scope))
+        session = BrowserSession(secrets.token_hex(16), int(time.time()) + SESSION_SECONDS, account(request.scope))
         answer.set_cookie(
             self.cookie,
             self.sealed(session),
@@ -58,16 +58,16 @@ class Sessions:
             secure=request.url.scheme == "https",
         )
 
-    def of(self, request: Request) -> Session | None:
+    def of(self, request: Request) -> BrowserSession | None:
         """The session that a request shows, if it is one of ours, runs, and was not ended."""
         said, _, given = request.cookies.get(self.cookie, "").rpartition(".")
         if not same(given, seal(self._secret, "session", said)):
             return None
         id_, until, whose = said.split(".")
         runs = int(until) > time.time() and id_ not in self._ended
-        return Session(id_, int(until), whose) if runs and whose == account(request.scope) else None
+        return BrowserSession(id_, int(until), whose) if runs and whose == account(request.scope) else None
 
-    def end(self, session: Session, answer: Response) -> None:
+    def end(self, session: BrowserSession, answer: Response) -> None:
         """End a session: its cookie opens nothing more, wherever a copy of it is."""
         with self._lock:
             now = time.time()
@@ -81,7 +81,7 @@ class Sessions:
             return {str(id_): int(until) for id_, until in json.loads(self._file.read_text()).items()}
         return {}
 
-    def sealed(self, session: Session) -> str:
+    def sealed(self, session: BrowserSession) -> str:
         """The cookie's value."""
         said = f"{session.id}.{session.until}.{session.account}"
         return f"{said}.{seal(self._secret, 'session', said)}"

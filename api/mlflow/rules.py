@@ -29,7 +29,7 @@ class Treatment(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PassRule:
     """Requests of one form."""
 
     methods: frozenset[str]
@@ -73,8 +73,8 @@ _CHANGES: Final = (
 )  # fmt: skip
 
 
-def _rule(methods: Iterable[str], form: str, treatment: Treatment = Treatment.AS_IS) -> Rule:
-    return Rule(frozenset(methods), re.compile(form), treatment)
+def _rule(methods: Iterable[str], form: str, treatment: Treatment = Treatment.AS_IS) -> PassRule:
+    return PassRule(frozenset(methods), re.compile(form), treatment)
 
 
 def _tracking(ends: Iterable[str]) -> str:
@@ -100,7 +100,7 @@ _RULES: Final = (
 )
 
 
-def rule_for(method: str, path: str) -> Rule | None:
+def rule_for(method: str, path: str) -> PassRule | None:
     """The rule under which a request passes; `path` is decoded and begins behind our own prefix."""
     if not is_plain(path):
         return None

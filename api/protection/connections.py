@@ -17,7 +17,7 @@ from uvicorn.server import ServerState
 
 from api.problems import KINDS, MEDIA_TYPE
 from api.protection.guards import SECURITY_HEADERS
-from api.protection.request_head import RefusedError, StrictReading
+from api.protection.request_head import HeadRefusedError, StrictReading
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ OTHER_FILES: Final = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class ConnectionPatience:
     """Seconds that a client is waited for, and how fast it must read."""
 
     head: float = 10.0
@@ -71,7 +71,10 @@ class Crowd:
     """All connections of a server: looks at them once a second and keeps their number below a bound."""
 
     def __init__(
-        self, most: int, patience: Patience, is_upload: Callable[[str, str], bool] = lambda method, path: False
+        self,
+        most: int,
+        patience: ConnectionPatience,
+        is_upload: Callable[[str, str], bool] = lambda method, path: False,
     ) -> None:
         self.most = most
         self.patience = patience
@@ -89,7 +92,7 @@ class Crowd:
             return
         if not others:
             log.warning("a connection was refused: %s others are at work", self.most)
-            newcomer.refuse(RefusedError(503, f"all {self.most} connections are at work; try again in a moment"))
+            newcomer.refuse(HeadRefusedError(503, f"all {self.most} connections are at work; try again in a moment"))
             self.leave(newcomer)
             return
         spared = min(others, key=lambda one: (one.phase(), one.since))
@@ -149,13 +152,13 @@ class Connection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """What uvicorn calls where a request cannot be read."""
-        self.refuse(self.conn.refused or RefusedError(400, msg))
+        self.refuse(self.conn.refused or HeadRefusedError(400, msg))
 
     def shutdown(self) -> None:
         """End when what is under way has been answered; what is not whole yet is dropped."""
         self.loop.call_later(self._crowd.patience.end, self.transport.abort)
         if self.conn.their_state is h11.SEND_BODY:
-            self.refuse(RefusedError(503, "this server is ending; send the request again in a moment"))
+            self.refuse(HeadRefusedError(503, "this server is ending; send the request again in a moment"))
         elif self.cycle is None or self.cycle.response_complete:
             self.transport.close()
         else:
@@ -181,18 +184,18 @@ class Connection(H11Protocol):
         if phase is Phase.IDLE and waited > patience.idle:
             self.transport.close()
         elif phase is Phase.HEAD and waited > patience.head:
-            self.refuse(RefusedError(408, f"the request's headers did not come within {patience.head:g} s"))
+            self.refuse(HeadRefusedError(408, f"the request's headers did not come within {patience.head:g} s"))
         elif phase is Phase.BODY and waited > patience.body:
             if self.flow.read_paused and not self.cycle.response_complete:
                 self.since, self._came = now, 0  # it is we who have not read on
             elif self._uploads() and self._came >= patience.upload_rate * waited:
                 self.since, self._came = now, 0  # a large file that comes on
             else:
-                self.refuse(RefusedError(408, f"the request's body did not come within {patience.body:g} s"))
+                self.refuse(HeadRefusedError(408, f"the request's body did not come within {patience.body:g} s"))
         elif phase in {Phase.READER, Phase.LEAVING} and now - self._measured > patience.stalled:
             self._measure(now)
 
-    def refuse(self, error: RefusedError) -> None:
+    def refuse(self, error: HeadRefusedError) -> None:
         """Answer what cannot be taken with a problem document, if there is still something to answer; then close."""
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
             body = json.dumps(_problem(error)).encode()
@@ -240,7 +243,7 @@ def allowed_connections() -> int:
     return max(LEAST_CONNECTIONS, min(MOST_CONNECTIONS, room - ARRIVING - OTHER_FILES))
 
 
-def _problem(error: RefusedError) -> dict[str, str | int]:
+def _problem(error: HeadRefusedError) -> dict[str, str | int]:
     return {
         "type": f"urn:metricsweep:problem:{KINDS.get(error.status, 'other')}",
         "title": STATUS_PHRASES[error.status].decode(),

@@ -17,7 +17,7 @@ _ONCE: Final = frozenset(
 )
 
 
-class RefusedError(h11.RemoteProtocolError):
+class HeadRefusedError(h11.RemoteProtocolError):
     """A request that is not taken, with the status and the sentence that its sender gets."""
 
     def __init__(self, status: int, detail: str) -> None:
@@ -28,7 +28,7 @@ class RefusedError(h11.RemoteProtocolError):
 class StrictReading(h11.Connection):
     """The server's side of h11, which also refuses what h11 reads generously, and remembers why it refused."""
 
-    refused: RefusedError | None = None
+    refused: HeadRefusedError | None = None
 
     def __init__(self) -> None:
         super().__init__(h11.SERVER, max_incomplete_event_size=HEAD_BYTES)
@@ -41,12 +41,12 @@ class StrictReading(h11.Connection):
             event = super().next_event()
             if isinstance(event, h11.Request):
                 _check_as_read(event)
-        except RefusedError as error:
+        except HeadRefusedError as error:
             self.refused = error
             raise
         except h11.RemoteProtocolError as error:
             status = error.error_status_hint if error.error_status_hint in {431, 501} else 400
-            self.refused = RefusedError(status, f"this is not a request of HTTP/1.1: {error}")
+            self.refused = HeadRefusedError(status, f"this is not a request of HTTP/1.1: {error}")
             raise
         return event
 
@@ -55,32 +55,32 @@ def _check_as_sent(data: bytes) -> None:
     """What the parser would mend or drop without a word; `data` begins with a head, which may not be whole."""
     found = _END.search(data)
     if (found.start() if found else len(data)) > HEAD_BYTES:
-        raise RefusedError(431, f"request line and headers are over {HEAD_BYTES} bytes")
+        raise HeadRefusedError(431, f"request line and headers are over {HEAD_BYTES} bytes")
     if found is None:
         return
     head = data[: found.end()]
     if _BARE.search(head):
-        raise RefusedError(400, "lines end with CR LF, and no line holds CR, LF or NUL")
+        raise HeadRefusedError(400, "lines end with CR LF, and no line holds CR, LF or NUL")
     lines = head.rstrip(b"\r\n").split(b"\r\n")[1:]
     if len(lines) > HEADERS:
-        raise RefusedError(431, f"a request may have {HEADERS} headers, this one has {len(lines)}")
+        raise HeadRefusedError(431, f"a request may have {HEADERS} headers, this one has {len(lines)}")
     if any(line[:1] in b" \t" for line in lines):
-        raise RefusedError(400, "a header stands on one line")
+        raise HeadRefusedError(400, "a header stands on one line")
     named = [line.lower().partition(b":")[::2] for line in lines]
     for name in _ONCE:
         values = [value for one, value in named if one == name]
         if len(values) > 1:
-            raise RefusedError(400, f"{name.decode().title()} is given {len(values)} times")
+            raise HeadRefusedError(400, f"{name.decode().title()} is given {len(values)} times")
         if name == b"content-length" and values and not values[0].strip(b" \t").isdigit():
-            raise RefusedError(400, "Content-Length is one number")
+            raise HeadRefusedError(400, "Content-Length is one number")
 
 
 def _check_as_read(request: h11.Request) -> None:
     names = {name for name, _ in request.headers}
     if b"transfer-encoding" in names:
         if b"content-length" in names:
-            raise RefusedError(400, "Content-Length and Transfer-Encoding exclude each other")
+            raise HeadRefusedError(400, "Content-Length and Transfer-Encoding exclude each other")
         if request.http_version < b"1.1":
-            raise RefusedError(400, "HTTP/1.0 has no Transfer-Encoding")
+            raise HeadRefusedError(400, "HTTP/1.0 has no Transfer-Encoding")
     if not request.target.startswith(b"/"):
-        raise RefusedError(400, "ask for a path, such as `GET /v1/sweeps`, and name the server in Host")
+        raise HeadRefusedError(400, "ask for a path, such as `GET /v1/sweeps`, and name the server in Host")

@@ -106,19 +106,19 @@ class Checking(_Costly):
     lane = "check"
 
 
-class Drawing(_Costly):
+class DrawingTurn(_Costly):
     """Computes a table or a figure."""
 
     lane = "draw"
 
 
-class Paging(_Costly):
+class PagingTurn(_Costly):
     """Shows a page with tables."""
 
     lane = "page"
 
 
-class Bundling(_Costly):
+class BundlingTurn(_Costly):
     """Packs a whole sweep."""
 
     lane = "bundle"

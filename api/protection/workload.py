@@ -16,7 +16,7 @@ LATER: Final = {"Retry-After": "5"}
 UNCOUNTED: Final = frozenset({"/healthz"})
 
 
-class Workload:
+class AdmissionLimit:
     """ASGI middleware that answers 503 beyond a number of requests; one whose body still comes in takes no turn."""
 
     def __init__(self, app: ASGIApp) -> None:

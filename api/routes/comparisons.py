@@ -6,11 +6,14 @@ from fastapi import APIRouter, Header, Query, Response
 
 from api.dependencies import Asked
 from api.openapi import documented
-from api.protection.turns import Drawing
+from api.protection.turns import DrawingTurn
 from api.routes.tables import as_file
 
 router = APIRouter(
-    prefix="/v1/tables", tags=["tables"], route_class=Drawing, responses=documented(401, 404, 409, 421, 422, 500, 503)
+    prefix="/v1/tables",
+    tags=["tables"],
+    route_class=DrawingTurn,
+    responses=documented(401, 404, 409, 421, 422, 500, 503),
 )
 
 

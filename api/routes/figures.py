@@ -8,12 +8,12 @@ from api import examples
 from api.dependencies import Asked
 from api.openapi import documented, shown
 from api.protection.limits import Id
-from api.protection.turns import Drawing
+from api.protection.turns import DrawingTurn
 from api.routes.tables import as_file
 from orchestrator.views.sweeps import FigureFile, FigureView
 
 router = APIRouter(
-    prefix="/v1", tags=["figures"], route_class=Drawing, responses=documented(401, 404, 409, 421, 422, 500, 503)
+    prefix="/v1", tags=["figures"], route_class=DrawingTurn, responses=documented(401, 404, 409, 421, 422, 500, 503)
 )
 
 _BINARY = {"schema": {"type": "string", "contentMediaType": "application/octet-stream"}}

@@ -9,11 +9,14 @@ from fastapi import APIRouter, Header, Path, Query, Response
 from api.dependencies import Asked
 from api.openapi import documented
 from api.protection.limits import Id
-from api.protection.turns import Drawing
+from api.protection.turns import DrawingTurn
 from orchestrator.views.sweeps import Rendered
 
 router = APIRouter(
-    prefix="/v1/sweeps", tags=["tables"], route_class=Drawing, responses=documented(401, 404, 409, 421, 422, 500, 503)
+    prefix="/v1/sweeps",
+    tags=["tables"],
+    route_class=DrawingTurn,
+    responses=documented(401, 404, 409, 421, 422, 500, 503),
 )
 
 _EXAMPLES = {

@@ -43,7 +43,7 @@ TABLE_FORMATS: Final = ("latex", "markdown", "html", "csv", "json")
 
 
 class Conductor:
-    """The desk that engines work for. Everything but the two heartbeats happens in the thread that calls `conduct`."""
+    """The broker that engines work for. All but the two heartbeats happens in the thread that calls `conduct`."""
 
     def __init__(
         self, settings: Settings, store: Store, engine: Engine, catalog: Catalog, tracker: Tracker | None
@@ -105,7 +105,7 @@ class Conductor:
         signal.signal(signal.SIGTERM, self.close)
         signal.signal(signal.SIGINT, self.close)
 
-    # What an engine asks and tells: the Desk protocol.
+    # What an engine asks and tells: the Broker protocol.
 
     def installation(self) -> str:
         """The UUID of this database, which its next conductor finds too."""

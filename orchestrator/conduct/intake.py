@@ -43,12 +43,12 @@ class Intake:
 
     def stopped(self, order: Order) -> None:
         """Record that an order stopped unwanted."""
-        self._recorder.record(events.Stopped(order.attempt))
+        self._recorder.record(events.AttemptStopped(order.attempt))
         self._retries.ended(order)
 
     def returned(self, order: Order, reason: str) -> None:
         """Record that an order was not begun, and why."""
-        self._recorder.record(events.Stopped(order.attempt, reason))
+        self._recorder.record(events.AttemptStopped(order.attempt, reason))
 
     def _kept(self, order: Order, event: events.Progressed | events.Finished) -> bool:
         """Record an event; where the database refuses it (a step beyond its integers, say) the training has failed."""

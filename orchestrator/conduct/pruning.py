@@ -1,4 +1,4 @@
-"""Early stopping in all sweeps that go on: has each cell's contest judged by what comes in, and prunes the hopeless."""
+"""Early stopping in all sweeps that go on: has each cell's session judged by what comes in, and prunes the hopeless."""
 
 import logging
 from collections.abc import Mapping
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from orchestrator.conduct.pruning_session import Contest, RepeatContest
+from orchestrator.conduct.pruning_session import PruningSession, RepeatPruningSession
 from orchestrator.conduct.renewal import Renewal
 from orchestrator.publish import select
 from orchestrator.record.store import Competitor, Store
-from orchestrator.run.optuna.pruners import OptunaJudge
-from orchestrator.run.pruner import Judge
+from orchestrator.run.optuna.pruners import OptunaPruner
+from orchestrator.run.pruner import Pruner
 from orchestrator.spec.prune import Hyperband, Prune, Wilcoxon
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import FOR_ALL
@@ -45,14 +45,14 @@ class Pruning:
     def __init__(self, store: Store, catalog: Catalog, renewal: Renewal) -> None:
         self._store, self._catalog, self._renewal = store, catalog, renewal
         self._rules: dict[int, _Rule | None] = {}  # of the sweeps that go on; none: it prunes nothing
-        self._contests: dict[tuple[int, int], Contest] = {}
+        self._sessions: dict[tuple[int, int], PruningSession] = {}
 
     def refresh(self, fence: int) -> None:
         """Learn which sweeps go on; in those that are new here, judge what an earlier conductor did not."""
         going = self._store.going()
         for gone in self._rules.keys() - set(going):
             del self._rules[gone]
-            self._contests = {at: one for at, one in self._contests.items() if at[0] != gone}
+            self._sessions = {at: one for at, one in self._sessions.items() if at[0] != gone}
         for sweep in going:
             if sweep in self._rules:
                 continue
@@ -65,17 +65,17 @@ class Pruning:
     def forget(self) -> None:
         """Begin anew: somebody changed what competes."""
         self._rules.clear()
-        self._contests.clear()
+        self._sessions.clear()
 
     def grown(self, fence: int) -> None:
         """Judge the candidates that searches have added: what an earlier sweep trained of them is on record."""
         for rule in [one for one in self._rules.values() if one is not None and one.grows]:
             for cell in dict.fromkeys(one.cell for one in self._append(rule)):
-                contest = self._contests.get((rule.sweep, cell))
-                if contest is None:
+                session = self._sessions.get((rule.sweep, cell))
+                if session is None:
                     self._judge(fence, rule, cell)
                 else:
-                    self._settle(fence, contest)
+                    self._settle(fence, session)
 
     def progressed(self, fence: int, order: Order, progress: Progress) -> None:
         """Judge an evaluation that has been recorded."""
@@ -98,19 +98,19 @@ class Pruning:
         """Judge by the news of one trial; without any, by all that is on record."""
         at = (rule.sweep, cell)
         try:
-            contest = self._contests.get(at)
-            if contest is None and news is not None and self._over(rule, news):
+            session = self._sessions.get(at)
+            if session is None and news is not None and self._over(rule, news):
                 return  # a training that another sweep wants goes on
-            if contest is None or news is None:
-                contest = self._contests[at] = self._contest(rule, cell)
+            if session is None or news is None:
+                session = self._sessions[at] = self._session(rule, cell)
             else:
                 self._append(rule)
-                self._tell(rule, contest, [news], contest.after(news.trial))
-            self._settle(fence, contest)
+                self._tell(rule, session, [news], session.after(news.trial))
+            self._settle(fence, session)
             if news is not None and self._over(rule, news):
-                del self._contests[at]
+                del self._sessions[at]
         except FOR_ALL:
-            self._contests.pop(at, None)  # what was judged may not be written: it is entered anew
+            self._sessions.pop(at, None)  # what was judged may not be written: it is entered anew
             raise
         except Exception:  # whatever a rule fails in, trainings go on
             log.exception("sweep %d: nothing more is pruned", rule.sweep)
@@ -120,31 +120,31 @@ class Pruning:
         """Whether nothing can be pruned any more where the news comes from."""
         return news.ended is not None and not rule.grows and not self._store.has_active(news.sweep, news.cell)
 
-    def _settle(self, fence: int, contest: Contest) -> None:
-        for verdict in contest.verdicts():
+    def _settle(self, fence: int, session: PruningSession) -> None:
+        for verdict in session.verdicts():
             pruned = self._store.prune(fence, verdict)
             if pruned is None:
                 continue  # it is the last that can be selected
-            contest.decide(verdict.candidate)
+            session.decide(verdict.candidate)
             if pruned:
                 at = f"sweep {verdict.sweep}, cell {verdict.cell}, candidate {verdict.candidate}"
                 log.info("%s: pruned (%d of its trials) %s", at, pruned, verdict.why)
 
     def _append(self, rule: _Rule) -> list[Competitor]:
-        """Tell the contests that are under way of the candidates that a search has added since; these are returned."""
+        """Tell the sessions that are under way of the candidates that a search has added since; these are returned."""
         if not rule.grows:
             return []
         added = self._store.appended(rule.sweep, rule.position)
         for cell in dict.fromkeys(one.cell for one in added):
-            contest = self._contests.get((rule.sweep, cell))
-            if contest is not None:
-                self._tell(rule, contest, [one for one in added if one.cell == cell])
+            session = self._sessions.get((rule.sweep, cell))
+            if session is not None:
+                self._tell(rule, session, [one for one in added if one.cell == cell])
         if added:
             rule.position = self._store.last_position(rule.sweep)
         return added
 
-    def _contest(self, rule: _Rule, cell: int) -> Contest:
-        """The contest of a cell as far as it is on record."""
+    def _session(self, rule: _Rule, cell: int) -> PruningSession:
+        """The session of a cell as far as it is on record."""
         competitors = self._store.competitors(rule.sweep, cell)
         options: dict[str, float] = {
             name: value for name, value in rule.prune.model_dump(exclude={"name"}).items() if value is not None
@@ -152,18 +152,18 @@ class Pruning:
         if isinstance(rule.prune, Hyperband) and rule.prune.max_evaluations is None:
             options["max_evaluations"] = evaluations(competitors[0].recipe or {})
 
-        def judge() -> Judge:
-            return OptunaJudge(rule.prune.name, options, higher=rule.higher)
+        def judge() -> Pruner:
+            return OptunaPruner(rule.prune.name, options, higher=rule.higher)
 
-        contest = (RepeatContest if rule.by_repeats else Contest)(rule.key, judge)
-        self._tell(rule, contest, competitors)
-        return contest
+        session = (RepeatPruningSession if rule.by_repeats else PruningSession)(rule.key, judge)
+        self._tell(rule, session, competitors)
+        return session
 
-    def _tell(self, rule: _Rule, contest: Contest, competitors: list[Competitor], after: int = 0) -> None:
+    def _tell(self, rule: _Rule, session: PruningSession, competitors: list[Competitor], after: int = 0) -> None:
         # What older versions scored is no measure for what trains under today's.
         competitors = [one for one in competitors if one.stamp not in self._renewal.outdated]
         trainings = () if rule.by_repeats else [one.training for one in competitors]
-        contest.take(competitors, self._store.evaluations(trainings, rule.key, after))
+        session.take(competitors, self._store.evaluations(trainings, rule.key, after))
 
     def _rule(self, sweep: int) -> _Rule | None:
         try:

@@ -1,4 +1,4 @@
-"""The contest within one cell: what its trainings reported so far, told to its judges in the recorded order."""
+"""The session within one cell: what its trainings reported so far, told to its pruners in the recorded order."""
 
 import math
 from collections import Counter, defaultdict
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from orchestrator.record.store import Competitor, Evaluation, Verdict
-from orchestrator.run.pruner import Judge
+from orchestrator.record.store import Competitor, PruningDecision, RecordedEvaluation
+from orchestrator.run.pruner import Pruner
 from orchestrator.views.lifecycle import TrialState
 
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(slots=True)
-class Entry:
-    """A trial of the contest, as far as its judge knows it."""
+class Standing:
+    """A trial of the session, as far as its judge knows it."""
 
     one: Competitor
     row: int = 0  # the last evaluation that was read
@@ -28,18 +28,18 @@ class Entry:
     over: bool = False  # whether its end is known
 
 
-class Contest:
+class PruningSession:
     """Judges by evaluations: each repeat of a cell is a competition of its own.
 
-    The same rows give the same verdicts, so that a contest can be entered anew after any crash.
+    The same rows give the same verdicts, so that a session can be entered anew after any crash.
     """
 
-    def __init__(self, key: str, make: Callable[[], Judge]) -> None:
+    def __init__(self, key: str, make: Callable[[], Pruner]) -> None:
         self._key, self._make = key, make
-        self._judges: dict[int, Judge] = {}  # by repeat
-        self._entries: dict[int, Entry] = {}  # by trial
+        self._pruners: dict[int, Pruner] = {}  # by repeat
+        self._entries: dict[int, Standing] = {}  # by trial
         self._repeats: Counter[int] = Counter()  # by candidate
-        self._hopeless: dict[int, Entry] = {}  # those whose latest verdict is to prune, by trial
+        self._hopeless: dict[int, Standing] = {}  # those whose latest verdict is to prune, by trial
         self._decided: set[int] = set()  # candidates that are pruned, or were and are trained to their end
 
     def after(self, trial: int) -> int:
@@ -47,14 +47,14 @@ class Contest:
         entry = self._entries.get(trial)
         return 0 if entry is None else entry.row
 
-    def take(self, competitors: Sequence[Competitor], rows: Iterable[Evaluation]) -> None:
+    def take(self, competitors: Sequence[Competitor], rows: Iterable[RecordedEvaluation]) -> None:
         """How trials stand now, and what their trainings reported since, in the order of the rows."""
         entries = [self._enter(one) for one in competitors]
         self._follow(entries, rows)
 
-    def verdicts(self) -> list[Verdict]:
+    def verdicts(self) -> list[PruningDecision]:
         """Candidates that are to be pruned by the latest verdict on one of their trials; each is told once."""
-        found: dict[int, Verdict] = {}
+        found: dict[int, PruningDecision] = {}
         for entry in self._hopeless.values():
             one = entry.one
             # The further repeats of a search's winner, which reproduce it, compete with nobody.
@@ -67,17 +67,17 @@ class Contest:
         """Note that a candidate is pruned."""
         self._decided.add(candidate)
 
-    def _enter(self, one: Competitor) -> Entry:
+    def _enter(self, one: Competitor) -> Standing:
         if one.trial not in self._entries:
             self._repeats[one.candidate] += 1
-        entry = self._entries.setdefault(one.trial, Entry(one))
+        entry = self._entries.setdefault(one.trial, Standing(one))
         entry.one = one
         if one.spared or one.state is TrialState.PRUNED:
             self._decided.add(one.candidate)
         return entry
 
-    def _follow(self, entries: Sequence[Entry], rows: Iterable[Evaluation]) -> None:
-        by_training: defaultdict[int, list[Entry]] = defaultdict(list)
+    def _follow(self, entries: Sequence[Standing], rows: Iterable[RecordedEvaluation]) -> None:
+        by_training: defaultdict[int, list[Standing]] = defaultdict(list)
         for entry in entries:
             by_training[entry.one.training].append(entry)
         ends = [entry for entry in entries if entry.one.state is TrialState.FINISHED and not entry.over]
@@ -90,7 +90,7 @@ class Contest:
         while ends:
             self._end(ends.pop())
 
-    def _evaluated(self, entry: Entry, row: Evaluation) -> None:
+    def _evaluated(self, entry: Standing, row: RecordedEvaluation) -> None:
         one = entry.one
         if row.id <= entry.row or entry.over:  # the second: conductors' clocks differ, so that an end seems earlier
             return
@@ -106,18 +106,18 @@ class Contest:
         if row.step < one.total:  # else its result is about to come, and is not thrown away
             self._ask(entry)
 
-    def _end(self, entry: Entry) -> None:
+    def _end(self, entry: Standing) -> None:
         entry.over = True
         if entry.number > entry.judged:
             self._ask(entry)
         if entry.one.score is not None:
             self._judge(entry.one.repeat).finish(entry.one.candidate, entry.one.score)
 
-    def _ask(self, entry: Entry) -> None:
+    def _ask(self, entry: Standing) -> None:
         entry.judged = entry.number
         self._note(entry, self._judge(entry.one.repeat).verdict(entry.one.candidate))
 
-    def _note(self, entry: Entry, why: str | None) -> None:
+    def _note(self, entry: Standing, why: str | None) -> None:
         self._hopeless.pop(entry.one.trial, None)
         if why is not None:
             entry.why = why
@@ -127,32 +127,32 @@ class Contest:
         """How many repeats every candidate has."""
         return min(self._repeats.values(), default=0)
 
-    def _judge(self, repeat: int) -> Judge:
-        if repeat not in self._judges:
-            self._judges[repeat] = self._make()
-        return self._judges[repeat]
+    def _judge(self, repeat: int) -> Pruner:
+        if repeat not in self._pruners:
+            self._pruners[repeat] = self._make()
+        return self._pruners[repeat]
 
-    def _verdict(self, entry: Entry) -> Verdict:
+    def _verdict(self, entry: Standing) -> PruningDecision:
         one = entry.one
         said = f"after evaluation {entry.number}: {self._key} {entry.value:.4g}; {entry.why}"
-        return Verdict(one.sweep, one.cell, one.candidate, one.trial, entry.number, entry.value, said)
+        return PruningDecision(one.sweep, one.cell, one.candidate, one.trial, entry.number, entry.value, said)
 
 
-class RepeatContest(Contest):
+class RepeatPruningSession(PruningSession):
     """Judges by repeats: the whole cell is one competition, in which a finished repeat is an evaluation."""
 
-    def __init__(self, key: str, make: Callable[[], Judge]) -> None:
+    def __init__(self, key: str, make: Callable[[], Pruner]) -> None:
         super().__init__(key, make)
         self._scores: defaultdict[int, list[float]] = defaultdict(list)  # by candidate
 
-    def _follow(self, entries: Sequence[Entry], rows: Iterable[Evaluation]) -> None:
+    def _follow(self, entries: Sequence[Standing], rows: Iterable[RecordedEvaluation]) -> None:
         shared = self._shared()
         ended = [one for one in entries if one.one.score is not None and not one.over and one.one.repeat < shared]
         for entry in sorted(ended, key=lambda one: (one.one.ended or _NEVER, one.one.trial)):
             entry.over = True
             self._scored(entry, shared)
 
-    def _scored(self, entry: Entry, shared: int) -> None:
+    def _scored(self, entry: Standing, shared: int) -> None:
         candidate, score = entry.one.candidate, entry.one.score or 0.0
         scores, judge = self._scores[candidate], self._judge(0)
         scores.append(score)
@@ -167,7 +167,7 @@ class RepeatContest(Contest):
     def _forget(self, candidate: int) -> None:
         self._hopeless = {at: one for at, one in self._hopeless.items() if one.one.candidate != candidate}
 
-    def _verdict(self, entry: Entry) -> Verdict:
+    def _verdict(self, entry: Standing) -> PruningDecision:
         one = entry.one
         said = f"after {entry.number} repeats: mean {self._key} {entry.value:.4g}; {entry.why}"
-        return Verdict(one.sweep, one.cell, one.candidate, one.trial, entry.number, entry.value, said)
+        return PruningDecision(one.sweep, one.cell, one.candidate, one.trial, entry.number, entry.value, said)

@@ -9,20 +9,20 @@ from orchestrator.record.mlflow.outbox import Dirty, Outbox
 from orchestrator.record.mlflow.runs import Runs
 from orchestrator.record.reads.artifacts import Artifacts
 from orchestrator.record.reads.durations import Durations
-from orchestrator.record.reads.lineage import Evidences
+from orchestrator.record.reads.lineage import Lineage
 from orchestrator.record.reads.outcomes import Outcomes
 from orchestrator.record.reads.request_views import RequestViews
 from orchestrator.record.reads.sweep_views import SweepViews
-from orchestrator.record.reads.trial_keys import Places
+from orchestrator.record.reads.trial_keys import TrialKeys
 from orchestrator.record.reads.trial_views import TrialViews
 from orchestrator.record.writes.applying import Applying
-from orchestrator.record.writes.availability import AskedNeed, Availability, Findings
+from orchestrator.record.writes.availability import AskedNeed, Availability, DataFindings
 from orchestrator.record.writes.capacity import AskedSlot, Capacity, Nodes
 from orchestrator.record.writes.claims import Claims
 from orchestrator.record.writes.deleting import Deleting
 from orchestrator.record.writes.extending import Extending
 from orchestrator.record.writes.leases import Leases
-from orchestrator.record.writes.pruning import Competitor, Evaluation, Pruning, Verdict
+from orchestrator.record.writes.pruning import Competitor, Pruning, PruningDecision, RecordedEvaluation
 from orchestrator.record.writes.queueing import Queueing
 from orchestrator.record.writes.renewing import Renewing
 from orchestrator.record.writes.requests import PendingRequest, QueuedSweep, Requests
@@ -36,14 +36,14 @@ __all__ = [
     "AskedSlot",
     "Competitor",
     "Dirty",
-    "Evaluation",
     "NewSweep",
     "OpenCell",
     "PendingRequest",
+    "PruningDecision",
     "QueuedSweep",
+    "RecordedEvaluation",
     "Store",
     "Suggested",
-    "Verdict",
 ]
 
 
@@ -56,10 +56,10 @@ class Client(
     Outcomes,
     Durations,
     Runs,
-    Places,
-    Evidences,
+    TrialKeys,
+    Lineage,
     Nodes,
-    Findings,
+    DataFindings,
 ):
     """What the API uses: it appends sweeps and requests, and reads."""
 

@@ -9,7 +9,7 @@ RunStatus = Literal["RUNNING", "FINISHED", "FAILED", "KILLED"]
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class CurvePoint:
     """One value of a curve; its time is fixed when it is recorded, so that a second sending is the same."""
 
     key: str
@@ -32,7 +32,7 @@ class RunMirror:
     parent: str | None = None  # the tracker's id of the parent run
     params: Mapping[str, str] = field(default_factory=dict)  # write-once: only what a recipe fixes
     tags: Mapping[str, str] = field(default_factory=dict)
-    points: Sequence[Point] = ()  # those not sent before
+    points: Sequence[CurvePoint] = ()  # those not sent before
     metrics: Mapping[str, float] = field(default_factory=dict)  # final values, sent when the run ends
     files: Mapping[str, bytes] = field(default_factory=dict)  # artifacts by path within the run
 

@@ -12,7 +12,7 @@ from orchestrator.host.storage import opened
 from orchestrator.run.memory_growth import Allowance
 from orchestrator.run.out_of_memory import explained, out_of_memory
 from orchestrator.run.spool import Message
-from orchestrator.run.work_directory import Bench, bench_for
+from orchestrator.run.work_directory import WorkDirectory, work_directory_for
 from orchestrator.views.trial import FailureKind, Order
 from workers.contract import (
     CheckpointError,
@@ -98,17 +98,17 @@ def execute(order: Order, workplace: Workplace, stop: Callable[[], bool], tell: 
 
 def _attempt(order: Order, workplace: Workplace, stop: Callable[[], bool], tell: Callable[[Message], None]) -> Message:
     """Run one attempt; gives its last message, which is spooled and not told yet."""
-    bench = bench_for(opened(workplace.storage), order, unmade(), stop)
+    directory = work_directory_for(opened(workplace.storage), order, unmade(), stop)
     try:
-        bench.open()
-        place = workplace.place(order, bench.folder, stop)
-        result = _train(order, workplace, place, bench, lambda progress: tell(bench.report(progress)))
-        bench.keep(result)
-        return bench.end("finished", result.model_dump(mode="json"))
+        directory.open()
+        place = workplace.place(order, directory.folder, stop)
+        result = _train(order, workplace, place, directory, lambda progress: tell(directory.report(progress)))
+        directory.keep(result)
+        return directory.end("finished", result.model_dump(mode="json"))
     except Stopped:
-        return bench.end("stopped", {})
+        return directory.end("stopped", {})
     except (Exception, SystemExit) as error:  # whatever the training raises is its outcome, not ours
-        return bench.end("failed", _failure(error))
+        return directory.end("failed", _failure(error))
 
 
 def _carried(act: Callable[_Given, _Got]) -> Callable[_Given, _Got]:
@@ -124,7 +124,7 @@ def _carried(act: Callable[_Given, _Got]) -> Callable[_Given, _Got]:
 
 
 def _train(
-    order: Order, workplace: Workplace, place: Place, bench: Bench, report: Callable[[Progress], None]
+    order: Order, workplace: Workplace, place: Place, directory: WorkDirectory, report: Callable[[Progress], None]
 ) -> Result:
     """Call the training function, on from the first checkpoint that is there and whole, else from the start."""
     train, recipe = resolve(workplace.train), Recipe.model_validate(order.recipe)
@@ -133,7 +133,7 @@ def _train(
         report(Progress(step=0, total=recipe.iterations or 1, log=f"{line}\n"))
 
     for key in _checkpoints(order):
-        resume = bench.checkpoint(key)
+        resume = directory.checkpoint(key)
         if resume is None:
             if key == order.resume:
                 say(f"checkpoint {key} is gone")

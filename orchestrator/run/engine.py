@@ -8,7 +8,7 @@ from workers.catalog import Need
 from workers.contract import Progress, Result
 
 
-class Desk(Protocol):
+class Broker(Protocol):
     """The conductor's side: gives out orders and takes what comes of them. Called from one thread only."""
 
     def installation(self) -> str:
@@ -30,7 +30,7 @@ class Desk(Protocol):
         """The order's training ended."""
 
     def failed(self, order: Order, failure: Failure) -> None:
-        """The order ended without a result; the desk decides whether its training is tried again."""
+        """The order ended without a result; the broker decides whether its training is tried again."""
 
     def stopped(self, order: Order) -> None:
         """The order stopped because it was no longer wanted."""
@@ -49,9 +49,9 @@ class Desk(Protocol):
 
 
 class Engine(Protocol):
-    """Executes orders. `run` returns when the desk has none left and none runs, or when the desk is closing."""
+    """Executes orders. `run` returns when the broker has none left and none runs, or when the broker is closing."""
 
-    def run(self, desk: Desk) -> None:
+    def run(self, broker: Broker) -> None:
         """Execute orders until there are none."""
 
     def nodes(self) -> Sequence[Node] | None:
@@ -69,7 +69,7 @@ class Engine(Protocol):
     def demand(self, waiting: Sequence[Slot]) -> None:
         """Tell the cluster which slots trainings wait for, beside those that train, so that it can make nodes."""
 
-    def rest(self, desk: Desk) -> None:
+    def rest(self, broker: Broker) -> None:
         """Called while there is nothing to run: give back what an earlier conductor left."""
 
     def leave(self) -> None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final
 
 from orchestrator.run.attempt import Workplace, execute
-from orchestrator.run.engine import Desk
+from orchestrator.run.engine import Broker
 from orchestrator.run.inspection import inspect, seen
 from orchestrator.run.memory_growth import release
 from orchestrator.run.messages import hand_on, settle_from_spool
@@ -24,14 +24,14 @@ class Inline:
         self._workplace = workplace
         self._found: list[Inspected] = []
 
-    def run(self, desk: Desk) -> None:
-        """Execute orders until there are none or the desk is closing."""
-        while not desk.closing() and (order := desk.next_order()) is not None:
+    def run(self, broker: Broker) -> None:
+        """Execute orders until there are none or the broker is closing."""
+        while not broker.closing() and (order := broker.next_order()) is not None:
             if order.holder is not None:
-                self._settle_lost(desk, order)
+                self._settle_lost(broker, order)
             else:
-                self._execute(desk, order)
-            desk.tick()
+                self._execute(broker, order)
+            broker.tick()
 
     def nodes(self) -> None:
         """Not known: here every slot is this process."""
@@ -52,7 +52,7 @@ class Inline:
     def demand(self, waiting: Sequence[Slot]) -> None:
         """Nobody hears it."""
 
-    def rest(self, desk: Desk) -> None:
+    def rest(self, broker: Broker) -> None:
         """Nothing is ever left."""
 
     def leave(self) -> None:
@@ -61,20 +61,20 @@ class Inline:
     def close(self) -> None:
         """Nothing is held."""
 
-    def _execute(self, desk: Desk, order: Order) -> None:
-        desk.started(order, HOLDER, socket.gethostname())
+    def _execute(self, broker: Broker, order: Order) -> None:
+        broker.started(order, HOLDER, socket.gethostname())
 
         def tell(message: Message) -> None:
-            # a stop that the desk's closing caused leaves the attempt open: the next conductor resumes it
-            if message.kind == "stopped" and desk.wanted(order):
+            # a stop that the broker's closing caused leaves the attempt open: the next conductor resumes it
+            if message.kind == "stopped" and broker.wanted(order):
                 return
-            hand_on(desk, order, message)
-            desk.tick()
+            hand_on(broker, order, message)
+            broker.tick()
 
-        execute(order, self._workplace, lambda: desk.closing() or not desk.wanted(order), tell)
+        execute(order, self._workplace, lambda: broker.closing() or not broker.wanted(order), tell)
         with suppress(RuntimeError):  # a GPU that has failed: the next training on it will say so
             release(self._workplace.train)
 
-    def _settle_lost(self, desk: Desk, order: Order) -> None:
+    def _settle_lost(self, broker: Broker, order: Order) -> None:
         failure = Failure("infrastructure", "the process that trained it ended")
-        settle_from_spool(desk, order, self._workplace, order.seen, failure)
+        settle_from_spool(broker, order, self._workplace, order.seen, failure)

@@ -28,7 +28,7 @@ class Allowance:
         return now > max(self.times * second, second + self.least)
 
 
-class Growth:
+class MemoryGrowth:
     """Follows one process over its trainings."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""News of an attempt: hands its messages on to the desk, live or from the spool."""
+"""News of an attempt: hands its messages on to the broker, live or from the spool."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from orchestrator.host.storage import opened
 from orchestrator.run import spool
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.engine import Desk
+from orchestrator.run.engine import Broker
 from orchestrator.run.spool import Message
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.trial import Failure, Order
@@ -18,8 +18,8 @@ from workers.contract import Progress, Result
 log = logging.getLogger(__name__)
 
 
-def hand_on(desk: Desk, order: Order, message: Message) -> None:
-    """Tell the desk what one message says.
+def hand_on(broker: Broker, order: Order, message: Message) -> None:
+    """Tell the broker what one message says.
 
     A progress that cannot be read is left out; a last message that cannot is a failure of the training, which would say
     the same again.
@@ -30,17 +30,17 @@ def hand_on(desk: Desk, order: Order, message: Message) -> None:
         log.warning("attempt %s: message %d (%s) cannot be read: %s", order.attempt, message.seq, message.kind, error)
         if message.final:
             short = (str(error).splitlines() or [""])[0]
-            desk.failed(order, Failure("recipe", f"its last message cannot be read: {type(error).__name__}: {short}"))
+            broker.failed(order, Failure("recipe", f"its last message cannot be read: {type(error).__name__}: {short}"))
         return
     match said:
         case Progress():
-            desk.progressed(order, message.seq, said)
+            broker.progressed(order, message.seq, said)
         case Result():
-            desk.finished(order, said)
+            broker.finished(order, said)
         case Failure():
-            desk.failed(order, said)
+            broker.failed(order, said)
         case None:
-            desk.stopped(order)
+            broker.stopped(order)
 
 
 _READERS: Final[Mapping[str, Callable[[Any], Progress | Result | Failure | None]]] = {
@@ -51,7 +51,7 @@ _READERS: Final[Mapping[str, Callable[[Any], Progress | Result | Failure | None]
 }
 
 
-def settle_from_spool(desk: Desk, order: Order, workplace: Workplace, seen: int, failure: Failure) -> None:
+def settle_from_spool(broker: Broker, order: Order, workplace: Workplace, seen: int, failure: Failure) -> None:
     """End an order whose holder is gone: by the end that it spooled, else by the failure.
 
     Raises UnavailableError where the storage does not answer: the order is then nobody's, and is settled later.
@@ -61,9 +61,9 @@ def settle_from_spool(desk: Desk, order: Order, workplace: Workplace, seen: int,
     except OSError as error:
         raise UnavailableError(f"the storage does not answer: {error}") from error
     for message in messages:
-        if message.kind == "stopped" and desk.wanted(order):
+        if message.kind == "stopped" and broker.wanted(order):
             break
-        hand_on(desk, order, message)
+        hand_on(broker, order, message)
         if message.final:
             return
-    desk.failed(order, failure)
+    broker.failed(order, failure)

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 
-class Judge(Protocol):
+class Pruner(Protocol):
     """One competition: what it is told in the same order gives the same verdicts."""
 
     def report(self, candidate: int, number: int, value: float) -> None:

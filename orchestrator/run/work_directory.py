@@ -1,4 +1,4 @@
-"""The bench: the folder in which an attempt trains, and how what lies there gets into the storage."""
+"""The directory: the folder in which an attempt trains, and how what lies there gets into the storage."""
 
 import errno
 import fcntl
@@ -16,7 +16,7 @@ from workers.contract import Progress, Result
 from workers.data.scratch import private
 
 RESUMED: Final = "resumed.pt"
-"""The checkpoint that a bench fetched."""
+"""The checkpoint that a directory fetched."""
 HELD: Final = ".held"
 """Locked as long as the process lives that trains in a folder."""
 ON_THE_WAY: Final = (1.0,)
@@ -29,7 +29,7 @@ REST: Final = 9
 T = TypeVar("T")
 
 
-class Bench(Protocol):
+class WorkDirectory(Protocol):
     """One attempt's place of work."""
 
     folder: Path
@@ -51,8 +51,8 @@ class Bench(Protocol):
         """Spool the last message and clear away; raises nothing."""
 
 
-class InPlace:
-    """A bench in a storage that is a folder: what is written is stored."""
+class LocalWorkDirectory:
+    """A directory in a storage that is a folder: what is written is stored."""
 
     def __init__(self, storage: Folder, order: Order) -> None:
         self._root = storage.root
@@ -82,8 +82,8 @@ class InPlace:
         return message
 
 
-class Apart:
-    """A bench in a folder of this machine, for a storage that is a bucket: checkpoints and results are sent there."""
+class RemoteWorkDirectory:
+    """A folder of this machine, for a storage that is a bucket: checkpoints and results are sent there."""
 
     def __init__(self, storage: Bucket, order: Order, scratch: Path, stop: Callable[[], bool]) -> None:
         self._storage, self._stop = storage, stop
@@ -187,11 +187,11 @@ class Apart:
         return act()
 
 
-def bench_for(storage: Storage, order: Order, scratch: Path, stop: Callable[[], bool]) -> Bench:
-    """The bench that suits the storage; nothing is made yet."""
+def work_directory_for(storage: Storage, order: Order, scratch: Path, stop: Callable[[], bool]) -> WorkDirectory:
+    """The directory that suits the storage; nothing is made yet."""
     if isinstance(storage, Bucket):
-        return Apart(storage, order, scratch, stop)
-    return InPlace(storage, order)
+        return RemoteWorkDirectory(storage, order, scratch, stop)
+    return LocalWorkDirectory(storage, order)
 
 
 def _is_within(folder: Path, name: str) -> bool:

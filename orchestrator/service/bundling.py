@@ -7,7 +7,7 @@ from typing import IO, cast
 from orchestrator.publish.bundle import making, rebuilding
 from orchestrator.publish.bundle.contents import Head
 from orchestrator.publish.bundle.making import Material
-from orchestrator.publish.bundle.rebuilding import Report
+from orchestrator.publish.bundle.rebuilding import RebuildReport
 from orchestrator.publish.figures.sketch import Sources
 from orchestrator.record.store import Store
 from workers.catalog import Catalog
@@ -41,7 +41,7 @@ class Bundling:
         return file
 
 
-def rebuild(file: Path, table: str | None = None, format: str | None = None) -> Report:  # noqa: A002
+def rebuild(file: Path, table: str | None = None, format: str | None = None) -> RebuildReport:  # noqa: A002
     """The tables of a bundle made again, asking no server and no database.
 
     Raises DamagedError, naming every file that was changed, and NotFoundError where no such table is in it.

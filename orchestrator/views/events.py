@@ -42,7 +42,7 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class AttemptStopped:
     """An attempt was stopped because nobody wants its training any more, or was not begun for a `reason`."""
 
     attempt: str
@@ -64,4 +64,4 @@ class SweepSettled:
     sweep: int
 
 
-Event = Started | Progressed | Finished | Failed | Stopped | CellSettled | SweepSettled
+Event = Started | Progressed | Finished | Failed | AttemptStopped | CellSettled | SweepSettled

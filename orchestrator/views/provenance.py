@@ -8,7 +8,7 @@ from orchestrator.views.trial import TrialOutcome
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class TrialProvenance:
     """One trial of a sweep and everything that is known of the training that it points to."""
 
     outcome: TrialOutcome

@@ -18,9 +18,9 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr, ValidationError
 
 from api.access import codes, patience, sessions
-from api.access.auth import Access
+from api.access.auth import Authentication
 from api.access.peers import UNKNOWN
-from api.access.sessions import SESSION_SECONDS, Session
+from api.access.sessions import SESSION_SECONDS, BrowserSession
 from api.main import create_app
 from orchestrator.service.service import Service
 from orchestrator.settings import LEAST_TOKEN, Settings
@@ -39,8 +39,8 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def access(app: FastAPI) -> Access:
-    found: Access = app.state.access
+def access(app: FastAPI) -> Authentication:
+    found: Authentication = app.state.access
     return found
 
 
@@ -69,11 +69,11 @@ def test_loopback_without_a_chosen_token_has_the_token_of_its_home(service: Serv
         assert re.fullmatch("[0-9a-f]{64}", own)
         assert client.get("/v1/sweeps", headers={"Authorization": f"Bearer {own}"}).status_code == 200
         assert client.get("/v1/sweeps", headers={"Authorization": "Bearer "}).status_code == 401
-    again = Access(plain)
+    again = Authentication(plain)
     assert again.is_token(own), "it is kept"
 
 
-def test_the_home_s_token_opens_beside_a_chosen_one(http: TestClient, access: Access) -> None:
+def test_the_home_s_token_opens_beside_a_chosen_one(http: TestClient, access: Authentication) -> None:
     own = {"Authorization": f"Bearer {access.identity.secret}"}
     assert http.get("/v1/sweeps", headers=own).status_code == 200
 
@@ -105,7 +105,7 @@ def test_an_empty_token_is_none() -> None:
 # Sessions
 
 
-def test_a_person_logs_in_once(stranger: TestClient, access: Access) -> None:
+def test_a_person_logs_in_once(stranger: TestClient, access: Authentication) -> None:
     sent = stranger.get("/sweeps/1?a=b", headers=HTML)
     assert sent.status_code == 303
     assert sent.headers["location"] == "/login?next=%2Fsweeps%2F1%3Fa%3Db"
@@ -126,33 +126,38 @@ def test_a_person_logs_in_once(stranger: TestClient, access: Access) -> None:
 
 
 @pytest.mark.parametrize("then", ["//evil.example", "https://evil.example/", "/\\evil.example", "x", "/a\nb"])
-def test_a_login_leads_nowhere_else(stranger: TestClient, access: Access, then: str) -> None:
+def test_a_login_leads_nowhere_else(stranger: TestClient, access: Authentication, then: str) -> None:
     entered = stranger.post("/login", params={"next": then}, data={"token": TOKEN})
     assert entered.headers["location"] == "/"
     assert stranger.get("/login", params={"next": then, "code": access.codes.new()}).headers["location"] == "/"
 
 
 def test_a_session_ends_and_cannot_be_made(
-    stranger: TestClient, access: Access, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stranger: TestClient, access: Authentication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def status(value: str) -> int:
         return stranger.get("/v1/sweeps", headers={"Cookie": f"{access.sessions.cookie}={value}"}).status_code
 
     until = int(time.time()) + SESSION_SECONDS
-    good = access.sessions.sealed(Session("one", until, UNKNOWN))
+    good = access.sessions.sealed(BrowserSession("one", until, UNKNOWN))
     assert status(good) == 200
     seal = good.rpartition(".")[2]
     forged = (f"one.{until + 1}.-.{seal}", f"two.{until}.-.{seal}", f"one.{until}.0.{seal}", f"one.{until}.{seal}")
     for value in ("", ".", "..", "...", "x.y.z", f"one.{until}.-.", seal, *forged):
         assert status(value) == 401
-    assert status(access.sessions.sealed(Session("one", until, "1000"))) == 401, "it is another account's"
-    assert status(Access(Settings(home=tmp_path / "elsewhere")).sessions.sealed(Session("one", until, UNKNOWN))) == 401
+    assert status(access.sessions.sealed(BrowserSession("one", until, "1000"))) == 401, "it is another account's"
+    assert (
+        status(
+            Authentication(Settings(home=tmp_path / "elsewhere")).sessions.sealed(BrowserSession("one", until, UNKNOWN))
+        )
+        == 401
+    )
     monkeypatch.setattr(sessions, "time", SimpleNamespace(time=lambda: float(until) + 1))
     assert status(good) == 401
 
 
 def test_two_homes_of_one_host_have_two_cookies(tmp_path: Path) -> None:
-    names = {Access(Settings(home=tmp_path / name)).sessions.cookie for name in ("one", "two")}
+    names = {Authentication(Settings(home=tmp_path / name)).sessions.cookie for name in ("one", "two")}
     assert len(names) == 2
 
 
@@ -219,7 +224,7 @@ def test_only_who_has_the_token_makes_links(stranger: TestClient) -> None:
     assert stranger.post("/v1/login-links").status_code == 401, "a session makes no others"
 
 
-def test_of_many_at_once_one_gets_in(app: FastAPI, access: Access) -> None:
+def test_of_many_at_once_one_gets_in(app: FastAPI, access: Authentication) -> None:
     code = access.codes.new()
     together = threading.Barrier(8)
 
@@ -293,7 +298,7 @@ def test_the_wait_grows_and_is_forgiven(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(patience, "FIRST_PAUSE", 0.25)
     monkeypatch.setattr(patience, "LONGEST_PAUSE", 4.0)
     monkeypatch.setattr(patience, "asyncio", SimpleNamespace(sleep=sleep))
-    waiting = patience.Patience()
+    waiting = patience.LoginPatience()
     for _ in range(6):
         asyncio.run(waiting.after_wrong("somebody"))
     assert waited == [0.25, 0.5, 1.0, 2.0, 4.0, 4.0]

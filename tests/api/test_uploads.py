@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from api.mlflow.rules import is_upload
-from api.protection.connections import Connection, Crowd, Patience
+from api.protection.connections import Connection, ConnectionPatience, Crowd
 from tests.ports import free_port
 from tests.served_app import served
 
-HASTY = Patience(head=2.0, body=0.5, idle=5.0, look=0.1, upload_rate=4_000)
+HASTY = ConnectionPatience(head=2.0, body=0.5, idle=5.0, look=0.1, upload_rate=4_000)
 FILE = b"PUT /mlflow/api/2.0/mlflow-artifacts/artifacts/1/model.pt HTTP/1.1\r\n"
 SPEC = b"POST /v1/sweeps HTTP/1.1\r\n"
 

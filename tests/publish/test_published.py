@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.publish.published import Number, PublishedTable, check, load, names
 from orchestrator.publish.published.glossary import Glossary
-from orchestrator.publish.published.number import Place, Units, read
+from orchestrator.publish.published.number import PrintedPlace, Units, read
 from orchestrator.views.errors import NotFoundError
 from workers import catalog
 
@@ -62,7 +62,7 @@ def test_an_unknown_table_is_told_its_near_miss() -> None:
 
 class TestReading:
     def test_bold_deviation_and_words(self) -> None:
-        place = Place({}, {}, "recall@1")
+        place = PrintedPlace({}, {}, "recall@1")
         bold = read("*60.82*", place, Units("percent", "percent"))
         assert (bold.printed, bold.value, bold.bold) == ("60.82", 0.6082, True)
         spread = read("66.92±0.002", place, Units("percent", "fraction"))
@@ -77,7 +77,7 @@ class TestReading:
         [("60.82", "percent", 5e-5), ("65.0", "percent", 5e-4), ("0.435", "fraction", 5e-4), ("3.20", "number", 5e-3)],
     )
     def test_half_a_printed_digit(self, printed: str, unit: str, half: float) -> None:
-        number = read(printed, Place({}, {}, "m"), Units(unit, unit))  # type: ignore[arg-type]
+        number = read(printed, PrintedPlace({}, {}, "m"), Units(unit, unit))  # type: ignore[arg-type]
         assert number.rounding == pytest.approx(half)
 
     def test_shares_are_fractions_whatever_the_paper_prints(self) -> None:
@@ -150,7 +150,7 @@ class TestFinding:
         assert found("SVMax-T1", "delta:recall@1", **labels).value == 0.1567
 
     def test_a_made_up_table_needs_no_file(self) -> None:
-        number = read("1.0", Place({"loss": "triplet"}, {}, "nmi"), Units("percent", "percent"))
+        number = read("1.0", PrintedPlace({"loss": "triplet"}, {}, "nmi"), Units("percent", "percent"))
         table = PublishedTable("X-T1", "SEC", "", "", ("loss",), (number,))
         assert table.find({"loss": "T"}, "NMI") is number
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from orchestrator.publish.published.number import Place, Units, read
+from orchestrator.publish.published.number import PrintedPlace, Units, read
 from orchestrator.publish.statistics import statistic
 from orchestrator.publish.tables.verdict import MEANING, judge
 from orchestrator.views.trial import CellSummary, Statistic
@@ -15,7 +15,7 @@ def summary(status="complete"):
 
 
 def number(cell, unit="percent"):
-    return read(cell, Place({}, {}, "recall@1"), Units(unit, unit))
+    return read(cell, PrintedPlace({}, {}, "recall@1"), Units(unit, unit))
 
 
 # The 0.975 quantile of Student's t: 12.7062 at 1 degree of freedom, 4.3027 at 2.

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.record.store import Store
 from orchestrator.views.errors import ConflictError
-from orchestrator.views.events import CellSettled, Progressed, Started, Stopped, SweepSettled
+from orchestrator.views.events import AttemptStopped, CellSettled, Progressed, Started, SweepSettled
 from orchestrator.views.trial import CellSummary, Statistic
 from tests.record.sample import (
     KEY,
@@ -204,7 +204,7 @@ def test_cancel_ends_waiting_trials_and_stops_running_ones(store: Store) -> None
     assert states(store, sweep) == ["cancelled"] * 4
     assert store.sweep(sweep).state == "cancelled"
     assert not store.wanted(order.attempt)
-    store.apply(fence, Stopped(order.attempt))
+    store.apply(fence, AttemptStopped(order.attempt))
     assert store.next_order(fence) is None
     assert store.cancel(fence, sweep) == 0
     assert store.retry(fence, sweep) == 4
@@ -276,7 +276,7 @@ def test_a_stopped_attempt_whose_trial_was_retried_meanwhile_waits(store: Store)
     store.retry(fence, sweep)
     assert states(store, sweep) == ["running"]
     assert store.wanted(order.attempt)
-    store.apply(fence, Stopped(order.attempt))
+    store.apply(fence, AttemptStopped(order.attempt))
     assert states(store, sweep) == ["waiting"]
     assert claimed(store, fence).number == 2
 
@@ -319,7 +319,7 @@ def test_every_event_may_be_applied_twice(store: Store) -> None:
     for _ in range(2):
         run(store, fence, order, score=0.7)
     fail(store, fence, order)
-    store.apply(fence, Stopped(order.attempt))
+    store.apply(fence, AttemptStopped(order.attempt))
     for _ in range(2):
         fail(store, fence, other, requeue=True, kind="infrastructure")
     for _ in range(2):

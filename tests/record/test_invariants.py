@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from orchestrator.record import schema
 from orchestrator.record.store import Store
-from orchestrator.views.events import CellSettled, Failed, Finished, Stopped, SweepSettled
+from orchestrator.views.events import AttemptStopped, CellSettled, Failed, Finished, SweepSettled
 from orchestrator.views.trial import CellSummary, Failure, Order
 from tests.record.sample import lease, new_sweep, result, run_all, started
 
@@ -56,7 +56,7 @@ class History:
     def stop(self) -> None:
         for order in self.orders:
             if not self.store.wanted(order.attempt):
-                self.store.apply(self.fence, Stopped(order.attempt))
+                self.store.apply(self.fence, AttemptStopped(order.attempt))
 
     def cancel(self) -> None:
         if self.sweeps and self.random.random() < 0.4:

@@ -10,7 +10,7 @@ from orchestrator.record.store import Store
 from orchestrator.record.writes.leases import Held
 from orchestrator.record.writes.standby import Standby
 from orchestrator.views.errors import FencedError
-from orchestrator.views.events import CellSettled, Finished, Progressed, Started, Stopped, SweepSettled
+from orchestrator.views.events import AttemptStopped, CellSettled, Finished, Progressed, Started, SweepSettled
 from orchestrator.views.trial import CellSummary
 from tests.record.sample import SLOT, claimed, lease, new_sweep, planned, progress, result, started, states
 
@@ -121,7 +121,7 @@ def test_a_fenced_conductor_writes_nothing(store: Store, another: Callable[[], S
                 Started(order.attempt, "slot", "host"),
                 Progressed(order.attempt, 1, progress(1, metrics={"train/loss": 1.0})),
                 Finished(order.attempt, result()),
-                Stopped(order.attempt),
+                AttemptStopped(order.attempt),
                 CellSettled(sweep, summary),
                 SweepSettled(sweep),
             )

@@ -19,9 +19,9 @@ from orchestrator.record.mlflow.client import (
     PARAMS_DIFFER_TAG,
     SWEEP_TAG,
     MlflowTracker,
-    RefusedError,
+    TrackerRefusedError,
 )
-from orchestrator.record.tracker import Point, RunMirror
+from orchestrator.record.tracker import CurvePoint, RunMirror
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.links import Links
 from tests.mlflow_server import TOKEN, Gate
@@ -72,7 +72,7 @@ def experiment(tracker: MlflowTracker) -> str:
 
 
 def a_trial(**changes: object) -> RunMirror:
-    points = [Point("train/loss", 1.0 / step, step, STARTED + timedelta(seconds=step)) for step in range(1, 6)]
+    points = [CurvePoint("train/loss", 1.0 / step, step, STARTED + timedelta(seconds=step)) for step in range(1, 6)]
     whole = RunMirror(
         kind="trial",
         key=str(uuid4()),
@@ -163,7 +163,7 @@ def test_runs_nest(tracker: MlflowTracker, client: MlflowClient, experiment: str
 def test_values_that_are_not_finite_are_left_out_and_named(
     tracker: MlflowTracker, client: MlflowClient, experiment: str
 ) -> None:
-    points = [Point("train/loss", value, step, STARTED) for step, value in enumerate([1.0, math.nan, math.inf])]
+    points = [CurvePoint("train/loss", value, step, STARTED) for step, value in enumerate([1.0, math.nan, math.inf])]
     run_id = tracker.mirror(experiment, a_trial(points=points, metrics={"last/test/nmi": -math.inf}))
     run = client.get_run(run_id)
     assert run.data.metrics == {"train/loss": 1.0}
@@ -171,7 +171,7 @@ def test_values_that_are_not_finite_are_left_out_and_named(
 
 
 def test_more_than_a_batch_holds(tracker: MlflowTracker, client: MlflowClient, experiment: str) -> None:
-    points = [Point("train/loss", float(step), step, STARTED + timedelta(seconds=step)) for step in range(2_345)]
+    points = [CurvePoint("train/loss", float(step), step, STARTED + timedelta(seconds=step)) for step in range(2_345)]
     run_id = tracker.mirror(
         experiment,
         a_trial(
@@ -267,7 +267,7 @@ def test_a_taken_or_deleted_name_gets_a_suffix(tracker: MlflowTracker, client: M
 
 def test_a_deleted_experiment_is_refused_clearly(tracker: MlflowTracker, client: MlflowClient, experiment: str) -> None:
     client.delete_experiment(experiment)
-    with pytest.raises(RefusedError, match=f"{experiment} must be in the 'active' state"):
+    with pytest.raises(TrackerRefusedError, match=f"{experiment} must be in the 'active' state"):
         tracker.mirror(experiment, a_trial())
 
 

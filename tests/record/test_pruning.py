@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from orchestrator.record.store import Store, Verdict
-from orchestrator.views.events import Finished, Progressed, Stopped
+from orchestrator.record.store import PruningDecision, Store
+from orchestrator.views.events import AttemptStopped, Finished, Progressed
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.trial import Candidate, Cell, PlannedTrial
 from tests.record.sample import SLOT, claimed, lease, new_sweep, progress, recipe, result, run, states
@@ -22,8 +22,8 @@ def two_candidates(store: Store, fence: int, **more: Any) -> int:
     return sweep
 
 
-def verdict(sweep: int, candidate: int, trial: int, value: float = 0.25) -> Verdict:
-    return Verdict(sweep, 0, candidate, trial, 2, value, "after evaluation 2: validation/map@r 0.25; too low")
+def verdict(sweep: int, candidate: int, trial: int, value: float = 0.25) -> PruningDecision:
+    return PruningDecision(sweep, 0, candidate, trial, 2, value, "after evaluation 2: validation/map@r 0.25; too low")
 
 
 def test_pruning_ends_what_is_active_and_says_why(store: Store) -> None:
@@ -44,7 +44,7 @@ def test_pruning_ends_what_is_active_and_says_why(store: Store) -> None:
         == f"pruned with trial {first.id}, after evaluation 2: validation/map@r 0.25; too low"
     )
     assert not store.wanted(order.attempt)
-    store.apply(fence, Stopped(order.attempt))
+    store.apply(fence, AttemptStopped(order.attempt))
     assert store.prune(fence, verdict(sweep, 0, first.id)) == 0, "a second time in vain"
     competitors = store.competitors(sweep, 0)
     assert [one.state for one in competitors[:2]] == [TrialState.PRUNED] * 2
@@ -73,7 +73,7 @@ def test_retried_ones_are_spared_and_go_on_from_their_checkpoint(store: Store) -
     order = claimed(store, fence)
     store.apply(fence, Progressed(order.attempt, 1, progress(10, checkpoint="last.pt")))
     store.prune(fence, verdict(sweep, 0, trials[0].id, float("nan")))
-    store.apply(fence, Stopped(order.attempt))
+    store.apply(fence, AttemptStopped(order.attempt))
     assert store.retry(fence, sweep) == 0
     assert store.retry(fence, sweep, what="all") == 2
     assert [one.spared for one in store.competitors(sweep, 0)] == [True, True, False, False]

@@ -30,7 +30,7 @@ from orchestrator.run.attempt import Workplace
 from orchestrator.run.ray.engine import RayTune
 from orchestrator.views.trial import Slot
 from tests.ports import free_port
-from tests.run.desk import MemoryDesk, order
+from tests.run.broker import MemoryBroker, order
 
 PATIENCE_SECONDS = 300.0
 
@@ -108,7 +108,7 @@ def play(scratch: Path, address: str, version: str) -> dict[str, Any]:
     """What happens from an empty cluster to a result."""
     engine = RayTune(Workplace("tests.run.trainings:quick", scratch / "storage", scratch), address, scratch, linger=0)
     slot = Slot(cpus=1, gpus=0, resources={"a100": 1})
-    desk = MemoryDesk(deque([replace(order(), slot=slot)]))
+    broker = MemoryBroker(deque([replace(order(), slot=slot)]))
     said: dict[str, Any] = {}
     try:
         said["before"] = sum(node.resources.get("CPU", 0) for node in wait_for(engine.nodes) or ())
@@ -116,8 +116,8 @@ def play(scratch: Path, address: str, version: str) -> dict[str, Any]:
         said["asked"] = wait_for(lambda: asked(address, version))
         said["joined"] = bool(wait_for(lambda: [node for node in engine.nodes() or () if node.resources.get("a100")]))
         if said["joined"]:
-            engine.run(desk)
-        said["results"] = len(desk.results)
+            engine.run(broker)
+        said["results"] = len(broker.results)
         engine.demand([])
         said["withdrawn"] = wait_for(lambda: not asked(address, version))
     finally:

@@ -12,7 +12,7 @@ from ray.cluster_utils import Cluster
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.ray.engine import RayTune
 from orchestrator.views.trial import Order, Slot
-from tests.run.desk import MemoryDesk, order
+from tests.run.broker import MemoryBroker, order
 
 SLOTS = {
     "two": Slot(cpus=2, gpus=0),
@@ -45,17 +45,17 @@ def main(scratch: Path) -> None:
         one = replace(order(iterations=10), slot=Slot(cpus=1, gpus=0), lacking=uids)
         shapes[one.attempt] = kind
         orders.append(one)
-    desk = MemoryDesk(orders)
+    broker = MemoryBroker(orders)
     said: dict[str, Any] = {}
     try:
-        engine.run(desk)
+        engine.run(broker)
         places: dict[str, list[str]] = {}
-        for attempt, holder in desk.holders.items():
+        for attempt, holder in broker.holders.items():
             places.setdefault(shapes[attempt], []).append(names[holder.split(":")[5]])
         said["places"] = {kind: sorted(set(found)) for kind, found in places.items()}
-        said["results"] = len(desk.results)
-        said["failures"] = [failure.message for failure in desk.failures]
-        said["given back"] = len(desk.given_back)
+        said["results"] = len(broker.results)
+        said["failures"] = [failure.message for failure in broker.failures]
+        said["given back"] = len(broker.given_back)
     finally:
         engine.close()
         cluster.shutdown()

@@ -16,7 +16,7 @@ from orchestrator.views.errors import UnavailableError
 from orchestrator.views.trial import Order
 from tests.disk_limits import files_of_at_most
 from tests.object_store import ObjectStore, bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
-from tests.run.desk import order
+from tests.run.broker import order
 from tests.workers.recipes import recipe
 from workers.contract import Progress, Result
 from workers.data.scratch import unmade
@@ -242,7 +242,7 @@ def test_what_our_own_side_raises_is_no_failure_of_the_training(tmp_path: Path, 
 
 def test_only_what_lies_in_its_folder_is_sent(bucket_url: str, own_scratch: Path) -> None:  # noqa: F811
     each, bucket = order(), bucket_at(bucket_url)
-    place = work_directory.Apart(bucket, each, own_scratch, lambda: False)
+    place = work_directory.RemoteWorkDirectory(bucket, each, own_scratch, lambda: False)
     place.open()
     (place.folder / "best.pt").write_text("weights")
     (place.folder.parent / "secret").write_text("not theirs")
@@ -263,7 +263,7 @@ def test_a_checkpoint_goes_only_after_the_end_is_stored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     each, bucket = order(), bucket_at(bucket_url)
-    place = work_directory.Apart(bucket, each, own_scratch, lambda: True)
+    place = work_directory.RemoteWorkDirectory(bucket, each, own_scratch, lambda: True)
     place.open()
     (place.folder / "last.pt").write_text("1")
     place.report(Progress(step=1, total=2, checkpoint="last.pt"))

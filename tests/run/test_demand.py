@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.ray.demand import MOST_BUNDLES, Demand
+from orchestrator.run.ray.demand import MOST_BUNDLES, ClusterDemand
 from orchestrator.run.ray.engine import RayTune
 from orchestrator.views.resources import shape_of
 from orchestrator.views.trial import Slot
@@ -30,7 +30,7 @@ def asked() -> list[dict[str, float]]:
 
 @pytest.mark.ray
 def test_what_trains_and_what_waits_is_asked_for_together_until_it_is_withdrawn(local_ray: None) -> None:
-    demand = Demand()
+    demand = ClusterDemand()
     small, large = shape_of(Slot(gpus=0), []), shape_of(SLOT, [])
     demand.tell([small], [large, large])
     assert sorted(asked(), key=len) == [{"CPU": 1.0}, BUNDLE, BUNDLE]

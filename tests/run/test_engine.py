@@ -17,7 +17,7 @@ from orchestrator.run.ray.engine import RayTune
 from orchestrator.run.ray.slot_handle import HeldSlot
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.trial import Inspected, Order, Slot
-from tests.run.desk import MemoryDesk, order
+from tests.run.broker import MemoryBroker, order
 from workers.catalog import Need
 from workers.contract import Part
 
@@ -34,33 +34,33 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
         yield RayTune(workplace, None, tmp_path / "tune", linger=0)
 
 
-def desk_of(*orders: Order) -> MemoryDesk:
-    return MemoryDesk(deque(orders))
+def desk_of(*orders: Order) -> MemoryBroker:
+    return MemoryBroker(deque(orders))
 
 
 def test_every_order_ends_exactly_once(engine: Engine) -> None:
     orders = [order(seed=seed) for seed in range(7)]
-    desk = desk_of(*orders)
-    engine.run(desk)
-    assert sorted(desk.ended) == sorted(each.training for each in orders)
-    assert {desk.results[each.training].metrics["best/test/map@r"] for each in orders} == {s / 100 for s in range(7)}
+    broker = desk_of(*orders)
+    engine.run(broker)
+    assert sorted(broker.ended) == sorted(each.training for each in orders)
+    assert {broker.results[each.training].metrics["best/test/map@r"] for each in orders} == {s / 100 for s in range(7)}
 
 
 def test_messages_arrive_in_order_without_gaps(engine: Engine) -> None:
     each = order(iterations=20)
-    desk = desk_of(each)
-    engine.run(desk)
-    assert desk.messages[each.attempt] == list(range(1, 21))
+    broker = desk_of(each)
+    engine.run(broker)
+    assert broker.messages[each.attempt] == list(range(1, 21))
 
 
 def test_an_error_of_the_recipe_is_told_and_the_rest_goes_on(engine: Engine) -> None:
     bad, good = order("raises"), order()
-    desk = desk_of(bad, good)
-    engine.run(desk)
-    (failure,) = desk.failures
+    broker = desk_of(bad, good)
+    engine.run(broker)
+    (failure,) = broker.failures
     assert (failure.kind, failure.message) == ("recipe", "ValueError: alpha must be positive")
     assert "trainings.py" in failure.trace
-    assert good.training in desk.results
+    assert good.training in broker.results
 
 
 def heard(engine: Engine, wanted: int) -> list[Inspected]:
@@ -89,9 +89,9 @@ def test_a_machine_says_what_its_data_root_has(engine: Engine, tmp_path: Path) -
 
 def test_missing_data_are_told_as_such(engine: Engine, tmp_path: Path) -> None:
     lacking, damaged = order("lacks"), order("damages")
-    desk = desk_of(lacking, damaged)
-    engine.run(desk)
-    assert {failure.kind: failure.message for failure in desk.failures} == {
+    broker = desk_of(lacking, damaged)
+    engine.run(broker)
+    assert {failure.kind: failure.message for failure in broker.failures} == {
         "missing": "DataMissingError: cub200 is missing",
         "damaged": "DataDamagedError: cub200 has 3 images, expected 4",
     }
@@ -99,55 +99,55 @@ def test_missing_data_are_told_as_such(engine: Engine, tmp_path: Path) -> None:
 
 def test_divergence_is_a_result(engine: Engine) -> None:
     each = order("diverges")
-    desk = desk_of(each)
-    engine.run(desk)
-    assert desk.results[each.training].outcome == "diverged"
+    broker = desk_of(each)
+    engine.run(broker)
+    assert broker.results[each.training].outcome == "diverged"
 
 
 def test_an_unwanted_order_is_stopped_while_it_trains(engine: Engine) -> None:
     slow, other = order(iterations=2000, delay=0.02), order()
 
-    def cancel(desk: MemoryDesk) -> None:
-        if slow.training in desk.last:
-            desk.unwanted.add(slow.training)
+    def cancel(broker: MemoryBroker) -> None:
+        if slow.training in broker.last:
+            broker.unwanted.add(slow.training)
 
-    desk = desk_of(slow, other)
-    desk.at_tick = cancel
-    engine.run(desk)
-    assert sorted(desk.ended) == sorted([slow.training, other.training])
-    assert slow.training not in desk.results
+    broker = desk_of(slow, other)
+    broker.at_tick = cancel
+    engine.run(broker)
+    assert sorted(broker.ended) == sorted([slow.training, other.training])
+    assert slow.training not in broker.results
 
 
 def test_orders_that_come_while_it_runs_are_taken(engine: Engine) -> None:
     first, late = order(iterations=30, delay=0.02), order()
 
-    def add(desk: MemoryDesk) -> None:
-        if first.training in desk.last and late is not None and late.training not in desk.ended:
-            desk.at_tick = lambda desk: None
-            desk.waiting.append(late)
+    def add(broker: MemoryBroker) -> None:
+        if first.training in broker.last and late is not None and late.training not in broker.ended:
+            broker.at_tick = lambda broker: None
+            broker.waiting.append(late)
 
-    desk = desk_of(first)
-    desk.at_tick = add
-    engine.run(desk)
-    assert set(desk.results) == {first.training, late.training}
+    broker = desk_of(first)
+    broker.at_tick = add
+    engine.run(broker)
+    assert set(broker.results) == {first.training, late.training}
 
 
 def test_a_closing_desk_ends_the_run_and_the_next_run_goes_on(engine: Engine, tmp_path: Path) -> None:
     each = order("waits", iterations=60)
 
-    def close(desk: MemoryDesk) -> None:
-        if each.training in desk.last and desk.last[each.training].step >= 3:
-            desk.close = True
+    def close(broker: MemoryBroker) -> None:
+        if each.training in broker.last and broker.last[each.training].step >= 3:
+            broker.close = True
 
-    desk = desk_of(each)
-    desk.at_tick = close
-    engine.run(desk)
-    assert desk.ended == []
+    broker = desk_of(each)
+    broker.at_tick = close
+    engine.run(broker)
+    assert broker.ended == []
     (tmp_path / "storage" / "go").touch()
-    desk.close, desk.at_tick = False, lambda desk: None
-    desk.waiting.append(replace(each, holder=desk.holders[each.attempt], seen=len(desk.messages[each.attempt])))
-    engine.run(desk)
-    assert each.training in desk.results
+    broker.close, broker.at_tick = False, lambda broker: None
+    broker.waiting.append(replace(each, holder=broker.holders[each.attempt], seen=len(broker.messages[each.attempt])))
+    engine.run(broker)
+    assert each.training in broker.results
     steps = [int(line) for line in (tmp_path / "storage" / each.training / "steps.txt").read_text().split()]
     assert steps == list(range(1, 61)), "no step was trained twice"
 
@@ -164,15 +164,15 @@ def test_a_training_that_leaks_costs_slots_and_no_training(
         request.getfixturevalue("own_ray")  # whose slots hold nothing yet
         engine = RayTune(workplace, None, tmp_path / "tune", limit=1, linger=0)
     orders = [order(seed=seed) for seed in range(11)]
-    desk = desk_of(*orders)
+    broker = desk_of(*orders)
     with caplog.at_level("INFO"):
-        engine.run(desk)
-    assert sorted(desk.ended) == sorted(each.training for each in orders)
-    assert set(desk.results) == {each.training for each in orders}
-    assert desk.failures == []
+        engine.run(broker)
+    assert sorted(broker.ended) == sorted(each.training for each in orders)
+    assert set(broker.results) == {each.training for each in orders}
+    assert broker.failures == []
     if isinstance(engine, RayTune):
         assert engine._pool is not None
-        trained = Counter(desk.holders.values())
+        trained = Counter(broker.holders.values())
         assert max(trained.values()) == 5, "three trainings of 64 MiB each after the second"
         assert engine._pool.replaced == 2
         assert caplog.text.count("GiB of memory after 5 trainings") == 2
@@ -184,13 +184,13 @@ def test_a_slot_that_dies_is_replaced_and_training_resumes(local_ray: None, tmp_
         Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path), None, tmp_path / "tune", linger=0
     )
     each, poison = order("dies", iterations=6), order("poison")
-    desk = desk_of(each, poison)
-    engine.run(desk)
-    assert each.training in desk.results
+    broker = desk_of(each, poison)
+    engine.run(broker)
+    assert each.training in broker.results
     steps = [int(line) for line in (tmp_path / "storage" / each.training / "steps.txt").read_text().split()]
     assert steps == [1, 2, 3, 4, 5, 6]
-    assert desk.ended.count(poison.training) == 1
-    assert all(failure.kind == "infrastructure" for failure in desk.failures)
+    assert broker.ended.count(poison.training) == 1
+    assert all(failure.kind == "infrastructure" for failure in broker.failures)
 
 
 @pytest.mark.ray
@@ -198,13 +198,13 @@ def test_a_training_that_reports_nothing_is_stopped(local_ray: None, tmp_path: P
     engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path), None, tmp_path, linger=0)
     silent = replace(order(delay=600), slot=Slot(gpus=0, stall_minutes=0.05))
     good = order()
-    desk = desk_of(silent, good)
-    desk.retries = 0
-    engine.run(desk)
-    assert [(failure.kind, failure.message) for failure in desk.failures] == [
+    broker = desk_of(silent, good)
+    broker.retries = 0
+    engine.run(broker)
+    assert [(failure.kind, failure.message) for failure in broker.failures] == [
         ("stalled", "nothing was reported for 0.05 minutes (slot.stall_minutes)")
     ]
-    assert set(desk.results) == {good.training}
+    assert set(broker.results) == {good.training}
 
 
 @pytest.mark.ray
@@ -212,20 +212,20 @@ def test_a_database_that_goes_away_is_told_as_such_and_training_goes_on(local_ra
     workplace = Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path)
     each = order("waits", iterations=200)
 
-    def away(desk: MemoryDesk) -> None:
-        if len(desk.messages.get(each.attempt, ())) > 3:
+    def away(broker: MemoryBroker) -> None:
+        if len(broker.messages.get(each.attempt, ())) > 3:
             raise UnavailableError("the database is away")
 
-    desk = desk_of(each)
-    desk.at_tick = away
+    broker = desk_of(each)
+    broker.at_tick = away
     engine = RayTune(workplace, None, tmp_path / "tune", linger=0)
     with pytest.raises(UnavailableError, match="the database is away"):
-        engine.run(desk)
+        engine.run(broker)
     (tmp_path / "storage" / "go").touch()
-    desk.at_tick = lambda desk: None
-    desk.waiting.append(replace(each, holder=desk.holders[each.attempt], seen=len(desk.messages[each.attempt])))
-    engine.run(desk)
-    assert each.training in desk.results
+    broker.at_tick = lambda broker: None
+    broker.waiting.append(replace(each, holder=broker.holders[each.attempt], seen=len(broker.messages[each.attempt])))
+    engine.run(broker)
+    assert each.training in broker.results
     steps = [int(line) for line in (tmp_path / "storage" / each.training / "steps.txt").read_text().split()]
     assert steps == list(range(1, 201)), "no step was trained twice"
 
@@ -233,10 +233,10 @@ def test_a_database_that_goes_away_is_told_as_such_and_training_goes_on(local_ra
 @pytest.mark.ray
 def test_short_trainings_use_both_slots(local_ray: None, tmp_path: Path) -> None:
     workplace = Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path)
-    desk = desk_of(*[order(iterations=10, delay=0.02) for _ in range(12)])
-    RayTune(workplace, None, tmp_path / "tune", linger=0).run(desk)
-    shares = Counter(desk.holders.values())
-    assert len(desk.results) == 12
+    broker = desk_of(*[order(iterations=10, delay=0.02) for _ in range(12)])
+    RayTune(workplace, None, tmp_path / "tune", linger=0).run(broker)
+    shares = Counter(broker.holders.values())
+    assert len(broker.results) == 12
     assert len(shares) == 2
     assert min(shares.values()) >= 3, "neither slot waits for the other"
 
@@ -245,12 +245,12 @@ def test_short_trainings_use_both_slots(local_ray: None, tmp_path: Path) -> None
 def test_an_order_whose_slot_no_node_can_hold_is_given_back(local_ray: None, tmp_path: Path) -> None:
     engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path), None, tmp_path, linger=0)
     huge, good = replace(order(), slot=Slot(cpus=512, gpus=0)), order()
-    desk = desk_of(huge, good)
-    engine.run(desk)
-    assert desk.given_back == [huge.training]
-    assert desk.failures == []
-    assert set(desk.results) == {good.training}
-    assert desk.starts.count(good.training) == 2, "told again once the slot's host is known"
+    broker = desk_of(huge, good)
+    engine.run(broker)
+    assert broker.given_back == [huge.training]
+    assert broker.failures == []
+    assert set(broker.results) == {good.training}
+    assert broker.starts.count(good.training) == 2, "told again once the slot's host is known"
 
 
 @pytest.mark.ray
@@ -258,18 +258,18 @@ def test_what_is_cancelled_while_it_waits_for_its_slot_holds_up_nothing(local_ra
     engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path, tmp_path), None, tmp_path / "tune", linger=0)
     slow, small = order(iterations=2000, delay=0.02), order()
     large = replace(order(), slot=Slot(cpus=2, gpus=0))
-    desk = desk_of(slow, large, small)
+    broker = desk_of(slow, large, small)
 
-    def cancel(desk: MemoryDesk) -> None:
-        if slow.training in desk.last and not any(large is one for one in desk.waiting):
-            desk.unwanted.add(large.training)
-        if small.training in desk.results:
-            desk.unwanted.add(slow.training)
+    def cancel(broker: MemoryBroker) -> None:
+        if slow.training in broker.last and not any(large is one for one in broker.waiting):
+            broker.unwanted.add(large.training)
+        if small.training in broker.results:
+            broker.unwanted.add(slow.training)
 
-    desk.at_tick = cancel
-    engine.run(desk)
-    assert list(desk.results) == [small.training]
-    assert sorted(desk.ended) == sorted(one.training for one in (slow, large, small))
+    broker.at_tick = cancel
+    engine.run(broker)
+    assert list(broker.results) == [small.training]
+    assert sorted(broker.ended) == sorted(one.training for one in (slow, large, small))
 
 
 @pytest.mark.ray
@@ -277,26 +277,26 @@ def test_what_waits_for_its_slot_gives_way_to_a_higher_priority(local_ray: None,
     engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path, tmp_path), None, tmp_path / "tune", linger=0)
     slow, urgent = order(iterations=400, delay=0.02), order()
     large = replace(order(), slot=Slot(cpus=2, gpus=0))
-    desk = desk_of(slow, large)
+    broker = desk_of(slow, large)
 
-    def hurry(desk: MemoryDesk) -> None:
-        if slow.training in desk.last and not desk.waiting and not desk.overtaken:
-            desk.overtaken.add(large.training)
-            desk.waiting.append(urgent)
+    def hurry(broker: MemoryBroker) -> None:
+        if slow.training in broker.last and not broker.waiting and not broker.overtaken:
+            broker.overtaken.add(large.training)
+            broker.waiting.append(urgent)
 
-    desk.at_tick = hurry
-    engine.run(desk)
-    assert desk.given_back == [large.training]
-    assert desk.ended == [urgent.training, slow.training]
+    broker.at_tick = hurry
+    engine.run(broker)
+    assert broker.given_back == [large.training]
+    assert broker.ended == [urgent.training, slow.training]
 
 
 @pytest.mark.ray
 def test_what_an_earlier_conductor_left_idle_is_known_while_nothing_runs(local_ray: None, tmp_path: Path) -> None:
     workplace = Workplace("tests.run.trainings:quick", tmp_path, tmp_path)
-    desk = desk_of(order())
-    RayTune(workplace, None, tmp_path / "tune", linger=0).run(desk)
+    broker = desk_of(order())
+    RayTune(workplace, None, tmp_path / "tune", linger=0).run(broker)
     engine = RayTune(workplace, None, tmp_path / "tune", linger=0)
-    engine.rest(desk)
+    engine.rest(broker)
     assert engine._pool is not None
     assert len(engine._pool._idle()) >= 1, "so that it is ended in time"
 
@@ -304,12 +304,12 @@ def test_what_an_earlier_conductor_left_idle_is_known_while_nothing_runs(local_r
 @pytest.mark.ray
 def test_a_slot_without_room_is_no_stall(local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path, tmp_path), None, tmp_path / "tune", linger=0)
-    desk = desk_of(order(iterations=1, delay=60))  # which says nothing: a slot without room cannot
-    desk.retries = 0
+    broker = desk_of(order(iterations=1, delay=60))  # which says nothing: a slot without room cannot
+    broker.retries = 0
     monkeypatch.setattr(HeldSlot, "begun", False)
     monkeypatch.setattr(dispatch, "ROOM_SECONDS", 2.0)
-    engine.run(desk)
-    (failure,) = desk.failures
+    engine.run(broker)
+    (failure,) = broker.failures
     assert (failure.kind, failure.begun) == ("infrastructure", False)
     assert "had no room" in failure.message
 
@@ -320,8 +320,8 @@ def test_a_new_conductor_takes_over_full_slots_and_ends_what_nobody_knows(local_
     known, forgotten = order("waits", iterations=150), order("waits", iterations=100_000)
     holders: dict[str, str] = {}
 
-    def close(desk: MemoryDesk) -> None:
-        desk.close = {known.training, forgotten.training} <= set(desk.last)
+    def close(broker: MemoryBroker) -> None:
+        broker.close = {known.training, forgotten.training} <= set(broker.last)
 
     first = desk_of(known, forgotten)
     first.at_tick, first.holders = close, holders

@@ -12,7 +12,7 @@ from orchestrator.run.inline import Inline
 from orchestrator.run.ray.engine import RayTune
 from orchestrator.run.spool import read
 from tests.object_store import bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
-from tests.run.desk import MemoryDesk, order
+from tests.run.broker import MemoryBroker, order
 from tests.run.test_engine import (  # noqa: F401 - collected here, with this module's engine
     desk_of,
     test_an_error_of_the_recipe_is_told_and_the_rest_goes_on,
@@ -47,18 +47,18 @@ def test_a_slot_that_dies_is_replaced_and_training_resumes_from_the_bucket(
 ) -> None:
     workplace = Workplace("tests.run.trainings:dying", bucket_url, tmp_path)
     each = order(iterations=6)
-    desk, bucket = desk_of(each), bucket_at(bucket_url)
+    broker, bucket = desk_of(each), bucket_at(bucket_url)
 
-    def once_stored(_: MemoryDesk) -> None:
+    def once_stored(_: MemoryBroker) -> None:
         """The slot may die when the bucket has a message that names the second step's checkpoint, and so that too."""
         said = [message.body for message in read(bucket, f"{each.training}/1")]
         if any(body.get("step") == 2 and body.get("checkpoint") for body in said):
             (tmp_path / "stored").touch()
 
-    desk.at_tick = once_stored
-    RayTune(workplace, None, tmp_path / "tune", linger=0).run(desk)
-    assert [failure.kind for failure in desk.failures] == ["infrastructure"]
-    assert each.training in desk.results
+    broker.at_tick = once_stored
+    RayTune(workplace, None, tmp_path / "tune", linger=0).run(broker)
+    assert [failure.kind for failure in broker.failures] == ["infrastructure"]
+    assert each.training in broker.results
     logs = ["".join(m.body.get("log", "") for m in read(bucket, f"{each.training}/{n}")) for n in (1, 2)]
     assert logs == ["step 1\nstep 2\n", "step 3\nstep 4\nstep 5\nstep 6\n"]
     assert [name for name in bucket.names(f"{each.training}/2") if name.endswith(".pt")] == []

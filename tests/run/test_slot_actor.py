@@ -15,7 +15,7 @@ from orchestrator.run.memory_growth import GIB, Allowance
 from orchestrator.run.ray import slot_actor
 from orchestrator.run.ray.slot_actor import SlotActor
 from orchestrator.views.trial import Order, Slot
-from tests.run.desk import order
+from tests.run.broker import order
 
 
 @pytest.mark.parametrize("error", [ValueError("no bucket"), SystemExit(3), BaseException("odd")])

@@ -19,7 +19,7 @@ from orchestrator.run.ray.pool import SlotPool
 from orchestrator.views.resources import Shape
 from orchestrator.views.trial import Node, Order, Slot
 from tests.conftest import ROOT
-from tests.run.desk import order
+from tests.run.broker import order
 
 SECONDS = 900.0
 

@@ -9,7 +9,7 @@ import ray
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.ray.actor_reuse import relay_bundle
 from orchestrator.run.ray.engine import RayTune
-from tests.run.desk import MemoryDesk, order
+from tests.run.broker import MemoryBroker, order
 
 
 def relays() -> int:
@@ -22,9 +22,9 @@ def relays() -> int:
 def test_thirty_trainings_on_two_slots_are_followed_by_a_handful_of_processes(local_ray: None, tmp_path: Path) -> None:
     workplace = Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path / "data")
     before = relays()
-    desk = MemoryDesk(deque(order(iterations=1) for _ in range(30)))
-    RayTune(workplace, None, tmp_path / "tune", linger=0).run(desk)
-    assert len(desk.results) == 30
+    broker = MemoryBroker(deque(order(iterations=1) for _ in range(30)))
+    RayTune(workplace, None, tmp_path / "tune", linger=0).run(broker)
+    assert len(broker.results) == 30
     assert 0 < relays() - before <= 6
 
 

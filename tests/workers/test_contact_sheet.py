@@ -5,14 +5,14 @@ import io
 import numpy as np
 from PIL import Image
 
-from workers.figures.contact_sheet import Row, contact_sheet
+from workers.figures.contact_sheet import RetrievalRow, contact_sheet
 
 SIDE = 32
 TILE = SIDE + 2 * 4 + 6
 LINE = SIDE + 2 * 4 + 2 * 14 + 6
 
 
-def sheet(rows: list[Row], shape: tuple[int, ...] = (8, 8), name: str = "a class") -> np.ndarray:
+def sheet(rows: list[RetrievalRow], shape: tuple[int, ...] = (8, 8), name: str = "a class") -> np.ndarray:
     """The pixels of a sheet whose image `i` is of the shade 10 i."""
     content = contact_sheet(rows, lambda i: np.full(shape, 10 * i, np.uint8), lambda _: name, SIDE)
     assert content.startswith(b"\x89PNG")
@@ -25,7 +25,7 @@ def tile(pixels: np.ndarray, column: int, line: int) -> np.ndarray:
     return pixels[top : top + SIDE + 8, left : left + SIDE + 8]
 
 
-ROWS = [Row(1, [2, 3], [True, False], [0.9, 0.8]), Row(4, [5, 6], [False, False], [0.7, 0.6])]
+ROWS = [RetrievalRow(1, [2, 3], [True, False], [0.9, 0.8]), RetrievalRow(4, [5, 6], [False, False], [0.7, 0.6])]
 
 
 def test_every_image_stands_in_its_place() -> None:
@@ -51,7 +51,7 @@ def test_right_and_wrong_differ_without_colour() -> None:
 
 
 def test_pictures_keep_their_proportions_and_colours() -> None:
-    pixels = sheet([Row(20, [10], [True], [1.0])], shape=(10, 20, 3))
+    pixels = sheet([RetrievalRow(20, [10], [True], [1.0])], shape=(10, 20, 3))
     inner = tile(pixels, 1, 0)[4:-4, 4:-4]
     assert (inner[8:24] == 100).all()
     assert (inner[:8] == 255).all()

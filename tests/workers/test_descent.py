@@ -13,7 +13,7 @@ from workers.tasks import Step
 from workers.training.length import length
 from workers.training.loop import finish
 from workers.training.optimization import parameter_groups
-from workers.training.progress_log import Journal
+from workers.training.progress_log import ProgressLog
 from workers.training.session import Session
 
 OWN = (
@@ -253,7 +253,7 @@ def test_metrics_at_the_end_leave_the_best_weights(tmp_path: Path) -> None:
     one.keep_best(2.0)
     kept = one.weights()
     descend(one, 7)
-    finish(one, Journal(12, 5, one.curves, lambda _: None))
+    finish(one, ProgressLog(12, 5, one.curves, lambda _: None))
     assert same(one.weights(), kept)
     run(recipe(), tmp_path)
     assert weights(tmp_path / "best.pt").keys() == kept.keys()

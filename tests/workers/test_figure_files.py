@@ -20,7 +20,7 @@ from workers.figures import arrays as figures
 from workers.training.figure_files import sheet
 from workers.training.folds import fold_recipes
 from workers.training.loop import iterate
-from workers.training.progress_log import Journal
+from workers.training.progress_log import ProgressLog
 from workers.training.session import Session
 
 VARIATION = {"name": "direction_variation", "every": 5, "images": 40}
@@ -56,7 +56,7 @@ def visited(what: Recipe, folder: Path, every: int) -> list[torch.Tensor]:
             seen.append(session.look())
 
     session.descend = watched  # type: ignore[method-assign]
-    iterate(session, place(folder), Journal(session.total, 5, session.curves, lambda _: None), session.state_dict)
+    iterate(session, place(folder), ProgressLog(session.total, 5, session.curves, lambda _: None), session.state_dict)
     return seen
 
 

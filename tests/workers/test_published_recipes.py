@@ -17,7 +17,7 @@ from workers.contract import Place, Progress, Recipe
 from workers.heads.bn_fc import BnFc
 from workers.train import train
 from workers.training.length import length
-from workers.training.optimization import Descent
+from workers.training.optimization import Optimization
 
 SHARED = Path(os.environ.get("METRICSWEEP_SHARED", Path(__file__).parents[2].parent / "shared"))
 FOLDER = SHARED / "published"
@@ -136,7 +136,7 @@ def groups(name: str, value: str, step: int = 0) -> dict[str, float]:
     """The `lr` or `weight_decay` of each parameter group of a full-size recipe at an iteration, with CUB's epochs."""
     recipe = catalog.complete(Recipe.model_validate(RECIPES[name]), catalog.load(None))
     modules = {"backbone": nn.Linear(2, 2), "head": BnFc(2, 2), "loss": nn.Linear(2, 2)}
-    descent = Descent(recipe, length(recipe, 5864, 128), modules, torch.device("cpu"), None)
+    descent = Optimization(recipe, length(recipe, 5864, 128), modules, torch.device("cpu"), None)
     descent.prepare(step)
     return {group["name"]: group[value] for group in descent.optimizer.param_groups}
 

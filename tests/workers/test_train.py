@@ -21,7 +21,7 @@ from workers.tasks import Diverged
 from workers.train import train
 from workers.training import pins
 from workers.training.optimization import parameter_groups
-from workers.training.progress_log import Journal
+from workers.training.progress_log import ProgressLog
 from workers.training.session import Session
 
 ROOT = Path(__file__).parents[2]
@@ -313,7 +313,7 @@ def test_normalization_layers_are_not_decayed_and_every_weight_is_in_one_group()
 
 def test_curves_stay_under_their_limit() -> None:
     curves: dict[str, list[tuple[int, float]]] = {}
-    journal = Journal(20_000, 1, curves, lambda _: None)
+    journal = ProgressLog(20_000, 1, curves, lambda _: None)
     for step in range(1, 20_001):
         journal.evaluated(step, {"validation/map@r": 0.5, "validation/recall@1": math.nan})
     assert list(curves) == ["validation/map@r"]

@@ -5,7 +5,7 @@ from workers.catalog.defaults import complete
 from workers.catalog.inventory import Catalog, catalog_text, load, metric_entry, metric_problem, parse_metric
 from workers.catalog.needs import Finding, Inspect, Need, need_of, usual_needs
 from workers.catalog.signature import LONGEST_LIST, LONGEST_TEXT, Entry, Parameter, PartSourceError
-from workers.catalog.validation import Judge, problems
+from workers.catalog.validation import RecipeValidation, problems
 from workers.catalog.versions import Change, changes, edition, stamp
 from workers.catalog.wording import Problem, not_computed
 
@@ -20,11 +20,11 @@ __all__ = [
     "Entry",
     "Finding",
     "Inspect",
-    "Judge",
     "Need",
     "Parameter",
     "PartSourceError",
     "Problem",
+    "RecipeValidation",
     "catalog_text",
     "changes",
     "complete",

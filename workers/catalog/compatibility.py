@@ -34,7 +34,7 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class Draft:
+class RecipeDraft:
     """What of a recipe is sound by itself; what is not is absent."""
 
     parts: Mapping[str, Chosen]
@@ -46,7 +46,7 @@ class Draft:
     """Iterations or epochs, whichever it counts in."""
 
 
-def disagreements(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
+def disagreements(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
     """What does not fit together; each rule is silent where something that it needs is absent."""
     yield from _options(draft)
     yield from _classes(draft)
@@ -63,7 +63,7 @@ def disagreements(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
     yield from _figures(draft)
 
 
-def _options(draft: Draft) -> Iterator[Problem]:
+def _options(draft: RecipeDraft) -> Iterator[Problem]:
     """A hyper-parameter is given only where another has the value that the part's fact `only_where` asks for."""
     for kind, part in draft.parts.items():
         rules = part.fact("only_where")
@@ -74,7 +74,7 @@ def _options(draft: Draft) -> Iterator[Problem]:
                     yield Problem(path=f"{kind}.{name}", message=f"is only for {found}; leave one of them out")
 
 
-def _classes(draft: Draft) -> Iterator[Problem]:
+def _classes(draft: RecipeDraft) -> Iterator[Problem]:
     """The hold-out leaves enough classes to validate on, and as many to train on as a batch holds."""
     dataset, validation = draft.parts.get("dataset"), draft.validation
     counts = dataset.fact("classes") if dataset else None
@@ -120,7 +120,7 @@ def _possessive(name: str) -> str:
     return f"{name}'" if name.endswith("s") else f"{name}'s"
 
 
-def _layout(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
+def _layout(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
     """The loss can use the order in which the sampler lays out a batch."""
     loss, sampler = draft.parts.get("loss"), draft.parts.get("sampler")
     accepted, given = loss.fact("layout") if loss else None, sampler.fact("layout") if sampler else None
@@ -132,7 +132,7 @@ def _layout(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
     yield Problem(path="sampler", message=f"{wants}; samplers that fit: {listed(fitting)}")
 
 
-def _per_class(draft: Draft) -> Iterator[Problem]:
+def _per_class(draft: RecipeDraft) -> Iterator[Problem]:
     """The loss finds a partner for every image of a class that the sampler draws."""
     loss, sampler = draft.parts.get("loss"), draft.parts.get("sampler")
     multiple = loss.fact("per_class_multiple") if loss else None
@@ -144,7 +144,7 @@ def _per_class(draft: Draft) -> Iterator[Problem]:
         yield Problem(path="sampler.per_class", message=f"{found}; {right}")
 
 
-def _views(draft: Draft) -> Iterator[Problem]:
+def _views(draft: RecipeDraft) -> Iterator[Problem]:
     """A loss over the views of an image finds views under the augmentation that names its method, and not labels."""
     loss, task, augment = draft.parts.get("loss"), draft.parts.get("task"), draft.rest.augment
     if loss and task and augment == "simclr" and loss.fact("views") and not task.fact("views"):
@@ -153,7 +153,7 @@ def _views(draft: Draft) -> Iterator[Problem]:
         yield Problem(path="loss", message=f"{found}, {trained}; take another loss, or another `augment`")
 
 
-def _norms(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
+def _norms(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
     """A regularizer of norms has norms to act on."""
     regularizer, head = draft.parts.get("regularizer"), draft.parts.get("head")
     if regularizer and head and regularizer.fact("norms") is True and head.fact("output") == "unit":
@@ -162,21 +162,21 @@ def _norms(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
         yield Problem(path="regularizer", message=f"{message}; heads that fit: {listed(raw)}")
 
 
-def _selection_split(draft: Draft) -> Iterator[Problem]:
+def _selection_split(draft: RecipeDraft) -> Iterator[Problem]:
     """What selects exists: a validation split only where classes are held out."""
     if draft.select and draft.select.split == "validation" and isinstance(draft.validation, NoValidation):
         right = "add `validation: {name: class_holdout}`, or select by 'test' or 'last'"
         yield Problem(path="select.split", message=f"no classes are held out to select by 'validation'; {right}")
 
 
-def _metrics(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
+def _metrics(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
     """The metrics that are asked for exist."""
     for at, metric in enumerate(draft.rest.metrics):
         if message := metric_problem(metric, catalog):
             yield Problem(path=f"metrics.{at}", message=message)
 
 
-def _selection_metric(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
+def _selection_metric(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
     """The metric that selects exists, is computed on this data set, and says which value is better."""
     if draft.select is None:
         return
@@ -194,7 +194,7 @@ def _selection_metric(draft: Draft, catalog: Catalog) -> Iterator[Problem]:
         yield Problem(path="select.metric", message=message)
 
 
-def _dear(draft: Draft, dataset: Chosen) -> bool:
+def _dear(draft: RecipeDraft, dataset: Chosen) -> bool:
     """Whether clustering the test images, by which a checkpoint is to be chosen, is dear."""
     if draft.select is None or (draft.select.split == "validation" and draft.select.beside is None):
         return False
@@ -202,14 +202,14 @@ def _dear(draft: Draft, dataset: Chosen) -> bool:
     return clustered is not None and clustered.dear
 
 
-def _patience(draft: Draft) -> Iterator[Problem]:
+def _patience(draft: RecipeDraft) -> Iterator[Problem]:
     """What patience waits for is a better score."""
     if draft.rest.patience is not None and draft.select and draft.select.split == "last":
         message = "waits for a better score, but `select.split` 'last' keeps the last checkpoint whatever its score"
         yield Problem(path="patience", message=f"{message}; leave it out, or select by 'validation' or 'test'")
 
 
-def _warmup(draft: Draft) -> Iterator[Problem]:
+def _warmup(draft: RecipeDraft) -> Iterator[Problem]:
     """The warm-up is a part of the training; it may be all of it, where only the head is to learn."""
     if draft.length is not None and draft.rest.warmup > draft.length:
         unit = "iterations" if draft.rest.epochs is None else "epochs"
@@ -217,7 +217,7 @@ def _warmup(draft: Draft) -> Iterator[Problem]:
         yield Problem(path="warmup", message=f"expected at most the {draft.length:,} {unit} of the training, {found}")
 
 
-def _crop(draft: Draft) -> Iterator[Problem]:
+def _crop(draft: RecipeDraft) -> Iterator[Problem]:
     """The images are as large as the crop."""
     dataset, crop = draft.parts.get("dataset"), draft.rest.crop
     # The hyper-parameter where there is one: it says how large the images are made, the fact how large they are.
@@ -226,7 +226,7 @@ def _crop(draft: Draft) -> Iterator[Problem]:
         yield Problem(path="crop", message=f"the images of {dataset} have {side} pixels a side; found {crop}")
 
 
-def _figures(draft: Draft) -> Iterator[Problem]:
+def _figures(draft: RecipeDraft) -> Iterator[Problem]:
     """Each figure of a split is drawn once, and has what it shows."""
     figures = draft.rest.figures
     files = [one.file for one in figures]

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from workers.catalog.compatibility import Chosen, Draft, disagreements
+from workers.catalog.compatibility import Chosen, RecipeDraft, disagreements
 from workers.catalog.inventory import Catalog
 from workers.catalog.wording import Problem, listed, meant, shown, unknown
 from workers.contract import PART_FIELDS, ClassHoldout, CrossValidation, NoValidation, Part, Pins, Recipe, Select
@@ -18,7 +18,7 @@ MOST_PROBLEMS: Final = 100
 """Problems that are told of one part, or of the fields of a recipe."""
 
 
-class Judge:
+class RecipeValidation:
     """Judges recipes that have most in common: fields and parts that stood in an earlier one are not judged again.
 
     What is the same object is the same value: a recipe must not be changed in place between two judgements.
@@ -41,7 +41,7 @@ class Judge:
                 found += wrong
                 if chosen:
                     parts[kind] = chosen
-        draft = Draft(parts, fields.validation, fields.select, fields.rest, fields.length)
+        draft = RecipeDraft(parts, fields.validation, fields.select, fields.rest, fields.length)
         return found + list(disagreements(draft, self._catalog))
 
     def _of_fields(self, recipe: Mapping[str, Any]) -> "_Fields":
@@ -69,7 +69,7 @@ class Judge:
 
 def problems(recipe: Mapping[str, Any], catalog: Catalog) -> list[Problem]:
     """Everything that is wrong with a recipe as it was written; empty when it can be completed and trained."""
-    return Judge(catalog).problems({str(name): value for name, value in recipe.items()})
+    return RecipeValidation(catalog).problems({str(name): value for name, value in recipe.items()})
 
 
 class _Fields(NamedTuple):

@@ -1,7 +1,7 @@
 """The weight of the regularizer stays."""
 
 
-class Constant:
+class ConstantEta:
     """eta does not change."""
 
     label = "Constant"

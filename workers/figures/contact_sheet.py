@@ -20,7 +20,7 @@ Picture = Callable[[int], NDArray[np.uint8]]
 """The pixels of an image by its index, uint8 [h, w] or [h, w, 3]."""
 
 
-class Row(NamedTuple):
+class RetrievalRow(NamedTuple):
     """A query and what was found for it: indices of images, closest first."""
 
     query: int
@@ -29,7 +29,7 @@ class Row(NamedTuple):
     cosine: Sequence[float]
 
 
-def contact_sheet(rows: Sequence[Row], picture: Picture, name: Callable[[int], str], side: int) -> bytes:
+def contact_sheet(rows: Sequence[RetrievalRow], picture: Picture, name: Callable[[int], str], side: int) -> bytes:
     """The sheet as a PNG file: pictures fitted into squares of `side` pixels, each with the `name` of its class.
 
     A query has a thin grey frame; what is of its class a whole blue one and the word right, what is not a dashed orange

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from workers.embeddings.geometry import squared_distances, unit
 from workers.embeddings.pairs import masks
 from workers.losses._ranges import at_least_zero
-from workers.training.random_state import Draws
+from workers.training.random_state import RandomState
 
 _CUTOFF: Final = 0.5  # nearer negatives are drawn as if they were this far: their gradients vary too much
 _REACH: Final = 1.4  # negatives from here on are not drawn: their loss is nothing (the authors' code)
@@ -52,7 +52,7 @@ class Margin(nn.Module):
             num_classes=classes if per_class else None,
         )  # fmt: skip
         self.mining = mining
-        self.draws = Draws()
+        self.draws = RandomState()
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """The loss of raw embeddings [b, d] with labels [b]."""

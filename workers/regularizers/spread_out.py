@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from workers.embeddings import geometry
 from workers.embeddings.pairs import masks
-from workers.training.random_state import Draws
+from workers.training.random_state import RandomState
 
 
 class SpreadOut(nn.Module):
@@ -38,7 +38,7 @@ class SpreadOut(nn.Module):
                 raise ValueError(f"spread_out: {name} must be a finite number of at least 0, found {value!r}")
         super().__init__()
         self.eta, self.beta, self.pairs, self.unit = eta, beta, pairs, unit
-        self.draws = Draws()
+        self.draws = RandomState()
 
     def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> Tensor:
         """The unweighted value for raw embeddings [b, d] with labels [b]; without labels, each image is a class."""

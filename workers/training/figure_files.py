@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from workers.data.images import Images
 from workers.figures.arrays import FIGURES, Arrays, packed
-from workers.figures.contact_sheet import Row, contact_sheet
+from workers.figures.contact_sheet import RetrievalRow, contact_sheet
 from workers.figures.options import Followed, Panels
 from workers.training.session import Session
 
@@ -59,5 +59,5 @@ def sheet(images: Images, arrays: Arrays, side: int) -> bytes:
         label = int(images.labels[index])
         return f"class {label}" if images.names is None else images.names[label]
 
-    columns = (arrays[key].tolist() for key in Row._fields)
-    return contact_sheet([Row(*row) for row in zip(*columns, strict=True)], pixels, name, side)
+    columns = (arrays[key].tolist() for key in RetrievalRow._fields)
+    return contact_sheet([RetrievalRow(*row) for row in zip(*columns, strict=True)], pixels, name, side)

@@ -13,7 +13,7 @@ from workers.embeddings import geometry
 from workers.tasks import Diverged
 from workers.training import checkpoint, determinism, figure_files
 from workers.training.loop import finish, iterate
-from workers.training.progress_log import Curves, Journal
+from workers.training.progress_log import Curves, ProgressLog
 from workers.training.session import Session
 
 
@@ -73,9 +73,9 @@ def fold_recipes(recipe: Recipe) -> list[Recipe]:
     ]
 
 
-def _journal(session: Session, done: Sequence[Fold], folds: int, report: Callable[[Progress], None]) -> Journal:
+def _journal(session: Session, done: Sequence[Fold], folds: int, report: Callable[[Progress], None]) -> ProgressLog:
     """The journal of a fold, whose steps count on from those of the folds before it."""
-    journal = Journal(
+    journal = ProgressLog(
         session.total,
         session.length.every,
         session.curves,

@@ -8,7 +8,7 @@ from typing import Any, Final
 from workers.contract import BEST_TEST, Place, Stopped
 from workers.embeddings.diagnostics import batch_statistics
 from workers.training import checkpoint
-from workers.training.progress_log import Journal
+from workers.training.progress_log import ProgressLog
 from workers.training.session import Session
 
 NORMS: Final = ("norm_mean", "norm_var")
@@ -21,7 +21,7 @@ LAST: Final = "last.pt"
 State = Callable[[], Mapping[str, Any]]
 
 
-def iterate(session: Session, place: Place, journal: Journal, state: State) -> None:
+def iterate(session: Session, place: Place, journal: ProgressLog, state: State) -> None:
     """Iterate to the end, evaluating on the way; a checkpoint is only written between two whole iterations.
 
     What a checkpoint holds is what `state` gives. Raises Diverged, and Stopped when asked to stop, after a checkpoint
@@ -42,7 +42,7 @@ def iterate(session: Session, place: Place, journal: Journal, state: State) -> N
             saved = time.monotonic()
 
 
-def finish(session: Session, journal: Journal, dear: bool = True) -> dict[str, float]:
+def finish(session: Session, journal: ProgressLog, dear: bool = True) -> dict[str, float]:
     """Every metric of the last weights and of the best ones, keyed `best/test/map@r`; those of test images also of the
     weights that are best on these, keyed `best_test/test/map@r`, where the recipe asks for it.
 
@@ -91,7 +91,7 @@ def _beside(
     return {key: value for key, value in found.items() if key.startswith("test/")}
 
 
-def _descend(session: Session, journal: Journal) -> None:
+def _descend(session: Session, journal: ProgressLog) -> None:
     """One iteration."""
     if session.step == 0:
         session.begin()
@@ -130,7 +130,7 @@ def _values(session: Session, split: str, names: list[str]) -> dict[str, float]:
     return {f"{split}/{name}": value for name, value in session.task.evaluate(images, names).items()}
 
 
-def _judge(session: Session, journal: Journal, values: Mapping[str, float]) -> None:
+def _judge(session: Session, journal: ProgressLog, values: Mapping[str, float]) -> None:
     """Note an evaluation, and keep the weights where they are the best so far."""
     journal.evaluated(session.step, values)
     select = session.recipe.select
@@ -147,7 +147,7 @@ def _judge(session: Session, journal: Journal, values: Mapping[str, float]) -> N
             session.keep_beside(score)
 
 
-def _save(session: Session, place: Place, journal: Journal, state: State) -> None:
+def _save(session: Session, place: Place, journal: ProgressLog, state: State) -> None:
     """Write the checkpoint from which to go on, and say so once it is complete.
 
     One that cannot be written, on a full disk for one, ends no training: the checkpoint before it still stands, the

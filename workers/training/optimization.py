@@ -16,7 +16,7 @@ NORMALIZATIONS: Final = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.Grou
 """The layers whose weights and biases are not decayed by default."""
 
 
-class Descent:
+class Optimization:
     """The optimizer over `modules` (backbone, head, loss), and what it does to learning rates and gradients.
 
     `besides` are modules that own no parameters, but buffers that change as the training computes.

@@ -19,7 +19,7 @@ ITERATIONS: Final = 100
 Curves = dict[str, list[tuple[int, float]]]
 
 
-class Journal:
+class ProgressLog:
     """Adds to `curves` and tells `report`, of a training that evaluates `every` so many of its `total` iterations.
 
     Where it is one of several `folds` (its number, how many) all share the points, and what is reported counts on from

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 
-class Draws(nn.Module):
+class RandomState(nn.Module):
     """Random numbers apart from the trainer's, so that a part which draws leaves the batches of all others as they are.
 
     The stream is seeded from torch's at construction, and so from the recipe; it moves on in training mode only, and is

@@ -24,7 +24,7 @@ from workers.tasks import Diverged, Step, Task
 from workers.training import checkpoint, determinism, pins
 from workers.training.embedder import Embedder, embedder
 from workers.training.length import Length, length
-from workers.training.optimization import Descent
+from workers.training.optimization import Optimization
 
 _PIXELS: Final = 2**24  # bytes of images embedded at a time in an evaluation
 _BATCH: Final = 1024  # images at most
@@ -122,7 +122,7 @@ class Session:
             read=self.read,
         )
         modules = {"backbone": self.model.backbone, "head": self.model.head, "loss": self.loss}
-        self.descent = Descent(recipe, span, modules, self.device, parts, [self.regularizer])
+        self.descent = Optimization(recipe, span, modules, self.device, parts, [self.regularizer])
 
     def batch(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The images of the next batch, augmented, and their labels."""

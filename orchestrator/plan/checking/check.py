@@ -15,7 +15,7 @@ from orchestrator.plan.problems.wording import shown
 from orchestrator.plan.reading.figure_layout import read_figures
 from orchestrator.plan.reading.layout import read_tables
 from orchestrator.plan.reading.points import MOST_TRIALS, count_trials
-from orchestrator.plan.reading.reader import KEYS, Draft, read
+from orchestrator.plan.reading.reader import KEYS, SpecDraft, read
 from orchestrator.plan.reading.subset import narrowed
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError, Problem
@@ -65,7 +65,7 @@ def _checked(document: Mapping[str, Any], catalog: Catalog, notes: list[str] | N
     return spec
 
 
-def _too_many(draft: Draft) -> list[Problem]:
+def _too_many(draft: SpecDraft) -> list[Problem]:
     trials, exact = count_trials(draft.spec)
     if trials <= MOST_TRIALS:
         return []

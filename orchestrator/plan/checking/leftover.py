@@ -9,7 +9,7 @@ from orchestrator.plan.checking import rivals
 from orchestrator.plan.reading.columns import labels_of
 from orchestrator.plan.reading.figure_layout import read_figures
 from orchestrator.plan.reading.layout import read_tables
-from orchestrator.plan.reading.reader import Draft
+from orchestrator.plan.reading.reader import SpecDraft
 from orchestrator.spec.figure import FigureSpec
 from orchestrator.spec.spec import MetricColumn, Spec, TableSpec, When
 from orchestrator.views.errors import Problem
@@ -21,7 +21,7 @@ _PLACE: Final = re.compile(r"\{([^{}]*)\}")
 class Leftover:
     """Trims tables and figures that were read of a whole spec to what is left of its axes."""
 
-    def __init__(self, whole: Spec, subset: Draft, datasets: Sequence[str], catalog: Catalog) -> None:
+    def __init__(self, whole: Spec, subset: SpecDraft, datasets: Sequence[str], catalog: Catalog) -> None:
         """`datasets` are those that the subset trains on."""
         self._subset = subset
         self._read = (datasets, catalog)

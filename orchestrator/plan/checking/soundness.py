@@ -12,12 +12,12 @@ from orchestrator.plan.problems import effort
 from orchestrator.plan.problems.wording import listed
 from orchestrator.plan.reading.patch import apply, clash
 from orchestrator.plan.reading.points import cells_of, points, recipe_of, rules_of
-from orchestrator.plan.reading.reader import Draft
+from orchestrator.plan.reading.reader import SpecDraft
 from orchestrator.plan.reading.when import applies
 from orchestrator.spec.spec import ROLES
 from orchestrator.views.errors import Problem
 from orchestrator.views.trial import Labels
-from workers.catalog import Catalog, Judge
+from workers.catalog import Catalog, RecipeValidation
 
 MOST_PROBLEMS: Final = 200
 """Different problems after which no more recipes are looked at."""
@@ -33,12 +33,12 @@ Rank = Sequence[tuple[str | None, Setting]]
 class Soundness:
     """Looks at the combinations of a spec one by one, and puts what is alike together."""
 
-    def __init__(self, draft: Draft, catalog: Catalog, most: int = MOST_CHECKED) -> None:
+    def __init__(self, draft: SpecDraft, catalog: Catalog, most: int = MOST_CHECKED) -> None:
         """`most` combinations are looked at, and as many again so that each alternative is among them."""
         self._spec = draft.spec
         self._catalog = catalog
         self._most = most
-        self._judge = Judge(catalog)
+        self._judge = RecipeValidation(catalog)
         self._noted = 0
         self._possible: dict[tuple[str | None, str | None], Mapping[str, Mapping[str, None]]] = {}
         self._unreadable = draft.unreadable

@@ -11,7 +11,7 @@ from orchestrator.plan.reading.computed import missing
 from orchestrator.plan.reading.figure_data import kept_data, trouble_of_curve, trouble_of_data
 from orchestrator.plan.reading.layout import NAME
 from orchestrator.plan.reading.naming import Naming
-from orchestrator.plan.reading.reader import Draft
+from orchestrator.plan.reading.reader import SpecDraft
 from orchestrator.plan.reading.when import applies, read_when
 from orchestrator.spec.figure import FITTING, QUANTITIES, FigureSpec
 from orchestrator.views.errors import Problem
@@ -26,7 +26,7 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def read_figures(
-    posted: Any, draft: Draft, datasets: Sequence[str], catalog: Catalog, problems: list[Problem]
+    posted: Any, draft: SpecDraft, datasets: Sequence[str], catalog: Catalog, problems: list[Problem]
 ) -> dict[str, FigureSpec]:
     """The figures of a posted spec written out; notes what is wrong with them.
 
@@ -53,7 +53,7 @@ class _Figure:
     """Reads one figure, noting what is wrong with it."""
 
     def __init__(
-        self, source: str, draft: Draft, datasets: Sequence[str], catalog: Catalog, problems: list[Problem]
+        self, source: str, draft: SpecDraft, datasets: Sequence[str], catalog: Catalog, problems: list[Problem]
     ) -> None:
         self._source = source
         self._spec = draft.spec

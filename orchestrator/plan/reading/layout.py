@@ -11,7 +11,7 @@ from orchestrator.plan.problems.wording import listed, meant, sentences, shown
 from orchestrator.plan.reading.columns import ColumnReader, default_metrics, held
 from orchestrator.plan.reading.naming import Naming, published_problem
 from orchestrator.plan.reading.patch import PARTS
-from orchestrator.plan.reading.reader import Draft
+from orchestrator.plan.reading.reader import SpecDraft
 from orchestrator.spec.spec import MetricColumn, Patch, TableSpec
 from orchestrator.views.errors import Problem
 from workers.catalog import Catalog
@@ -25,7 +25,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 def read_tables(
-    draft: Draft, datasets: Sequence[str], catalog: Catalog, problems: list[Problem]
+    draft: SpecDraft, datasets: Sequence[str], catalog: Catalog, problems: list[Problem]
 ) -> dict[str, TableSpec]:
     """The tables of a draft written out, or a default one; notes what is wrong with them.
 
@@ -57,7 +57,7 @@ class _Table:
     """Reads one table, noting what is wrong with it."""
 
     def __init__(
-        self, source: str, draft: Draft, datasets: Sequence[str], catalog: Catalog, problems: list[Problem]
+        self, source: str, draft: SpecDraft, datasets: Sequence[str], catalog: Catalog, problems: list[Problem]
     ) -> None:
         self._source = source
         self._spec = draft.spec

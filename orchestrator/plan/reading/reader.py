@@ -32,7 +32,7 @@ Block = TypeVar("Block", bound=BaseModel)
 
 
 @dataclass
-class Draft:
+class SpecDraft:
     """A spec as far as it was readable; its tables are still as posted."""
 
     spec: Spec
@@ -42,7 +42,7 @@ class Draft:
     """The recipe's fields whose values are unknown, so that nothing can be said of them."""
 
 
-def read(document: Mapping[str, Any], problems: list[Problem]) -> Draft:
+def read(document: Mapping[str, Any], problems: list[Problem]) -> SpecDraft:
     """The draft of a posted mapping; notes what is wrong with its form."""
     reader = _Reader(document, problems)
     for key in document:
@@ -70,7 +70,7 @@ def read(document: Mapping[str, Any], problems: list[Problem]) -> Draft:
         prune=read_prune(document.get("prune"), problems),
         fresh=reader.fresh(),
     )
-    return Draft(spec, sources, document.get("tables"), reader.unreadable)
+    return SpecDraft(spec, sources, document.get("tables"), reader.unreadable)
 
 
 class _Reader:

@@ -26,14 +26,14 @@ _MODE: Final = 0o100644 << 16
 _CHUNK: Final = 2**20
 
 
-class Writer:
+class ArchiveWriter:
     """Adds files one by one, none of which is held whole; `finish` adds the manifest. Use it in a `with` block."""
 
     def __init__(self, out: IO[bytes]) -> None:
         self._zip = zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=6)
         self._files: dict[str, dict[str, Any]] = {}
 
-    def __enter__(self) -> "Writer":
+    def __enter__(self) -> "ArchiveWriter":
         return self
 
     def __exit__(self, *_: object) -> None:

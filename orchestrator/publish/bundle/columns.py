@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from orchestrator.views.errors import DamagedError
 from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.provenance import Evidence
+from orchestrator.views.provenance import TrialProvenance
 from orchestrator.views.trial import Candidate, Cell, Labels, TrialOutcome
 from workers.catalog import stamp
 
@@ -48,7 +48,7 @@ def candidates(found: Iterable[Candidate]) -> bytes:
     return _file(CANDIDATES, rows)
 
 
-def write_trials(found: Iterable[Sequence[Evidence]], trials: IO[bytes], metrics: IO[bytes]) -> None:
+def write_trials(found: Iterable[Sequence[TrialProvenance]], trials: IO[bytes], metrics: IO[bytes]) -> None:
     """Trials, and their metrics, as two files, from lists of a few hundred."""
     with _writer(trials, TRIALS) as into, _writer(metrics, METRICS) as values:
         for some in found:
@@ -91,7 +91,7 @@ def read_trials(trials: bytes, metrics: bytes) -> tuple[TrialOutcome, ...]:
     return tuple(found)
 
 
-def _trial(one: Evidence) -> dict[str, Any]:
+def _trial(one: TrialProvenance) -> dict[str, Any]:
     outcome = one.outcome
     return {
         "trial": outcome.trial, "cell": outcome.cell, "candidate": outcome.candidate, "repeat": outcome.repeat,

@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict
 
 from orchestrator.publish.tables.table_data import Numbers
-from orchestrator.views.provenance import Evidence
+from orchestrator.views.provenance import TrialProvenance
 
 POSTED, SPEC, SWEEP, CATALOG, README = "spec.yaml", "spec.json", "sweep.json", "catalog.json", "README.md"
 CELLS, CANDIDATES = "data/cells.parquet", "data/candidates.parquet"
@@ -62,7 +62,7 @@ class Head(BaseModel):
 
 
 @dataclass
-class Facts:
+class BundleFacts:
     """What the trials have in common and what not, gathered while they pass."""
 
     states: Counter[str] = field(default_factory=Counter)
@@ -71,7 +71,7 @@ class Facts:
     data: dict[str, Counter[str]] = field(default_factory=dict)
     versions: dict[str, Counter[str]] = field(default_factory=dict)
 
-    def passing(self, found: Iterable[Evidence]) -> Iterator[Evidence]:
+    def passing(self, found: Iterable[TrialProvenance]) -> Iterator[TrialProvenance]:
         """The same trials, noted."""
         for one in found:
             self.states[one.outcome.state.value] += 1

@@ -9,8 +9,8 @@ from typing import IO, Any, Final
 
 from orchestrator.publish import formats
 from orchestrator.publish.bundle import columns, contents
-from orchestrator.publish.bundle.archive import Writer
-from orchestrator.publish.bundle.contents import Facts, Head, Rendering
+from orchestrator.publish.bundle.archive import ArchiveWriter
+from orchestrator.publish.bundle.contents import BundleFacts, Head, Rendering
 from orchestrator.publish.figures import drawing, rendering
 from orchestrator.publish.figures.sketch import Sources
 from orchestrator.publish.published import library
@@ -20,7 +20,7 @@ from orchestrator.publish.tables.table_data import Numbers
 from orchestrator.views import deadline
 from orchestrator.views.deadline import ENDED, timely
 from orchestrator.views.errors import MetricsweepError, NotFoundError
-from orchestrator.views.provenance import Evidence
+from orchestrator.views.provenance import TrialProvenance
 from orchestrator.views.trial import SweepOutcomes, TrialOutcome
 from workers.catalog import Catalog
 
@@ -35,15 +35,15 @@ class Material:
     head: Head
     text: str  # the spec as it was posted
     outcomes: SweepOutcomes  # its trials are not looked at: those of `evidence` are
-    evidence: Iterable[Evidence]
+    evidence: Iterable[TrialProvenance]
     catalog: Catalog
     sources: Sources  # of figures
 
 
 def make(material: Material, out: IO[bytes]) -> None:
     """Write the archive: the same content gives the same bytes. What cannot be drawn is named in the manifest."""
-    facts, skipped = Facts(), list[dict[str, str]]()
-    with Writer(out) as writer:
+    facts, skipped = BundleFacts(), list[dict[str, str]]()
+    with ArchiveWriter(out) as writer:
         outcomes = replace(material.outcomes, trials=_data(material, facts, writer))
         for name, content in _texts(material):
             writer.add(name, content)
@@ -55,11 +55,11 @@ def make(material: Material, out: IO[bytes]) -> None:
         writer.finish({**said, "tables": tables, "figures": figures, "skipped": skipped})
 
 
-def _data(material: Material, facts: Facts, writer: Writer) -> tuple[TrialOutcome, ...]:
+def _data(material: Material, facts: BundleFacts, writer: ArchiveWriter) -> tuple[TrialOutcome, ...]:
     """The Parquet files; of the trials only what tables need stays in memory."""
     kept: list[TrialOutcome] = []
 
-    def some() -> Iterator[list[Evidence]]:
+    def some() -> Iterator[list[TrialProvenance]]:
         passing = facts.passing(material.evidence)
         while found := list(islice(passing, columns.AT_ONCE)):
             kept.extend(one.outcome for one in found)
@@ -91,7 +91,7 @@ def _json(value: Mapping[str, Any]) -> bytes:
 
 
 def _tables(
-    outcomes: SweepOutcomes, catalog: Catalog, writer: Writer, skipped: list[dict[str, str]]
+    outcomes: SweepOutcomes, catalog: Catalog, writer: ArchiveWriter, skipped: list[dict[str, str]]
 ) -> Iterator[Rendering]:
     for name in outcomes.spec.get("tables") or {}:
         for numbers in _COMPARED if parse(outcomes.spec, name).published else _COMPARED[:1]:
@@ -111,7 +111,7 @@ def _tables(
 
 
 def _figures(
-    outcomes: SweepOutcomes, material: Material, writer: Writer, skipped: list[dict[str, str]]
+    outcomes: SweepOutcomes, material: Material, writer: ArchiveWriter, skipped: list[dict[str, str]]
 ) -> Iterator[dict[str, str]]:
     for name in outcomes.spec.get("figures") or {}:
         for format_name in rendering.FORMATS:

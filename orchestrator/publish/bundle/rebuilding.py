@@ -34,7 +34,7 @@ class Rebuilt:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class RebuildReport:
     """What became of a bundle."""
 
     id: str  # the SHA-256 of its manifest
@@ -50,7 +50,7 @@ class Report:
         return all(one.identical for one in self.tables)
 
 
-def rebuild(source: IO[bytes], table: str | None = None, format: str | None = None) -> Report:  # noqa: A002
+def rebuild(source: IO[bytes], table: str | None = None, format: str | None = None) -> RebuildReport:  # noqa: A002
     """Check an archive and make its tables again, or one of them, or those of one format.
 
     Raises DamagedError for what is no intact bundle, and NotFoundError where no such table is in it.
@@ -64,7 +64,7 @@ def rebuild(source: IO[bytes], table: str | None = None, format: str | None = No
             found = tuple(_rebuilt(archive, outcomes, catalog, wanted))
         except (ValidationError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise DamagedError(f"the bundle cannot be understood: {error}") from error
-        return Report(archive.id, head, len(archive.manifest["files"]), found, _versions(archive.manifest))
+        return RebuildReport(archive.id, head, len(archive.manifest["files"]), found, _versions(archive.manifest))
 
 
 def _wanted(manifest: Mapping[str, Any], table: str | None, format_name: str | None) -> list[Rendering]:

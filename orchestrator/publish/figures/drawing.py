@@ -9,7 +9,7 @@ from orchestrator.publish.figures.figure import Figure
 from orchestrator.publish.figures.layout import FigureLayout, parse
 from orchestrator.publish.figures.points import points
 from orchestrator.publish.figures.rendering import FORMATS
-from orchestrator.publish.figures.sketch import Drawing, Sketch, Sources, Value
+from orchestrator.publish.figures.sketch import FigureDrawing, Sketch, Sources, Value
 from orchestrator.publish.labels import Names
 from orchestrator.publish.select import direction, selection
 from orchestrator.publish.tables.ages import ages
@@ -25,7 +25,7 @@ MOST_POINTS: Final = 2_000
 class Kind(Protocol):
     """What a module of `kinds` offers."""
 
-    def draw(self, it: Sketch) -> Drawing:
+    def draw(self, it: Sketch) -> FigureDrawing:
         """The plots of a figure."""
 
 
@@ -90,7 +90,7 @@ def _facts(it: Sketch, caption: Sequence[str], missing: Sequence[str]) -> dict[s
     }
 
 
-def _table(drawing: Drawing) -> tuple[list[str], list[list[Value]]]:
+def _table(drawing: FigureDrawing) -> tuple[list[str], list[list[Value]]]:
     """The data of all plots as rows under columns: the quantity, the labels by axis, then the values."""
     axes = list(dict.fromkeys(axis for plot in drawing.plots for datum in plot.data for axis in datum.labels))
     fields = list(dict.fromkeys(field for plot in drawing.plots for datum in plot.data for field in datum.values))

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.publish.figures.points import Point
+from orchestrator.publish.figures.points import FigurePoint
 from orchestrator.publish.figures.sketch import Arrays, Sketch
 from orchestrator.publish.statistics import statistic
 from orchestrator.views.trial import Statistic
@@ -19,7 +19,7 @@ Read = TypeVar("Read")
 class Pooled(Generic[Read]):
     """What the files of each point hold, one a repeat, and a note on those that are missing."""
 
-    found: Sequence[tuple[Point, Sequence[Read]]]
+    found: Sequence[tuple[FigurePoint, Sequence[Read]]]
     notes: Sequence[str]
 
 

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from orchestrator.publish.figures.points import Point
+from orchestrator.publish.figures.points import FigurePoint
 from orchestrator.publish.figures.sketch import Sketch, Value
 from orchestrator.publish.figures.training import curve_title
 from orchestrator.publish.labels import GREEK, metric_better, metric_title, metric_unit
@@ -56,12 +56,12 @@ def values(found: Statistic, error: str, scale: float) -> dict[str, Value]:
     return {"mean": found.mean * scale, "low": low, "high": high, "n": found.n}
 
 
-def measured(it: Sketch, point: Point, metric: str) -> Statistic | None:
+def measured(it: Sketch, point: FigurePoint, metric: str) -> Statistic | None:
     """A metric of a point: on the test split, by the checkpoint that was selected."""
     return point.summary.metrics.get(f"{it.select.checkpoint}/test/{metric}")
 
 
-def provenance(point: Point) -> dict[str, Value]:
+def provenance(point: FigurePoint) -> dict[str, Value]:
     """Where a number comes from: the cell, its selected candidate and the trials that it is a mean over."""
     tuned = ", ".join(f"{axis}={label}" for axis, label in point.summary.labels.items())
     trials = " ".join(str(trial.trial) for trial in point.trials)

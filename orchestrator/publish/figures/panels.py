@@ -6,7 +6,7 @@ from typing import Any, Final
 import altair as alt
 
 from orchestrator.publish.figures import palette
-from orchestrator.publish.figures.sketch import Drawing, Plot, Sketch, Value
+from orchestrator.publish.figures.sketch import FigureDrawing, Plot, Sketch, Value
 from orchestrator.publish.tables.letter_widths import width
 from orchestrator.publish.tables.plain import one_line
 
@@ -20,7 +20,7 @@ _MOST_BESIDE: Final = 4
 _SHAPE: Final = 0.66  # height over width
 
 
-def assembled(it: Sketch, drawing: Drawing, title: str, lines: Sequence[str]) -> dict[str, Any]:
+def assembled(it: Sketch, drawing: FigureDrawing, title: str, lines: Sequence[str]) -> dict[str, Any]:
     """The Vega-Lite specification with its data inline; over it `title`, unless that is empty, and lines of prose."""
     plots = [plot for plot in drawing.plots if plot.data]
     across = _across(it, plots)
@@ -128,7 +128,7 @@ def _broken(text: str, space: float, *, size: float = _PROSE, bold: bool = False
         yield line
 
 
-def _legend_columns(it: Sketch, drawing: Drawing, space: float) -> int:
+def _legend_columns(it: Sketch, drawing: FigureDrawing, space: float) -> int:
     """How many entries of the legend stand beside one another."""
     texts = drawing.series or (list(it.printed(it.layout.colour).values()) if it.layout.colour else [])
     longest = max((width(text, _SMALL) for text in texts), default=0.0)

@@ -12,7 +12,7 @@ from orchestrator.views.trial import CellSummary, Labels, SweepOutcomes, TrialOu
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class FigurePoint:
     """One place of a figure: what competed there, and what was selected."""
 
     labels: Labels  # of the compare axes and of the tune axes that the figure names
@@ -25,7 +25,7 @@ class Point:
         return self.summary.status in SETTLED
 
 
-def points(outcomes: SweepOutcomes, layout: FigureLayout, better: Better) -> list[Point]:
+def points(outcomes: SweepOutcomes, layout: FigureLayout, better: Better) -> list[FigurePoint]:
     """Every point in the order of the cells and of their candidates, those without a selected candidate too."""
     compared = {axis for cell in outcomes.cells for axis in cell.labels}
     tuned = [axis for axis in layout.axes if axis not in compared]
@@ -41,7 +41,7 @@ def points(outcomes: SweepOutcomes, layout: FigureLayout, better: Better) -> lis
         for labels, competing in _groups(candidates[cell.index], tuned):
             summary = summary_of(cell.index, competing, key, better)
             chosen = () if summary.candidate is None else trials[cell.index, summary.candidate]
-            found.append(Point({**cell.labels, **labels}, summary, tuple(chosen)))
+            found.append(FigurePoint({**cell.labels, **labels}, summary, tuple(chosen)))
     return found
 
 

@@ -20,7 +20,7 @@ DOTS_PER_INCH: Final = 300
 """Of a PNG; a figure two columns wide has 2,000 pixels then."""
 
 
-class Format(NamedTuple):
+class FigureFormat(NamedTuple):
     """How a figure is written."""
 
     media_type: str
@@ -60,12 +60,12 @@ def _csv(figure: Figure) -> bytes:
     return written.getvalue().encode()
 
 
-FORMATS: Final[Mapping[str, Format]] = {
-    "json": Format("application/json", ".json", _json),
-    "svg": Format("image/svg+xml", ".svg", _svg),
-    "png": Format("image/png", ".png", _png),
-    "pdf": Format("application/pdf", ".pdf", _pdf),
-    "csv": Format("text/csv; charset=utf-8; header=present", ".csv", _csv),
+FORMATS: Final[Mapping[str, FigureFormat]] = {
+    "json": FigureFormat("application/json", ".json", _json),
+    "svg": FigureFormat("image/svg+xml", ".svg", _svg),
+    "png": FigureFormat("image/png", ".png", _png),
+    "pdf": FigureFormat("application/pdf", ".pdf", _pdf),
+    "csv": FigureFormat("text/csv; charset=utf-8; header=present", ".csv", _csv),
 }
 """Every format by name."""
 

@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from orchestrator.publish.figures.layout import FigureLayout
-from orchestrator.publish.figures.points import Point
+from orchestrator.publish.figures.points import FigurePoint
 from orchestrator.publish.labels import Names, Parts
 from orchestrator.views.trial import Labels, SweepOutcomes
 from workers.contract import Select
@@ -37,12 +37,12 @@ class Sketch:
     parts: Parts
     names: Names
     select: Select
-    points: Sequence[Point]
+    points: Sequence[FigurePoint]
     sources: Sources
     aged: str = ""  # which numbers are of older versions
 
     @property
-    def drawn(self) -> list[Point]:
+    def drawn(self) -> list[FigurePoint]:
         """The points that have a selected candidate."""
         return [point for point in self.points if point.summary.candidate is not None]
 
@@ -84,7 +84,7 @@ class Plot:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class FigureDrawing:
     """What a kind gives: its plots, what they show in words, and what they leave out."""
 
     plots: Sequence[Plot]

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from orchestrator.publish.figures.points import Point
-from orchestrator.publish.figures.sketch import Drawing, Sketch
+from orchestrator.publish.figures.points import FigurePoint
+from orchestrator.publish.figures.sketch import FigureDrawing, Sketch
 from orchestrator.publish.labels import metric_title
 from orchestrator.publish.tables.budget import budget
 
@@ -20,14 +20,14 @@ def title(it: Sketch) -> str:
     return (it.layout.title or "").strip() or it.outcomes.name
 
 
-def caption(it: Sketch, drawing: Drawing) -> list[str]:
+def caption(it: Sketch, drawing: FigureDrawing) -> list[str]:
     """What a reader needs to trust the figure, a sentence or two an entry; the spec's own caption comes first."""
     own = (it.layout.caption or "").strip()
     own = own if not own or own[-1] in ".!?" else f"{own}."
     return [one for one in (own, drawing.said, it.aged, _loud(it), _selected(it), _budget(it)) if one]
 
 
-def notes(it: Sketch, drawing: Drawing) -> list[str]:
+def notes(it: Sketch, drawing: FigureDrawing) -> list[str]:
     """What is missing from the figure; these stand over it even where its caption does not."""
     return [one for one in (partial(it), *_not_drawn(it), *drawing.notes) if one]
 
@@ -83,7 +83,7 @@ def _sizes(it: Sketch) -> list[int]:
     return sorted({len(point.trials) for point in it.drawn}) or [len({one.repeat for one in it.outcomes.trials})]
 
 
-def of_point(it: Sketch, point: Point) -> str:
+def of_point(it: Sketch, point: FigurePoint) -> str:
     """The labels of a point in print."""
     return " / ".join(it.names.point(list(point.labels), list(point.labels.values()))) or "the only cell"
 

@@ -10,7 +10,7 @@ from orchestrator.views.nearest import nearest
 from orchestrator.views.sweeps import Rendered
 
 
-class Format(Protocol):
+class TableFormat(Protocol):
     """What a module of this folder offers."""
 
     media_type: str
@@ -32,7 +32,7 @@ def render(table: Table, format_name: str) -> Rendered:
             f"no table format named '{format_name}'{nearest(format_name, names())}; formats: {', '.join(names())}"
         )
     # By name and only now: what a format needs (vl_convert draws the PNG) is loaded by who asks for it.
-    chosen = cast(Format, importlib.import_module(f"{__name__}.{format_name}"))
+    chosen = cast(TableFormat, importlib.import_module(f"{__name__}.{format_name}"))
     return Rendered(
         content=chosen.render(table), media_type=chosen.media_type, filename=f"{table.file_stem}{chosen.suffix}"
     )

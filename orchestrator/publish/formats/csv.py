@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from orchestrator.publish.tables.significance import Comparison
-from orchestrator.publish.tables.table_data import Column, Quotation, Row, Table, TableCell
+from orchestrator.publish.tables.table_data import Column, Quotation, Table, TableCell, TableRow
 from orchestrator.views.trial import CellSummary
 
 media_type = "text/csv; charset=utf-8; header=present"
@@ -53,7 +53,7 @@ def guarded(text: str) -> str:
     return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) and not _is_number(text) else text
 
 
-def _entries(table: Table) -> Iterator[tuple[Row, Column, TableCell]]:
+def _entries(table: Table) -> Iterator[tuple[TableRow, Column, TableCell]]:
     for panel in table.panels:
         for row in panel.rows:
             for column, cell in zip(panel.columns, row.cells, strict=True):

@@ -6,7 +6,7 @@ from itertools import groupby
 
 from orchestrator.publish.tables.entries import PARTIAL_SIGN
 from orchestrator.publish.tables.plain import one_line
-from orchestrator.publish.tables.table_data import Column, Heading, Panel, Row, Table, TableCell
+from orchestrator.publish.tables.table_data import Column, Heading, Panel, Table, TableCell, TableRow
 from orchestrator.views.trial import NO_SWEEP
 
 media_type = "text/html; charset=utf-8"
@@ -52,7 +52,7 @@ def _panel(panel: Panel, table: Table) -> Iterator[str]:
     yield "</table>"
 
 
-def _blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+def _blocks(rows: Iterable[TableRow]) -> Iterator[list[TableRow]]:
     """The rows between two rules: a body of the table each."""
     block = 0
     numbered = []

@@ -6,7 +6,7 @@ from typing import Any
 
 from orchestrator.publish.statistics import interval, standard_error
 from orchestrator.publish.tables.significance import Comparison
-from orchestrator.publish.tables.table_data import Column, Panel, Quotation, Row, Table, TableCell
+from orchestrator.publish.tables.table_data import Column, Panel, Quotation, Table, TableCell, TableRow
 from orchestrator.views.trial import NO_SWEEP, CellSummary, Statistic
 
 media_type = "application/json"
@@ -66,7 +66,7 @@ def _column(column: Column) -> dict[str, Any]:
     return found
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: TableRow) -> dict[str, Any]:
     return {"headings": list(row.texts), "labels": dict(row.labels), "cells": [_cell(cell) for cell in row.cells]}
 
 

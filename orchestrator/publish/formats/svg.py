@@ -7,7 +7,7 @@ from html import escape
 from orchestrator.publish.tables.entries import PARTIAL_SIGN
 from orchestrator.publish.tables.letter_widths import width
 from orchestrator.publish.tables.plain import one_line
-from orchestrator.publish.tables.table_data import Column, Panel, Row, Table, TableCell
+from orchestrator.publish.tables.table_data import Column, Panel, Table, TableCell, TableRow
 
 media_type = "image/svg+xml"
 suffix = ".svg"
@@ -65,7 +65,7 @@ class _Track:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class TableDrawing:
     """An SVG document and its size."""
 
     text: str
@@ -78,7 +78,7 @@ def render(table: Table) -> bytes:
     return draw(table).text.encode()
 
 
-def draw(table: Table) -> Drawing:
+def draw(table: Table) -> TableDrawing:
     """The table with its caption above and its notes below."""
     natural = [_tracks(panel, table.stub) for panel in table.panels]
     widest = max(panel[-1].end + _GAP for panel in natural)
@@ -98,7 +98,7 @@ def draw(table: Table) -> Drawing:
         f'font-family="Liberation Sans, Arial, Helvetica, sans-serif" fill="{_INK}">'
     )
     ground = f'<rect width="{wide}" height="{high}" fill="#ffffff"/>'
-    return Drawing("\n".join((head, ground, *sheet.drawn, "</svg>\n")), wide, high)
+    return TableDrawing("\n".join((head, ground, *sheet.drawn, "</svg>\n")), wide, high)
 
 
 def _tracks(panel: Panel, stub: Sequence[str], spare: float = 0.0) -> list[_Track]:
@@ -173,7 +173,7 @@ def _draw_panel(sheet: _Sheet, panel: Panel, stub: Sequence[str], tracks: Sequen
     sheet.rule(left, right, sheet.y, 1.8)
 
 
-def _draw_row(sheet: _Sheet, row: Row, tracks: Sequence[_Track], stub: int) -> None:
+def _draw_row(sheet: _Sheet, row: TableRow, tracks: Sequence[_Track], stub: int) -> None:
     sheet.y += _LINE
     for heading, track in zip(row.headings, tracks, strict=False):
         if heading is not None:

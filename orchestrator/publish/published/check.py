@@ -21,7 +21,7 @@ _SETTINGS: Final = "hyperparameters"
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ComparisonReport:
     """What a comparison found."""
 
     tables: int
@@ -29,7 +29,7 @@ class Report:
     differences: tuple[str, ...]
 
 
-def compare(folder: Path) -> Report:
+def compare(folder: Path) -> ComparisonReport:
     """Every number of the folder must be here, alike in value, deviation, boldness and print, and the other way round.
 
     The folder holds one CSV a table with the columns table, dataset, loss, regularizer, hyperparameters
@@ -62,7 +62,7 @@ def compare(folder: Path) -> Report:
         table = load(name)
         strange = [number for at, number in enumerate(table.numbers) if at not in known]
         found += [f"{name} {dict(one.labels)} {one.metric}: {one.printed} is not in the folder" for one in strange]
-    return Report(len({line["table"] for line in lines}), len(lines), tuple(found))
+    return ComparisonReport(len({line["table"] for line in lines}), len(lines), tuple(found))
 
 
 def _lines(folder: Path) -> Iterator[dict[str, str]]:

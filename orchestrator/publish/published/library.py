@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from orchestrator.publish.published.glossary import glossary
-from orchestrator.publish.published.number import Number, Place, Units, read
+from orchestrator.publish.published.number import Number, PrintedPlace, Units, read
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.trial import Labels
 from workers.contract import Recipe
@@ -134,7 +134,7 @@ def _numbers(
     for metric in metrics:
         if cell := line[metric]:
             unit = about.get("units", {}).get(metric, about.get("unit", "percent"))
-            yield read(cell, Place(labels, tuned, metric), Units(unit, about.get("std_unit", unit)), source)
+            yield read(cell, PrintedPlace(labels, tuned, metric), Units(unit, about.get("std_unit", unit)), source)
 
 
 def _holds(quoted: Mapping[str, str], labels: Labels) -> bool:

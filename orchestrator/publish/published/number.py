@@ -40,7 +40,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PrintedPlace:
     """Where a number stands in its table."""
 
     labels: Labels
@@ -56,7 +56,7 @@ class Units:
     std: Unit
 
 
-def read(cell: str, place: Place, units: Units, source: str = "") -> Number:
+def read(cell: str, place: PrintedPlace, units: Units, source: str = "") -> Number:
     """The number that a cell holds: `60.82`, `*60.82*` where bold, `66.92±0.002`, or a word."""
     bold = len(cell) > 2 and cell.startswith("*") and cell.endswith("*")
     printed = cell[1:-1] if bold else cell

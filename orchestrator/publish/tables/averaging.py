@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from orchestrator.publish.tables.facts import Facts, few
+from orchestrator.publish.tables.facts import TableFacts, few
 from orchestrator.publish.tables.layout import Spread
 from orchestrator.views.trial import CellSummary
 
@@ -15,7 +15,7 @@ _SPREADS: Final[Mapping[Spread, str]] = {
 }
 
 
-def averaged(facts: Facts) -> str:
+def averaged(facts: TableFacts) -> str:
     """What each number is, over which runs."""
     sizes = sorted({n for one in facts.summaries.values() if (n := runs(one))})
     spread = _SPREADS[facts.layout.shown_spread] if any(cell.std for cell in facts.entries()) else ""
@@ -39,7 +39,7 @@ def runs(summary: CellSummary) -> int:
     return max((found.n for found in summary.metrics.values()), default=least)
 
 
-def _reproduced(facts: Facts) -> str:
+def _reproduced(facts: TableFacts) -> str:
     """`the best trial + 10 reproductions`: the winner of a search, trained again; "" where none was."""
     asked = int((facts.outcomes.spec.get("search") or {}).get("reproduce") or 0)
     shown = [one for one in facts.summaries.values() if one.score] if asked else []
@@ -54,7 +54,7 @@ def _reproduced(facts: Facts) -> str:
     return f"{best} + " + (most if len(again) == 1 else f"{again[0]} to {most}")
 
 
-def _repeats(facts: Facts, n: int) -> str:
+def _repeats(facts: TableFacts, n: int) -> str:
     """`3 seeds (0, 1, 2)`: the labels of the repeat axes, or the recipe's seed where nothing is repeated."""
     labels: dict[str, dict[str, None]] = {}
     for trial in facts.outcomes.trials:
@@ -68,7 +68,7 @@ def _repeats(facts: Facts, n: int) -> str:
     return f"{noun} {values}" if n == 1 else f"{n} {noun}s ({values})"
 
 
-def _unequal(facts: Facts, sizes: Sequence[int]) -> str:
+def _unequal(facts: TableFacts, sizes: Sequence[int]) -> str:
     cells = {n: [one.cell for one in facts.summaries.values() if runs(one) == n] for n in sizes}
     most = max(sizes, key=lambda n: len(cells[n]))
     others = (f"n = {n} in {few([facts.cell_name(cell) for cell in cells[n]])}" for n in sizes if n != most)

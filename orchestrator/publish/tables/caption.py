@@ -7,8 +7,8 @@ from orchestrator.publish.aggregate import by_cell
 from orchestrator.publish.labels import metric_entry, metric_title
 from orchestrator.publish.tables.averaging import averaged, runs
 from orchestrator.publish.tables.budget import budget
-from orchestrator.publish.tables.entries import PARTIAL_SIGN, Writer, mark_meaning
-from orchestrator.publish.tables.facts import Facts, few, listed, lower
+from orchestrator.publish.tables.entries import PARTIAL_SIGN, EntryWriter, mark_meaning
+from orchestrator.publish.tables.facts import TableFacts, few, listed, lower
 from orchestrator.publish.tables.layout import Placement
 from orchestrator.publish.tables.runs import usual_count
 from orchestrator.publish.tables.selections import words
@@ -25,7 +25,7 @@ _STOPPING: Final[Mapping[str, str]] = {
 """The rules of early stopping in print."""
 
 
-def caption(facts: Facts, placement: Placement) -> str:
+def caption(facts: TableFacts, placement: Placement) -> str:
     """The spec's caption, or one made from the axes, followed by the facts that a reader needs to trust the numbers.
 
     Printed numbers stand under the title of their own table: a spec's caption tells of its own trainings.
@@ -41,7 +41,7 @@ def caption(facts: Facts, placement: Placement) -> str:
     return " ".join((lead, *(one for one in words if one)))
 
 
-def notes(facts: Facts) -> tuple[str, ...]:
+def notes(facts: TableFacts) -> tuple[str, ...]:
     """Exceptions to what the caption says."""
     if facts.published:
         return (facts.published.note,) if facts.published.note else ()
@@ -57,12 +57,12 @@ def notes(facts: Facts) -> tuple[str, ...]:
     return tuple(found)
 
 
-def legend(facts: Facts) -> tuple[LegendEntry, ...]:
+def legend(facts: TableFacts) -> tuple[LegendEntry, ...]:
     """The marks that occur, with their meaning; a paper's own words are left to it."""
     if facts.published:
         return ()
     found = {cell.mark for cell in facts.entries()}
-    words = Writer.of(facts.layout, facts.outcomes.state).marks
+    words = EntryWriter.of(facts.layout, facts.outcomes.state).marks
     marks = (
         LegendEntry(words.get(mark, PARTIAL_SIGN), mark_meaning(mark, facts.outcomes.state))
         for mark in get_args(Mark)
@@ -76,7 +76,7 @@ def legend(facts: Facts) -> tuple[LegendEntry, ...]:
     return (*marks, *signs, *counts)
 
 
-def _title(facts: Facts, placement: Placement) -> str:
+def _title(facts: TableFacts, placement: Placement) -> str:
     rows = " × ".join(facts.names.said(axis) for axis in placement.row_axes if facts.names.heads(axis))
     axes = placement.column_axes
     points = [" / ".join(facts.names.point(axes, one)) for one in placement.columns]
@@ -84,7 +84,7 @@ def _title(facts: Facts, placement: Placement) -> str:
     return ": ".join(one for one in (facts.outcomes.name, f"{rows} {where}".strip()) if one)
 
 
-def _printed(facts: Facts) -> str:
+def _printed(facts: TableFacts) -> str:
     table = facts.published
     if table is None:
         return ""
@@ -92,11 +92,11 @@ def _printed(facts: Facts) -> str:
     return f"The numbers are those printed in {where}; none is our own."
 
 
-def _aged(facts: Facts) -> str:
+def _aged(facts: TableFacts) -> str:
     return facts.aged
 
 
-def _loud(facts: Facts) -> str:
+def _loud(facts: TableFacts) -> str:
     chosen = any(one.candidates > 1 for one in facts.summaries.values())
     said = []
     if facts.select.split == "test":
@@ -108,14 +108,14 @@ def _loud(facts: Facts) -> str:
     return " ".join(said)
 
 
-def _tested(facts: Facts) -> str:
+def _tested(facts: TableFacts) -> str:
     """What is compared with a baseline, and how."""
     axes = {*(facts.outcomes.spec.get("repeat") or {})}
     noun = "seed" if axes <= {"seed"} else "repeat"
     return tests(facts.comparisons(), facts.layout.test, facts.baseline, noun) if facts.baseline else ""
 
 
-def _splits(facts: Facts) -> str:
+def _splits(facts: TableFacts) -> str:
     """Which columns are not of test images."""
     columns = [c for panel in facts.panels for c in panel.columns if c.kind == "metric"]
     others = {c.title: c.key.split("/")[1] for c in columns if "/test/" not in c.key}
@@ -127,7 +127,7 @@ def _splits(facts: Facts) -> str:
     return " ".join(f"{listed(titles)} of {words.get(split, split)}." for split, titles in found.items())
 
 
-def _units(facts: Facts) -> str:
+def _units(facts: TableFacts) -> str:
     titles = {c.title: c.unit for panel in facts.panels for c in panel.columns if c.kind == "metric"}
     percent = [title.removesuffix(" ↓") for title, unit in titles.items() if unit == "percent"]
     if not percent:
@@ -135,7 +135,7 @@ def _units(facts: Facts) -> str:
     return "In percent." if len(percent) == len(titles) else f"{listed(percent)} in percent."
 
 
-def _rules(facts: Facts) -> str:
+def _rules(facts: TableFacts) -> str:
     """Which columns are of metrics that go by a rule that their title does not tell, in the words of the metrics."""
     found: dict[str, list[str]] = {}
     for column in (c for panel in facts.panels for c in panel.columns if c.kind == "metric"):
@@ -145,7 +145,7 @@ def _rules(facts: Facts) -> str:
     return " ".join(f"{listed([*dict.fromkeys(titles)])} {words}." for words, titles in found.items())
 
 
-def _selected(facts: Facts) -> str:
+def _selected(facts: TableFacts) -> str:
     if facts.layout.selections == ("test",):
         return ""
     metric = metric_title(facts.select.metric, facts.names.parts)
@@ -157,11 +157,11 @@ def _selected(facts: Facts) -> str:
     return f"{what} chosen by {metric} on the {facts.select.split} split."
 
 
-def _selections(facts: Facts) -> str:
+def _selections(facts: TableFacts) -> str:
     return words(facts.layout, metric_title(facts.select.metric, facts.names.parts))
 
 
-def _stopped(facts: Facts) -> str:
+def _stopped(facts: TableFacts) -> str:
     """By what candidates were stopped early, and how many were."""
     rule = (facts.outcomes.spec.get("prune") or {}).get("name")
     if rule is None:
@@ -174,14 +174,14 @@ def _stopped(facts: Facts) -> str:
     return f"Hopeless candidates stopped early by {by}{count}."
 
 
-def _budget(facts: Facts) -> str:
+def _budget(facts: TableFacts) -> str:
     cells = {cell.index: cell.labels for cell in facts.outcomes.cells}
     counts = {one.cell: one.candidates for one in facts.summaries.values()}
     filled = bool((facts.outcomes.spec.get("select") or {}).get("budget"))
     return budget(cells, counts, facts.names.label, filled=filled)
 
 
-def _bold(facts: Facts) -> str:
+def _bold(facts: TableFacts) -> str:
     if facts.block is None or not any(cell.bold for cell in facts.entries()):
         return ""
     varied = {axis for cell in facts.outcomes.cells for axis in cell.labels}
@@ -190,7 +190,7 @@ def _bold(facts: Facts) -> str:
     return f"Bold: {best} per {listed([lower(facts.names.said(axis)) for axis in axes])}." if axes else f"Bold: {best}."
 
 
-def _done(facts: Facts) -> str:
+def _done(facts: TableFacts) -> str:
     total = len(facts.summaries)
     done = sum(one.status in SETTLED for one in facts.summaries.values())
     if not total:

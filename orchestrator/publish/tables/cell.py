@@ -9,12 +9,12 @@ from orchestrator.publish.tables.table_data import Column, Table, TableCell
 from orchestrator.views.cells import CellCandidate, CellNumber, CellTrial, CellView
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.links import Links
-from orchestrator.views.provenance import Evidence
+from orchestrator.views.provenance import TrialProvenance
 from orchestrator.views.trial import SweepOutcomes
 from workers.catalog import Catalog, changes
 
 
-def trace(outcomes: SweepOutcomes, cell: int, evidence: Iterable[Evidence], catalog: Catalog) -> CellView:
+def trace(outcomes: SweepOutcomes, cell: int, evidence: Iterable[TrialProvenance], catalog: Catalog) -> CellView:
     """Everything behind the numbers of a cell, without links; NotFoundError where the sweep has no such cell."""
     found = next((one for one in outcomes.cells if one.index == cell), None)
     if found is None:
@@ -22,7 +22,7 @@ def trace(outcomes: SweepOutcomes, cell: int, evidence: Iterable[Evidence], cata
     select = selection(outcomes.spec)
     competing = of_cell(outcomes, cell)
     summary = summary_of(cell, competing, select.key, direction(select.metric, catalog))
-    by_candidate: dict[int, list[Evidence]] = {}
+    by_candidate: dict[int, list[TrialProvenance]] = {}
     for one in evidence:
         by_candidate.setdefault(one.outcome.candidate, []).append(one)
     listed = [
@@ -56,7 +56,7 @@ def linked(view: CellView, links: Links, experiment: str | None, runs: Mapping[i
 
 
 def _candidate(
-    one: CandidateOutcome, evidence: Iterable[Evidence], key: str, selected: int | None, catalog: Catalog
+    one: CandidateOutcome, evidence: Iterable[TrialProvenance], key: str, selected: int | None, catalog: Catalog
 ) -> CellCandidate:
     score = one.scores.get(key)
     return CellCandidate(
@@ -71,7 +71,7 @@ def _candidate(
     )
 
 
-def _trial(one: Evidence, catalog: Catalog) -> CellTrial:
+def _trial(one: TrialProvenance, catalog: Catalog) -> CellTrial:
     outcome = one.outcome
     return CellTrial(
         trial=outcome.trial,

@@ -18,7 +18,7 @@ PARTIAL_SIGN: Final = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class EntryWriter:
     """Writes the cells of one table."""
 
     std: Deviation | None
@@ -29,7 +29,7 @@ class Writer:
     centers: Centers | None = None  # where the mean is not what is printed
 
     @classmethod
-    def of(cls, layout: TableLayout, state: str, centers: Centers | None = None) -> "Writer":
+    def of(cls, layout: TableLayout, state: str, centers: Centers | None = None) -> "EntryWriter":
         """The writer for a layout."""
         marks: dict[Mark, str] = {"pending": PENDING, "failed": "failed", "diverged": layout.diverged}
         return cls(layout.std, layout.missing, marks, state, layout.shown_spread, centers)

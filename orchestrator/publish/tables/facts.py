@@ -13,7 +13,7 @@ from workers.contract import Select
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class TableFacts:
     """What the words are made from."""
 
     outcomes: SweepOutcomes

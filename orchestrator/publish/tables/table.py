@@ -15,12 +15,12 @@ from orchestrator.publish.tables.bold import Contender, best
 from orchestrator.publish.tables.caption import caption, legend, notes
 from orchestrator.publish.tables.centers import Centers
 from orchestrator.publish.tables.differences import Baselines
-from orchestrator.publish.tables.entries import Writer, spanned
-from orchestrator.publish.tables.facts import Facts
+from orchestrator.publish.tables.entries import EntryWriter, spanned
+from orchestrator.publish.tables.facts import TableFacts
 from orchestrator.publish.tables.headings import Headings
 from orchestrator.publish.tables.layout import MetricColumn, Placement, Point, TableLayout, panels, parse, place
 from orchestrator.publish.tables.runs import Beside, compared, counted
-from orchestrator.publish.tables.table_data import SETTLED, Column, Panel, Row, Selected, Table, TableCell
+from orchestrator.publish.tables.table_data import SETTLED, Column, Panel, Selected, Table, TableCell, TableRow
 from orchestrator.views.trial import Cell, CellSummary, Labels, SweepOutcomes, TrialOutcome
 from workers.catalog import Catalog
 from workers.contract import BEST_TEST, Select
@@ -50,10 +50,10 @@ class _Build:
         return Headings(self.placement, self.names, self.outcomes.spec, self.summaries)
 
     @cached_property
-    def writer(self) -> Writer:
+    def writer(self) -> EntryWriter:
         center = self.layout.center
         centers = None if center == "mean" else Centers(center, self.runs, self.names.parts)
-        return Writer.of(self.layout, self.outcomes.state, centers)
+        return EntryWriter.of(self.layout, self.outcomes.state, centers)
 
     @cached_property
     def runs(self) -> Mapping[Place, Sequence[TrialOutcome]]:
@@ -116,7 +116,7 @@ def build(
     if layout.against:
         built = compared(built, it.beside, it.runs, layout.test)
     aged = Ages() if it.published else ages(outcomes, [it.select.key, *_keys(built)], catalog)
-    facts = Facts(outcomes, layout, it.names, it.select, it.summaries, built, it.block, it.published)
+    facts = TableFacts(outcomes, layout, it.names, it.select, it.summaries, built, it.block, it.published)
     facts = replace(facts, aged=aged.said(facts.cell_name))
     return Table(
         name=name,
@@ -168,7 +168,7 @@ def _panel(it: _Build, points: Sequence[Point]) -> Panel:
         groups=(*it.headings.over(under, rows), *([selections.level(under, every)] if it.layout.selections else [])),
         columns=tuple(column for _, column in columns),
         rows=tuple(
-            Row(
+            TableRow(
                 headings=one.headings,
                 texts=one.texts,
                 labels=dict(zip(it.placement.row_axes, row, strict=True)),

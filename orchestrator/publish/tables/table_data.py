@@ -95,7 +95,7 @@ class TableCell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     """One row of a panel."""
 
     headings: tuple[Heading | None, ...]  # one a stub column; none where a heading above spans this row
@@ -111,7 +111,7 @@ class Panel:
 
     groups: tuple[tuple[Heading, ...], ...]  # the levels above the column titles; spans cover the columns
     columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
 
     @property
     def titled(self) -> bool:

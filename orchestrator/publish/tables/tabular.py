@@ -7,7 +7,7 @@ from typing import Final
 
 from orchestrator.publish.tables.entries import PARTIAL_SIGN
 from orchestrator.publish.tables.letter_widths import width
-from orchestrator.publish.tables.table_data import Column, Heading, Panel, Row, TableCell
+from orchestrator.publish.tables.table_data import Column, Heading, Panel, TableCell, TableRow
 from orchestrator.publish.tables.tex_characters import escape
 
 SEPARATION: Final = 4
@@ -154,7 +154,7 @@ def _multirow(heading: Heading | None, *, top: bool) -> str:
     return text if heading.span == 1 or top else f"\\multirow{{{heading.span}}}{{*}}{{{text}}}"
 
 
-def _cells(columns: Sequence[Column], row: Row) -> list[tuple[int, tuple[Column, TableCell]]]:
+def _cells(columns: Sequence[Column], row: TableRow) -> list[tuple[int, tuple[Column, TableCell]]]:
     """Each cell that is not under another one's text, with its column and where that stands."""
     return [one for one in enumerate(zip(columns, row.cells, strict=True)) if one[1][1].span]
 
@@ -190,7 +190,7 @@ def _fraction(text: str) -> str:
     return point + "0" * len(decimals) if decimals.isdigit() else ""
 
 
-def _fraction_of(rows: Sequence[Row], column: int) -> str:
+def _fraction_of(rows: Sequence[TableRow], column: int) -> str:
     cells = (row.cells[column] for row in rows)
     return max((_fraction(cell.text) for cell in cells if cell.statistic is not None), key=len, default="")
 
@@ -210,11 +210,11 @@ def _room(after: str) -> float:
     return math.ceil(width(after, 7)) + 2 if after else 0
 
 
-def _room_of(rows: Sequence[Row], column: int) -> float:
+def _room_of(rows: Sequence[TableRow], column: int) -> float:
     cells = [row.cells[column] for row in rows]
     widest = max((_room(cell.after) for cell in cells), default=0)
     return widest + 4 if widest and any(cell.mark == "partial" for cell in cells) else widest
 
 
-def _std_width(rows: Sequence[Row], column: int) -> int:
+def _std_width(rows: Sequence[TableRow], column: int) -> int:
     return max((len(row.cells[column].std or "") for row in rows), default=0)

@@ -50,7 +50,7 @@ _MAX_KEY, _MAX_PARAM, _MAX_TAG, _MAX_NAME = 250, 6_000, 5_000, 480  # characters
 Entity: TypeAlias = Metric | Param | RunTag
 
 
-class RefusedError(UnavailableError):
+class TrackerRefusedError(UnavailableError):
     """MLflow answered and refused; waiting alone will not help, but the row may be tried again."""
 
 
@@ -92,7 +92,7 @@ class MlflowTracker(Tracker):
                 except MlflowException as error:
                     if error.error_code != "RESOURCE_ALREADY_EXISTS":
                         raise
-        raise RefusedError(f"every name like {name!r} is taken in MLflow at {self._url}")
+        raise TrackerRefusedError(f"every name like {name!r} is taken in MLflow at {self._url}")
 
     def remove(self, experiment: str) -> None:
         """Move an experiment to MLflow's trash; one that is not there is no error."""
@@ -212,7 +212,7 @@ def _translated(url: str) -> Iterator[None]:
     except MlflowException as error:
         first = str(error).strip().splitlines()[0][:500] if str(error).strip() else type(error).__name__
         if error.get_http_status_code() < 500:
-            raise RefusedError(f"MLflow at {url} refused: {first}") from error
+            raise TrackerRefusedError(f"MLflow at {url} refused: {first}") from error
         raise UnavailableError(f"MLflow at {url} does not answer: {first}") from error
     except OSError as error:  # requests' errors are OSErrors; artifacts raise them as they are
         raise UnavailableError(f"MLflow at {url} does not answer: {error}") from error

@@ -13,7 +13,7 @@ from orchestrator.record.json_floats import number
 from orchestrator.record.reads.sweep_views import of_candidate
 from orchestrator.record.reads.trial_views import first_trial
 from orchestrator.record.schema import attempt, candidate, cell, metric, training, trial
-from orchestrator.record.tracker import Point
+from orchestrator.record.tracker import CurvePoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class TrialRun:
     reason: str | None  # why it was pruned
     source: int | None  # of a reused one: the trial that the training was run for
     source_run: str | None
-    points: tuple[Point, ...]  # those not sent before
+    points: tuple[CurvePoint, ...]  # those not sent before
     last_point: int  # the last metric row among them, or the last sent
 
 
@@ -146,7 +146,7 @@ def _trial_run(connection: sa.Connection, trial_id: int) -> TrialRun:
     )  # fmt: skip
 
 
-def _points(connection: sa.Connection, training_id: int, after: int) -> tuple[tuple[Point, ...], int]:
+def _points(connection: sa.Connection, training_id: int, after: int) -> tuple[tuple[CurvePoint, ...], int]:
     """Points recorded after the row `after`; a step that an earlier attempt had passed is not told twice."""
     earlier_point, earlier = metric.alias(), attempt.alias()
     told = (
@@ -162,5 +162,5 @@ def _points(connection: sa.Connection, training_id: int, after: int) -> tuple[tu
         .order_by(metric.c.id)
     )
     rows = connection.execute(query).all()
-    points = tuple(Point(row.key, number(row.value), row.step, row.at) for row in rows if not row.told)
+    points = tuple(CurvePoint(row.key, number(row.value), row.step, row.at) for row in rows if not row.told)
     return points, rows[-1].id if rows else after

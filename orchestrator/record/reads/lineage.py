@@ -10,17 +10,17 @@ from orchestrator.record.existence import require_sweep
 from orchestrator.record.json_floats import number
 from orchestrator.record.schema import training, trial
 from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.provenance import Evidence
+from orchestrator.views.provenance import TrialProvenance
 from orchestrator.views.trial import TrialOutcome
 from workers.catalog import stamp
 
 _AT_ONCE: Final = 500
 
 
-class Evidences(Access):
+class Lineage(Access):
     """Reads recipes, results and provenance."""
 
-    def evidence(self, sweep: int, cell: int | None = None) -> Iterator[Evidence]:
+    def evidence(self, sweep: int, cell: int | None = None) -> Iterator[TrialProvenance]:
         """A sweep's trials, or those of one cell, in the order of the plan; raises NotFoundError.
 
         A sweep may have a hundred thousand with kilobytes each: no more than a few hundred are held at once.
@@ -52,7 +52,7 @@ class Evidences(Access):
             return connection.execute(query).all()
 
 
-def _evidence(row: Any) -> Evidence:
+def _evidence(row: Any) -> TrialProvenance:
     state = TrialState(row.state)
     finished = state is TrialState.FINISHED
     outcome = TrialOutcome(
@@ -60,7 +60,7 @@ def _evidence(row: Any) -> Evidence:
         state=state, diverged=row.diverged, reused=row.reused, values=_values(row.metrics) if finished else {},
         stamp=stamp(row.recipe) if finished else "",
     )  # fmt: skip
-    return Evidence(
+    return TrialProvenance(
         outcome=outcome, uid=row.uid, training=row.training, fingerprint=row.fingerprint, recipe=row.recipe,
         provenance=(row.provenance or {}) if finished else {}, best_step=row.best_step if finished else None,
         seconds=row.seconds if finished else None, score=row.score if finished else None,

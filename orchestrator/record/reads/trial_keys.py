@@ -22,7 +22,7 @@ class Deletion:
     busy: bool  # whether one of the trainings is still being stopped, and writes into its folder meanwhile
 
 
-class Places(Access):
+class TrialKeys(Access):
     """Reads what stands in the way of a change, and what goes with it."""
 
     def require_going(self, sweep: int, what: str, trial_id: int | None = None, cell_index: int | None = None) -> None:

@@ -13,7 +13,16 @@ from orchestrator.record.writes.dirty_flags import mark, mark_trials
 from orchestrator.record.writes.journal import MAX_MESSAGE, append_log, append_points, storable
 from orchestrator.record.writes.pruning import unwanted
 from orchestrator.record.writes.settling import end_sweep, has_active_trials
-from orchestrator.views.events import CellSettled, Event, Failed, Finished, Progressed, Started, Stopped, SweepSettled
+from orchestrator.views.events import (
+    AttemptStopped,
+    CellSettled,
+    Event,
+    Failed,
+    Finished,
+    Progressed,
+    Started,
+    SweepSettled,
+)
 from orchestrator.views.lifecycle import TRIAL_ACTIVE, TRIAL_STEPS, TrialState, before
 
 MAX_TRACE: Final = 65_536
@@ -36,7 +45,7 @@ class Applying(Access):
                     self._of_attempt(connection, fence, event)
 
     def _of_attempt(
-        self, connection: sa.Connection, fence: int, event: Started | Progressed | Finished | Failed | Stopped
+        self, connection: sa.Connection, fence: int, event: Started | Progressed | Finished | Failed | AttemptStopped
     ) -> None:
         running = connection.execute(
             sa.select(attempt).where(attempt.c.uid == event.attempt, attempt.c.state == "running").with_for_update()
@@ -57,7 +66,7 @@ class Applying(Access):
                 self._finished(connection, running, event)
             case Failed():
                 self._failed(connection, running, event)
-            case Stopped():
+            case AttemptStopped():
                 _end_attempt(connection, running.id, "stopped", event.reason)
                 wanted = has_active_trials(connection, running.training_id)
                 state = TrialState.WAITING if wanted else unwanted(connection, running.training_id)

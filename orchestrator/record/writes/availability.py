@@ -22,7 +22,7 @@ class AskedNeed:
     need: Need
 
 
-class Findings(Access):
+class DataFindings(Access):
     """What clients read of it."""
 
     def findings(self) -> list[Inspected]:

@@ -37,7 +37,7 @@ class Competitor:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class RecordedEvaluation:
     """A value of the selection metric that a training reported."""
 
     id: int  # in the order in which they were recorded
@@ -48,7 +48,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PruningDecision:
     """That a candidate is to be pruned, by what one of its trials reported."""
 
     sweep: int
@@ -109,10 +109,10 @@ class Pruning(Access):
         with self._database.reading() as connection:
             return [_competitor(row) for row in connection.execute(query.order_by(trial.c.sweep_id, trial.c.position))]
 
-    def evaluations(self, trainings: Iterable[int], key: str, after: int = 0) -> list[Evaluation]:
+    def evaluations(self, trainings: Iterable[int], key: str, after: int = 0) -> list[RecordedEvaluation]:
         """What trainings reported under a key, beyond row `after`, in the order of the rows."""
         columns = (metric.c.id, attempt.c.training_id, metric.c.step, metric.c.value, metric.c.at)
-        found: list[Evaluation] = []
+        found: list[RecordedEvaluation] = []
         with self._database.reading() as connection:
             for chunk in chunked(dict.fromkeys(trainings), _CHUNK):
                 query = (
@@ -121,7 +121,7 @@ class Pruning(Access):
                     .where(attempt.c.training_id.in_(chunk), metric.c.key == key, metric.c.id > after)
                 )
                 found += [
-                    Evaluation(row.id, row.training_id, row.step, number(row.value), row.at)
+                    RecordedEvaluation(row.id, row.training_id, row.step, number(row.value), row.at)
                     for row in connection.execute(query)
                 ]
         return sorted(found, key=lambda one: one.id)
@@ -132,7 +132,7 @@ class Pruning(Access):
         with self._database.reading() as connection:
             return connection.execute(query.where(trial.c.state.in_(TRIAL_ACTIVE)).limit(1)).first() is not None
 
-    def prune(self, fence: int, verdict: Verdict) -> int | None:
+    def prune(self, fence: int, verdict: PruningDecision) -> int | None:
         """End a candidate's active trials as pruned and return how many these were.
 
         None, and nothing is changed, where no other candidate of the cell could still be selected.
@@ -152,7 +152,7 @@ class Pruning(Access):
                 mark_trials(self._database, connection, [(verdict.sweep, row.id) for row in rows if row.mlflow_run])
             return len(rows)
 
-    def _end(self, connection: sa.Connection, verdict: Verdict, trainings: Collection[int]) -> None:
+    def _end(self, connection: sa.Connection, verdict: PruningDecision, trainings: Collection[int]) -> None:
         its = (
             candidate.c.sweep_id == verdict.sweep,
             candidate.c.cell == verdict.cell,
@@ -225,7 +225,7 @@ def _competitor(row: sa.Row[Any]) -> Competitor:
     )  # fmt: skip
 
 
-def _rival(verdict: Verdict) -> sa.Select[tuple[int]]:
+def _rival(verdict: PruningDecision) -> sa.Select[tuple[int]]:
     """Another candidate of the cell that can still be selected."""
     ended_badly = (TrialState.FAILED, TrialState.CANCELLED, TrialState.PRUNED)
     scoreless = sa.exists().where(training.c.id == trial.c.training_id, training.c.score.is_(None))
@@ -245,7 +245,7 @@ def _rival(verdict: Verdict) -> sa.Select[tuple[int]]:
     return others.where(~lost).order_by(candidate.c.candidate.desc()).limit(1)
 
 
-def _reason(verdict: Verdict) -> sa.ColumnElement[str]:
+def _reason(verdict: PruningDecision) -> sa.ColumnElement[str]:
     """One sentence: of the trial that was judged, and of those that share its candidate."""
     with_it = f"pruned with trial {verdict.trial}, {verdict.why}"
     return sa.case((trial.c.id == verdict.trial, f"pruned {verdict.why}"), else_=with_it)

@@ -20,7 +20,7 @@ NAME: Final = "cell"
 """The name of every study: hyperband draws a trial's bracket from it and from the trial's number."""
 
 
-class OptunaJudge:
+class OptunaPruner:
     """Follows `run.judge.Judge`."""
 
     def __init__(self, rule: str, options: Options, *, higher: bool) -> None:
@@ -116,9 +116,9 @@ _PRUNERS: Final[Mapping[str, Callable[[Options], BasePruner]]] = {
     "wilcoxon": lambda given: WilcoxonPruner(p_threshold=given["p"], n_startup_steps=int(given["startup"])),
 }  # fmt: skip
 
-_WHY: Final[Mapping[str, Callable[[OptunaJudge, FrozenTrial], str]]] = {
-    "median": OptunaJudge._by_median,
-    "asha": OptunaJudge._by_rung,
-    "hyperband": OptunaJudge._by_bracket,
-    "wilcoxon": OptunaJudge._by_test,
+_WHY: Final[Mapping[str, Callable[[OptunaPruner, FrozenTrial], str]]] = {
+    "median": OptunaPruner._by_median,
+    "asha": OptunaPruner._by_rung,
+    "hyperband": OptunaPruner._by_bracket,
+    "wilcoxon": OptunaPruner._by_test,
 }

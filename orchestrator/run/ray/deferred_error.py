@@ -8,7 +8,7 @@ from orchestrator.views.errors import MetricsweepError
 Answer = TypeVar("Answer")
 
 
-class Trouble:
+class DeferredError:
     """Tune wraps what is raised within its loop, and then nobody could tell a database that is away from a bug."""
 
     def __init__(self) -> None:

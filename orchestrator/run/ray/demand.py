@@ -15,7 +15,7 @@ AGAIN_SECONDS: Final = 60.0
 """A head that was started anew forgets it, and a conductor that lost its lease withdraws it behind our back."""
 
 
-class Demand:
+class ClusterDemand:
     """Ray's standing request for resources, which its autoscaler counts as pending demand until it is withdrawn."""
 
     def __init__(self) -> None:

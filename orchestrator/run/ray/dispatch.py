@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.engine import Desk
+from orchestrator.run.engine import Broker
 from orchestrator.run.messages import hand_on, settle_from_spool
 from orchestrator.run.out_of_memory import explained
 from orchestrator.run.ray.pool import SlotPool
@@ -35,10 +35,10 @@ class Execution:
 
 
 class Dispatch:
-    """Joins the desk, the slots and Tune's trials; outlives any one Tuner."""
+    """Joins the broker, the slots and Tune's trials; outlives any one Tuner."""
 
-    def __init__(self, desk: Desk, pool: SlotPool, workplace: Workplace) -> None:
-        self._desk, self._pool, self._workplace = desk, pool, workplace
+    def __init__(self, broker: Broker, pool: SlotPool, workplace: Workplace) -> None:
+        self._desk, self._pool, self._workplace = broker, pool, workplace
         self._running: dict[str, Execution] = {}  # by attempt
         self._relays: dict[str, str] = {}  # Tune's trial id -> attempt
         self._unattended: deque[str] = deque()  # attempts that train and have no relay

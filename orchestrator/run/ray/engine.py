@@ -18,11 +18,11 @@ from ray.exceptions import RayError
 from ray.tune.search import ConcurrencyLimiter, Searcher
 
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.engine import Desk
-from orchestrator.run.ray.actor_reuse import Warm, relay_bundle
+from orchestrator.run.engine import Broker
+from orchestrator.run.ray.actor_reuse import ActorReuse, relay_bundle
 from orchestrator.run.ray.cluster import alive_nodes, connect
-from orchestrator.run.ray.deferred_error import Trouble
-from orchestrator.run.ray.demand import Demand
+from orchestrator.run.ray.deferred_error import DeferredError
+from orchestrator.run.ray.demand import ClusterDemand
 from orchestrator.run.ray.dispatch import Dispatch
 from orchestrator.run.ray.inspections import Looks
 from orchestrator.run.ray.pool import SlotPool
@@ -60,12 +60,12 @@ class Unkept:
         return None
 
 
-class DeskSearcher(Unkept, Searcher):  # type: ignore[misc]
-    """What Tune calls its search algorithm: the desk's orders, in the desk's order."""
+class BrokerSearcher(Unkept, Searcher):  # type: ignore[misc]
+    """What Tune calls its search algorithm: the broker's orders, in the broker's order."""
 
-    def __init__(self, dispatch: Dispatch, desk: Desk, linger: float, trouble: Trouble) -> None:
+    def __init__(self, dispatch: Dispatch, broker: Broker, linger: float, trouble: DeferredError) -> None:
         super().__init__()
-        self._dispatch, self._desk, self._linger, self._trouble = dispatch, desk, linger, trouble
+        self._dispatch, self._desk, self._linger, self._trouble = dispatch, broker, linger, trouble
         self._busy_at = time.monotonic()
         self.suggested = 0
 
@@ -112,8 +112,8 @@ class DeskSearcher(Unkept, Searcher):  # type: ignore[misc]
 class Turn(Unkept, tune.Stopper):  # type: ignore[misc]
     """Tune polls a Stopper at every turn of its loop; that is where the conductor gets its own turn."""
 
-    def __init__(self, dispatch: Dispatch, desk: Desk, searcher: DeskSearcher, trouble: Trouble) -> None:
-        self._dispatch, self._desk, self._searcher, self._trouble = dispatch, desk, searcher, trouble
+    def __init__(self, dispatch: Dispatch, broker: Broker, searcher: BrokerSearcher, trouble: DeferredError) -> None:
+        self._dispatch, self._desk, self._searcher, self._trouble = dispatch, broker, searcher, trouble
         self._watched = 0.0
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
@@ -150,19 +150,19 @@ class RayTune:
         self._scratch, self._linger = scratch, linger
         self._pool: SlotPool | None = None
         self._dispatch: Dispatch | None = None
-        self._demand = Demand()
+        self._demand = ClusterDemand()
         self._looks = Looks(workplace)
         self._tried = float("-inf")
         os.environ.update(ENVIRONMENT)
         logging.getLogger("ray.tune").setLevel(logging.ERROR)  # it would lament the files that we never let it write
 
-    def run(self, desk: Desk) -> None:
-        """Execute orders until there are none or the desk is closing."""
+    def run(self, broker: Broker) -> None:
+        """Execute orders until there are none or the broker is closing."""
         self._connect()
-        self._pool = SlotPool(self._limit, desk.installation(), self._workplace.edition)
-        dispatch = self._dispatch = Dispatch(desk, self._pool, self._workplace)
-        while not desk.closing():
-            self._fit(dispatch, desk)
+        self._pool = SlotPool(self._limit, broker.installation(), self._workplace.edition)
+        dispatch = self._dispatch = Dispatch(broker, self._pool, self._workplace)
+        while not broker.closing():
+            self._fit(dispatch, broker)
             if not dispatch.busy():
                 return
 
@@ -197,11 +197,11 @@ class RayTune:
             with _answering():
                 self._ask(waiting)
 
-    def rest(self, desk: Desk) -> None:
+    def rest(self, broker: Broker) -> None:
         """While there is nothing to run: end in time what an earlier conductor left idle, and what nobody wants."""
         if self._pool is None and ray.is_initialized():
             with _answering():
-                self._pool = SlotPool(self._limit, desk.installation(), self._workplace.edition)
+                self._pool = SlotPool(self._limit, broker.installation(), self._workplace.edition)
                 self._pool.reap()
 
     def leave(self) -> None:
@@ -248,22 +248,22 @@ class RayTune:
             return False
         return True
 
-    def _fit(self, dispatch: Dispatch, desk: Desk) -> None:
-        trouble = Trouble()
-        searcher = DeskSearcher(dispatch, desk, self._linger, trouble)
+    def _fit(self, dispatch: Dispatch, broker: Broker) -> None:
+        trouble = DeferredError()
+        searcher = BrokerSearcher(dispatch, broker, self._linger, trouble)
         name = f"relays-{uuid.uuid4().hex[:12]}"
         tuner = tune.Tuner(
             tune.with_resources(Relay, relay_bundle),
             tune_config=tune.TuneConfig(
                 search_alg=ConcurrencyLimiter(searcher, max_concurrent=MOST_TRAININGS),
-                scheduler=Warm(),
+                scheduler=ActorReuse(),
                 num_samples=-1,
                 reuse_actors=True,
             ),
             run_config=tune.RunConfig(
                 name=name,
                 storage_path=str(self._scratch),
-                stop=Turn(dispatch, desk, searcher, trouble),
+                stop=Turn(dispatch, broker, searcher, trouble),
                 checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
                 verbose=0,
             ),

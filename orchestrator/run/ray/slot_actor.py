@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from typing import Any, Final
 
 from orchestrator.run.attempt import TRACE_CHARACTERS, Workplace, execute
-from orchestrator.run.memory_growth import GIB, Growth, release
+from orchestrator.run.memory_growth import GIB, MemoryGrowth, release
 from orchestrator.run.spool import Message
 from orchestrator.views.trial import Order
 
@@ -35,7 +35,7 @@ class SlotActor:
         self._attempt: str | None = None
         self._messages: list[Message] = []
         self._stop = threading.Event()
-        self._growth = Growth()
+        self._growth = MemoryGrowth()
         self._held: Mapping[str, int] = {}  # bytes by kind, after the latest training
         self._worn: str | None = None  # why it is to be replaced
         self._given: SimpleQueue[tuple[Order, Workplace, threading.Event]] = SimpleQueue()

@@ -5,15 +5,15 @@ from typing import Any
 import altair as alt
 
 from orchestrator.publish.figures import encoding, measures, palette, wording
-from orchestrator.publish.figures.sketch import Datum, Drawing, Plot, Sketch
+from orchestrator.publish.figures.sketch import Datum, FigureDrawing, Plot, Sketch
 
 
-def draw(it: Sketch) -> Drawing:
+def draw(it: Sketch) -> FigureDrawing:
     """One plot a metric."""
     said = f"Test metrics, {wording.averaged(it)}."
     if it.layout.reference is not None:
         said += f" Black marks: {measures.title_of(it, it.layout.reference)}."
-    return Drawing([_plot(it, metric) for metric in it.layout.metric], said=said)
+    return FigureDrawing([_plot(it, metric) for metric in it.layout.metric], said=said)
 
 
 def _plot(it: Sketch, metric: str) -> Plot:

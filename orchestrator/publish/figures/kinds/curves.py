@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orchestrator.publish.figures import encoding, files, measures, wording
-from orchestrator.publish.figures.sketch import Arrays, CurvePoints, Datum, Drawing, Plot, Sketch
+from orchestrator.publish.figures.sketch import Arrays, CurvePoints, Datum, FigureDrawing, Plot, Sketch
 from orchestrator.publish.statistics import statistic
 from orchestrator.views.trial import Statistic
 
@@ -19,7 +19,7 @@ MOST_ALTOGETHER: Final = 50_000
 """Points of all lines of a plot."""
 
 
-def draw(it: Sketch) -> Drawing:
+def draw(it: Sketch) -> FigureDrawing:
     """One plot a curve's key; each line is the mean over the repeats of a point's selected candidate."""
     if it.layout.data is not None:
         return _norm_traces(it)
@@ -29,7 +29,7 @@ def draw(it: Sketch) -> Drawing:
     plots = [_plot(it, key, curves) for key in keys]
     absent = [plot.quantity for plot in plots if trials and not plot.data]
     reported = [f"No trial reported {', '.join(absent)}."] if absent else []
-    return Drawing(plots, said=f"Curves of the trainings, {wording.averaged(it)}.", notes=reported)
+    return FigureDrawing(plots, said=f"Curves of the trainings, {wording.averaged(it)}.", notes=reported)
 
 
 def _key(it: Sketch, metric: str) -> str:
@@ -82,7 +82,7 @@ def _steps(data: Sequence[Datum]) -> Any:
     return alt.X("step:Q", title="iteration", scale=alt.Scale(nice=False, zero=False), axis=axis)
 
 
-def _norm_traces(it: Sketch) -> Drawing:
+def _norm_traces(it: Sketch) -> FigureDrawing:
     """||f|| of a few training images, a line each, of one repeat."""
     pooled = files.read(it, _traces, first=True)
     data = [
@@ -96,7 +96,7 @@ def _norm_traces(it: Sketch) -> Drawing:
     y = encoding.value_axis(title, log=it.layout.y_scale == "log")
     chart = base.encode(x=_steps(data), y=y, detail="image:N", color=encoding.colour(it), strokeDash=encoding.dash(it))
     said = f"Norms of the embeddings of single training images, of {wording.first_repeat(it)}."
-    return Drawing([Plot("norm", alt.layer(chart), data)], said=said, notes=pooled.notes)
+    return FigureDrawing([Plot("norm", alt.layer(chart), data)], said=said, notes=pooled.notes)
 
 
 def _traces(arrays: Arrays) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orchestrator.publish.figures import encoding, files, wording
-from orchestrator.publish.figures.sketch import Arrays, Datum, Drawing, Plot, Sketch
+from orchestrator.publish.figures.sketch import Arrays, Datum, FigureDrawing, Plot, Sketch
 from orchestrator.views.trial import Labels
 
 
@@ -59,7 +59,7 @@ _SHOWN: Final = {
 }
 
 
-def draw(it: Sketch) -> Drawing:
+def draw(it: Sketch) -> FigureDrawing:
     """One plot a quantity; each outline is the mean density over the repeats of a point's selected candidate."""
     name = files.figure_of(it)
     wanted = [one for one in QUANTITIES.get(name, ()) if not it.layout.show or one.name in it.layout.show]
@@ -76,7 +76,7 @@ def draw(it: Sketch) -> Drawing:
         plots.append(_plot(it, quantity, data))
     each = ", each panel since the one before it" if it.layout.windows else ""
     said = f"{_SHOWN.get(name, name).format(split=files.split_of(it))}{each}: densities over {wording.repeats(it)}."
-    return Drawing(plots, said=said, notes=pooled.notes)
+    return FigureDrawing(plots, said=said, notes=pooled.notes)
 
 
 def _histograms(arrays: Arrays, wanted: Sequence[Quantity]) -> Mapping[Quantity, Histogram]:

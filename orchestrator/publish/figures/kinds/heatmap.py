@@ -7,18 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orchestrator.publish.figures import encoding, files, measures, palette, wording
-from orchestrator.publish.figures.sketch import Arrays, Datum, Drawing, Plot, Sketch
+from orchestrator.publish.figures.sketch import Arrays, Datum, FigureDrawing, Plot, Sketch
 from orchestrator.views.printing import printed
 
 MOST_IMAGES: Final = 100
 """Images whose cosines are drawn one by one; of more, the means over classes are."""
 
 
-def draw(it: Sketch) -> Drawing:
+def draw(it: Sketch) -> FigureDrawing:
     """One plot a metric."""
     if it.layout.data is not None:
         return _cosines(it)
-    return Drawing([_plot(it, metric) for metric in it.layout.metric], said=f"Test metrics, {wording.averaged(it)}.")
+    return FigureDrawing(
+        [_plot(it, metric) for metric in it.layout.metric], said=f"Test metrics, {wording.averaged(it)}."
+    )
 
 
 def _plot(it: Sketch, metric: str) -> Plot:
@@ -57,7 +59,7 @@ def _bar() -> Any:
     return alt.Legend(orient="right", direction="vertical", gradientLength=90, gradientThickness=9, tickCount=4)
 
 
-def _cosines(it: Sketch) -> Drawing:
+def _cosines(it: Sketch) -> FigureDrawing:
     """The cosines between images, or the means between classes where there are many; of one repeat."""
     pooled = files.read(it, _matrix, first=True)
     data = [
@@ -78,7 +80,7 @@ def _cosines(it: Sketch) -> Drawing:
         .encode(x=x, y=y, color=colour, tooltip=encoding.tips(it, {"mean:Q": "cosine"}))
     )
     said = f"Cosines between {files.split_of(it)} images, sorted by class; {wording.first_repeat(it)}."
-    return Drawing([Plot("cosine", alt.layer(chart), data, square=True)], said=said, notes=pooled.notes)
+    return FigureDrawing([Plot("cosine", alt.layer(chart), data, square=True)], said=said, notes=pooled.notes)
 
 
 def _matrix(arrays: Arrays) -> NDArray[np.float64]:

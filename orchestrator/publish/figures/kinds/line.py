@@ -6,14 +6,16 @@ from typing import Any
 import altair as alt
 
 from orchestrator.publish.figures import encoding, files, measures, wording
-from orchestrator.publish.figures.sketch import Datum, Drawing, Plot, Sketch, Value
+from orchestrator.publish.figures.sketch import Datum, FigureDrawing, Plot, Sketch, Value
 
 
-def draw(it: Sketch) -> Drawing:
+def draw(it: Sketch) -> FigureDrawing:
     """One plot a metric; points with error bars, joined from label to label."""
     if it.layout.data is not None:
         return _spectrum(it)
-    return Drawing([_plot(it, metric) for metric in it.layout.metric], said=f"Test metrics, {wording.averaged(it)}.")
+    return FigureDrawing(
+        [_plot(it, metric) for metric in it.layout.metric], said=f"Test metrics, {wording.averaged(it)}."
+    )
 
 
 def _plot(it: Sketch, metric: str) -> Plot:
@@ -57,7 +59,7 @@ def _layers(it: Sketch, title: str, data: list[Datum]) -> list[Any]:
     return layers
 
 
-def _spectrum(it: Sketch) -> Drawing:
+def _spectrum(it: Sketch) -> FigureDrawing:
     """Singular values, largest first: the mean over repeats."""
     pooled = files.read(it, partial(files.vector, name="singular"))
     data = [
@@ -75,7 +77,7 @@ def _spectrum(it: Sketch) -> Drawing:
         base.mark_line().encode(y=y, strokeDash=encoding.dash(it), tooltip=tooltip),
     ]
     said = f"Singular values of the directions of the {files.split_of(it)} embeddings, {wording.averaged(it)}."
-    return Drawing([Plot("singular", alt.layer(*layers), data)], said=said, notes=pooled.notes)
+    return FigureDrawing([Plot("singular", alt.layer(*layers), data)], said=said, notes=pooled.notes)
 
 
 def _above_zero(values: dict[str, Value]) -> dict[str, Value]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orchestrator.publish.figures import files, palette, wording
-from orchestrator.publish.figures.sketch import Arrays, Datum, Drawing, Plot, Sketch
+from orchestrator.publish.figures.sketch import Arrays, Datum, FigureDrawing, Plot, Sketch
 
 MOST_POINTS: Final = 2_000
 """Points of a panel; of more every k-th is drawn."""
@@ -32,7 +32,7 @@ class Cloud:
     count: int
 
 
-def draw(it: Sketch) -> Drawing:
+def draw(it: Sketch) -> FigureDrawing:
     """One plot, a panel a point, of one repeat each: embeddings of several trainings share no axes."""
     pooled = files.read(it, _cloud, first=True)
     clouds = [(point, cloud) for point, (cloud,) in pooled.found]
@@ -48,7 +48,7 @@ def draw(it: Sketch) -> Drawing:
     notes = [f"At most {MOST_POINTS:,} of {left_out:,} images are drawn in a panel."] if left_out else []
     named = [str(one) for one in classes] if len(classes) <= MOST_NAMED else []
     plot = Plot(name, _chart([str(one) for one in classes], data, circle=name == "unit_circle"), data, square=True)
-    return Drawing([plot], said=said, notes=[*pooled.notes, *notes], series=named)
+    return FigureDrawing([plot], said=said, notes=[*pooled.notes, *notes], series=named)
 
 
 def _cloud(arrays: Arrays) -> Cloud:

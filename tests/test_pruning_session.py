@@ -1,10 +1,10 @@
-"""The contest of a cell, told directly: what clocks that differ and verdicts that were outlived do to it."""
+"""The session of a cell, told directly: what clocks that differ and verdicts that were outlived do to it."""
 
 from datetime import UTC, datetime, timedelta
 
-from orchestrator.conduct.pruning_session import Contest, RepeatContest
-from orchestrator.record.store import Competitor, Evaluation
-from orchestrator.run.optuna.pruners import OptunaJudge
+from orchestrator.conduct.pruning_session import PruningSession, RepeatPruningSession
+from orchestrator.record.store import Competitor, RecordedEvaluation
+from orchestrator.run.optuna.pruners import OptunaPruner
 from orchestrator.views.lifecycle import TrialState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -34,16 +34,16 @@ def competitor(candidate: int, repeat: int = 0, score: float | None = None, minu
 
 
 def test_an_end_that_a_slow_clock_put_before_its_last_evaluation_changes_nothing_else() -> None:
-    contest = Contest("map@r", lambda: OptunaJudge("median", {"startup": 1, "warmup": 0}, higher=True))
+    session = PruningSession("map@r", lambda: OptunaPruner("median", {"startup": 1, "warmup": 0}, higher=True))
     trials = [competitor(0, score=0.9), competitor(1)]
     later = NOON + timedelta(minutes=1)
-    rows = [Evaluation(1, 1, 3, 0.8, NOON - timedelta(minutes=1)), Evaluation(2, 11, 3, 0.1, later)]
-    contest.take(trials, [*rows, Evaluation(3, 1, 9, 0.9, later)])
-    assert [one.candidate for one in contest.verdicts()] == [1]
+    rows = [RecordedEvaluation(1, 1, 3, 0.8, NOON - timedelta(minutes=1)), RecordedEvaluation(2, 11, 3, 0.1, later)]
+    session.take(trials, [*rows, RecordedEvaluation(3, 1, 9, 0.9, later)])
+    assert [one.candidate for one in session.verdicts()] == [1]
 
 
 def test_a_verdict_by_fewer_repeats_does_not_outlive_a_better_one() -> None:
-    contest = RepeatContest("map@r", Scripted)
+    session = RepeatPruningSession("map@r", Scripted)
     trials = [competitor(1, repeat, 0.5 + repeat, repeat) for repeat in range(2)]
-    contest.take([*trials, competitor(1, 2)], [])
-    assert contest.verdicts() == [], "as it would have been told, had it been entered while they came"
+    session.take([*trials, competitor(1, 2)], [])
+    assert session.verdicts() == [], "as it would have been told, had it been entered while they came"

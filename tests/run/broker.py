@@ -1,4 +1,4 @@
-"""A desk in memory: gives out a list of orders and remembers what came of them."""
+"""A broker in memory: gives out a list of orders and remembers what came of them."""
 
 import threading
 import uuid
@@ -23,8 +23,8 @@ def order(loss: str = "ok", *, iterations: int = 3, seed: int = 0, **options: fl
 
 
 @dataclass
-class MemoryDesk:
-    """Satisfies `Desk`; a lost order is given out again up to `retries` times."""
+class MemoryBroker:
+    """Satisfies `Broker`; a lost order is given out again up to `retries` times."""
 
     waiting: deque[Order]
     retries: int = 2
@@ -38,11 +38,11 @@ class MemoryDesk:
     unwanted: set[str] = field(default_factory=set)
     overtaken: set[str] = field(default_factory=set)
     close: bool = False
-    at_tick: Callable[["MemoryDesk"], None] = lambda desk: None
+    at_tick: Callable[["MemoryBroker"], None] = lambda broker: None
     last: dict[str, Progress] = field(default_factory=dict)
     holders: dict[str, str] = field(default_factory=dict)
     lock: object = field(default_factory=threading.Lock)
-    """Stands for what a real desk holds and nobody can pickle, such as its database."""
+    """Stands for what a real broker holds and nobody can pickle, such as its database."""
 
     def installation(self) -> str:
         return self.name
