@@ -91,7 +91,7 @@ def test_no_schema_is_written_for_a_command() -> None:
 from pydantic.json_schema import GenerateJsonSchema
 made = []
 GenerateJsonSchema.generate = lambda self, *given, **more: made.append(given)
-import api.cli, api.client, orchestrator.checked, orchestrator.forecast
+import api.cli, api.client, orchestrator.plan.validated, orchestrator.service.forecast
 print(len(made))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
