@@ -21,7 +21,7 @@ demo: install ## run sweeps/digits.yaml through the real service and write its t
 	$(BIN)/metricsweep run sweeps/digits.yaml --home .metricsweep --out build/digits
 
 test: install ## run every test that this machine can run, side by side; tests/scheduling.py says which share a process
-	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --durations=10
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --durations=10
 
 faults: install ## kill, stop and starve real processes at up to ten moments; figures to docs/reliability.md (half an hour)
 	rm -f build/faults.jsonl

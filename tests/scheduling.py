@@ -1,7 +1,9 @@
 """Which tests of `make test` run in one process: those that share a server, a Ray or a trained sweep stay together."""
 
 import os
+from collections import Counter
 from collections.abc import Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -33,13 +35,40 @@ def group(nodeid: str) -> str:
     return next((name for name, paths in TOGETHER.items() if file.startswith(paths)), file)
 
 
+LONG: Final = (
+    "tests/claims/test_trained.py",
+    "tests/api/test_openapi.py",
+    "tests/api/test_serve.py",
+    "tests/api/test_mlflow.py",
+    "tests/api/test_connections.py",
+    "tests/plan/test_hostile.py",
+    "tests/workers/test_checkpoint.py",
+    "tests/workers/test_workers_main.py",
+    "tests/workers/test_beside.py",
+    "tests/workers/test_figure_files.py",
+    "tests/workers/test_train.py",
+    "tests/workers/test_full_disk.py",
+)
+"""Files of few tests that take long: among the last to begin, one of them would go on alone."""
+
+_AT_ONCE: Final = 3
+_BETWEEN: Final = 4
+"""The groups that begin at once, and the files between each two of the others."""
+
+
 def longest_first(items: "list[pytest.Item]") -> None:
-    """Order tests in place: the groups as they stand above, which mostly wait, then the files, the most tests first."""
-    names = [group(item.nodeid) for item in items]
-    places = {name: at for at, name in enumerate(TOGETHER)}
-    sizes = {name: names.count(name) for name in set(names)}
-    order = sorted(range(len(items)), key=lambda at: (places.get(names[at], len(places)), -sizes[names[at]], names[at]))
-    items[:] = [items[at] for at in order]
+    """Order tests in place: the groups as they stand above and the files, the long ones and the most tests first.
+
+    The groups mostly wait and the files compute, so that one after the other would leave the cores idle at first and
+    contended at last: some groups begin, and between the others stand files.
+    """
+    sizes = Counter(group(item.nodeid) for item in items)
+    files = iter(sorted(sizes.keys() - TOGETHER.keys(), key=lambda name: (name not in LONG, -sizes[name], name)))
+    order: list[str] = []
+    for number, name in enumerate(name for name in TOGETHER if name in sizes):
+        order += [*(islice(files, _BETWEEN) if number >= _AT_ONCE else ()), name]
+    places = {name: at for at, name in enumerate([*order, *files])}
+    items.sort(key=lambda item: places[group(item.nodeid)])
 
 
 def processes() -> int:

@@ -1,6 +1,6 @@
 """The real application over a real SQLite file, and a conductor played by hand through the store."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -39,7 +39,8 @@ def _nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def service(settings: Settings) -> Iterator[Service]:
+def service(settings: Settings, migrated: Callable[[Path], Path]) -> Iterator[Service]:
+    migrated(settings.resolved_home)
     opened = Service.open(settings)
     yield opened
     opened.close()

@@ -45,17 +45,19 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def store(database_url: str) -> Iterator[Store]:
+def store(database_url: str, tmp_path: Path, migrated: Callable[[Path], Path]) -> Iterator[Store]:
     """A migrated store."""
+    if database_url.startswith("sqlite"):
+        migrated(tmp_path)
     opened = Store.open(database_url)
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def sqlite_store(tmp_path: Path) -> Iterator[Store]:
+def sqlite_store(tmp_path: Path, migrated: Callable[[Path], Path]) -> Iterator[Store]:
     """A migrated store over SQLite, for what does not depend on the database."""
-    opened = Store.open(f"sqlite:///{tmp_path / 'metricsweep.db'}")
+    opened = Store.open(f"sqlite:///{migrated(tmp_path)}")
     yield opened
     opened.close()
 
