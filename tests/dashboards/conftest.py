@@ -23,7 +23,7 @@ FLAGS = [
 ]  # fmt: skip
 
 
-PATIENCE = 60_000
+PATIENCE = 120_000
 """Milliseconds that a page may take on a machine that is busy with other tests."""
 expect.set_options(timeout=PATIENCE)
 

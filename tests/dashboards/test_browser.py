@@ -122,7 +122,7 @@ def test_a_sweep_draws_its_figures_and_the_last_of_them(
     page.goto(f"/sweeps/{sweep}")
     for number, marks in ((1, ".mark-rect path"), (2, ".mark-line path")):
         page.locator(f"#figure-{number}").scroll_into_view_if_needed()
-        expect(page.locator(f"#paper-{number} svg")).to_be_visible(timeout=30_000)  # Vega's scripts take a while
+        expect(page.locator(f"#paper-{number} svg")).to_be_visible()
         assert page.locator(f"#paper-{number} svg {marks}").count() >= 1
     expect(page.locator("#paper-2 svg")).to_contain_text("Incomplete: 1 of 2 points are finished.")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.conftest import Note
-from tests.faults.disturbing import begin, whole
+from tests.faults.disturbing import HELD, begin, whole
 from tests.faults.evidence import holders, rows
 from tests.faults.installation import Installation, RayCluster
 from tests.faults.sweeps import on_digits
@@ -24,7 +24,7 @@ def test_a_checkpoint_is_cut_off(empty: Callable[..., Installation], ray_head: R
     installation.start_api()
     installation.start_conductor()
     body = on_digits(600)
-    sweep = begin(installation, body)
+    sweep = begin(installation, body, hold=HELD)
 
     def checkpoints() -> list[Path]:
         return sorted((installation.home / "storage").glob("*/1/last.pt"))

@@ -63,11 +63,18 @@ def counted(recipe: Recipe, place: Place, report: Callable[[Progress], None], re
 
 
 def real(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
-    """What the workers really train, with a checkpoint twice a second."""
+    """What the workers really train, with a checkpoint twice a second; each is where it may be held."""
     from workers.train import train
 
-    _note(place.storage.parents[2] / LEDGER, place, 0)
-    return train(recipe, replace(place, checkpoint_seconds=0.5), report, resume)
+    home = place.storage.parents[2]
+
+    def report_and_wait(progress: Progress) -> None:
+        report(progress)
+        while progress.checkpoint is not None and _pace(home).get("hold") is not None and not place.stop():
+            time.sleep(0.02)
+
+    _note(home / LEDGER, place, 0)
+    return train(recipe, replace(place, checkpoint_seconds=0.5), report_and_wait, resume)
 
 
 def _pace(home: Path) -> dict[str, Any]:

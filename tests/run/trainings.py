@@ -119,11 +119,11 @@ def evaluating(recipe: Recipe, place: Place, report: Callable[[Progress], None],
 
 
 def lingering(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
-    """As `evaluating`, but below a learning rate of 0.01 the third iteration takes a minute, unless it is stopped."""
+    """As `evaluating`, but below a learning rate of 0.01 the third iteration takes ten minutes unless it is stopped."""
 
     def report_and_linger(progress: Progress) -> None:
         report(progress)
-        until = time.monotonic() + 60
+        until = time.monotonic() + 600
         while rate < 0.01 and progress.step == 2 and time.monotonic() < until and not place.stop():
             time.sleep(0.02)
 
