@@ -12,23 +12,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from api.caller import actor, is_loopback
 from api.failures import ApiError, NewConnection, Unreachable
+from orchestrator.views.files import FigureFile, FigureView, Rendered
 from orchestrator.views.lifecycle import SweepState, TrialState
+from orchestrator.views.pages import Page
 from orchestrator.views.requests import RequestView
-from orchestrator.views.sweeps import (
-    Curve,
-    FigureFile,
-    FigureView,
-    GridCell,
-    LogView,
-    Page,
-    Preview,
-    Rendered,
-    Submitted,
-    SweepSummary,
-    SweepView,
-    TrialSummary,
-    TrialView,
-)
+from orchestrator.views.submissions import Preview, Submitted
+from orchestrator.views.sweeps import GridCell, SweepSummary, SweepView
+from orchestrator.views.trials import Curve, LogView, TrialSummary, TrialView
 
 # What one method alone gives is imported there: the commands would wait for all of it.
 if TYPE_CHECKING:

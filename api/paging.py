@@ -5,7 +5,7 @@ from typing import Annotated, TypeVar
 from fastapi import Depends, Request, Response
 
 from api.protection.limits import Cursor, Limit
-from orchestrator.views.sweeps import Page
+from orchestrator.views.pages import Page
 
 Item = TypeVar("Item")
 

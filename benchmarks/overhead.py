@@ -25,7 +25,7 @@ from ray import tune
 
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.ray.engine import RayTune
-from orchestrator.views.trial import Order
+from orchestrator.views.orders import Order
 from tests.run.broker import MemoryBroker, order
 from workers.contract import Result
 

@@ -35,7 +35,7 @@ from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.trial import Order
+from orchestrator.views.orders import Order
 from workers import catalog as catalogs
 from workers.contract import Result
 

@@ -25,7 +25,8 @@ from typing import Any, Final
 from benchmarks.memory import counted
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.ray.slot_actor import SlotActor
-from orchestrator.views.trial import Order, Slot
+from orchestrator.views.orders import Order
+from orchestrator.views.slot import Slot
 from workers.catalog import complete, load
 from workers.contract import Recipe
 

@@ -12,7 +12,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dashboards import problems, progress, training, wording
 from orchestrator.views.cells import CellView
-from orchestrator.views.sweeps import FigureFile, GridCell, LogView, Page, SweepSummary, SweepView, TrialView
+from orchestrator.views.files import FigureFile
+from orchestrator.views.pages import Page
+from orchestrator.views.sweeps import GridCell, SweepSummary, SweepView
+from orchestrator.views.trials import LogView, TrialView
 
 EXPORTS: Final = ("latex", "markdown", "csv", "json", "html", "png")
 FIGURE_EXPORTS: Final = ("pdf", "svg", "png", "json", "csv")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dashboards.wording import plain
-from orchestrator.views.sweeps import LogView
+from orchestrator.views.trials import LogView
 
 CHECKPOINTS: Final = ("best", "last")
 SPLITS: Final = ("validation", "test", "train")

@@ -16,7 +16,8 @@ from orchestrator.run.engine import Broker
 from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.trial import Node, Slot
+from orchestrator.views.nodes import Node
+from orchestrator.views.slot import Slot
 from tests.test_conductor import SPEC, trained
 from workers import catalog as catalogs
 

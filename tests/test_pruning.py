@@ -20,7 +20,7 @@ from orchestrator.run.attempt import Workplace
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import InvalidSpecError
-from orchestrator.views.sweeps import TrialSummary
+from orchestrator.views.trials import TrialSummary
 from tests.inline_conductor import Killed, conduct
 from tests.test_conductor import SPEC
 from workers import catalog as catalogs

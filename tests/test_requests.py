@@ -20,7 +20,7 @@ from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError
 from orchestrator.views.events import AttemptStopped
 from orchestrator.views.extension import TrialKey
-from orchestrator.views.trial import Slot
+from orchestrator.views.slot import Slot
 from tests.inline_conductor import conduct
 from tests.test_conductor import SPEC, spec, trained
 from workers import catalog

@@ -25,7 +25,7 @@ from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
-from orchestrator.views.trial import Cell
+from orchestrator.views.planned import Cell
 from tests.inline_conductor import Killed, conduct
 from workers import catalog as catalogs
 

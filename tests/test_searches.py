@@ -18,7 +18,7 @@ from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError, UnavailableError
-from orchestrator.views.trial import Candidate
+from orchestrator.views.planned import Candidate
 from tests.inline_conductor import conduct
 from tests.test_conductor import SPEC
 from workers import catalog as catalogs

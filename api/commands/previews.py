@@ -7,7 +7,7 @@ from api.commands.terminal import err, out, print_json
 from orchestrator.cost.words import cost_in_words
 
 if TYPE_CHECKING:
-    from orchestrator.views.sweeps import Preview
+    from orchestrator.views.submissions import Preview
 
 
 def show_preview(preview: "Preview", as_json: bool) -> None:

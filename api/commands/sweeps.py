@@ -17,7 +17,8 @@ from orchestrator.views.printing import printed
 
 if TYPE_CHECKING:
     from api.client import Client
-    from orchestrator.views.sweeps import Counts, SweepSummary, SweepView, TrialView
+    from orchestrator.views.sweeps import Counts, SweepSummary, SweepView
+    from orchestrator.views.trials import TrialView
 
 _LOOKED_AT: Final = 200  # sweeps, for one whose name is near
 

@@ -10,7 +10,7 @@ from api.openapi import documented, shown
 from api.protection.limits import Id
 from api.protection.turns import DrawingTurn
 from api.routes.tables import as_file
-from orchestrator.views.sweeps import FigureFile, FigureView
+from orchestrator.views.files import FigureFile, FigureView
 
 router = APIRouter(
     prefix="/v1", tags=["figures"], route_class=DrawingTurn, responses=documented(401, 404, 409, 421, 422, 500, 503)

@@ -6,7 +6,7 @@ from api import examples
 from api.dependencies import Asked
 from api.openapi import documented, shown
 from api.problems import answer, details
-from orchestrator.views.sweeps import Readiness
+from orchestrator.views.health import Readiness
 
 router = APIRouter(tags=["health"], responses=documented(421, 500))
 

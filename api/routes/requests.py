@@ -11,8 +11,9 @@ from api.paging import Paged
 from api.protection.limits import Id, Priority, spec_body
 from api.protection.turns import Checking
 from api.routes.sweeps import SPEC_CONTENT
+from orchestrator.views.pages import Page
 from orchestrator.views.requests import RequestView
-from orchestrator.views.sweeps import Page, SweepView
+from orchestrator.views.sweeps import SweepView
 
 router = APIRouter(prefix="/v1", tags=["requests"], responses=documented(401, 403, 421, 422, 500, 503))
 extending = APIRouter(prefix="/v1", tags=["requests"], route_class=Checking, responses=router.responses)

@@ -10,7 +10,7 @@ from api.dependencies import Asked
 from api.openapi import documented
 from api.protection.limits import Id
 from api.protection.turns import DrawingTurn
-from orchestrator.views.sweeps import Rendered
+from orchestrator.views.files import Rendered
 
 router = APIRouter(
     prefix="/v1/sweeps",

@@ -11,7 +11,8 @@ from api.openapi import documented, shown
 from api.paging import Paged
 from api.protection.limits import Id, Offset
 from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.sweeps import Curve, LogView, Page, TrialSummary, TrialView
+from orchestrator.views.pages import Page
+from orchestrator.views.trials import Curve, LogView, TrialSummary, TrialView
 
 router = APIRouter(prefix="/v1", tags=["trials"], responses=documented(401, 404, 421, 422, 500, 503))
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from orchestrator.views.trial import PlannedTrial
+from orchestrator.views.planned import PlannedTrial
 from workers.contract import Place, Result
 from workers.data.scratch import scratch
 

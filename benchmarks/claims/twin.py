@@ -11,7 +11,7 @@ from orchestrator.plan.checking.check import check
 from orchestrator.plan.grid import Plan, expand
 from orchestrator.plan.reading.document import parse
 from orchestrator.plan.reading.edit import edited
-from orchestrator.views.trial import Labels, PlannedTrial
+from orchestrator.views.planned import Labels, PlannedTrial
 from workers import catalog
 from workers.contract import Result
 

@@ -8,7 +8,7 @@ from typing import Final
 from orchestrator.plan.missing_data import ABSENT, absence
 from orchestrator.record.store import AskedNeed, Store
 from orchestrator.run.engine import Engine
-from orchestrator.views.trial import Inspected, Node
+from orchestrator.views.nodes import Inspected, Node
 from workers.catalog import Need
 
 LOOK_SECONDS: Final = 1.0

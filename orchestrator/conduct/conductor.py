@@ -30,7 +30,7 @@ from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
 from orchestrator.views import events
 from orchestrator.views.errors import FOR_ALL, FencedError, MetricsweepError, UnavailableError
-from orchestrator.views.trial import Failure, Order
+from orchestrator.views.orders import Failure, Order
 from workers.catalog import Catalog, usual_needs
 from workers.contract import Progress, Result
 

@@ -6,7 +6,7 @@ from orchestrator.conduct.availability import Availability
 from orchestrator.conduct.capacity import Capacity
 from orchestrator.record.store import Store
 from orchestrator.run.engine import Engine
-from orchestrator.views.trial import Failure, Order
+from orchestrator.views.orders import Failure, Order
 from workers.catalog import Need
 
 

@@ -7,7 +7,7 @@ from orchestrator.conduct.retries import Retries
 from orchestrator.record.recorder import Recorder
 from orchestrator.views import events
 from orchestrator.views.errors import FOR_ALL
-from orchestrator.views.trial import Failure, Order
+from orchestrator.views.orders import Failure, Order
 from workers.contract import Progress, Result
 
 log = logging.getLogger(__name__)

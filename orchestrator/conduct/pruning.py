@@ -15,7 +15,7 @@ from orchestrator.run.pruner import Pruner
 from orchestrator.spec.prune import Hyperband, Prune, Wilcoxon
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import FOR_ALL
-from orchestrator.views.trial import Order
+from orchestrator.views.orders import Order
 from workers.catalog import Catalog
 from workers.contract import Progress, Recipe
 

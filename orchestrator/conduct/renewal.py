@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from orchestrator.record.store import Store
 from orchestrator.record.writes.renewing import Outdated, Renewed, Tally
-from orchestrator.views.trial import PlannedTrial
+from orchestrator.views.planned import PlannedTrial
 from workers.catalog import Catalog, Change, changes, complete, need_of, problems
 from workers.contract import Recipe
 

@@ -15,7 +15,7 @@ from orchestrator.run.optuna.samplers import Answer, OptunaStudy, write_journal
 from orchestrator.run.search import Study, Values
 from orchestrator.spec.spec import Search, Spec
 from orchestrator.views.errors import FOR_ALL, ConflictError, MetricsweepError, NotFoundError
-from orchestrator.views.trial import Dimension
+from orchestrator.views.planned import Dimension
 from workers.catalog import Catalog
 
 log = logging.getLogger(__name__)

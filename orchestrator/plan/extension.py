@@ -7,7 +7,7 @@ from typing import Any
 from orchestrator.plan.grid import Plan
 from orchestrator.views.errors import InvalidSpecError, NumbersChangedError, Problem
 from orchestrator.views.extension import Extension, TrialKey
-from orchestrator.views.trial import Candidate, Cell, Labels, PlannedTrial
+from orchestrator.views.planned import Candidate, Cell, Labels, PlannedTrial
 from workers.catalog import Catalog, changes
 
 _Key = tuple[tuple[str, str], ...]

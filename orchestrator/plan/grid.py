@@ -13,7 +13,7 @@ from orchestrator.plan.seeded import fingerprints_by_seed
 from orchestrator.spec.spec import Patch, Spec
 from orchestrator.views import deadline
 from orchestrator.views.deadline import timely
-from orchestrator.views.trial import Candidate, Cell, Labels, PlannedTrial
+from orchestrator.views.planned import Candidate, Cell, Labels, PlannedTrial
 from workers.catalog import Catalog, complete
 from workers.contract import Recipe, fingerprint_of
 

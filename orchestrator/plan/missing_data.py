@@ -7,7 +7,7 @@ from typing import Final
 
 from orchestrator.plan.needs import needs
 from orchestrator.spec.spec import Spec
-from orchestrator.views.trial import Inspected
+from orchestrator.views.nodes import Inspected
 from workers.catalog import Catalog, Need
 from workers.contract import Part
 

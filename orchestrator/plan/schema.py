@@ -11,7 +11,7 @@ from orchestrator.plan.reading.reader import LONGEST_DESCRIPTION, LONGEST_NAME, 
 from orchestrator.spec.figure import FigureSpec
 from orchestrator.spec.prune import PRUNES
 from orchestrator.spec.spec import Search, Selection, TableSpec
-from orchestrator.views.trial import Slot
+from orchestrator.views.slot import Slot
 from workers.catalog import LONGEST_LIST, LONGEST_TEXT, Catalog, Entry, Parameter, load
 from workers.contract import PART_FIELDS, ClassHoldout, Recipe
 

@@ -12,7 +12,7 @@ from orchestrator.plan.reading.slots import slot_of
 from orchestrator.plan.reading.span import drawn
 from orchestrator.plan.reading.when import applies
 from orchestrator.spec.spec import Choice, Span, Spec
-from orchestrator.views.trial import Candidate, Dimension, Labels, PlannedTrial
+from orchestrator.views.planned import Candidate, Dimension, Labels, PlannedTrial
 from workers.catalog import Catalog, complete
 from workers.contract import Recipe
 

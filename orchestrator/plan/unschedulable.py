@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from orchestrator.plan.reading.slots import slots
 from orchestrator.spec.spec import Spec
+from orchestrator.views.nodes import Node
 from orchestrator.views.resources import capacity, shortage
-from orchestrator.views.trial import MOST_TRAININGS, Node
+from orchestrator.views.slot import MOST_TRAININGS
 
 
 def shortages(spec: Spec, nodes: Sequence[Node]) -> list[str]:

@@ -8,7 +8,8 @@ from typing import Literal
 
 from orchestrator.publish.statistics import statistic
 from orchestrator.views.lifecycle import TRIAL_ENDED, TrialState
-from orchestrator.views.trial import Candidate, Labels, Statistic, SweepOutcomes, TrialOutcome
+from orchestrator.views.outcomes import Statistic, SweepOutcomes, TrialOutcome
+from orchestrator.views.planned import Candidate, Labels
 
 CandidateStatus = Literal["complete", "pending", "diverged", "failed", "cancelled", "pruned"]
 """`complete`: every repeat finished ok; `pending`: a repeat is still to come; otherwise why it cannot be selected."""

@@ -7,9 +7,9 @@ from orchestrator.publish.formats.markdown import escape
 from orchestrator.publish.labels import axis_title
 from orchestrator.publish.published import Number, PublishedTable, library
 from orchestrator.views.errors import NotFoundError
+from orchestrator.views.files import Rendered
+from orchestrator.views.planned import Labels
 from orchestrator.views.published import PublishedNumber, PublishedSummary, PublishedView
-from orchestrator.views.sweeps import Rendered
-from orchestrator.views.trial import Labels
 
 FORMATS: Final = {
     "markdown": "text/markdown; charset=utf-8",

@@ -7,7 +7,7 @@ from orchestrator.publish.aggregate import CandidateOutcome, by_cell, of_cell
 from orchestrator.publish.labels import Parts, metric_better
 from orchestrator.views.deadline import timely
 from orchestrator.views.errors import ConflictError
-from orchestrator.views.trial import CellSummary, SweepOutcomes
+from orchestrator.views.outcomes import CellSummary, SweepOutcomes
 from workers.contract import Select
 
 Better = Literal["higher", "lower"]

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from orchestrator.views.trial import Statistic
+from orchestrator.views.outcomes import Statistic
 
 
 def statistic(values: Sequence[float]) -> Statistic:

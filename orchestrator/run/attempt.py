@@ -13,7 +13,7 @@ from orchestrator.run.memory_growth import Allowance
 from orchestrator.run.out_of_memory import explained, out_of_memory
 from orchestrator.run.spool import Message
 from orchestrator.run.work_directory import WorkDirectory, work_directory_for
-from orchestrator.views.trial import FailureKind, Order
+from orchestrator.views.orders import FailureKind, Order
 from workers.contract import (
     CheckpointError,
     DataDamagedError,

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from orchestrator.views.trial import Failure, Inspected, Node, Order, Slot
+from orchestrator.views.nodes import Inspected, Node
+from orchestrator.views.orders import Failure, Order
+from orchestrator.views.slot import Slot
 from workers.catalog import Need
 from workers.contract import Progress, Result
 

@@ -11,7 +11,9 @@ from orchestrator.run.inspection import inspect, seen
 from orchestrator.run.memory_growth import release
 from orchestrator.run.messages import hand_on, settle_from_spool
 from orchestrator.run.spool import Message
-from orchestrator.views.trial import Failure, Inspected, Node, Order, Slot
+from orchestrator.views.nodes import Inspected, Node
+from orchestrator.views.orders import Failure, Order
+from orchestrator.views.slot import Slot
 from workers.catalog import Need
 
 HOLDER: Final = "inline"

@@ -12,7 +12,7 @@ from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Broker
 from orchestrator.run.spool import Message
 from orchestrator.views.errors import UnavailableError
-from orchestrator.views.trial import Failure, Order
+from orchestrator.views.orders import Failure, Order
 from workers.contract import Progress, Result
 
 log = logging.getLogger(__name__)

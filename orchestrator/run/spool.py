@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.host.storage import Bucket, Storage
-from orchestrator.views.trial import Order
+from orchestrator.views.orders import Order
 
 MessageKind = Literal["progress", "finished", "failed", "stopped"]
 FILE: Final = "spool.jsonl"

@@ -11,7 +11,7 @@ from typing import IO, Any, Final, Protocol, TypeVar
 
 from orchestrator.host.storage import Bucket, Folder, Storage
 from orchestrator.run.spool import FileSpool, Message, MessageKind, PartedSpool, attempt_folder
-from orchestrator.views.trial import Order
+from orchestrator.views.orders import Order
 from workers.contract import Progress, Result
 from workers.data.scratch import private
 

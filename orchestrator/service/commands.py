@@ -10,8 +10,9 @@ from orchestrator.record.store import Store
 from orchestrator.record.writes.submissions import RequestKind
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.lifecycle import SweepState
+from orchestrator.views.pages import Page
 from orchestrator.views.requests import RequestView
-from orchestrator.views.sweeps import Page, SweepView
+from orchestrator.views.sweeps import SweepView
 from workers.catalog import Catalog
 
 

@@ -9,8 +9,8 @@ from orchestrator.publish.tables import contrast, merge
 from orchestrator.publish.tables.table_data import Table
 from orchestrator.record.store import Store
 from orchestrator.views.errors import ConflictError, NotFoundError
+from orchestrator.views.files import Rendered
 from orchestrator.views.nearest import nearest
-from orchestrator.views.sweeps import Rendered
 from workers.catalog import Catalog
 
 View = Literal["merge", "difference"]

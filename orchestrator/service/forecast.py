@@ -12,8 +12,8 @@ from orchestrator.plan.validated import Checked
 from orchestrator.settings import Settings
 from orchestrator.views import resources
 from orchestrator.views.errors import UnavailableError
-from orchestrator.views.sweeps import Preview
-from orchestrator.views.trial import Slot
+from orchestrator.views.slot import Slot
+from orchestrator.views.submissions import Preview
 from workers.catalog import Catalog
 from workers.contract import Recipe
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from orchestrator.settings import Settings
+    from orchestrator.views.files import Rendered
     from orchestrator.views.published import PublishedSummary
-    from orchestrator.views.sweeps import Preview, Rendered
+    from orchestrator.views.submissions import Preview
 
 
 def preview(body: bytes, settings: "Settings") -> "Preview":
@@ -69,7 +70,7 @@ def published_like(
     from orchestrator.publish.published import library
     from orchestrator.publish.tables import published_comparison
     from orchestrator.views.lifecycle import SweepState
-    from orchestrator.views.trial import NO_SWEEP, SweepOutcomes
+    from orchestrator.views.outcomes import NO_SWEEP, SweepOutcomes
     from workers import catalog as catalogs
 
     catalog = catalogs.load(settings.parts)

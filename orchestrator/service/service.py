@@ -29,27 +29,16 @@ from orchestrator.service.outlook import MOST_TRIALS, Outlook
 from orchestrator.settings import Settings
 from orchestrator.views.data import DataFinding
 from orchestrator.views.errors import NotFoundError, UnavailableError
+from orchestrator.views.files import FigureFile, FigureView, Rendered
+from orchestrator.views.health import Check, Readiness
 from orchestrator.views.links import Links
 from orchestrator.views.nearest import nearest
+from orchestrator.views.outcomes import SweepOutcomes
+from orchestrator.views.pages import Page
 from orchestrator.views.published import PublishedSummary, PublishedView
-from orchestrator.views.sweeps import (
-    Check,
-    Curve,
-    FigureFile,
-    FigureView,
-    GridCell,
-    LogView,
-    Page,
-    Preview,
-    Readiness,
-    Rendered,
-    Submitted,
-    SweepSummary,
-    SweepView,
-    TrialSummary,
-    TrialView,
-)
-from orchestrator.views.trial import SweepOutcomes
+from orchestrator.views.submissions import Preview, Submitted
+from orchestrator.views.sweeps import GridCell, SweepSummary, SweepView
+from orchestrator.views.trials import Curve, LogView, TrialSummary, TrialView
 from workers import catalog as catalogs
 from workers.catalog import Catalog
 

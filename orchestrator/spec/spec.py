@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue
 from orchestrator.spec.figure import FigureSpec
 from orchestrator.spec.prune import Prune
 from orchestrator.views.printing import Unit
-from orchestrator.views.trial import Slot
+from orchestrator.views.slot import Slot
 from workers.contract import Frozen, Select
 
 Role = Literal["compare", "tune", "repeat"]

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from orchestrator.views.trial import CellSummary, Failure
+from orchestrator.views.orders import Failure
+from orchestrator.views.outcomes import CellSummary
 from workers.contract import Progress, Result
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.views.trial import Candidate, Cell, Labels, PlannedTrial
+from orchestrator.views.planned import Candidate, Cell, Labels, PlannedTrial
 
 
 @dataclass(frozen=True, slots=True)

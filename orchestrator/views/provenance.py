@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.views.trial import TrialOutcome
+from orchestrator.views.outcomes import TrialOutcome
 
 
 @dataclass(frozen=True, slots=True)

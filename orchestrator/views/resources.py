@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from math import ceil, floor
 from typing import Final
 
-from orchestrator.views.trial import Node, Slot
+from orchestrator.views.nodes import Node
+from orchestrator.views.slot import Slot
 
 _GRAIN: Final = 10_000
 """Ray counts resources in ten-thousandths; three slots of 0.3333 GPUs fit one GPU, of 0.33334 they do not."""

@@ -11,7 +11,7 @@ from orchestrator.plan import grid
 from orchestrator.record.store import Store
 from orchestrator.spec.spec import Spec
 from orchestrator.views import events
-from orchestrator.views.trial import Failure, Order
+from orchestrator.views.orders import Failure, Order
 from workers import catalog
 from workers.contract import Progress, Result
 

@@ -17,8 +17,8 @@ from orchestrator.record.store import Store
 from orchestrator.settings import Settings
 from orchestrator.views.errors import MetricsweepError
 from orchestrator.views.lifecycle import SweepState
+from orchestrator.views.nodes import Inspected
 from orchestrator.views.sweeps import Counts, SweepView
-from orchestrator.views.trial import Inspected
 from tests.api.conftest import TOKEN
 from tests.api.played import SPEC, YAML, Conductor
 from tests.api.test_cli import metricsweep

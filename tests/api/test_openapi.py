@@ -21,7 +21,7 @@ from api import examples
 from api.access import patience
 from api.routes import logins
 from orchestrator.service.service import Service
-from orchestrator.views import cells, published, requests, sweeps
+from orchestrator.views import cells, files, health, pages, published, requests, submissions, sweeps, trials
 from tests.api.conftest import BEARER
 from tests.api.played import SPEC, YAML, Conductor
 
@@ -103,24 +103,24 @@ def test_references_lead_somewhere(document: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("shape", "example"),
     [
-        (sweeps.Submitted, examples.SUBMITTED),
-        (sweeps.Preview, examples.PREVIEW),
-        (sweeps.Page[sweeps.SweepSummary], examples.SWEEPS),
+        (submissions.Submitted, examples.SUBMITTED),
+        (submissions.Preview, examples.PREVIEW),
+        (pages.Page[sweeps.SweepSummary], examples.SWEEPS),
         (sweeps.SweepView, examples.SWEEP),
         (requests.RequestView, examples.REQUEST),
         (requests.RequestView, examples.DELETION),
-        (sweeps.Page[requests.RequestView], examples.REQUESTS),
+        (pages.Page[requests.RequestView], examples.REQUESTS),
         (list[sweeps.GridCell], examples.GRID),
         (cells.CellView, examples.CELL),
-        (sweeps.Page[sweeps.TrialSummary], examples.TRIALS),
-        (sweeps.TrialView, examples.TRIAL),
-        (list[sweeps.Curve], examples.CURVES),
-        (sweeps.LogView, examples.LOG),
-        (sweeps.Readiness, examples.READINESS),
+        (pages.Page[trials.TrialSummary], examples.TRIALS),
+        (trials.TrialView, examples.TRIAL),
+        (list[trials.Curve], examples.CURVES),
+        (trials.LogView, examples.LOG),
+        (health.Readiness, examples.READINESS),
         (logins.LoginLink, examples.LOGIN_LINK),
         (logins.Identified, examples.IDENTIFIED),
-        (list[sweeps.FigureView], examples.FIGURES),
-        (list[sweeps.FigureFile], examples.FIGURE_FILES),
+        (list[files.FigureView], examples.FIGURES),
+        (list[files.FigureFile], examples.FIGURE_FILES),
         (list[published.PublishedSummary], examples.PUBLISHED),
         (published.PublishedView, examples.PUBLISHED_TABLE),
     ],

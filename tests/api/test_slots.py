@@ -13,8 +13,8 @@ from api.commands.watch import follow
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
 from orchestrator.views.errors import MetricsweepError
+from orchestrator.views.nodes import Node
 from orchestrator.views.sweeps import SweepView
-from orchestrator.views.trial import Node
 from tests.api.conftest import TOKEN
 from tests.api.played import SPEC, YAML, Conductor, Into
 from tests.api.test_cli import metricsweep

@@ -3,20 +3,10 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from orchestrator.views.files import FigureFile
 from orchestrator.views.lifecycle import SweepState, TrialState
-from orchestrator.views.sweeps import (
-    AttemptView,
-    Counts,
-    FigureFile,
-    GridCandidate,
-    GridCell,
-    GridTrial,
-    LogView,
-    SweepSummary,
-    SweepView,
-    TrialProblem,
-    TrialView,
-)
+from orchestrator.views.sweeps import Counts, GridCandidate, GridCell, GridTrial, SweepSummary, SweepView, TrialProblem
+from orchestrator.views.trials import AttemptView, LogView, TrialView
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 HOSTILE = """</script><script>alert(1)</script><img src=x onerror='alert("2")'>{{ 7*7 }}&amp;"""

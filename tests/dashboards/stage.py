@@ -9,7 +9,7 @@ from orchestrator.record.store import Store
 from orchestrator.service.service import Service
 from orchestrator.spec.spec import Spec
 from orchestrator.views import events
-from orchestrator.views.trial import Failure, Order
+from orchestrator.views.orders import Failure, Order
 from workers import catalog
 from workers.contract import Progress, Result
 

@@ -7,7 +7,9 @@ import pytest
 
 from dashboards import pages
 from orchestrator.views.lifecycle import SweepState, TrialState
-from orchestrator.views.sweeps import AttemptView, Counts, Page, SweepSummary
+from orchestrator.views.pages import Page
+from orchestrator.views.sweeps import Counts, SweepSummary
+from orchestrator.views.trials import AttemptView
 from tests.dashboards import specimens
 from tests.dashboards.markup import Markup, read
 from tests.dashboards.specimens import FIGURE, HOSTILE, MLFLOW, NOW, TABLE

@@ -8,7 +8,7 @@ from orchestrator.plan.checking.check import check
 from orchestrator.plan.grid import expand
 from orchestrator.plan.seeded import fingerprints_by_seed
 from orchestrator.spec.spec import Spec
-from orchestrator.views.trial import PlannedTrial
+from orchestrator.views.planned import PlannedTrial
 from workers import contract
 from workers.catalog import Catalog, complete
 from workers.contract import Recipe, fingerprint_of

@@ -9,7 +9,7 @@ import numpy as np
 from orchestrator.publish.figures import drawing
 from orchestrator.publish.figures.figure import Figure
 from orchestrator.publish.figures.sketch import Arrays, CurvePoints, Sources
-from orchestrator.views.trial import SweepOutcomes
+from orchestrator.views.outcomes import SweepOutcomes
 from tests.publish import sweeps
 
 LRS = ("0.0001", "0.001", "0.01")

@@ -10,7 +10,7 @@ from orchestrator.plan.grid import expand
 from orchestrator.plan.reading.document import parse
 from orchestrator.publish.tables.table import build
 from orchestrator.publish.tables.table_data import Table
-from orchestrator.views.trial import SweepOutcomes
+from orchestrator.views.outcomes import SweepOutcomes
 from workers.catalog import Catalog, load
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"

@@ -6,7 +6,8 @@ from itertools import product
 from typing import Any
 
 from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.trial import Candidate, Cell, SweepOutcomes, TrialOutcome
+from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
+from orchestrator.views.planned import Candidate, Cell
 from workers.catalog import Catalog, Entry
 
 LOSSES = ("triplet", "semihard", "normalized_npair", "multi_similarity")

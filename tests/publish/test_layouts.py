@@ -9,8 +9,9 @@ from orchestrator.publish.formats import names, render
 from orchestrator.publish.tables.table import build
 from orchestrator.publish.tables.table_data import Heading
 from orchestrator.views.errors import ConflictError, NotFoundError
+from orchestrator.views.outcomes import NO_SWEEP
+from orchestrator.views.planned import Cell
 from orchestrator.views.printing import printed
-from orchestrator.views.trial import NO_SWEEP, Cell
 from tests.publish import sweeps
 
 

@@ -2,7 +2,8 @@
 
 from orchestrator.publish.select import summaries
 from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.trial import Candidate, Cell, SweepOutcomes, TrialOutcome
+from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
+from orchestrator.views.planned import Candidate, Cell
 
 KEY = "best/validation/map@r"
 

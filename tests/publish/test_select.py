@@ -6,7 +6,8 @@ import pytest
 from orchestrator.publish.select import direction, selection, summaries, summarize
 from orchestrator.views.errors import ConflictError
 from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.trial import Candidate, Cell, SweepOutcomes, TrialOutcome
+from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
+from orchestrator.views.planned import Candidate, Cell
 from tests.publish import sweeps
 
 KEY = "best/validation/map@r"

@@ -13,7 +13,7 @@ from orchestrator.publish.tables.budget import budget
 from orchestrator.publish.tables.table import build
 from orchestrator.publish.tables.table_data import Heading, Table
 from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.trial import SweepOutcomes
+from orchestrator.views.outcomes import SweepOutcomes
 from tests.publish import presets, sweeps
 
 TABLE: dict[str, Any] = {

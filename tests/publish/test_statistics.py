@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.publish.statistics import interval, standard_error, statistic
-from orchestrator.views.trial import Statistic
+from orchestrator.views.outcomes import Statistic
 
 values = st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=20)
 

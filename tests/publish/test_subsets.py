@@ -14,7 +14,7 @@ from orchestrator.publish.figures.sketch import Sources
 from orchestrator.publish.formats import render
 from orchestrator.publish.tables import published_comparison
 from orchestrator.spec.spec import Spec
-from orchestrator.views.trial import SweepOutcomes
+from orchestrator.views.outcomes import SweepOutcomes
 from tests.publish.presets import SWEEPS, catalog
 
 Trial = tuple[dict[str, str], str]

@@ -7,8 +7,8 @@ from orchestrator.publish.tables.bold import Contender, best
 from orchestrator.publish.tables.table import build
 from orchestrator.publish.tables.table_data import Heading
 from orchestrator.views.errors import NotFoundError
+from orchestrator.views.planned import Cell
 from orchestrator.views.printing import printed
-from orchestrator.views.trial import Cell
 from tests.publish import sweeps
 
 

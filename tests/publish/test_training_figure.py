@@ -6,7 +6,7 @@ import pytest
 import vl_convert
 
 from orchestrator.publish.figures import training, vega
-from orchestrator.views.sweeps import Curve
+from orchestrator.views.trials import Curve
 from tests.publish import sweeps
 
 

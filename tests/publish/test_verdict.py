@@ -7,7 +7,7 @@ import pytest
 from orchestrator.publish.published.number import PrintedPlace, Units, read
 from orchestrator.publish.statistics import statistic
 from orchestrator.publish.tables.verdict import MEANING, judge
-from orchestrator.views.trial import CellSummary, Statistic
+from orchestrator.views.outcomes import CellSummary, Statistic
 
 
 def summary(status="complete"):

@@ -6,7 +6,9 @@ from typing import Any
 
 from orchestrator.record.store import NewSweep, Store
 from orchestrator.views.events import Failed, Finished, Progressed, Started
-from orchestrator.views.trial import Candidate, Cell, Failure, Order, PlannedTrial, Slot
+from orchestrator.views.orders import Failure, Order
+from orchestrator.views.planned import Candidate, Cell, PlannedTrial
+from orchestrator.views.slot import Slot
 from workers.contract import Progress, Recipe, Result
 
 KEY = "best/validation/map@r"

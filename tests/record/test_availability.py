@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from orchestrator.record.store import Store
-from orchestrator.views.trial import Inspected
+from orchestrator.views.nodes import Inspected
 from tests.record.sample import SLOT, lease, new_sweep, planned, run_all
 from workers.catalog import Finding, Need
 from workers.contract import Part

@@ -8,7 +8,7 @@ from orchestrator.cost.estimate import Duration, shape
 from orchestrator.record.reads import durations
 from orchestrator.record.store import Store
 from orchestrator.views.events import Finished, Started
-from orchestrator.views.trial import Candidate, Cell, PlannedTrial
+from orchestrator.views.planned import Candidate, Cell, PlannedTrial
 from tests.record.sample import SLOT, claimed, lease, new_sweep, recipe, result
 
 

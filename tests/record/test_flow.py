@@ -7,7 +7,7 @@ import pytest
 from orchestrator.record.store import Store
 from orchestrator.views.errors import ConflictError
 from orchestrator.views.events import AttemptStopped, CellSettled, Progressed, Started, SweepSettled
-from orchestrator.views.trial import CellSummary, Statistic
+from orchestrator.views.outcomes import CellSummary, Statistic
 from tests.record.sample import (
     KEY,
     SLOT,

@@ -9,7 +9,8 @@ import sqlalchemy as sa
 from orchestrator.record import schema
 from orchestrator.record.store import Store
 from orchestrator.views.events import AttemptStopped, CellSettled, Failed, Finished, SweepSettled
-from orchestrator.views.trial import CellSummary, Failure, Order
+from orchestrator.views.orders import Failure, Order
+from orchestrator.views.outcomes import CellSummary
 from tests.record.sample import lease, new_sweep, result, run_all, started
 
 LOSSES = ["triplet", "semihard", "normalized_npair"]

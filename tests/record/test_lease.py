@@ -11,7 +11,7 @@ from orchestrator.record.writes.leases import Held
 from orchestrator.record.writes.standby import Standby
 from orchestrator.views.errors import FencedError
 from orchestrator.views.events import AttemptStopped, CellSettled, Finished, Progressed, Started, SweepSettled
-from orchestrator.views.trial import CellSummary
+from orchestrator.views.outcomes import CellSummary
 from tests.record.sample import SLOT, claimed, lease, new_sweep, planned, progress, result, started, states
 
 

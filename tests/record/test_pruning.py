@@ -5,7 +5,7 @@ from typing import Any
 from orchestrator.record.store import PruningDecision, Store
 from orchestrator.views.events import AttemptStopped, Finished, Progressed
 from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.trial import Candidate, Cell, PlannedTrial
+from orchestrator.views.planned import Candidate, Cell, PlannedTrial
 from tests.record.sample import SLOT, claimed, lease, new_sweep, progress, recipe, result, run, states
 from tests.record.test_writers import allowed, listening
 

@@ -11,7 +11,8 @@ from orchestrator.record.recorder import Mirror, Recorder
 from orchestrator.record.store import Store
 from orchestrator.views.errors import FencedError
 from orchestrator.views.events import CellSettled, Failed, Finished, Progressed, Started, SweepSettled
-from orchestrator.views.trial import CellSummary, Failure, Statistic
+from orchestrator.views.orders import Failure
+from orchestrator.views.outcomes import CellSummary, Statistic
 from tests.record.sample import (
     KEY,
     claimed,

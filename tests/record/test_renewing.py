@@ -5,7 +5,8 @@ from dataclasses import replace
 from orchestrator.record.store import Store
 from orchestrator.record.writes.renewing import Renewed, Tally
 from orchestrator.views.events import Failed, Progressed, SweepSettled
-from orchestrator.views.trial import Failure, PlannedTrial
+from orchestrator.views.orders import Failure
+from orchestrator.views.planned import PlannedTrial
 from tests.record.sample import SLOT, claimed, lease, new_sweep, planned, progress, recipe, run_all, started, states
 from workers.catalog import stamp
 

@@ -10,7 +10,7 @@ from orchestrator.record import schema
 from orchestrator.record.store import Store
 from orchestrator.record.writes.backlog import MOST_WAITING_OF
 from orchestrator.views.errors import ConflictError, NotFoundError
-from orchestrator.views.sweeps import Submitted
+from orchestrator.views.submissions import Submitted
 from tests.record.sample import lease, new_sweep, started
 
 

@@ -9,7 +9,7 @@ from orchestrator.record.store import Store
 from orchestrator.record.writes import journal
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.events import Failed, Finished, Progressed, Started
-from orchestrator.views.trial import Failure
+from orchestrator.views.orders import Failure
 from tests.record.sample import (
     KEY,
     claimed,

@@ -14,7 +14,8 @@ from orchestrator.record.store import Client, Conductor, Store
 from orchestrator.record.writers import WRITERS
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.events import CellSettled, SweepSettled
-from orchestrator.views.trial import CellSummary, Inspected, Node
+from orchestrator.views.nodes import Inspected, Node
+from orchestrator.views.outcomes import CellSummary
 from tests.record.sample import claimed, fail, lease, new_sweep, run_all, started
 from workers.catalog import Finding, Need
 from workers.contract import Part

@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from orchestrator.views.trial import Failure, Order, Slot
+from orchestrator.views.orders import Failure, Order
+from orchestrator.views.slot import Slot
 from workers.contract import Part, Progress, Recipe, Result
 
 

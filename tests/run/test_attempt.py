@@ -13,7 +13,7 @@ from orchestrator.run import work_directory
 from orchestrator.run.attempt import Workplace, execute
 from orchestrator.run.spool import Message, read
 from orchestrator.views.errors import UnavailableError
-from orchestrator.views.trial import Order
+from orchestrator.views.orders import Order
 from tests.disk_limits import files_of_at_most
 from tests.object_store import ObjectStore, bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
 from tests.run.broker import order

@@ -12,7 +12,7 @@ from orchestrator.run.attempt import Workplace
 from orchestrator.run.ray.demand import MOST_BUNDLES, ClusterDemand
 from orchestrator.run.ray.engine import RayTune
 from orchestrator.views.resources import shape_of
-from orchestrator.views.trial import Slot
+from orchestrator.views.slot import Slot
 from tests.conftest import ROOT
 
 SECONDS = 900.0

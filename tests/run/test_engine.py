@@ -16,7 +16,9 @@ from orchestrator.run.ray import dispatch
 from orchestrator.run.ray.engine import RayTune
 from orchestrator.run.ray.slot_handle import HeldSlot
 from orchestrator.views.errors import UnavailableError
-from orchestrator.views.trial import Inspected, Order, Slot
+from orchestrator.views.nodes import Inspected
+from orchestrator.views.orders import Order
+from orchestrator.views.slot import Slot
 from tests.run.broker import MemoryBroker, order
 from workers.catalog import Need
 from workers.contract import Part

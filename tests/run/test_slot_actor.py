@@ -14,7 +14,8 @@ from orchestrator.run.attempt import Workplace
 from orchestrator.run.memory_growth import GIB, Allowance
 from orchestrator.run.ray import slot_actor
 from orchestrator.run.ray.slot_actor import SlotActor
-from orchestrator.views.trial import Order, Slot
+from orchestrator.views.orders import Order
+from orchestrator.views.slot import Slot
 from tests.run.broker import order
 
 

@@ -8,7 +8,7 @@ from orchestrator.plan.problems import effort
 from orchestrator.plan.reading.points import Point, cells_of, count, named, points, weight
 from orchestrator.plan.reading.when import applies
 from orchestrator.spec.spec import Axis, Choice, Spec
-from orchestrator.views.trial import Labels
+from orchestrator.views.planned import Labels
 
 MOST_CHECKED: Final = 5_000
 

@@ -16,7 +16,7 @@ from orchestrator.plan.reading.reader import SpecDraft
 from orchestrator.plan.reading.when import applies
 from orchestrator.spec.spec import ROLES
 from orchestrator.views.errors import Problem
-from orchestrator.views.trial import Labels
+from orchestrator.views.planned import Labels
 from workers.catalog import Catalog, RecipeValidation
 
 MOST_PROBLEMS: Final = 200

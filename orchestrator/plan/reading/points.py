@@ -10,7 +10,7 @@ from orchestrator.plan.problems import effort
 from orchestrator.plan.reading.patch import apply
 from orchestrator.plan.reading.when import applies
 from orchestrator.spec.spec import Axis, Choice, Group, Rule, Spec
-from orchestrator.views.trial import Labels
+from orchestrator.views.planned import Labels
 
 MOST_TRIALS: Final = 100_000
 

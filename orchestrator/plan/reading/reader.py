@@ -16,7 +16,7 @@ from orchestrator.plan.reading.subset import read_labels
 from orchestrator.plan.reading.when import read_when
 from orchestrator.spec.spec import ROLES, Axis, Patch, Role, Rule, Search, SearchName, Selection, Spec, When
 from orchestrator.views.errors import Problem
-from orchestrator.views.trial import Slot
+from orchestrator.views.slot import Slot
 
 KEYS: Final = tuple(Spec.model_fields)
 """The keys of a spec, in the order in which it reads best."""

@@ -11,7 +11,8 @@ from orchestrator.plan.reading.points import cells_of, points
 from orchestrator.plan.reading.when import Known, applies, read_when
 from orchestrator.spec.spec import SlotRule, Spec
 from orchestrator.views.errors import Problem
-from orchestrator.views.trial import Labels, Slot
+from orchestrator.views.planned import Labels
+from orchestrator.views.slot import Slot
 
 MOST_LOOKED_AT: Final = 100_000
 MOST_RULES: Final = 1_000

@@ -7,7 +7,7 @@ from orchestrator.plan.problems import effort
 from orchestrator.plan.problems.wording import listed, meant, shown, text
 from orchestrator.spec.spec import When
 from orchestrator.views.errors import Problem
-from orchestrator.views.trial import Labels
+from orchestrator.views.planned import Labels
 
 Known = Mapping[str, Collection[str] | None]
 """The labels of the axes that a `when` may name; None for an axis with problems of its own."""

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 
 from orchestrator.views.errors import DamagedError
 from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.outcomes import TrialOutcome
+from orchestrator.views.planned import Candidate, Cell, Labels
 from orchestrator.views.provenance import TrialProvenance
-from orchestrator.views.trial import Candidate, Cell, Labels, TrialOutcome
 from workers.catalog import stamp
 
 _LABELS: Final = pa.map_(pa.string(), pa.string())

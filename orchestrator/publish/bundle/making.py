@@ -20,8 +20,8 @@ from orchestrator.publish.tables.table_data import Numbers
 from orchestrator.views import deadline
 from orchestrator.views.deadline import ENDED, timely
 from orchestrator.views.errors import MetricsweepError, NotFoundError
+from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
 from orchestrator.views.provenance import TrialProvenance
-from orchestrator.views.trial import SweepOutcomes, TrialOutcome
 from workers.catalog import Catalog
 
 _COMPARED: Final[tuple[Numbers, ...]] = ("own", "both", "verdict")

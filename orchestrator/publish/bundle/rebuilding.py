@@ -15,7 +15,7 @@ from orchestrator.publish.bundle.contents import Head, Rendering
 from orchestrator.publish.tables import published_comparison
 from orchestrator.publish.tables.table_data import Numbers, Table
 from orchestrator.views.errors import DamagedError, NotFoundError
-from orchestrator.views.trial import SweepOutcomes
+from orchestrator.views.outcomes import SweepOutcomes
 from workers.catalog import Catalog
 
 

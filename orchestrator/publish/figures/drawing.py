@@ -14,8 +14,8 @@ from orchestrator.publish.labels import Names
 from orchestrator.publish.select import direction, selection
 from orchestrator.publish.tables.ages import ages
 from orchestrator.views.errors import ConflictError
-from orchestrator.views.sweeps import FigureView
-from orchestrator.views.trial import SweepOutcomes
+from orchestrator.views.files import FigureView
+from orchestrator.views.outcomes import SweepOutcomes
 from workers.catalog import Catalog
 
 MOST_POINTS: Final = 2_000

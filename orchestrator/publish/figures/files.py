@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from orchestrator.publish.figures.points import FigurePoint
 from orchestrator.publish.figures.sketch import Arrays, Sketch
 from orchestrator.publish.statistics import statistic
-from orchestrator.views.trial import Statistic
+from orchestrator.views.outcomes import Statistic
 
 Read = TypeVar("Read")
 

@@ -8,7 +8,8 @@ from orchestrator.publish.aggregate import CandidateOutcome, by_cell
 from orchestrator.publish.figures.layout import FigureLayout
 from orchestrator.publish.select import Better, selection, summary_of
 from orchestrator.publish.tables.table_data import SETTLED
-from orchestrator.views.trial import CellSummary, Labels, SweepOutcomes, TrialOutcome
+from orchestrator.views.outcomes import CellSummary, SweepOutcomes, TrialOutcome
+from orchestrator.views.planned import Labels
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from orchestrator.publish.figures.figure import Figure
 from orchestrator.publish.figures.settled_pdf import settled
 from orchestrator.publish.formats.csv import guarded
 from orchestrator.views.errors import NotFoundError
+from orchestrator.views.files import Rendered
 from orchestrator.views.nearest import nearest
-from orchestrator.views.sweeps import Rendered
 
 DOTS_PER_INCH: Final = 300
 """Of a PNG; a figure two columns wide has 2,000 pixels then."""

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from orchestrator.publish.figures.layout import FigureLayout
 from orchestrator.publish.figures.points import FigurePoint
 from orchestrator.publish.labels import Names, Parts
-from orchestrator.views.trial import Labels, SweepOutcomes
+from orchestrator.views.outcomes import SweepOutcomes
+from orchestrator.views.planned import Labels
 from workers.contract import Select
 
 Value = str | int | float | None

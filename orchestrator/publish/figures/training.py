@@ -7,7 +7,7 @@ from typing import Any, Final
 import altair as alt
 
 from orchestrator.publish.labels import Parts, metric_title
-from orchestrator.views.sweeps import Curve
+from orchestrator.views.trials import Curve
 
 _FIRST: Final = ("train/loss", "train/regularizer", "train/lr", "train/norm_mean", "train/norm_var")
 _TITLES: Final = {

@@ -6,8 +6,8 @@ from typing import Protocol, cast
 
 from orchestrator.publish.tables.table_data import Table
 from orchestrator.views.errors import NotFoundError
+from orchestrator.views.files import Rendered
 from orchestrator.views.nearest import nearest
-from orchestrator.views.sweeps import Rendered
 
 
 class TableFormat(Protocol):

@@ -8,7 +8,7 @@ from typing import cast
 
 from orchestrator.publish.tables.significance import Comparison
 from orchestrator.publish.tables.table_data import Column, Quotation, Table, TableCell, TableRow
-from orchestrator.views.trial import CellSummary
+from orchestrator.views.outcomes import CellSummary
 
 media_type = "text/csv; charset=utf-8; header=present"
 suffix = ".csv"

@@ -7,7 +7,7 @@ from itertools import groupby
 from orchestrator.publish.tables.entries import PARTIAL_SIGN
 from orchestrator.publish.tables.plain import one_line
 from orchestrator.publish.tables.table_data import Column, Heading, Panel, Table, TableCell, TableRow
-from orchestrator.views.trial import NO_SWEEP
+from orchestrator.views.outcomes import NO_SWEEP
 
 media_type = "text/html; charset=utf-8"
 suffix = ".html"

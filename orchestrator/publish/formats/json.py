@@ -7,7 +7,7 @@ from typing import Any
 from orchestrator.publish.statistics import interval, standard_error
 from orchestrator.publish.tables.significance import Comparison
 from orchestrator.publish.tables.table_data import Column, Panel, Quotation, Table, TableCell, TableRow
-from orchestrator.views.trial import NO_SWEEP, CellSummary, Statistic
+from orchestrator.views.outcomes import NO_SWEEP, CellSummary, Statistic
 
 media_type = "application/json"
 suffix = ".json"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from orchestrator.publish.tables.table_data import Panel, Table
 from orchestrator.publish.tables.tabular import SEPARATION, natural_width, tabular
 from orchestrator.publish.tables.tex_characters import escape
-from orchestrator.views.trial import NO_SWEEP
+from orchestrator.views.outcomes import NO_SWEEP
 
 media_type = "application/x-tex"
 suffix = ".tex"

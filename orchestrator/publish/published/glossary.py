@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from orchestrator.views.trial import Labels
+from orchestrator.views.planned import Labels
 
 
 class Glossary:

@@ -7,7 +7,7 @@ from typing import Any
 from orchestrator.publish.labels import Parts
 from orchestrator.publish.published.glossary import glossary
 from orchestrator.publish.published.library import PublishedTable
-from orchestrator.views.trial import Labels
+from orchestrator.views.planned import Labels
 
 
 def held_labels(spec: Mapping[str, Any], labels: Labels, table: PublishedTable, parts: Parts) -> Labels:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from orchestrator.publish.published.glossary import glossary
 from orchestrator.publish.published.number import Number, PrintedPlace, Units, read
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.trial import Labels
+from orchestrator.views.planned import Labels
 from workers.contract import Recipe
 
 _TUNED: Final = "tuned:"

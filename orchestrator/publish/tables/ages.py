@@ -8,7 +8,7 @@ from typing import Final
 from orchestrator.publish.tables.facts import few, listed
 from orchestrator.publish.tables.table_data import Age
 from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.trial import SweepOutcomes
+from orchestrator.views.outcomes import SweepOutcomes
 from workers.catalog import Catalog, Change, changes, parse_metric
 
 WORDS: Final[Mapping[Age, str]] = {"older": "numbers of older versions", "mixed": "numbers of several versions"}

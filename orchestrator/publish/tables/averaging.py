@@ -5,7 +5,7 @@ from typing import Final
 
 from orchestrator.publish.tables.facts import TableFacts, few
 from orchestrator.publish.tables.layout import Spread
-from orchestrator.views.trial import CellSummary
+from orchestrator.views.outcomes import CellSummary
 
 _SPREADS: Final[Mapping[Spread, str]] = {
     "std": " ± standard deviation",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from orchestrator.views.trial import Labels
+from orchestrator.views.planned import Labels
 
 
 def budget(

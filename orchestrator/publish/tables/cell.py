@@ -9,8 +9,8 @@ from orchestrator.publish.tables.table_data import Column, Table, TableCell
 from orchestrator.views.cells import CellCandidate, CellNumber, CellTrial, CellView
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.links import Links
+from orchestrator.views.outcomes import SweepOutcomes
 from orchestrator.views.provenance import TrialProvenance
-from orchestrator.views.trial import SweepOutcomes
 from workers.catalog import Catalog, changes
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from orchestrator.publish.aggregate import Place, run_values
 from orchestrator.publish.labels import Parts, metric_better
 from orchestrator.publish.tables.layout import Center
-from orchestrator.views.trial import CellSummary, TrialOutcome
+from orchestrator.views.outcomes import CellSummary, TrialOutcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from orchestrator.publish.tables.layout import TableLayout, parse
 from orchestrator.publish.tables.merge import Merged
 from orchestrator.publish.tables.table import build
 from orchestrator.publish.tables.table_data import Column, Heading, Origin, Panel, Table, TableCell
+from orchestrator.views.outcomes import Statistic, SweepOutcomes
 from orchestrator.views.printing import printed
-from orchestrator.views.trial import Statistic, SweepOutcomes
 from workers.catalog import Catalog
 
 DIFFERENCE = "Δ"

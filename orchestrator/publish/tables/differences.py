@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from orchestrator.views.trial import Cell, Labels
+from orchestrator.views.planned import Cell, Labels
 
 
 class Baselines:

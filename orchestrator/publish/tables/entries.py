@@ -10,8 +10,8 @@ from orchestrator.publish.tables.layout import Deviation, Spread, TableLayout
 from orchestrator.publish.tables.table_data import PENDING, Column, Mark, TableCell
 from orchestrator.views.deadline import timely
 from orchestrator.views.lifecycle import SWEEP_ENDED
+from orchestrator.views.outcomes import CellSummary, Statistic
 from orchestrator.views.printing import printed
-from orchestrator.views.trial import CellSummary, Statistic
 
 PARTIAL_SIGN: Final = "*"
 """What follows a `partial` number."""

@@ -8,7 +8,7 @@ from orchestrator.publish.published import PublishedTable
 from orchestrator.publish.tables.layout import TableLayout
 from orchestrator.publish.tables.significance import Comparison
 from orchestrator.publish.tables.table_data import Panel, TableCell
-from orchestrator.views.trial import CellSummary, SweepOutcomes
+from orchestrator.views.outcomes import CellSummary, SweepOutcomes
 from workers.contract import Select
 
 

@@ -8,7 +8,8 @@ from typing import Any
 from orchestrator.publish.labels import NO_LABEL, Fill, Names
 from orchestrator.publish.tables.layout import Placement, Point, fixed_label
 from orchestrator.publish.tables.table_data import PENDING, SETTLED, Heading
-from orchestrator.views.trial import Cell, CellSummary
+from orchestrator.views.outcomes import CellSummary
+from orchestrator.views.planned import Cell
 
 
 @dataclass(frozen=True, slots=True)

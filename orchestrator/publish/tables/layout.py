@@ -8,8 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.nearest import nearest
+from orchestrator.views.outcomes import SweepOutcomes
+from orchestrator.views.planned import Cell, Labels
 from orchestrator.views.printing import Unit
-from orchestrator.views.trial import Cell, Labels, SweepOutcomes
 
 Spread = Literal["std", "se", "ci95", "none"]
 """What stands after a mean: the sample deviation, the standard error, or half the 95 % Student-t interval."""

@@ -12,7 +12,8 @@ from orchestrator.publish.tables.table import build
 from orchestrator.publish.tables.table_data import Origin, Table
 from orchestrator.views.errors import ConflictError
 from orchestrator.views.lifecycle import SWEEP_ENDED
-from orchestrator.views.trial import Candidate, Cell, Labels, SweepOutcomes, TrialOutcome
+from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
+from orchestrator.views.planned import Candidate, Cell, Labels
 from workers.catalog import Catalog
 from workers.contract import Select
 

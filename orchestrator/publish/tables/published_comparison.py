@@ -11,8 +11,9 @@ from orchestrator.publish.tables.layout import TableLayout, parse
 from orchestrator.publish.tables.table_data import Column, LegendEntry, Numbers, Panel, Quotation, Table, TableCell
 from orchestrator.publish.tables.verdict import MEANING, Verdict, Word, judge
 from orchestrator.views.errors import NotFoundError
+from orchestrator.views.outcomes import CellSummary, SweepOutcomes
+from orchestrator.views.planned import Labels
 from orchestrator.views.printing import printed
-from orchestrator.views.trial import CellSummary, Labels, SweepOutcomes
 from workers.catalog import Catalog
 
 _SAYS: Final[Mapping[str, str]] = {

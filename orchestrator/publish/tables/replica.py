@@ -8,7 +8,8 @@ from orchestrator.publish.published.held import held_labels
 from orchestrator.publish.select import selection
 from orchestrator.publish.tables.layout import TableLayout
 from orchestrator.views.errors import ConflictError
-from orchestrator.views.trial import Cell, CellSummary, Labels, Statistic, SweepOutcomes
+from orchestrator.views.outcomes import CellSummary, Statistic, SweepOutcomes
+from orchestrator.views.planned import Cell, Labels
 from workers.catalog import Catalog
 
 UNKNOWN: Final = 0

@@ -8,7 +8,7 @@ from typing import Literal
 from orchestrator.publish.aggregate import Place, run_values
 from orchestrator.publish.tables.significance import Comparison, Test, compare, holm
 from orchestrator.publish.tables.table_data import Column, Panel, TableCell
-from orchestrator.views.trial import CellSummary, TrialOutcome
+from orchestrator.views.outcomes import CellSummary, TrialOutcome
 
 Beside = tuple[CellSummary, CellSummary]
 """A cell and its baseline."""

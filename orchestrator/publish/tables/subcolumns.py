@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Final
 
 from orchestrator.publish.tables.table_data import Column, Heading, Panel, TableCell
+from orchestrator.views.outcomes import Statistic
 from orchestrator.views.printing import printed
-from orchestrator.views.trial import Statistic
 
 PAPER: Final = "paper"
 VERDICT: Final = "verdict"

@@ -21,7 +21,8 @@ from orchestrator.publish.tables.headings import Headings
 from orchestrator.publish.tables.layout import MetricColumn, Placement, Point, TableLayout, panels, parse, place
 from orchestrator.publish.tables.runs import Beside, compared, counted
 from orchestrator.publish.tables.table_data import SETTLED, Column, Panel, Selected, Table, TableCell, TableRow
-from orchestrator.views.trial import Cell, CellSummary, Labels, SweepOutcomes, TrialOutcome
+from orchestrator.views.outcomes import CellSummary, SweepOutcomes, TrialOutcome
+from orchestrator.views.planned import Cell, Labels
 from workers.catalog import Catalog
 from workers.contract import BEST_TEST, Select
 

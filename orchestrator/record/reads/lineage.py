@@ -10,8 +10,8 @@ from orchestrator.record.existence import require_sweep
 from orchestrator.record.json_floats import number
 from orchestrator.record.schema import training, trial
 from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.outcomes import TrialOutcome
 from orchestrator.views.provenance import TrialProvenance
-from orchestrator.views.trial import TrialOutcome
 from workers.catalog import stamp
 
 _AT_ONCE: Final = 500

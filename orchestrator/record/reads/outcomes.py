@@ -14,7 +14,8 @@ from orchestrator.record.schema import candidate, cell, training, trial
 from orchestrator.views.deadline import timely
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.trial import Candidate, Cell, SweepOutcomes, TrialOutcome
+from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
+from orchestrator.views.planned import Candidate, Cell
 
 
 class Outcomes(Access):

@@ -10,8 +10,8 @@ from orchestrator.record.existence import REFUSED, require_sweep
 from orchestrator.record.reads.cursors import decode, encode
 from orchestrator.record.schema import request
 from orchestrator.views.errors import NotFoundError
+from orchestrator.views.pages import Page
 from orchestrator.views.requests import RequestView
-from orchestrator.views.sweeps import Page
 
 MOST_SHOWN: Final = 10
 """The latest requests that a sweep's view holds."""

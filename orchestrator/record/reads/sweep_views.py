@@ -14,16 +14,8 @@ from orchestrator.record.reads.request_views import latest_requests
 from orchestrator.record.schema import candidate, cell, training, trial
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.lifecycle import SWEEP_GOING, TrialState
-from orchestrator.views.sweeps import (
-    Counts,
-    GridCandidate,
-    GridCell,
-    GridTrial,
-    Page,
-    SweepSummary,
-    SweepView,
-    TrialProblem,
-)
+from orchestrator.views.pages import Page
+from orchestrator.views.sweeps import Counts, GridCandidate, GridCell, GridTrial, SweepSummary, SweepView, TrialProblem
 
 MAX_PROBLEMS: Final = 100
 """Failed and diverged trials that a sweep's page names."""

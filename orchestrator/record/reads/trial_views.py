@@ -13,7 +13,8 @@ from orchestrator.record.reads.sweep_views import of_candidate
 from orchestrator.record.schema import attempt, candidate, cell, log, metric, training
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.lifecycle import TRIAL_ENDED, TrialState
-from orchestrator.views.sweeps import AttemptView, Curve, LogView, Page, Replaced, TrialSummary, TrialView
+from orchestrator.views.pages import Page
+from orchestrator.views.trials import AttemptView, Curve, LogView, Replaced, TrialSummary, TrialView
 
 Points = list[tuple[int, float | None]]
 """(step, value) of a curve; none where the value is not a number."""

@@ -10,7 +10,7 @@ from orchestrator.record.database import Access
 from orchestrator.record.schema import finding, need, sweep, sweep_need, training, trial
 from orchestrator.record.writes.starting import write_needs
 from orchestrator.views.lifecycle import SWEEP_GOING, TrialState
-from orchestrator.views.trial import Inspected
+from orchestrator.views.nodes import Inspected
 from workers.catalog import Finding, Need
 
 

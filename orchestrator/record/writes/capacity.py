@@ -12,7 +12,9 @@ from orchestrator.record.reads.sweep_views import of_candidate
 from orchestrator.record.schema import candidate, cell, node, sweep, training, trial
 from orchestrator.record.writes.claims import busy_slots, in_turn, not_held
 from orchestrator.views.lifecycle import SWEEP_GOING, TrialState
-from orchestrator.views.trial import Labels, Node, Slot
+from orchestrator.views.nodes import Node
+from orchestrator.views.planned import Labels
+from orchestrator.views.slot import Slot
 
 MOST_AWAY: Final = 64
 """Nodes that are remembered though they have left: an autoscaling cluster has new ones every day."""

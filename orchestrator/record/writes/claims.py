@@ -12,7 +12,8 @@ from orchestrator.record.database import Access
 from orchestrator.record.schema import attempt, sweep, training, trial
 from orchestrator.record.writes.journal import write_log
 from orchestrator.views.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
-from orchestrator.views.trial import Order, Slot
+from orchestrator.views.orders import Order
+from orchestrator.views.slot import Slot
 
 _RUNNING = "running"
 

@@ -16,7 +16,7 @@ from orchestrator.record.writes.pruning import prune_added
 from orchestrator.record.writes.starting import TrialRows, insert
 from orchestrator.views.extension import Extension
 from orchestrator.views.lifecycle import SWEEP_ENDED, SWEEP_STEPS, SweepState, before
-from orchestrator.views.trial import Candidate
+from orchestrator.views.planned import Candidate
 
 
 class Extending(Access):

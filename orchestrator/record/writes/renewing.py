@@ -15,7 +15,7 @@ from orchestrator.record.writes.journal import MAX_MESSAGE, storable
 from orchestrator.record.writes.sharing import Known, Shared
 from orchestrator.record.writes.starting import write_needs
 from orchestrator.views.lifecycle import TRIAL_ACTIVE, TrialState
-from orchestrator.views.trial import PlannedTrial
+from orchestrator.views.planned import PlannedTrial
 
 RENEW: Final = "renew"
 """The kind under which a sweep's requests tell of it; nobody asked for it."""

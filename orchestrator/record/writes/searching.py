@@ -12,7 +12,7 @@ from orchestrator.record.schema import candidate, cell, training, trial
 from orchestrator.record.writes.dirty_flags import mark
 from orchestrator.record.writes.starting import TrialRows
 from orchestrator.views.lifecycle import TRIAL_ACTIVE, SweepState, TrialState
-from orchestrator.views.trial import Candidate, PlannedTrial
+from orchestrator.views.planned import Candidate, PlannedTrial
 
 
 @dataclass(frozen=True, slots=True)

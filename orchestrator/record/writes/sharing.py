@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from orchestrator.record.database import chunked
 from orchestrator.record.schema import training
 from orchestrator.views.lifecycle import TRIAL_STEPS, TrialState, before
-from orchestrator.views.trial import PlannedTrial
+from orchestrator.views.planned import PlannedTrial
 from workers.catalog import stamp
 
 _CHUNK: Final = 1_000

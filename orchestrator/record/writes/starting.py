@@ -14,7 +14,8 @@ from orchestrator.record.writes.leases import extend
 from orchestrator.record.writes.sharing import Known, Shared
 from orchestrator.views.errors import ConflictError
 from orchestrator.views.lifecycle import SweepState, TrialState
-from orchestrator.views.trial import Candidate, Cell, PlannedTrial, Slot
+from orchestrator.views.planned import Candidate, Cell, PlannedTrial
+from orchestrator.views.slot import Slot
 from workers.catalog import Need
 
 _CHUNK = 1_000

@@ -14,7 +14,7 @@ from orchestrator.record.existence import require_lasting, require_sweep
 from orchestrator.record.writes.backlog import require_room
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.lifecycle import SweepState
-from orchestrator.views.sweeps import Submitted
+from orchestrator.views.submissions import Submitted
 
 RequestKind = Literal["cancel", "retry", "pause", "resume", "priority", "extend", "delete"]
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import ray
 
-from orchestrator.views.trial import Node
+from orchestrator.views.nodes import Node
 
 NAMESPACE: Final = "metricsweep"
 

@@ -14,7 +14,7 @@ from orchestrator.run.out_of_memory import explained
 from orchestrator.run.ray.pool import SlotPool
 from orchestrator.run.ray.slot_handle import HeldSlot
 from orchestrator.run.spool import Message
-from orchestrator.views.trial import Failure, FailureKind, Order
+from orchestrator.views.orders import Failure, FailureKind, Order
 
 STOP_SECONDS: Final = 30.0
 """An attempt that has not stopped this long after it was asked loses its slot actor."""

@@ -28,8 +28,9 @@ from orchestrator.run.ray.inspections import Looks
 from orchestrator.run.ray.pool import SlotPool
 from orchestrator.run.ray.relay import Relay
 from orchestrator.views.errors import UnavailableError
+from orchestrator.views.nodes import Inspected, Node
 from orchestrator.views.resources import shape_of
-from orchestrator.views.trial import MOST_TRAININGS, Inspected, Node, Slot
+from orchestrator.views.slot import MOST_TRAININGS, Slot
 from workers.catalog import Need
 
 TRIALS_PER_TUNER: Final = 1_000

@@ -10,7 +10,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.inspection import inspect, seen
-from orchestrator.views.trial import Inspected, Node
+from orchestrator.views.nodes import Inspected, Node
 from workers.catalog import Finding, Need
 
 PATIENCE_SECONDS: Final = 120.0

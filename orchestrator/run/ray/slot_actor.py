@@ -13,7 +13,7 @@ from typing import Any, Final
 from orchestrator.run.attempt import TRACE_CHARACTERS, Workplace, execute
 from orchestrator.run.memory_growth import GIB, MemoryGrowth, release
 from orchestrator.run.spool import Message
-from orchestrator.views.trial import Order
+from orchestrator.views.orders import Order
 
 LONELY_SECONDS: Final = 1_800.0
 """A slot that trains nothing and that nobody has asked anything for so long ends itself: its conductor may be gone for

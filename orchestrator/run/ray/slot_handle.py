@@ -10,8 +10,8 @@ import ray
 from ray.actor import ActorHandle
 from ray.exceptions import ActorUnschedulableError, GetTimeoutError, RayActorError, RayError
 
+from orchestrator.views.nodes import Node
 from orchestrator.views.resources import Shape
-from orchestrator.views.trial import Node
 
 PREFIX: Final = "slot"
 LATE_SECONDS: Final = 30.0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from orchestrator.publish.figures import encoding, files, wording
 from orchestrator.publish.figures.sketch import Arrays, Datum, FigureDrawing, Plot, Sketch
-from orchestrator.views.trial import Labels
+from orchestrator.views.planned import Labels
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,37 @@
+"""One attempt as an engine gets it, and why one ends without a result."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from orchestrator.views.slot import Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One attempt at one training, handed to an engine."""
+
+    attempt: str  # UUID
+    training: str  # UUID
+    number: int  # of the attempt, from 1
+    recipe: Mapping[str, Any]  # JSON of the completed recipe
+    slot: Slot
+    resume: str | None = None  # checkpoint to continue from, relative to the storage: <training>/<number>/last.pt
+    holder: str | None = None  # the slot actor that already runs it, when a conductor adopts it
+    seen: int = 0  # progress messages already recorded; an adopted slot replays what follows
+    need: str | None = None  # the key of what it reads of a data root
+    lacking: tuple[str, ...] = ()  # the nodes that were seen not to have it
+
+
+FailureKind = Literal["recipe", "infrastructure", "stalled", "missing", "damaged"]
+"""`missing`, `damaged`: of the data set or the weights; the machine's data root is to be looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an attempt ended without a result."""
+
+    kind: FailureKind
+    message: str  # one line: the exception's type and text
+    trace: str = ""  # the traceback, or the last lines of the log
+    begun: bool = True  # False: its slot was lost before it was there, so that the training had no part in it

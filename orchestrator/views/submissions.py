@@ -1,0 +1,40 @@
+"""What a client hears of a spec: what it would become, and what it became."""
+
+from pydantic import Field
+
+from orchestrator.cost.view import Cost
+from orchestrator.views.pages import View
+
+
+class Preview(View):
+    """What a spec would become, without storing it."""
+
+    name: str
+    cells: int
+    candidates: int
+    trials: int
+    trainings: int
+    """Different recipes among the trials."""
+    cached: int
+    """Trials whose training has finished already."""
+    exact: bool = True
+    """False where a search proposes candidates: then all counts but that of the cells are at most so many."""
+    cost: Cost
+    warnings: list[str] = Field(default_factory=list)
+    """Slots that no node which was ever seen can hold and data that no machine has: their trials would wait."""
+    notes: list[str] = Field(default_factory=list)
+    """What the subset that `only` and `without` take can no longer show."""
+
+
+class Submitted(View):
+    """The answer to a submit; `created` is false when the idempotency key was known."""
+
+    id: int
+    uid: str
+    created: bool
+    warnings: list[str] = Field(default_factory=list)
+    """Slots that no node which was ever seen can hold and data that no machine has: their trials wait."""
+    notes: list[str] = Field(default_factory=list)
+    """What the subset that `only` and `without` take can no longer show."""
+    cost: Cost | None = None
+    """What is still to be trained; none of more than 2,000 trials, of which a preview tells."""

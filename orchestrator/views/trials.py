@@ -1,0 +1,96 @@
+"""Trials as clients see them: in a list, whole, with attempts, curves and logs."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.pages import View
+
+
+class TrialSummary(View):
+    """A trial in a list."""
+
+    id: int
+    uid: str
+    sweep: int
+    cell: int
+    candidate: int
+    repeat: int
+    labels: dict[str, str]
+    """The labels of all axes: compare, tune, repeat."""
+    state: TrialState
+    diverged: bool = False
+    reused: bool = False
+    step: int = 0
+    total_steps: int = 0
+    score: float | None = None
+    error: str | None = None
+
+
+class AttemptView(View):
+    """One execution of a trial's training."""
+
+    number: int
+    uid: str
+    state: str  # running, finished, failed, lost, stopped
+    slot: str | None = None
+    asked: dict[str, Any] = Field(default_factory=dict)
+    """The resources that its slot holds, as the spec says them."""
+    host: str | None = None
+    started: datetime
+    ended: datetime | None = None
+    reason: str | None = None
+    resumed_from: str | None = None
+
+
+class Replaced(View):
+    """A training of older versions whose trials were planned anew; its attempts and checkpoints are not used."""
+
+    training: str
+    step: int
+    total_steps: int
+
+
+class TrialView(TrialSummary):
+    """One trial whole."""
+
+    sweep_name: str
+    fingerprint: str
+    training: str
+    recipe: dict[str, Any]
+    attempts: list[AttemptView]
+    metrics: dict[str, float | None]
+    """Result metrics keyed checkpoint/split/metric; null where the value is not a number."""
+    best_step: int | None = None
+    seconds: float | None = None
+    provenance: dict[str, Any] = Field(default_factory=dict)
+    outdated: list[str] = Field(default_factory=list)
+    """What has other numbers today than when it was planned, such as `metric 'map' (version 1, now 2)`."""
+    replaced: list[Replaced] = Field(default_factory=list)
+    """Trainings that it had under older versions and that did not finish, the last one first."""
+    reused_from: int | None = None
+    """The trial whose training this one shares, when it was known already."""
+    reason: str | None = None
+    """Why it was pruned."""
+    trace: str | None = None
+    mlflow_url: str | None = None
+
+
+class Curve(View):
+    """The points of one metric over training steps."""
+
+    key: str
+    points: list[tuple[int, float | None]]
+
+
+class LogView(View):
+    """Lines of a trial's log from an offset on."""
+
+    trial: int
+    text: str
+    offset: int = 0
+    """Where `text` begins, in characters."""
+    next_offset: int
+    complete: bool
