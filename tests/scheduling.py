@@ -30,7 +30,7 @@ _MOST: Final = 8
 
 
 def group(nodeid: str) -> str:
-    """The group of a test, from its node id such as `tests/run/test_warm.py::test_x[1]`."""
+    """The group of a test, from its node id such as `tests/run/test_actor_reuse.py::test_x[1]`."""
     file = nodeid.split("::", 1)[0]
     return next((name for name, paths in TOGETHER.items() if file.startswith(paths)), file)
 

@@ -59,10 +59,10 @@ class Child:
 
     def start(self, environment: Mapping[str, str]) -> None:
         """Start it, or start it again; its output is appended to its log."""
-        leash = [sys.executable, "-I", "-S", str(api.local.parent_death.__file__), str(os.getpid())]
+        bound = [sys.executable, "-I", "-S", str(api.local.parent_death.__file__), str(os.getpid())]
         with self.log.begin(self.spec.name) as log:
             self._process = subprocess.Popen(  # noqa: S603  the command is our own
-                [*leash, *self.spec.command],
+                [*bound, *self.spec.command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -9,7 +9,7 @@ import torch
 
 from tests.workers.recipes import numbers, place, recipe, run, same, weights
 from tests.workers.test_checkpoint import stopping_after
-from tests.workers.test_descent import OWN
+from tests.workers.test_optimization import OWN
 from workers.contract import CheckpointError, ClassHoldout, Recipe, Result, Stopped
 from workers.embeddings import geometry
 from workers.evaluation.evaluate import evaluate

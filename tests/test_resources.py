@@ -1,4 +1,4 @@
-"""Room on nodes: shares of GPUs, memory, custom resources, and how a shortage is said."""
+"""Resources of nodes: shares of GPUs, memory, custom resources, and how a shortage is said."""
 
 import pytest
 
