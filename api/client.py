@@ -153,17 +153,17 @@ class Client:
         self,
         sweep: int,
         name: str,
-        format: str,  # noqa: A002
+        file_format: str,
         tuned: bool | None = None,
         numbers: str = "own",
     ) -> Rendered:
         """A table as a file: latex, markdown, html, csv, json, png or svg; `numbers` says whose (docs/published.md)."""
-        query = {"format": format, "tuned": None if tuned is None else str(tuned).lower(), "numbers": numbers}
+        query = {"format": file_format, "tuned": None if tuned is None else str(tuned).lower(), "numbers": numbers}
         return self._file(f"/v1/sweeps/{sweep}/tables/{quote(name, safe='')}", query)
 
-    def compare(self, sweeps: Sequence[int], table: str | None, view: str, format: str) -> Rendered:  # noqa: A002
+    def compare(self, sweeps: Sequence[int], table: str | None, view: str, file_format: str) -> Rendered:
         """One table of several sweeps as a file; `view` is merge or difference."""
-        query = {"sweeps": ",".join(map(str, sweeps)), "table": table, "view": view, "format": format}
+        query = {"sweeps": ",".join(map(str, sweeps)), "table": table, "view": view, "format": file_format}
         return self._file("/v1/tables", query)
 
     def cell(self, sweep: int, index: int) -> "CellView":
@@ -187,9 +187,9 @@ class Client:
         """The figures of a sweep."""
         return self._ask(list[FigureView], "GET", f"/v1/sweeps/{sweep}/figures")
 
-    def figure(self, sweep: int, name: str, format: str, heading: bool = True) -> Rendered:  # noqa: A002
+    def figure(self, sweep: int, name: str, file_format: str, heading: bool = True) -> Rendered:
         """A figure as a file: json (Vega-Lite), svg, png, pdf, or csv (the data behind it)."""
-        query = {"format": format, "heading": str(heading).lower()}
+        query = {"format": file_format, "heading": str(heading).lower()}
         return self._file(f"/v1/sweeps/{sweep}/figures/{quote(name, safe='')}", query)
 
     def figure_files(self, trial: int) -> list[FigureFile]:
@@ -206,11 +206,11 @@ class Client:
 
         return self._ask(list[PublishedSummary], "GET", "/v1/published")
 
-    def published_table(self, id: str) -> "PublishedView":  # noqa: A002
+    def published_table(self, table_id: str) -> "PublishedView":
         """One of the papers' tables with all its numbers."""
         from orchestrator.views.published import PublishedView
 
-        return self._ask(PublishedView, "GET", f"/v1/published/{quote(id, safe='')}")
+        return self._ask(PublishedView, "GET", f"/v1/published/{quote(table_id, safe='')}")
 
     def data(self) -> "list[DataFinding]":
         """What the nodes' data roots have."""

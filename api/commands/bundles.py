@@ -28,8 +28,8 @@ def write_bundle(client: "Client", sweep: int, file: Path) -> None:
 def rebuild(
     file: Annotated[Path, typer.Argument(metavar="FILE.zip", callback=readable, help="A bundle.")],
     table: Annotated[str | None, typer.Option("--table", help="Only this table.", metavar="NAME")] = None,
-    format: Annotated[  # noqa: A002
-        str | None, typer.Option(help="Only this format: latex, markdown, html, csv, json, png, svg ...")
+    file_format: Annotated[
+        str | None, typer.Option("--format", help="Only this format: latex, markdown, html, csv, json, png, svg ...")
     ] = None,
     folder: Annotated[
         Path | None, typer.Option("--out", file_okay=False, metavar="DIR", help="Write what was rebuilt here.")
@@ -39,7 +39,7 @@ def rebuild(
     # Here and not above: it brings the libraries of tables, which the other commands do not wait for.
     from orchestrator.service.bundling import rebuild as rebuilt
 
-    report = rebuilt(file, table, format)
+    report = rebuilt(file, table, file_format)
     out.print(f"bundle of sweep {report.head.id} ({report.head.name}, {report.head.state}), manifest {report.id}")
     out.print(f"{report.files} files as the manifest says")
     for one in report.tables:

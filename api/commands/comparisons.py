@@ -18,9 +18,11 @@ def compare(
         Literal["merge", "difference"],
         typer.Option(help="One table of all cells, or two sweeps side by side with own - other."),
     ] = "merge",
-    format: Annotated[  # noqa: A002
+    file_format: Annotated[
         str | None,
-        typer.Option(help="latex, markdown, html, csv, json, png or svg; by default as the file ends, or markdown."),
+        typer.Option(
+            "--format", help="latex, markdown, html, csv, json, png or svg; by default as the file ends, or markdown."
+        ),
     ] = None,
     file: Annotated[Path | None, typer.Option("--out", dir_okay=False, help="Write it to this file.")] = None,
     url: Url = None,
@@ -30,7 +32,7 @@ def compare(
     """Print or write one table of several sweeps; where several have a cell, the first named one's numbers stand."""
     if len(ids) < 2:
         raise typer.BadParameter("name two sweeps or more, such as `metricsweep compare 7 9`")
-    wanted = format or SUFFIXES.get(file.suffix if file else "", "markdown")
+    wanted = file_format or SUFFIXES.get(file.suffix if file else "", "markdown")
     with connect(url, token, home) as client:
         rendered = client.compare(ids, table, view, wanted)
     emit(rendered.content, wanted, file)

@@ -18,11 +18,11 @@ _BINARY: Final = ("png", "pdf")
 
 
 def figure(
-    id: SweepId,  # noqa: A002 - as its help says
+    number: SweepId,
     name: Annotated[str | None, typer.Argument(help="The figure's name in the spec; by default its first.")] = None,
-    format: Annotated[  # noqa: A002
+    file_format: Annotated[
         str | None,
-        typer.Option(help="json (Vega-Lite), svg, png, pdf or csv; by default as the file ends, or json."),
+        typer.Option("--format", help="json (Vega-Lite), svg, png, pdf or csv; by default as the file ends, or json."),
     ] = None,
     file: Annotated[
         Path | None, typer.Option("--out", "--output", "-o", dir_okay=False, help="Write it to this file.")
@@ -36,12 +36,12 @@ def figure(
 ) -> None:
     """Print or write a figure; a sweep that still runs gives one that says what is missing."""
     ending = file.suffix.removeprefix(".").lower() if file else ""
-    wanted = format or (ending if ending in FORMATS else "json")
+    wanted = file_format or (ending if ending in FORMATS else "json")
     if wanted in _BINARY and file is None and sys.stdout.isatty():
         err.print(f"metricsweep: a {wanted} is no text; say where it goes with --out FILE.{wanted}")
         raise typer.Exit(WRONG)
     with connect(url, token, home) as client:
-        rendered = client.figure(id, name or _first(client, id), wanted, heading)
+        rendered = client.figure(number, name or _first(client, number), wanted, heading)
     if file is None:
         if sys.stdout.isatty():
             out.print(rendered.content.decode().rstrip("\n"))

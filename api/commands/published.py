@@ -13,7 +13,7 @@ _MARKDOWN: Final = "markdown"
 
 
 def published(
-    id: Annotated[  # noqa: A002 - as its help says
+    table_id: Annotated[
         str | None, typer.Argument(metavar="[ID]", help="A table, such as SEC-T3; without one, all are listed.")
     ] = None,
     like: Annotated[
@@ -29,10 +29,11 @@ def published(
         str | None, typer.Option("--table", help="Which table of that spec; by default its first.", metavar="NAME")
     ] = None,
     changes: Changes = None,
-    format: Annotated[  # noqa: A002
+    file_format: Annotated[
         str | None,
         typer.Option(
-            help="markdown, csv or json; with --like also latex, html, png or svg. By default as the file ends."
+            "--format",
+            help="markdown, csv or json; with --like also latex, html, png or svg. By default as the file ends.",
         ),
     ] = None,
     file: Annotated[Path | None, typer.Option("--out", dir_okay=False, help="Write it to this file.")] = None,
@@ -41,8 +42,8 @@ def published(
     """List the papers' tables, or print one, by itself or as a spec lays it out."""
     from orchestrator.service import offline
 
-    if id is None:
-        _refuse_without_id(like, table, changes, format, file)
+    if table_id is None:
+        _refuse_without_id(like, table, changes, file_format, file)
         found = offline.published_tables()
         if as_json:
             print_json(found)
@@ -51,11 +52,11 @@ def published(
             for one in found:  # a title may be longer than a terminal is wide, and an id must not be cut for it
                 out.print(f"{one.id:10}{one.count:7}  {one.title}")
         return
-    wanted = "json" if as_json else format or SUFFIXES.get(file.suffix if file else "", _MARKDOWN)
+    wanted = "json" if as_json else file_format or SUFFIXES.get(file.suffix if file else "", _MARKDOWN)
     if like is None:
-        rendered = offline.published_file(id, wanted)
+        rendered = offline.published_file(table_id, wanted)
     else:
-        rendered = offline.published_like(id, read_spec(like, changes), table, wanted, settings())
+        rendered = offline.published_like(table_id, read_spec(like, changes), table, wanted, settings())
     emit(rendered.content, wanted, file)
 
 

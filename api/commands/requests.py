@@ -35,7 +35,7 @@ PATIENCE_SECONDS: Final = 5.0
 
 
 def cancel(
-    id: SweepId,  # noqa: A002
+    number: SweepId,
     trial: Trial = None,
     cell: Cell = None,
     url: Url = None,
@@ -44,7 +44,7 @@ def cancel(
 ) -> None:
     """Ask that a sweep be stopped; trials that have ended keep their results."""
     with connect(url, token, home) as client:
-        asked = client.cancel(id, trial, cell)
+        asked = client.cancel(number, trial, cell)
         found = asked.sweep
         what = f"trial {trial} of sweep" if trial else f"cell {cell} of sweep" if cell is not None else "sweep"
         out.print(f"{what} {found.id} {found.name}: asked to stop; the sweep is {found.state} now")
@@ -52,7 +52,7 @@ def cancel(
 
 
 def retry(
-    id: SweepId,  # noqa: A002
+    number: SweepId,
     trial: Trial = None,
     cell: Cell = None,
     only: Annotated[
@@ -65,32 +65,32 @@ def retry(
 ) -> None:
     """Ask that a sweep's failed and cancelled trials be trained again; finished ones are kept."""
     with connect(url, token, home) as client:
-        asked = client.retry(id, trial, cell, only)
+        asked = client.retry(number, trial, cell, only)
         found, which = asked.sweep, {"failed": "its failed trials", "all": "its failed, cancelled and pruned trials"}
         what = f"trial {trial}" if trial else which.get(only or "", "its failed and cancelled trials")
         out.print(f"sweep {found.id} {found.name}: asked to retry {what}; watch it with `metricsweep watch {found.id}`")
         _follow(client, asked.request)
 
 
-def pause(id: SweepId, url: Url = None, token: Token = None, home: Home = HOME) -> None:  # noqa: A002
+def pause(number: SweepId, url: Url = None, token: Token = None, home: Home = HOME) -> None:
     """Ask that nothing more of a sweep be started; what trains goes on to its end."""
     with connect(url, token, home) as client:
-        asked = client.pause(id)
+        asked = client.pause(number)
         found = asked.sweep
         out.print(f"sweep {found.id} {found.name}: asked to pause; `metricsweep resume {found.id}` lets it go on")
         _follow(client, asked.request)
 
 
-def resume(id: SweepId, url: Url = None, token: Token = None, home: Home = HOME) -> None:  # noqa: A002
+def resume(number: SweepId, url: Url = None, token: Token = None, home: Home = HOME) -> None:
     """Ask that a paused sweep go on."""
     with connect(url, token, home) as client:
-        asked = client.resume(id)
+        asked = client.resume(number)
         out.print(f"sweep {asked.sweep.id} {asked.sweep.name}: asked to go on")
         _follow(client, asked.request)
 
 
 def priority(
-    id: SweepId,  # noqa: A002
+    number: SweepId,
     value: Annotated[int, typer.Argument(min=-100, max=100, help="0 is the usual; higher is drawn first.")],
     url: Url = None,
     token: Token = None,
@@ -98,13 +98,13 @@ def priority(
 ) -> None:
     """Set a sweep's priority; nothing that trains is stopped for it."""
     with connect(url, token, home) as client:
-        asked = client.prioritize(id, value)
+        asked = client.prioritize(number, value)
         out.print(f"sweep {asked.sweep.id} {asked.sweep.name}: asked for priority {value}")
         _follow(client, asked.request)
 
 
 def extend(
-    id: SweepId,  # noqa: A002
+    number: SweepId,
     file: SpecFile,
     changes: Changes = None,
     only: Only = None,
@@ -116,14 +116,14 @@ def extend(
     """Extend a sweep to a wider spec (more seeds, a new loss); only what is new is trained."""
     body = read_spec(file, changes, only, without)
     with connect(url, token, home) as client:
-        asked = client.extend(id, body)
+        asked = client.extend(number, body)
         found = asked.sweep
         out.print(f"sweep {found.id} {found.name}: asked to grow; watch it with `metricsweep watch {found.id}`")
         _follow(client, asked.request)
 
 
 def delete(
-    id: SweepId,  # noqa: A002
+    number: SweepId,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     url: Url = None,
     token: Token = None,
@@ -131,17 +131,17 @@ def delete(
 ) -> None:
     """Delete an ended sweep, with checkpoints, logs and results that no other sweep uses."""
     with connect(url, token, home) as client:
-        found = client.sweep(id)
+        found = client.sweep(number)
         if not yes:
-            said = f"Delete sweep {id} {found.name} with its {found.total} trials? What others share is kept."
+            said = f"Delete sweep {number} {found.name} with its {found.total} trials? What others share is kept."
             typer.confirm(one_line(said), abort=True)
-        asked = client.delete(id, found.name)
-        out.print(f"sweep {id} {found.name}: asked to be deleted")
+        asked = client.delete(number, found.name)
+        out.print(f"sweep {number} {found.name}: asked to be deleted")
         _follow(client, asked.id)
 
 
 def requests(
-    id: SweepId,  # noqa: A002
+    number: SweepId,
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
     as_json: Json = False,
     url: Url = None,
@@ -150,13 +150,13 @@ def requests(
 ) -> None:
     """List what was asked of a sweep, newest first, and what became of it; also of a sweep that was deleted."""
     with connect(url, token, home) as client:
-        found = list(islice(client.requests(id), limit))
+        found = list(islice(client.requests(number), limit))
     if as_json:
         print_json(found)
     elif found:
         print_rows([_row(one) for one in found], numbers=("request",))
     else:
-        err.print(f"nothing was asked of sweep {id}")
+        err.print(f"nothing was asked of sweep {number}")
 
 
 def _follow(client: "Client", request: int) -> None:

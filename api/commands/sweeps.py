@@ -83,7 +83,7 @@ def list_sweeps(
 
 
 def show(
-    id: Annotated[int, typer.Argument(min=1, metavar="ID", help="The number of a sweep, or of a trial.")],  # noqa: A002
+    number: Annotated[int, typer.Argument(min=1, metavar="ID", help="The number of a sweep, or of a trial.")],
     trial: Annotated[bool, typer.Option("--trial", help="The number is a trial's.")] = False,
     as_json: Json = False,
     url: Url = None,
@@ -93,11 +93,11 @@ def show(
     """Show a sweep with its counts and problems, or one trial."""
     with connect(url, token, home) as client:
         if as_json:
-            print_json(client.trial(id) if trial else client.sweep(id))
+            print_json(client.trial(number) if trial else client.sweep(number))
         elif trial:
-            _show_trial(client.trial(id), client)
+            _show_trial(client.trial(number), client)
         else:
-            _show_sweep(client.sweep(id), client)
+            _show_sweep(client.sweep(number), client)
 
 
 def _row(sweep: "SweepSummary") -> dict[str, str]:

@@ -19,11 +19,14 @@ SUFFIXES: Final = {
 
 
 def table(
-    id: SweepId,  # noqa: A002 - as its help says
+    number: SweepId,
     name: Annotated[str | None, typer.Argument(help="The table's name in the spec; by default its first.")] = None,
-    format: Annotated[  # noqa: A002
+    file_format: Annotated[
         str | None,
-        typer.Option(help="latex, latex_document, markdown, html, csv, json, png or svg; by default as the file ends."),
+        typer.Option(
+            "--format",
+            help="latex, latex_document, markdown, html, csv, json, png or svg; by default as the file ends.",
+        ),
     ] = None,
     file: Annotated[Path | None, typer.Option("--out", dir_okay=False, help="Write it to this file.")] = None,
     tuned: Annotated[
@@ -44,12 +47,12 @@ def table(
     home: Home = HOME,
 ) -> None:
     """Print or write a table; a sweep that still runs gives one that says what is missing."""
-    wanted = format or SUFFIXES.get(file.suffix if file else "", "markdown")
+    wanted = file_format or SUFFIXES.get(file.suffix if file else "", "markdown")
     with connect(url, token, home) as client:
         if bundle is not None:
-            write_bundle(client, id, bundle)
+            write_bundle(client, number, bundle)
             return
-        rendered = client.table(id, name or first_table(client, id), wanted, tuned, numbers)
+        rendered = client.table(number, name or first_table(client, number), wanted, tuned, numbers)
     emit(rendered.content, wanted, file)
 
 

@@ -25,7 +25,7 @@ Show = Callable[["SweepView"], None]
 
 
 def watch(
-    id: SweepId,  # noqa: A002 - as its help says
+    number: SweepId,
     every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = POLL_SECONDS,
     url: Url = None,
     token: Token = None,
@@ -33,7 +33,7 @@ def watch(
 ) -> None:
     """Watch a sweep until it ends; exits with 1 when it failed, lost trials or was cancelled."""
     with connect(url, token, home) as client:
-        raise typer.Exit(verdict(follow(client, id, out, every), out))
+        raise typer.Exit(verdict(follow(client, number, out, every), out))
 
 
 def follow(

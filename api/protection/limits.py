@@ -15,7 +15,9 @@ UPLOAD_BYTES: Final = 1024**3
 """The largest file that MLflow is passed, as a stream that nobody holds."""
 SPEC_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml", "application/json")
 
-Id = Annotated[int, Path(ge=1, le=2**31 - 1, description="The number that people call it by.", examples=[7])]
+Id = Annotated[
+    int, Path(alias="id", ge=1, le=2**31 - 1, description="The number that people call it by.", examples=[7])
+]
 Limit = Annotated[int, Query(ge=1, le=200, description="At most so many items.")]
 Offset = Annotated[int, Query(ge=0, le=2**53, description="Start at this offset; a log says its `next_offset`.")]
 Cursor = Annotated[

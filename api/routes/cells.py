@@ -34,9 +34,9 @@ _CHUNK: Final = 1024 * 1024
     summary="What stands behind a cell",
     responses=shown(examples.CELL, "The selected candidate, those that lost, and the provenance of every trial."),
 )
-def cell(id: Id, index: CellIndex, service: Asked) -> CellView:  # noqa: A002 - the name in the path
+def cell(number: Id, index: CellIndex, service: Asked) -> CellView:
     """Its candidates with scores and trials: fingerprint, code commit, data set hash, versions, device, MLflow run."""
-    return service.cell(id, index)
+    return service.cell(number, index)
 
 
 @packing.get(
@@ -51,12 +51,12 @@ def cell(id: Id, index: CellIndex, service: Asked) -> CellView:  # noqa: A002 - 
         }
     },
 )
-def bundle(id: Id, service: Asked) -> StreamingResponse:  # noqa: A002
+def bundle(number: Id, service: Asked) -> StreamingResponse:
     """Made when it is asked for, of what is known then; the same content gives the same bytes."""
-    file = service.bundle(id)
+    file = service.bundle(number)
     size = file.seek(0, 2)
     file.seek(0)
-    headers = {"Content-Length": str(size), "Content-Disposition": f'attachment; filename="sweep-{id}.zip"'}
+    headers = {"Content-Length": str(size), "Content-Disposition": f'attachment; filename="sweep-{number}.zip"'}
     return StreamingResponse(
         _chunks(file), media_type="application/zip", headers=headers, background=BackgroundTask(file.close)
     )

@@ -51,11 +51,12 @@ def compare(
         Literal["merge", "difference"],
         Query(description="One table of all cells, or two sweeps' numbers side by side with own - other."),
     ] = "merge",
-    format: Annotated[  # noqa: A002
-        str, Query(pattern="^[a-z0-9_]{1,32}$", description="latex, markdown, html, csv, json, png or svg.")
+    file_format: Annotated[
+        str,
+        Query(alias="format", pattern="^[a-z0-9_]{1,32}$", description="latex, markdown, html, csv, json, png or svg."),
     ] = "json",
     if_none_match: Annotated[str | None, Header(max_length=1000)] = None,
 ) -> Response:
     """In the layout of the first sweep's table; 409 where the sweeps do not compare."""
     numbers = [int(one) for one in sweeps.split(",")]
-    return as_file(service.compare(numbers, table, view, format), if_none_match)
+    return as_file(service.compare(numbers, table, view, file_format), if_none_match)

@@ -34,9 +34,9 @@ Known = Annotated[str | None, Header(max_length=1000)]
     summary="A sweep's figures",
     responses=shown(examples.FIGURES, "Each figure of the spec with its formats."),
 )
-def figures(id: Id, service: Asked) -> list[FigureView]:  # noqa: A002 - the name in the path
+def figures(number: Id, service: Asked) -> list[FigureView]:
     """The figures that the spec asks for, whether there is something to draw or not."""
-    return service.figures(id)
+    return service.figures(number)
 
 
 @router.get(
@@ -49,13 +49,18 @@ def figures(id: Id, service: Asked) -> list[FigureView]:  # noqa: A002 - the nam
     },
 )
 def figure(
-    id: Id,  # noqa: A002
+    number: Id,
     name: Annotated[
         str, Path(max_length=100, pattern=r"^[^\x00/]+$", description="As the spec names it.", examples=["main"])
     ],
     service: Asked,
-    format: Annotated[  # noqa: A002
-        str, Query(pattern="^[a-z0-9_]{1,32}$", description="json (Vega-Lite), svg, png, pdf, or csv (its data).")
+    file_format: Annotated[
+        str,
+        Query(
+            alias="format",
+            pattern="^[a-z0-9_]{1,32}$",
+            description="json (Vega-Lite), svg, png, pdf, or csv (its data).",
+        ),
     ] = "json",
     heading: Annotated[
         bool, Query(description="With title and caption; without, only what is missing is said, as a paper wants it.")
@@ -63,7 +68,7 @@ def figure(
     if_none_match: Known = None,
 ) -> Response:
     """Drawn each time it is read, so that a running sweep gives a partial figure that says so."""
-    return as_file(service.figure(id, name, format, heading), if_none_match)
+    return as_file(service.figure(number, name, file_format, heading), if_none_match)
 
 
 @router.get(
@@ -71,9 +76,9 @@ def figure(
     summary="A trial's figure files",
     responses=shown(examples.FIGURE_FILES, "Each file that is in the storage; none before the training has finished."),
 )
-def files(id: Id, service: Asked) -> list[FigureFile]:  # noqa: A002
+def files(number: Id, service: Asked) -> list[FigureFile]:
     """What the training kept because its recipe asks for `figures`: arrays as `.npz`, and pictures."""
-    return service.figure_files(id)
+    return service.figure_files(number)
 
 
 @router.get(
@@ -86,7 +91,7 @@ def files(id: Id, service: Asked) -> list[FigureFile]:  # noqa: A002
     },
 )
 def file(
-    id: Id,  # noqa: A002
+    number: Id,
     file: Annotated[
         str, Path(max_length=200, pattern=r"^[^\x00/]+$", description="As the list names it.", examples=["norms.npz"])
     ],
@@ -94,4 +99,4 @@ def file(
     if_none_match: Known = None,
 ) -> Response:
     """One of them, from this trial's own folder of the storage and nowhere else."""
-    return as_file(service.figure_file(id, file), if_none_match)
+    return as_file(service.figure_file(number, file), if_none_match)

@@ -35,85 +35,85 @@ def sweeps(
 
 
 @costly.get("/sweeps/{id}")
-def sweep(id: Id, service: Asked) -> HTMLResponse:  # noqa: A002 - the name in the path
+def sweep(number: Id, service: Asked) -> HTMLResponse:
     """One sweep with its grid, tables and problems."""
-    found = service.sweep(id)
+    found = service.sweep(number)
     small = found.counts.total <= pages.MOST_TABLED
-    tables = {name: service.table_html(id, name) if small else None for name in found.tables}
-    grid, cells = service.grid(id, pages.MOST_SQUARES), service.cell_count(id)
+    tables = {name: service.table_html(number, name) if small else None for name in found.tables}
+    grid, cells = service.grid(number, pages.MOST_SQUARES), service.cell_count(number)
     cost = service.left(found)
     left = list(cost_in_words(cost)) if cost and cost.trainings else []
     return HTMLResponse(pages.sweep_page(found, grid, tables, cells=cells, left=left))
 
 
 @costly.get("/sweeps/{id}/cells/{index}")
-def cell(id: Id, index: CellIndex, service: Asked) -> HTMLResponse:  # noqa: A002
+def cell(number: Id, index: CellIndex, service: Asked) -> HTMLResponse:
     """What stands behind the numbers of one cell."""
-    return HTMLResponse(pages.cell_page(service.cell(id, index)))
+    return HTMLResponse(pages.cell_page(service.cell(number, index)))
 
 
 @costly.get("/trials/{id}")
-def trial(id: Id, service: Asked) -> HTMLResponse:  # noqa: A002
+def trial(number: Id, service: Asked) -> HTMLResponse:
     """One trial with its curves, recipe, error and log."""
-    found = service.trial(id)
-    log, files = service.log(id, -LOG_CHARACTERS), service.figure_files(id)
-    return HTMLResponse(pages.trial_page(found, service.curves_figure(id), log, files))
+    found = service.trial(number)
+    log, files = service.log(number, -LOG_CHARACTERS), service.figure_files(number)
+    return HTMLResponse(pages.trial_page(found, service.curves_figure(number), log, files))
 
 
 @router.post("/sweeps/{id}/cancel")
-def cancel(id: Id, service: Asked, request: Request) -> RedirectResponse:  # noqa: A002
+def cancel(number: Id, service: Asked, request: Request) -> RedirectResponse:
     """The button of a sweep's page."""
-    service.cancel(id, _person(request))
-    return RedirectResponse(f"/sweeps/{id}", status_code=303)
+    service.cancel(number, _person(request))
+    return RedirectResponse(f"/sweeps/{number}", status_code=303)
 
 
 @router.post("/sweeps/{id}/retry")
 def retry(
-    id: Id,  # noqa: A002
+    number: Id,
     service: Asked,
     request: Request,
     trial: Annotated[int | None, Form(ge=1, le=2**31 - 1)] = None,
 ) -> RedirectResponse:
     """The button of a sweep's page, or of one trial's."""
-    service.retry(id, _person(request), trial)
-    return RedirectResponse(f"/trials/{trial}" if trial else f"/sweeps/{id}", status_code=303)
+    service.retry(number, _person(request), trial)
+    return RedirectResponse(f"/trials/{trial}" if trial else f"/sweeps/{number}", status_code=303)
 
 
 @router.post("/sweeps/{id}/pause")
-def pause(id: Id, service: Asked, request: Request) -> RedirectResponse:  # noqa: A002
+def pause(number: Id, service: Asked, request: Request) -> RedirectResponse:
     """The button of a sweep's page."""
-    service.pause(id, _person(request))
-    return RedirectResponse(f"/sweeps/{id}", status_code=303)
+    service.pause(number, _person(request))
+    return RedirectResponse(f"/sweeps/{number}", status_code=303)
 
 
 @router.post("/sweeps/{id}/resume")
-def resume(id: Id, service: Asked, request: Request) -> RedirectResponse:  # noqa: A002
+def resume(number: Id, service: Asked, request: Request) -> RedirectResponse:
     """The button of a sweep's page."""
-    service.resume(id, _person(request))
-    return RedirectResponse(f"/sweeps/{id}", status_code=303)
+    service.resume(number, _person(request))
+    return RedirectResponse(f"/sweeps/{number}", status_code=303)
 
 
 @router.post("/sweeps/{id}/priority")
 def priority(
-    id: Id,  # noqa: A002
+    number: Id,
     service: Asked,
     request: Request,
     value: Annotated[int, Form(ge=-100, le=100)],
 ) -> RedirectResponse:
     """The button of a sweep's page."""
-    service.prioritize(id, value, _person(request))
-    return RedirectResponse(f"/sweeps/{id}", status_code=303)
+    service.prioritize(number, value, _person(request))
+    return RedirectResponse(f"/sweeps/{number}", status_code=303)
 
 
 @router.post("/sweeps/{id}/delete")
 def delete(
-    id: Id,  # noqa: A002
+    number: Id,
     service: Asked,
     request: Request,
     confirm: Annotated[str, Form(max_length=200)],
 ) -> RedirectResponse:
     """The button of a sweep's page; it leads to the list."""
-    service.delete(id, confirm, _person(request))
+    service.delete(number, confirm, _person(request))
     return RedirectResponse("/", status_code=303)
 
 

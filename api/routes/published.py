@@ -14,6 +14,7 @@ router = APIRouter(prefix="/v1/published", tags=["published"], responses=documen
 PublishedId = Annotated[
     str,
     Path(
+        alias="id",
         max_length=100,
         pattern=r"^[^\x00/]+$",
         description="As the list has it, in any case: paper and table.",
@@ -37,6 +38,6 @@ def published(service: Asked) -> list[PublishedSummary]:
     summary="A published table",
     responses=documented(404, 422) | shown(examples.PUBLISHED_TABLE, "All its numbers, as printed and as fractions."),
 )
-def published_table(id: PublishedId, service: Asked) -> PublishedView:  # noqa: A002 - the name in the path
+def published_table(table_id: PublishedId, service: Asked) -> PublishedView:
     """Every printed number with its place, and what is known to be contradictory about the table."""
-    return service.published_table(id)
+    return service.published_table(table_id)

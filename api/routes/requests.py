@@ -26,7 +26,7 @@ Cell = Annotated[int | None, Query(ge=0, le=2**31 - 1, description="Only the tri
 
 @router.post("/sweeps/{id}/cancel", status_code=202, summary="Cancel a sweep", responses=_ASKED | documented(404, 409))
 def cancel(
-    id: Id,  # noqa: A002
+    number: Id,
     service: Asked,
     actor: Actor,
     response: Response,
@@ -34,7 +34,7 @@ def cancel(
     cell: Cell = None,
 ) -> SweepView:
     """Ask that trials that have not ended be stopped; what other sweeps want goes on. 409 where all have ended."""
-    return _asked(service.cancel(id, actor, trial, cell), service, response)
+    return _asked(service.cancel(number, actor, trial, cell), service, response)
 
 
 @router.post(
@@ -44,7 +44,7 @@ def cancel(
     responses=_ASKED | documented(404, 409),
 )
 def retry(
-    id: Id,  # noqa: A002
+    number: Id,
     service: Asked,
     actor: Actor,
     response: Response,
@@ -56,29 +56,29 @@ def retry(
     ] = None,
 ) -> SweepView:
     """Ask that failed and cancelled trials wait again; finished ones are kept."""
-    return _asked(service.retry(id, actor, trial, cell, only or ""), service, response)
+    return _asked(service.retry(number, actor, trial, cell, only or ""), service, response)
 
 
 @router.post("/sweeps/{id}/pause", status_code=202, summary="Pause a sweep", responses=_ASKED | documented(404, 409))
-def pause(id: Id, service: Asked, actor: Actor, response: Response) -> SweepView:  # noqa: A002
+def pause(number: Id, service: Asked, actor: Actor, response: Response) -> SweepView:
     """Ask that nothing more of the sweep be started; what trains goes on to its end."""
-    return _asked(service.pause(id, actor), service, response)
+    return _asked(service.pause(number, actor), service, response)
 
 
 @router.post(
     "/sweeps/{id}/resume", status_code=202, summary="Resume a paused sweep", responses=_ASKED | documented(404, 409)
 )
-def resume(id: Id, service: Asked, actor: Actor, response: Response) -> SweepView:  # noqa: A002
+def resume(number: Id, service: Asked, actor: Actor, response: Response) -> SweepView:
     """Ask that the sweep take its turn again."""
-    return _asked(service.resume(id, actor), service, response)
+    return _asked(service.resume(number, actor), service, response)
 
 
 @router.post(
     "/sweeps/{id}/priority", status_code=202, summary="Set a sweep's priority", responses=_ASKED | documented(404, 409)
 )
-def priority(id: Id, service: Asked, actor: Actor, response: Response, value: Priority) -> SweepView:  # noqa: A002
+def priority(number: Id, service: Asked, actor: Actor, response: Response, value: Priority) -> SweepView:
     """Ask that the sweep be drawn before those of lower priority; nothing that trains is stopped for it."""
-    return _asked(service.prioritize(id, value, actor), service, response)
+    return _asked(service.prioritize(number, value, actor), service, response)
 
 
 @extending.post(
@@ -89,14 +89,14 @@ def priority(id: Id, service: Asked, actor: Actor, response: Response, value: Pr
     openapi_extra={"requestBody": {"required": True, "content": SPEC_CONTENT}},
 )
 def extend(
-    id: Id,  # noqa: A002
+    number: Id,
     body: Annotated[bytes, Depends(spec_body)],
     service: Asked,
     actor: Actor,
     response: Response,
 ) -> SweepView:
     """Ask that the sweep grow to a wider spec (more seeds, a new loss); only what is new is trained."""
-    return _asked(service.extend(id, body, actor), service, response)
+    return _asked(service.extend(number, body, actor), service, response)
 
 
 @router.delete(
@@ -106,14 +106,14 @@ def extend(
     responses=shown(examples.DELETION, "Asked for; `Location` says what becomes of it.", 202) | documented(404, 409),
 )
 def delete(
-    id: Id,  # noqa: A002
+    number: Id,
     service: Asked,
     actor: Actor,
     response: Response,
     confirm: Annotated[str, Query(max_length=200, description="The sweep's name, against slips.")],
 ) -> RequestView:
     """Ask that an ended sweep be deleted, with checkpoints, logs and results that no other sweep uses."""
-    asked = service.delete(id, confirm, actor)
+    asked = service.delete(number, confirm, actor)
     response.headers["Location"] = f"/v1/requests/{asked.id}"
     return asked
 
@@ -123,17 +123,17 @@ def delete(
     summary="List what was asked of a sweep",
     responses=shown(examples.REQUESTS, "A page of requests.") | documented(404),
 )
-def requests(id: Id, service: Asked, paging: Paged) -> Page[RequestView]:  # noqa: A002
+def requests(number: Id, service: Asked, paging: Paged) -> Page[RequestView]:
     """What was asked, newest first, and what became of it; also of a sweep that was deleted."""
-    return paging.linked(service.requests(id, paging.cursor, paging.limit))
+    return paging.linked(service.requests(number, paging.cursor, paging.limit))
 
 
 @router.get(
     "/requests/{id}", summary="One request", responses=shown(examples.REQUEST, "The request.") | documented(404)
 )
-def request(id: Id, service: Asked) -> RequestView:  # noqa: A002
+def request(number: Id, service: Asked) -> RequestView:
     """Whether it waits, was carried out or was refused, and why."""
-    return service.request(id)
+    return service.request(number)
 
 
 def _asked(asked: RequestView, service: Asked, response: Response) -> SweepView:

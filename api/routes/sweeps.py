@@ -81,9 +81,9 @@ def sweeps(
 
 
 @router.get("/{id}", summary="One sweep", responses=shown(examples.SWEEP, "The sweep.") | documented(404))
-def sweep(id: Id, service: Asked) -> SweepView:  # noqa: A002 - the name in the path
+def sweep(number: Id, service: Asked) -> SweepView:
     """Its state, counts, spec, problems and links."""
-    return service.sweep(id)
+    return service.sweep(number)
 
 
 @router.get(
@@ -91,6 +91,6 @@ def sweep(id: Id, service: Asked) -> SweepView:  # noqa: A002 - the name in the 
     summary="A sweep's cells, candidates and trials",
     responses=shown(examples.GRID, "The cells in the order of the plan.") | documented(404),
 )
-def grid(id: Id, service: Asked) -> list[GridCell]:  # noqa: A002
+def grid(number: Id, service: Asked) -> list[GridCell]:
     """Every trial with its state, grouped by candidate and cell; the selected candidate is marked."""
-    return service.grid(id)
+    return service.grid(number)

@@ -42,13 +42,14 @@ _EXAMPLES = {
     },
 )
 def table(
-    id: Id,  # noqa: A002 - the name in the path
+    number: Id,
     name: Annotated[
         str, Path(max_length=100, pattern=r"^[^\x00/]+$", description="As the spec names it.", examples=["main"])
     ],
     service: Asked,
-    format: Annotated[  # noqa: A002
-        str, Query(pattern="^[a-z0-9_]{1,32}$", description="latex, markdown, html, csv, json, png or svg.")
+    file_format: Annotated[
+        str,
+        Query(alias="format", pattern="^[a-z0-9_]{1,32}$", description="latex, markdown, html, csv, json, png or svg."),
     ] = "json",
     tuned: Annotated[bool | None, Query(description="Show the selected candidate; else as the spec says.")] = None,
     numbers: Annotated[
@@ -61,7 +62,7 @@ def table(
     if_none_match: Annotated[str | None, Header(max_length=1000)] = None,
 ) -> Response:
     """Computed from the trials each time it is read, so that a running sweep gives a partial table."""
-    return as_file(service.table(id, name, format, tuned, numbers), if_none_match)
+    return as_file(service.table(number, name, file_format, tuned, numbers), if_none_match)
 
 
 def as_file(rendered: Rendered, known: str | None = None) -> Response:

@@ -23,20 +23,20 @@ router = APIRouter(prefix="/v1", tags=["trials"], responses=documented(401, 404,
     responses=shown(examples.TRIALS, "A page of trials."),
 )
 def trials(
-    id: Id,  # noqa: A002 - the name in the path
+    number: Id,
     service: Asked,
     paging: Paged,
     state: Annotated[TrialState | None, Query(description="Only trials in this state.")] = None,
     cell: Annotated[int | None, Query(ge=0, le=2**31 - 1, description="Only trials of this cell of the grid.")] = None,
 ) -> Page[TrialSummary]:
     """Trials by state and cell, in the order of the plan."""
-    return paging.linked(service.trials(id, state, cell, paging.cursor, paging.limit))
+    return paging.linked(service.trials(number, state, cell, paging.cursor, paging.limit))
 
 
 @router.get("/trials/{id}", summary="One trial", responses=shown(examples.TRIAL, "The trial."))
-def trial(id: Id, service: Asked) -> TrialView:  # noqa: A002
+def trial(number: Id, service: Asked) -> TrialView:
     """Its recipe, attempts, metrics, error and provenance."""
-    return service.trial(id)
+    return service.trial(number)
 
 
 @router.get(
@@ -44,9 +44,9 @@ def trial(id: Id, service: Asked) -> TrialView:  # noqa: A002
     summary="A trial's curves",
     responses=shown(examples.CURVES, "One curve per metric; null where the value is not a number."),
 )
-def curves(id: Id, service: Asked) -> list[Curve]:  # noqa: A002
+def curves(number: Id, service: Asked) -> list[Curve]:
     """What the trial's training reported, as (step, value) points by metric."""
-    return service.curves(id)
+    return service.curves(number)
 
 
 @router.get(
@@ -64,9 +64,9 @@ def curves(id: Id, service: Asked) -> list[Curve]:  # noqa: A002
         }
     },
 )
-def logs(id: Id, service: Asked, request: Request, offset: Offset = 0) -> Response:  # noqa: A002
+def logs(number: Id, service: Asked, request: Request, offset: Offset = 0) -> Response:
     """The lines that the training wrote."""
-    log = service.log(id, offset)
+    log = service.log(number, offset)
     vary = {"Vary": "Accept"}
     if prefers_text(request.headers.get("accept", "")):
         state = {"X-Next-Offset": str(log.next_offset), "X-Complete": str(log.complete).lower()}

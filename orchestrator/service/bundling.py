@@ -41,10 +41,10 @@ class Bundling:
         return file
 
 
-def rebuild(file: Path, table: str | None = None, format: str | None = None) -> RebuildReport:  # noqa: A002
+def rebuild(file: Path, table: str | None = None, file_format: str | None = None) -> RebuildReport:
     """The tables of a bundle made again, asking no server and no database.
 
     Raises DamagedError, naming every file that was changed, and NotFoundError where no such table is in it.
     """
     with file.open("rb") as source:
-        return rebuilding.rebuild(source, table, format)
+        return rebuilding.rebuild(source, table, file_format)

@@ -73,9 +73,9 @@ class Requesting(ABC):
         self._store.deletion(sweep)
         return self._ask("delete", sweep, None, actor)
 
-    def request(self, id: int) -> RequestView:  # noqa: A002
+    def request(self, number: int) -> RequestView:
         """What became of one request."""
-        return self._store.request(id)
+        return self._store.request(number)
 
     def requests(self, sweep: int, cursor: str | None, limit: int) -> Page[RequestView]:
         """What was asked of a sweep, newest first, also of one that was deleted."""

@@ -25,7 +25,7 @@ class Comparing(ABC):
     @abstractmethod
     def _addressed(self, table: Table, *, here: bool) -> Table: ...
 
-    def compare(self, sweeps: Sequence[int], name: str | None, view: View, format: str) -> Rendered:  # noqa: A002
+    def compare(self, sweeps: Sequence[int], name: str | None, view: View, file_format: str) -> Rendered:
         """A table of the first sweep's spec (its first one by default) over the cells of all of them.
 
         NotFoundError where a sweep or the table is not there, ConflictError where they do not compare.
@@ -44,7 +44,7 @@ class Comparing(ABC):
             built = contrast.table(several[0], several[1], chosen, self._catalog)
         else:
             built = merge.table(several, chosen, self._catalog)
-        rendered = formats.render(self._addressed(built, here=False), format)
+        rendered = formats.render(self._addressed(built, here=False), file_format)
         suffix = rendered.filename.rpartition(".")[2]
         stem = "-".join(("compare", *map(str, sweeps), chosen, view))
         return rendered.model_copy(update={"filename": f"{stem}.{suffix}"})

@@ -46,19 +46,19 @@ def published_tables() -> "list[PublishedSummary]":
     return [paper.summary(library.load(name)) for name in library.names()]
 
 
-def published_file(id: str, format: str) -> "Rendered":  # noqa: A002
+def published_file(table_id: str, file_format: str) -> "Rendered":
     """One of the papers' tables as a file of its own."""
     from orchestrator.publish import paper
     from orchestrator.publish.published import library
 
-    return paper.render(library.load(id), format)
+    return paper.render(library.load(table_id), file_format)
 
 
 def published_like(
-    id: str,  # noqa: A002
+    table_id: str,
     body: bytes,
     name: str | None,
-    format: str,  # noqa: A002
+    file_format: str,
     settings: "Settings",
 ) -> "Rendered":
     """One of the papers' tables in the layout of a spec's table (its first one by default).
@@ -78,7 +78,7 @@ def published_like(
     spec = checked.spec.model_dump(mode="json")
     chosen = name if name is not None else next(iter(spec["tables"]), "")
     if chosen in spec["tables"]:
-        spec["tables"][chosen]["published"] = library.load(id).id
+        spec["tables"][chosen]["published"] = library.load(table_id).id
     cells, candidates = tuple(checked.plan.cells), tuple(checked.plan.candidates)
     outcomes = SweepOutcomes(NO_SWEEP, checked.spec.name, SweepState.QUEUED, spec, cells, candidates, ())
-    return formats.render(published_comparison.build(outcomes, chosen, catalog, numbers="published"), format)
+    return formats.render(published_comparison.build(outcomes, chosen, catalog, numbers="published"), file_format)

@@ -147,14 +147,14 @@ class Service(Requesting, Tracing, Bundling, Comparing):
         self,
         sweep: int,
         name: str,
-        format: str,  # noqa: A002
+        file_format: str,
         show_tuned: bool | None = None,
         numbers: Numbers = "own",
     ) -> Rendered:
         """A table of a sweep in one of the formats, computed from what is known now."""
         outcomes = self._outcomes(sweep, name)
         built = published_comparison.build(outcomes, name, self._catalog, show_tuned=show_tuned, numbers=numbers)
-        return formats.render(self._addressed(built, here=False), format)
+        return formats.render(self._addressed(built, here=False), file_format)
 
     def table_html(self, sweep: int, name: str) -> str:
         """A table as a fragment of HTML for our own pages, its numbers linked to what stands behind them."""
@@ -166,10 +166,12 @@ class Service(Requesting, Tracing, Bundling, Comparing):
         found = self._store.sweep(sweep)
         return drawing.listed(sweep, found.name, found.spec)
 
-    def figure(self, sweep: int, name: str, format: str, heading: bool = True) -> Rendered:  # noqa: A002
+    def figure(self, sweep: int, name: str, file_format: str, heading: bool = True) -> Rendered:
         """A figure of a sweep in one of the formats, drawn from what is known now; `heading`: with its words."""
         outcomes = self._store.outcomes(sweep)
-        return rendering.render(drawing.draw(outcomes, name, self._catalog, self._sources, heading=heading), format)
+        return rendering.render(
+            drawing.draw(outcomes, name, self._catalog, self._sources, heading=heading), file_format
+        )
 
     def figure_files(self, trial: int) -> list[FigureFile]:
         """The files that a trial's training kept for figures."""
@@ -183,9 +185,9 @@ class Service(Requesting, Tracing, Bundling, Comparing):
         """The papers' tables that own numbers can be compared with."""
         return offline.published_tables()
 
-    def published_table(self, id: str) -> PublishedView:  # noqa: A002
+    def published_table(self, table_id: str) -> PublishedView:
         """One of the papers' tables with all its numbers."""
-        return paper.view(library.load(id))
+        return paper.view(library.load(table_id))
 
     def data(self) -> list[DataFinding]:
         """What the nodes' data roots have, as they were last seen."""

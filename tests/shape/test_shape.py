@@ -103,3 +103,9 @@ def test_no_test_turns_the_clock_of_its_process() -> None:
 def test_nothing_is_left_for_later() -> None:
     words = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX)\b")
     assert [relative(path) for path in TEXTS if words.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_no_parameter_hides_a_builtin() -> None:
+    """A route's or an option's outer name, such as `id` or `format`, is its alias."""
+    hiding = re.compile(r"noqa:[^\n]*\bA00[12]\b")
+    assert [relative(path) for path in (*MODULES, *TESTS) if hiding.search(path.read_text(encoding="utf-8"))] == []

@@ -8,15 +8,15 @@ from torch.nn import functional
 class SameConv2d(nn.Conv2d):
     """A convolution whose output is ceil(side / stride) wide; what cannot be padded evenly goes right and below."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - the name is PyTorch's
+    def forward(self, images: Tensor) -> Tensor:
         """Maps [b, c, h, w] to [b, c', ceil(h / stride), ceil(w / stride)]."""
         rows, columns = (
             max((-(-side // stride) - 1) * stride + dilation * (kernel - 1) + 1 - side, 0)
             for side, kernel, stride, dilation in zip(
-                input.shape[-2:], self.kernel_size, self.stride, self.dilation, strict=True
+                images.shape[-2:], self.kernel_size, self.stride, self.dilation, strict=True
             )
         )
-        padded = functional.pad(input, (columns // 2, columns - columns // 2, rows // 2, rows - rows // 2))
+        padded = functional.pad(images, (columns // 2, columns - columns // 2, rows // 2, rows - rows // 2))
         return functional.conv2d(padded, self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
 
 

@@ -50,14 +50,14 @@ class RebuildReport:
         return all(one.identical for one in self.tables)
 
 
-def rebuild(source: IO[bytes], table: str | None = None, format: str | None = None) -> RebuildReport:  # noqa: A002
+def rebuild(source: IO[bytes], table: str | None = None, file_format: str | None = None) -> RebuildReport:
     """Check an archive and make its tables again, or one of them, or those of one format.
 
     Raises DamagedError for what is no intact bundle, and NotFoundError where no such table is in it.
     """
     with opened(source) as archive:
         try:
-            wanted = _wanted(archive.manifest, table, format)
+            wanted = _wanted(archive.manifest, table, file_format)
             head = Head.model_validate_json(archive.read(contents.SWEEP))
             outcomes = _outcomes(archive, head)
             catalog = Catalog.model_validate_json(archive.read(contents.CATALOG))

@@ -70,19 +70,19 @@ def names() -> list[str]:
     return list(_index()["tables"])
 
 
-def load(id: str) -> PublishedTable:  # noqa: A002 - as people call it
+def load(table_id: str) -> PublishedTable:
     """A printed table by its id, in any case; NotFoundError names a near miss."""
     known = {name.casefold(): name for name in names()}
-    if id.casefold() not in known:
-        close = difflib.get_close_matches(id.casefold(), known, n=1, cutoff=0.6)
+    if table_id.casefold() not in known:
+        close = difflib.get_close_matches(table_id.casefold(), known, n=1, cutoff=0.6)
         right = f"did you mean {known[close[0]]!r}?" if close else f"there are {', '.join(known.values())}"
-        raise NotFoundError(f"no published table named {id!r}; {right}")
-    return _load(known[id.casefold()])
+        raise NotFoundError(f"no published table named {table_id!r}; {right}")
+    return _load(known[table_id.casefold()])
 
 
-def text(id: str) -> str:  # noqa: A002
+def text(table_id: str) -> str:
     """The file of a printed table as it lies in this folder: CSV."""
-    return _read(_index()["tables"][load(id).id]["file"])
+    return _read(_index()["tables"][load(table_id).id]["file"])
 
 
 def meant(table: PublishedTable, axis: str, label: str) -> str:
@@ -98,15 +98,15 @@ def renamed(table: PublishedTable, dataset: str, metric: str) -> str:
 
 
 @cache
-def _load(id: str) -> PublishedTable:  # noqa: A002
+def _load(table_id: str) -> PublishedTable:
     index = _index()
-    about = index["tables"][id]
+    about = index["tables"][table_id]
     lines = list(csv.DictReader(io.StringIO(_read(about["file"]), newline="")))
     columns = list(lines[0])
     axes = _axes(columns)
     metrics = tuple(one for one in columns if one not in axes and not one.startswith(_TUNED))
     return PublishedTable(
-        id=id,
+        id=table_id,
         paper=about["paper"],
         title=about["title"],
         note=about["note"],

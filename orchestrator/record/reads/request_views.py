@@ -20,12 +20,12 @@ MOST_SHOWN: Final = 10
 class RequestViews(Access):
     """Reads requests."""
 
-    def request(self, id: int) -> RequestView:  # noqa: A002
+    def request(self, number: int) -> RequestView:
         """One request; raises NotFoundError."""
         with self._database.reading() as connection:
-            row = connection.execute(sa.select(request).where(request.c.id == id)).one_or_none()
+            row = connection.execute(sa.select(request).where(request.c.id == number)).one_or_none()
         if row is None:
-            raise NotFoundError(f"no request {id}")
+            raise NotFoundError(f"no request {number}")
         return _view(row)
 
     def requests_of(self, sweep: int, cursor: str | None = None, limit: int = 50) -> Page[RequestView]:

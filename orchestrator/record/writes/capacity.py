@@ -135,5 +135,5 @@ class Capacity(Access):
         if not changed:
             return
         with self._database.writing(fence) as connection:
-            for id, notice in changed.items():  # noqa: A001
-                connection.execute(sa.update(sweep).where(sweep.c.id == id).values(notice=notice))
+            for number, notice in changed.items():
+                connection.execute(sa.update(sweep).where(sweep.c.id == number).values(notice=notice))
