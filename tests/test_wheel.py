@@ -50,7 +50,7 @@ def run_from(installed: Path, home: Path, code: str) -> str:
 def test_it_carries_parts_migrations_templates_and_scripts(installed: Path, tmp_path: Path) -> None:
     code = """
 import orchestrator, dashboards.pages, workers.catalog, orchestrator.publish.formats as formats
-from orchestrator.service import Service
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 service = Service.open(Settings())
 print(orchestrator.__file__)

@@ -22,7 +22,7 @@ def test_paths_become_relative(tmp_path: Path) -> None:
         f"cannot write {home}/storage/a/1/model.pt": "cannot write a/1/model.pt",
         f"'{home}/metricsweep.db' is locked": "'metricsweep.db' is locked",
         f"{tmp_path}/parts/losses/mine.py: no class": "losses/mine.py: no class",
-        f"File {Path(orchestrator.__file__).parent}/service.py": "File orchestrator/service/service.py",
+        f"File {Path(orchestrator.__file__).parent}/service/service.py": "File orchestrator/service/service.py",
         f"{tempfile.gettempdir()}/x/y is full": "x/y is full",
         f"no {tmp_path}/images/cub200/train; fetch it": f"no {tmp_path}/images/cub200/train; fetch it",
         "nothing at /v1/sweeps/7": "nothing at /v1/sweeps/7",

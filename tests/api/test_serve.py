@@ -431,7 +431,7 @@ SCRIPT = """
 import signal, sys, threading
 from functools import partial
 from pathlib import Path
-from api.serve import Stack
+from api.local.serve import Stack
 from orchestrator.settings import Settings
 from tests.api.test_serve import ours, stand_in
 
