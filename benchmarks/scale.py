@@ -33,11 +33,11 @@ from orchestrator.conduct.conductor import Conductor
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline
+from orchestrator.run.message import Message
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.orders import Order
 from workers import catalog as catalogs
-from workers.contract import Result
 
 SHAPES: Final = ("10x10x10", "10x100x10", "100x100x10", "10000x1x10")
 STEPS: Final = ("preview", "submit", "expand", "schedule", "read", "table")
@@ -64,10 +64,11 @@ class Timed(Conductor):
         super().__init__(*given)
         self.at: list[float] = []
 
-    def finished(self, order: Order, result: Result) -> None:
+    def told(self, order: Order, message: Message) -> None:
         """Record it and note when."""
-        super().finished(order, result)
-        self.at.append(time.perf_counter())
+        super().told(order, message)
+        if message.kind == "finished":
+            self.at.append(time.perf_counter())
 
 
 def preview(settings: Settings, shape: Shape) -> Told:

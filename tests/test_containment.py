@@ -1,7 +1,6 @@
 """Whatever one spec, sweep, message or run is wrong in, the conductor goes on with all others, and says so there."""
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,21 +10,24 @@ import pytest
 import sqlalchemy as sa
 
 from orchestrator.conduct import conductor as conductors
+from orchestrator.conduct.intake import Intake
 from orchestrator.host.storage import Folder
 from orchestrator.plan import grid, suggestion
 from orchestrator.record import schema
 from orchestrator.record.recorder import Mirror
 from orchestrator.record.store import Store
-from orchestrator.run.messages import hand_on
-from orchestrator.run.spool import FILE, Message, read
+from orchestrator.run.message import Message
+from orchestrator.run.spool import FILE, read
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
+from orchestrator.views import events
 from orchestrator.views.errors import InvalidSpecError, Problem, UnavailableError
+from orchestrator.views.orders import Failure, Order
 from tests import test_searches
 from tests.inline_conductor import conduct
 from tests.record.sample import lease, new_sweep, started
 from tests.record.shelf import Shelf
-from tests.run.broker import MemoryBroker, order
+from tests.run.broker import order
 from tests.test_conductor import spec
 
 
@@ -137,16 +139,39 @@ def test_a_report_that_the_database_refuses(tmp_path: Path) -> None:
     service.close()
 
 
+class Ear:
+    """Stands for what an intake writes to and asks, and remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.events: list[events.Event] = []
+
+    def record(self, event: events.Event) -> None:
+        self.events.append(event)
+
+    def ignore(self, *given: object) -> None:
+        """Of no concern here."""
+
+    learn = progressed = finished = ended = advanced = ignore
+
+    def after(self, order: Order, failure: Failure) -> bool:
+        return False
+
+
+DAMAGED = b'{"seq": 3, "kind": "finished", "body": {"outcome": "ok\x00}}\n'
+
+
 def test_messages_that_cannot_be_read() -> None:
-    each = order()
-    broker = MemoryBroker(deque())
-    hand_on(broker, each, Message(1, "progress", {"step": "many"}))
-    hand_on(broker, each, Message(2, "progress", {"step": 1, "total": 3}))
-    assert (broker.messages[each.attempt], broker.failures) == ([2], [])
-    for kind, body in (("finished", {}), ("failed", {"kind": "other"}), ("said", {})):
-        hand_on(broker, each, Message(3, kind, body))  # type: ignore[arg-type]
-    assert [one.kind for one in broker.failures] == ["recipe"] * 3
-    assert all(one.message.startswith("its last message cannot be read: ") for one in broker.failures)
+    each, ear = order(), Ear()
+    intake = Intake(ear, ear, ear, ear, 1)  # type: ignore[arg-type]
+    intake.told(each, Message.made(1, "progress", {"step": "many"}))
+    intake.told(each, Message.made(2, "progress", {"step": 1, "total": 3}))
+    assert [(type(one), getattr(one, "seq", None)) for one in ear.events] == [(events.Progressed, 2)]
+    ear.events.clear()
+    for message in (Message.made(3, "finished", {}), Message.made(3, "failed", {"kind": "other"}), Message.of(DAMAGED)):
+        intake.told(each, message)
+    failures = [one.failure for one in ear.events if isinstance(one, events.Failed)]
+    assert [one.kind for one in failures] == ["recipe", "recipe", "infrastructure"], "a damaged line may be whole again"
+    assert all(one.message.startswith("its last message cannot be read: ") for one in failures)
 
 
 @pytest.mark.parametrize("line", ["[1, 2]", '"text"', '{"seq": "a", "kind": "progress", "body": {}}', "{", "7",

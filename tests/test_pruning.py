@@ -17,9 +17,11 @@ from orchestrator.conduct.retries import Retries
 from orchestrator.record import schema
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
+from orchestrator.run.message import Message
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import InvalidSpecError
+from orchestrator.views.orders import Order
 from orchestrator.views.trials import TrialSummary
 from tests.inline_conductor import Killed, conduct
 from tests.test_conductor import SPEC
@@ -146,15 +148,17 @@ def test_nor_does_a_kill_while_a_training_runs(tmp_path: Path, monkeypatch: pyte
         )
         service = Service.open(settings)
         sweep = service.submit(spec({"name": "hyperband", "max_evaluations": 3}, tables=None)).id
-        progressed, count = Conductor.progressed, iter(range(1, 10_000))
+        told, count = Conductor.told, iter(range(1, 10_000))
 
-        def killed(self: Conductor, *given: Any, at: Any = kills, next_: Any = count, go_on: Any = progressed) -> None:
-            if next(next_) in at:
+        def killed(
+            self: Conductor, order: Order, message: Message, at: Any = kills, next_: Any = count, go_on: Any = told
+        ) -> None:
+            if not message.final and next(next_) in at:
                 raise Killed
-            go_on(self, *given)
+            go_on(self, order, message)
 
         with monkeypatch.context() as patched:
-            patched.setattr(Conductor, "progressed", killed)
+            patched.setattr(Conductor, "told", killed)
             patched.setattr(Retries, "resting", lambda self: frozenset())  # else another goes first
             for _ in range(len(kills) + 1):
                 conduct(settings)

@@ -26,13 +26,13 @@ from orchestrator.record.store import QueuedSweep, Store
 from orchestrator.record.tracker import Tracker
 from orchestrator.record.writes.standby import Standby
 from orchestrator.run.engine import Engine
+from orchestrator.run.message import Message
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
 from orchestrator.views import events
 from orchestrator.views.errors import FOR_ALL, FencedError, MetricsweepError, UnavailableError
 from orchestrator.views.orders import Failure, Order
 from workers.catalog import Catalog, usual_needs
-from workers.contract import Progress, Result
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class Conductor:
         self._lease = lease
         self._recorder = Recorder(self._store, self._tracker, self._fence, self._tables, self._settings.address)
         self._renewal.begin()
-        self._intake = Intake(self._recorder, self._retries, self._pruning, self._fence)
+        self._intake = Intake(self._recorder, self._retries, self._pruning, self._hindrances, self._fence)
         lease.start()
         mirror.start()
         try:
@@ -164,17 +164,12 @@ class Conductor:
         """Note the slot that trains the order."""
         self._intake.started(order, holder, host)
 
-    def progressed(self, order: Order, seq: int, progress: Progress) -> None:
-        """Record a message."""
-        self._intake.progressed(order, seq, progress)
-
-    def finished(self, order: Order, result: Result) -> None:
-        """Record a result."""
-        self._intake.finished(order, result)
+    def told(self, order: Order, message: Message) -> None:
+        """Read a message, the first and only time, and record what it says."""
+        self._intake.told(order, message)
 
     def failed(self, order: Order, failure: Failure) -> None:
         """Record a failure, and whether it is tried again."""
-        self._hindrances.learn(order, failure)
         self._intake.failed(order, failure)
 
     def stopped(self, order: Order) -> None:

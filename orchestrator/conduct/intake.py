@@ -1,13 +1,16 @@
 """What engines tell of attempts, taken into the record; what cannot be kept of one attempt ends that one alone."""
 
 import logging
+from json import JSONDecodeError
 
+from orchestrator.conduct.hindrances import Hindrances
 from orchestrator.conduct.pruning import Pruning
 from orchestrator.conduct.retries import Retries
 from orchestrator.record.recorder import Recorder
+from orchestrator.run.message import Message, Said
 from orchestrator.views import events
 from orchestrator.views.errors import FOR_ALL
-from orchestrator.views.orders import Failure, Order
+from orchestrator.views.orders import Failure, FailureKind, Order
 from workers.contract import Progress, Result
 
 log = logging.getLogger(__name__)
@@ -16,29 +19,57 @@ log = logging.getLogger(__name__)
 class Intake:
     """The conductor's ear. A training says what its author wrote: no message of one may end the work on all others."""
 
-    def __init__(self, recorder: Recorder, retries: Retries, pruning: Pruning, fence: int) -> None:
+    def __init__(
+        self, recorder: Recorder, retries: Retries, pruning: Pruning, hindrances: Hindrances, fence: int
+    ) -> None:
         self._recorder, self._retries, self._pruning, self._fence = recorder, retries, pruning, fence
+        self._hindrances = hindrances
 
     def started(self, order: Order, holder: str, host: str) -> None:
         """Note the slot that trains the order."""
         self._recorder.record(events.Started(order.attempt, holder, host))
 
-    def progressed(self, order: Order, seq: int, progress: Progress) -> None:
-        """Record a message."""
+    def told(self, order: Order, message: Message) -> None:
+        """Read a message and record what it says.
+
+        A progress that cannot be read is left out; a last message that cannot ends the training: as a failure of its
+        own where it would say the same again, of the machine where the line is damaged.
+        """
+        said: Said
+        try:
+            said = message.said()
+        except Exception as error:  # of another version, say, or damaged
+            log.warning(
+                "attempt %s: message %d (%s) is unreadable: %s", order.attempt, message.seq, message.kind, error
+            )
+            if message.final:
+                self.failed(order, _unreadable(error))
+            return
+        match said:
+            case Progress():
+                self._progressed(order, message.seq, said)
+            case Result():
+                self._finished(order, said)
+            case Failure():
+                self.failed(order, said)
+            case None:
+                self.stopped(order)
+
+    def _progressed(self, order: Order, seq: int, progress: Progress) -> None:
         if not self._kept(order, events.Progressed(order.attempt, seq, progress)):
             return
         self._pruning.progressed(self._fence, order, progress)
         if progress.checkpoint is not None:
             self._retries.advanced(order, progress.step)
 
-    def finished(self, order: Order, result: Result) -> None:
-        """Record a result."""
+    def _finished(self, order: Order, result: Result) -> None:
         if self._kept(order, events.Finished(order.attempt, result)):
             self._pruning.finished(self._fence, order)
             self._retries.ended(order)
 
     def failed(self, order: Order, failure: Failure) -> None:
         """Record a failure, and whether it is tried again."""
+        self._hindrances.learn(order, failure)
         self._recorder.record(events.Failed(order.attempt, failure, self._retries.after(order, failure)))
 
     def stopped(self, order: Order) -> None:
@@ -62,3 +93,9 @@ class Intake:
             self.failed(order, Failure("recipe", said.splitlines()[0]))  # it would report the same again
             return False
         return True
+
+
+def _unreadable(error: Exception) -> Failure:
+    short = (str(error).splitlines() or [""])[0]
+    kind: FailureKind = "infrastructure" if isinstance(error, JSONDecodeError) else "recipe"
+    return Failure(kind, f"its last message cannot be read: {type(error).__name__}: {short}")

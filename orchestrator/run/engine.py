@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from orchestrator.run.message import Message
 from orchestrator.views.nodes import Inspected, Node
 from orchestrator.views.orders import Failure, Order
 from orchestrator.views.slot import Slot
 from workers.catalog import Need
-from workers.contract import Progress, Result
 
 
 class Broker(Protocol):
@@ -25,11 +25,11 @@ class Broker(Protocol):
     def started(self, order: Order, holder: str, host: str) -> None:
         """The order runs on slot `holder` of machine `host`."""
 
-    def progressed(self, order: Order, seq: int, progress: Progress) -> None:
-        """Message `seq` (from 1) of the order; a repeated one changes nothing."""
+    def told(self, order: Order, message: Message) -> None:
+        """What the order's training said, as it stands in the spool; a repeated message changes nothing.
 
-    def finished(self, order: Order, result: Result) -> None:
-        """The order's training ended."""
+        The last one ends the order: with a result, with a failure, or because it was stopped.
+        """
 
     def failed(self, order: Order, failure: Failure) -> None:
         """The order ended without a result; the broker decides whether its training is tried again."""

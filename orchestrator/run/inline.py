@@ -8,9 +8,9 @@ from typing import Final
 from orchestrator.run.attempt import Workplace, execute
 from orchestrator.run.engine import Broker
 from orchestrator.run.inspection import inspect, seen
+from orchestrator.run.lost_order import settle_from_spool
 from orchestrator.run.memory_growth import release
-from orchestrator.run.messages import hand_on, settle_from_spool
-from orchestrator.run.spool import Message
+from orchestrator.run.message import Message
 from orchestrator.views.nodes import Inspected, Node
 from orchestrator.views.orders import Failure, Order
 from orchestrator.views.slot import Slot
@@ -70,7 +70,7 @@ class Inline:
             # a stop that the broker's closing caused leaves the attempt open: the next conductor resumes it
             if message.kind == "stopped" and broker.wanted(order):
                 return
-            hand_on(broker, order, message)
+            broker.told(order, message)
             broker.tick()
 
         execute(order, self._workplace, lambda: broker.closing() or not broker.wanted(order), tell)

@@ -1,37 +1,19 @@
 """The spool: what an attempt says, numbered and kept in the storage until a conductor has recorded it."""
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
-
-from pydantic import TypeAdapter, ValidationError
+from typing import Any, Final
 
 from orchestrator.host.storage import Bucket, Storage
+from orchestrator.run.message import Message, MessageKind
 from orchestrator.views.orders import Order
 
-MessageKind = Literal["progress", "finished", "failed", "stopped"]
 FILE: Final = "spool.jsonl"
 """The spool in a folder, which can be appended to."""
 PART: Final = "spool-{first:09d}.jsonl"
 """The spool in a bucket, where nothing can be appended: in parts, each named after its first message."""
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One thing an attempt said; `seq` counts from 1."""
-
-    seq: int
-    kind: MessageKind
-    body: dict[str, Any]
-
-    @property
-    def final(self) -> bool:
-        """True for the last message of an attempt."""
-        return self.kind != "progress"
 
 
 def attempt_folder(order: Order) -> str:
@@ -49,8 +31,8 @@ class Spool:
     def append(self, kind: MessageKind, body: dict[str, Any]) -> Message:
         """Number one message."""
         self._seq += 1
-        message = Message(self._seq, kind, body)
-        self._held.append(json.dumps(asdict(message), allow_nan=True).encode() + b"\n")
+        message = Message.made(self._seq, kind, body)
+        self._held.append(message.line)
         return message
 
 
@@ -125,20 +107,17 @@ class PartedSpool(Spool):
             self._held.clear()
 
 
-_MESSAGE: Final = TypeAdapter(Message)
-
-
 def read(storage: Storage, folder: str, seen: int = 0) -> Iterator[Message]:
     """The messages after number `seen`; a line cut off by a crash, and what follows it, never was. Raises OSError."""
     for name in _parts(storage.names(folder), seen):
         try:
-            text = storage.content(folder, name).decode(errors="replace")
+            content = storage.content(folder, name)
         except FileNotFoundError:
             return
-        for line in text.splitlines():
+        for line in content.splitlines(keepends=True):
             try:
-                message = _MESSAGE.validate_json(line)
-            except ValidationError:
+                message = Message.of(line)
+            except ValueError:
                 return
             if message.seq > seen:
                 yield message

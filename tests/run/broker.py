@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from orchestrator.run.message import Message
 from orchestrator.views.orders import Failure, Order
 from orchestrator.views.slot import Slot
 from workers.contract import Part, Progress, Recipe, Result
@@ -31,6 +32,7 @@ class MemoryBroker:
     retries: int = 2
     name: str = "test"
     messages: dict[str, list[int]] = field(default_factory=dict)
+    lines: dict[str, list[bytes]] = field(default_factory=dict)
     starts: list[str] = field(default_factory=list)
     results: dict[str, Result] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
@@ -60,9 +62,18 @@ class MemoryBroker:
         self.starts.append(order.training)
         self.holders[order.attempt] = holder
 
-    def progressed(self, order: Order, seq: int, progress: Progress) -> None:
-        self.messages.setdefault(order.attempt, []).append(seq)
-        self.last[order.training] = progress
+    def told(self, order: Order, message: Message) -> None:
+        self.lines.setdefault(order.attempt, []).append(message.line)
+        match message.said():
+            case Progress() as progress:
+                self.messages.setdefault(order.attempt, []).append(message.seq)
+                self.last[order.training] = progress
+            case Result() as result:
+                self.finished(order, result)
+            case Failure() as failure:
+                self.failed(order, failure)
+            case None:
+                self.stopped(order)
 
     def finished(self, order: Order, result: Result) -> None:
         assert order.training not in self.results, "finished twice"

@@ -11,7 +11,8 @@ import pytest
 from orchestrator.host.storage import Bucket, opened
 from orchestrator.run import work_directory
 from orchestrator.run.attempt import Workplace, execute
-from orchestrator.run.spool import Message, read
+from orchestrator.run.message import Message
+from orchestrator.run.spool import read
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.orders import Order
 from tests.disk_limits import files_of_at_most
@@ -229,7 +230,7 @@ def test_what_our_own_side_raises_is_no_failure_of_the_training(tmp_path: Path, 
     def away() -> bool:
         raise UnavailableError("the database does not answer")
 
-    each, told = order(), [Message(0, "progress", {})]
+    each, told = order(), [Message.made(0, "progress", {})]
     with pytest.raises(UnavailableError, match="the database does not answer"):
         execute(
             each,

@@ -15,6 +15,7 @@ from orchestrator.run.memory_growth import Allowance
 from orchestrator.run.ray import dispatch
 from orchestrator.run.ray.engine import RayTune
 from orchestrator.run.ray.slot_handle import HeldSlot
+from orchestrator.run.spool import FILE, attempt_folder
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.nodes import Inspected
 from orchestrator.views.orders import Order
@@ -53,6 +54,15 @@ def test_messages_arrive_in_order_without_gaps(engine: Engine) -> None:
     broker = desk_of(each)
     engine.run(broker)
     assert broker.messages[each.attempt] == list(range(1, 21))
+
+
+def test_what_the_broker_is_told_is_what_is_spooled_byte_for_byte(engine: Engine, tmp_path: Path) -> None:
+    good, bad = order(iterations=5), order("raises")
+    broker = desk_of(good, bad)
+    engine.run(broker)
+    for each in (good, bad):
+        spooled = (tmp_path / "storage" / attempt_folder(each) / FILE).read_bytes()
+        assert b"".join(broker.lines[each.attempt]) == spooled
 
 
 def test_an_error_of_the_recipe_is_told_and_the_rest_goes_on(engine: Engine) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.memory_growth import GIB, Allowance
+from orchestrator.run.message import Message
 from orchestrator.run.ray import slot_actor
 from orchestrator.run.ray.slot_actor import SlotActor
 from orchestrator.views.orders import Order
@@ -27,9 +28,10 @@ def test_no_thread_dies_silently(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.setattr(slot_actor, "execute", execute)
     actor, each = SlotActor(), order()
     assert actor.start(each, Workplace("tests.run.trainings:quick", tmp_path, tmp_path))
-    (last,) = actor.poll(each.attempt, 0, 10)
-    assert (last["seq"], last["kind"]) == (1, "failed")
-    assert (last["body"]["kind"], last["body"]["message"]) == ("infrastructure", f"{type(error).__name__}: {error}")
+    (line,) = actor.poll(each.attempt, 0, 10)
+    last = Message.of(line)
+    assert (last.seq, last.kind) == (1, "failed")
+    assert (last.body["kind"], last.body["message"]) == ("infrastructure", f"{type(error).__name__}: {error}")
     assert actor.describe()["busy"] is False
 
 

@@ -1,7 +1,6 @@
 """The dispatch: which order trains on which slot, and which relay follows it."""
 
 import contextlib
-import json
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -9,11 +8,11 @@ from typing import Any, Final
 
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Broker
-from orchestrator.run.messages import hand_on, settle_from_spool
+from orchestrator.run.lost_order import settle_from_spool
+from orchestrator.run.message import Message
 from orchestrator.run.out_of_memory import explained
 from orchestrator.run.ray.pool import SlotPool
 from orchestrator.run.ray.slot_handle import HeldSlot
-from orchestrator.run.spool import Message
 from orchestrator.views.orders import Failure, FailureKind, Order
 
 STOP_SECONDS: Final = 30.0
@@ -76,12 +75,11 @@ class Dispatch:
             return
         if result.get("host"):
             self._desk.started(execution.order, execution.slot.name, str(result["host"]))
-        for raw in json.loads(result.get("messages") or "[]"):
-            message = Message(**raw)
+        for message in map(Message.of, result.get("said") or ()):
             if message.seq <= execution.seen:
                 continue
             execution.seen, execution.heard = message.seq, time.monotonic()
-            hand_on(self._desk, execution.order, message)
+            self._desk.told(execution.order, message)
             if message.final:
                 self._end(execution, result.get("worn"))
         if result.get("lost"):

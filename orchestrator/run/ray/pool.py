@@ -1,17 +1,19 @@
 """The slots of a cluster: makes, finds, hands out and ends detached slot actors."""
 
+import contextlib
 import logging
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import ray
-from ray.exceptions import ActorUnschedulableError, GetTimeoutError, RayActorError
+from ray.actor import ActorHandle
+from ray.exceptions import ActorUnschedulableError, GetTimeoutError, RayActorError, RayError
 from ray.util import list_named_actors
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from orchestrator.run.ray.cluster import NAMESPACE, alive_nodes
-from orchestrator.run.ray.slot_actor import SlotActor
+from orchestrator.run.ray.slot_actor import FORM, SlotActor
 from orchestrator.run.ray.slot_handle import PREFIX, HeldSlot, name_of, read_name, short
 from orchestrator.views.nodes import Node
 from orchestrator.views.orders import Order
@@ -46,7 +48,11 @@ class SlotPool:
         self._adopt()
 
     def _adopt(self) -> None:
-        """Take over the actors that an earlier conductor left; those that do not answer are ended."""
+        """Take over the actors that an earlier conductor left; those that do not answer are ended.
+
+        One of a release that spoke in another form is asked to stop first: its training goes on from there.
+        """
+        old: list[tuple[ActorHandle, str | None]] = []
         for entry in list_named_actors(all_namespaces=True):
             if entry["namespace"] != self.namespace or not entry["name"].startswith(f"{PREFIX}:"):
                 continue
@@ -60,6 +66,9 @@ class SlotPool:
             except (RayActorError, ActorUnschedulableError, GetTimeoutError):
                 ray.kill(actor)  # else its training might go on beside the attempt that replaces it
                 continue
+            if state.get("form") != FORM:
+                old.append((actor, state["attempt"]))
+                continue
             foreign = state.get("edition", "") != self._edition
             if (state.get("worn") or foreign) and not state["busy"]:
                 ray.kill(actor)
@@ -67,6 +76,7 @@ class SlotPool:
             shape, node = read_name(name)
             attempt = state["attempt"] if state["busy"] else None
             self._slots[name] = HeldSlot(name, shape, node, actor, attempt, claimed=attempt is None, foreign=foreign)
+        _dismiss(old)
 
     def nodes(self) -> Sequence[Node]:
         """The nodes that are there now, as of a second ago at most."""
@@ -225,6 +235,18 @@ class SlotPool:
         actor = ray.remote(SlotActor).options(**named, **options).remote(edition=self._edition)
         self._slots[name] = HeldSlot(name, shape, short(node.uid), actor, answer=actor.describe.remote())
         return self._slots[name]
+
+
+def _dismiss(actors: Sequence[tuple[ActorHandle, str | None]]) -> None:
+    """Stop what these actors train, at its next step, and end them."""
+    for actor, attempt in actors:
+        actor.stop.remote(attempt)
+    until = time.monotonic() + ANSWER_SECONDS
+    for actor, _ in actors:
+        with contextlib.suppress(RayError):
+            while time.monotonic() < until and ray.get(actor.describe.remote(), timeout=ANSWER_SECONDS)["busy"]:
+                time.sleep(0.1)
+        ray.kill(actor)
 
 
 def _shapes_on(node: Node, slots: Iterable[HeldSlot]) -> list[Shape]:

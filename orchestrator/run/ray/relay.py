@@ -1,11 +1,12 @@
 """The relay: a Tune trial that follows one attempt on its slot actor and passes its messages on."""
 
-import json
 from typing import Any, Final
 
 import ray
 from ray import tune
 from ray.exceptions import ActorUnschedulableError, RayActorError, RuntimeEnvSetupError
+
+from orchestrator.run.message import Message
 
 POLL_SECONDS: Final = 1.0
 
@@ -31,12 +32,13 @@ class Relay(tune.Trainable):  # type: ignore[misc]
             if self._actor is None:
                 self._actor = ray.get_actor(self._slot, namespace=self._namespace)
                 host = ray.get(self._actor.describe.remote())["host"]
-            messages = ray.get(self._actor.poll.remote(self._attempt, self._seen, POLL_SECONDS))
-            final = bool(messages) and messages[-1]["kind"] != "progress"
+            lines: list[bytes] = ray.get(self._actor.poll.remote(self._attempt, self._seen, POLL_SECONDS))
+            last = Message.of(lines[-1]) if lines else None
+            final = last is not None and last.final
             if final:
                 worn = ray.get(self._actor.describe.remote()).get("worn")
         except (ValueError, RayActorError, ActorUnschedulableError, RuntimeEnvSetupError) as error:
-            return {"messages": "[]", "lost": f"{type(error).__name__}: {error}"[:500], "done": True}
-        if messages:
-            self._seen = messages[-1]["seq"]
-        return {"messages": json.dumps(messages), "lost": None, "host": host, "worn": worn, "done": final}
+            return {"said": [], "lost": f"{type(error).__name__}: {error}"[:500], "done": True}
+        if last is not None:
+            self._seen = last.seq
+        return {"said": lines, "lost": None, "host": host, "worn": worn, "done": final}

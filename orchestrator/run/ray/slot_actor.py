@@ -6,15 +6,16 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from queue import SimpleQueue
 from typing import Any, Final
 
 from orchestrator.run.attempt import TRACE_CHARACTERS, Workplace, execute
 from orchestrator.run.memory_growth import GIB, MemoryGrowth, release
-from orchestrator.run.spool import Message
+from orchestrator.run.message import Message
 from orchestrator.views.orders import Order
 
+FORM: Final = 2
+"""Of what a slot is given and tells. A conductor stops one of another form, and its training goes on in a new one."""
 LONELY_SECONDS: Final = 1_800.0
 """A slot that trains nothing and that nobody has asked anything for so long ends itself: its conductor may be gone for
 good, and nobody else knows of it. What its last attempt said is in the spool."""
@@ -50,7 +51,7 @@ class SlotActor:
         """
         with self._changed:
             self._asked = time.monotonic()
-            place = {"host": socket.gethostname(), "pid": os.getpid(), "edition": self._edition}
+            place = {"host": socket.gethostname(), "pid": os.getpid(), "edition": self._edition, "form": FORM}
             return {**place, "attempt": self._attempt, "busy": self._busy(), "held": self._held, "worn": self._worn}
 
     def start(self, order: Order, workplace: Workplace) -> bool:
@@ -65,12 +66,12 @@ class SlotActor:
             self._given.put((order, workplace, self._stop))
             return True
 
-    def poll(self, attempt: str, seen: int, wait: float) -> list[dict[str, Any]]:
-        """The messages after number `seen`, waiting up to `wait` seconds for the first."""
+    def poll(self, attempt: str, seen: int, wait: float) -> list[bytes]:
+        """The lines of the messages after number `seen`, waiting up to `wait` seconds for the first."""
         with self._changed:
             self._asked = time.monotonic()
             self._changed.wait_for(lambda: self._attempt == attempt and len(self._messages) > seen, timeout=wait)
-            return [asdict(message) for message in self._messages[seen:]] if self._attempt == attempt else []
+            return [message.line for message in self._messages[seen:]] if self._attempt == attempt else []
 
     def stop(self, attempt: str) -> None:
         """Ask an attempt to stop at its next step."""
@@ -112,7 +113,7 @@ class SlotActor:
             trace = "".join(traceback.format_exception(error))[-TRACE_CHARACTERS:]
             said = f"{type(error).__name__}: {error}"[:1000]
             body = {"kind": "infrastructure", "message": said, "trace": trace}
-            tell(Message(len(self._messages) + 1, "failed", body))
+            tell(Message.made(len(self._messages) + 1, "failed", body))
 
     def _weigh(self, order: Order, workplace: Workplace) -> None:
         """Let go of what the attempt left, and judge what the process holds now."""
