@@ -12,7 +12,7 @@ from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Engine
 from orchestrator.run.inline import Inline
 from orchestrator.run.memory_growth import Allowance
-from orchestrator.run.ray import dispatch
+from orchestrator.run.ray import dispatch, pool
 from orchestrator.run.ray.engine import RayTune
 from orchestrator.run.ray.slot_handle import HeldSlot
 from orchestrator.run.spool import FILE, attempt_folder
@@ -354,3 +354,31 @@ def test_a_new_conductor_takes_over_full_slots_and_ends_what_nobody_knows(local_
     assert second.failures == []
     steps = [int(line) for line in (tmp_path / "storage" / known.training / "steps.txt").read_text().split()]
     assert steps == list(range(1, 151)), "no step was trained twice"
+
+
+@pytest.mark.ray
+def test_a_slot_that_speaks_in_another_form_is_stopped_and_its_training_goes_on(
+    local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workplace = Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path)
+    each = order("waits", iterations=30)
+
+    def close(broker: MemoryBroker) -> None:
+        broker.close = each.training in broker.last and broker.last[each.training].step >= 5
+
+    first = desk_of(each)
+    first.at_tick = close
+    RayTune(workplace, None, tmp_path / "tune", linger=0).run(first)
+    assert first.ended == []
+    monkeypatch.setattr(pool, "FORM", pool.FORM + 1)
+    (tmp_path / "storage" / "go").touch()
+    second = desk_of(
+        replace(each, holder=first.holders[each.attempt], seen=len(first.messages[each.attempt]), resume=None)
+    )
+    second.last = dict(first.last)
+    RayTune(workplace, None, tmp_path / "tune", linger=0).run(second)
+    assert [failure.kind for failure in second.failures] == ["infrastructure"]
+    assert each.training in second.results
+    steps = [int(line) for line in (tmp_path / "storage" / each.training / "steps.txt").read_text().split()]
+    assert sorted(set(steps)) == list(range(1, 31))
+    assert len(steps) <= 31, "it went on from its last checkpoint"
