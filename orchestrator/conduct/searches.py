@@ -13,7 +13,8 @@ from orchestrator.publish import select
 from orchestrator.record.store import OpenCell, Store, Suggested
 from orchestrator.run.optuna.samplers import Answer, OptunaStudy, write_journal
 from orchestrator.run.search import Study, Values
-from orchestrator.spec.spec import Search, Spec
+from orchestrator.spec.search import Search
+from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import FOR_ALL, ConflictError, MetricsweepError, NotFoundError
 from orchestrator.views.planned import Dimension
 from workers.catalog import Catalog

@@ -6,10 +6,11 @@ from itertools import islice
 from math import isfinite
 from typing import Any, Final, NamedTuple
 
-from orchestrator.plan.problems.wording import text
-from orchestrator.plan.reading.patch import apply
 from orchestrator.plan.reading.points import MOST_TRIALS, Point, cells_of, count, points, recipe_of
-from orchestrator.spec.spec import Choice, Spec
+from orchestrator.spec.axis import Choice
+from orchestrator.spec.label import label_of
+from orchestrator.spec.patch import apply
+from orchestrator.spec.spec import Spec
 from orchestrator.views.deadline import timely
 from orchestrator.views.errors import Problem
 from workers.catalog import Catalog
@@ -113,7 +114,7 @@ def _at_rates(spec: Spec, cell: Point, given: list[Point], catalog: Catalog) -> 
 @lru_cache(maxsize=1024)
 def _choice(rate: float) -> Choice:
     """The same in all cells, of which there may be many."""
-    return Choice(label=text(rate), patch={RATE: rate})
+    return Choice(label=label_of(rate), patch={RATE: rate})
 
 
 def _rate(recipe: dict[str, Any], catalog: Catalog) -> float | None:

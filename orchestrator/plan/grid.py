@@ -6,11 +6,11 @@ from typing import Any
 
 from orchestrator.plan.budget import candidates_of
 from orchestrator.plan.needs import Needs
-from orchestrator.plan.reading.patch import apply
 from orchestrator.plan.reading.points import MOST_TRIALS, Point, cells_of, count, count_candidates, points, recipe_of
 from orchestrator.plan.reading.slots import slot_of
 from orchestrator.plan.seeded import fingerprints_by_seed
-from orchestrator.spec.spec import Patch, Spec
+from orchestrator.spec.patch import Patch, apply
+from orchestrator.spec.spec import Spec
 from orchestrator.views import deadline
 from orchestrator.views.deadline import timely
 from orchestrator.views.planned import Candidate, Cell, Labels, PlannedTrial

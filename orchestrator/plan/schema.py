@@ -6,11 +6,13 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from orchestrator.plan.reading.layout import NAME as TABLE_NAME
-from orchestrator.plan.reading.patch import FIELDS
 from orchestrator.plan.reading.reader import LONGEST_DESCRIPTION, LONGEST_NAME, SEARCHES
 from orchestrator.spec.figure import FigureSpec
 from orchestrator.spec.prune import PRUNES
-from orchestrator.spec.spec import Search, Selection, TableSpec
+from orchestrator.spec.recipe import FIELDS
+from orchestrator.spec.search import Search
+from orchestrator.spec.selection import Selection
+from orchestrator.spec.table import TableSpec
 from orchestrator.views.slot import Slot
 from workers.catalog import LONGEST_LIST, LONGEST_TEXT, Catalog, Entry, Parameter, load
 from workers.contract import PART_FIELDS, ClassHoldout, Recipe

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from itertools import islice
 
 from orchestrator.plan.needs import Needs
-from orchestrator.plan.problems.wording import text
-from orchestrator.plan.reading.patch import apply
 from orchestrator.plan.reading.points import Point, cells_of, count_candidates, points, recipe_of
 from orchestrator.plan.reading.slots import slot_of
 from orchestrator.plan.reading.span import drawn
-from orchestrator.plan.reading.when import applies
-from orchestrator.spec.spec import Choice, Span, Spec
+from orchestrator.spec.axis import Choice, Span
+from orchestrator.spec.label import label_of
+from orchestrator.spec.patch import apply
+from orchestrator.spec.spec import Spec
+from orchestrator.spec.when import applies
 from orchestrator.views.planned import Candidate, Dimension, Labels, PlannedTrial
 from workers.catalog import Catalog, complete
 from workers.contract import Recipe
@@ -101,4 +102,4 @@ def _choice(axis: str, value: str | float, span: Span | None, choices: Sequence[
     if span is None:
         return next(choice for choice in choices if choice.label == value)
     number = drawn(span, float(value))
-    return Choice(label=text(number), patch={axis: number})
+    return Choice(label=label_of(number), patch={axis: number})

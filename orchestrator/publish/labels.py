@@ -1,10 +1,10 @@
 """What axes, choices and metrics are called in print: the catalog's labels, and Greek letters for hyper-parameters."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from orchestrator.spec.table import PLACE
 from workers.catalog import Parameter
 from workers.contract import KINDS
 
@@ -85,7 +85,6 @@ Fill = Callable[[str], str]
 
 NO_LABEL: Final = "–"
 """What is printed where an axis does not apply."""
-_PLACE: Final = re.compile(r"\{([^{}]*)\}")
 _ORDINAL: Final = "-+.0123456789"
 
 
@@ -116,11 +115,11 @@ class Names:
         Without `fill`, for running text, a template or an empty text is passed over for the catalog's label.
         """
         given = self.labels.get(axis, {}).get(label)
-        if fill is None and given is not None and (not given or _PLACE.search(given)):
+        if fill is None and given is not None and (not given or PLACE.search(given)):
             given = None
         if given is None:
             return choice_label(axis, label, self.parts) if label else NO_LABEL
-        return given if fill is None else _PLACE.sub(lambda found: fill(found[1]), given)
+        return given if fill is None else PLACE.sub(lambda found: fill(found[1]), given)
 
     def point(self, axes: Sequence[str], point: Sequence[str], fill: Fill | None = None) -> tuple[str, ...]:
         """The labels of a point of axes as headings over columns: a bare value gets the name of its axis."""

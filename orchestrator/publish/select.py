@@ -16,8 +16,7 @@ Status = Literal["complete", "partial", "failed", "diverged", "missing"]
 
 def selection(spec: Mapping[str, Any]) -> Select:
     """The selection rule of a normalized spec, without what only the plan makes of it."""
-    given = spec.get("select") or {}
-    return Select.model_validate({name: value for name, value in given.items() if name in Select.model_fields})
+    return Select.model_validate(spec.get("select") or {}, extra="ignore")
 
 
 def direction(metric: str, parts: Parts) -> Better:

@@ -5,22 +5,23 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from orchestrator.spec.posted import Posted, Text
+from orchestrator.spec.when import When
+from orchestrator.views.printing import Unit
 from workers.contract import Frozen
 
 Kind = Literal["line", "curves", "distribution", "scatter", "bars", "heatmap"]
-
-Text = Annotated[str, Field(max_length=200)]
 
 
 class FigureSpec(Frozen):
     """A figure of a sweep; axes are compare axes, or tune axes where every candidate is to be seen."""
 
-    kind: Kind
+    kind: Annotated[str, Posted(Kind)]
     metric: str | list[str] | None = None
     """Of cells, such as `recall@1`; of curves, such as `train/norm_var`. Several are drawn beside one another."""
     data: str | None = None
     """A figure of the recipe whose data files are drawn: `norms`, or `norms-train` of another split."""
-    show: list[str] | None = Field(default=None, min_length=1)
+    show: Annotated[list[str] | None, Posted(min_length=1)] = None
     """Which of several quantities of `data` are drawn, such as `cos_ap`; none: all."""
     x: str | None = None
     y: str | None = None
@@ -30,15 +31,15 @@ class FigureSpec(Frozen):
     x_scale: Literal["linear", "log", "category"] | None = None
     """none: `linear` where all labels are numbers, else `category`."""
     y_scale: Literal["linear", "log"] = "linear"
-    when: dict[str, list[str]] = Field(default_factory=dict)
+    when: When = Field(default_factory=dict)
     """The labels of compare axes of which cells are drawn; all are when empty."""
     error: Literal["std", "interval", "none"] = "std"
     """What error bars and bands show over repeats: the sample's deviation, or the 95 % interval of the mean."""
     reference: str | None = None
     """A metric that is marked across each bar, such as a bound."""
-    unit: Literal["percent", "fraction", "number"] | None = None
-    decimals: int | None = Field(default=None, ge=0, le=6)
-    bins: int | None = Field(default=None, ge=2, le=1000)
+    unit: Unit | None = None
+    decimals: Annotated[int | None, Posted(ge=0, le=6)] = None
+    bins: Annotated[int | None, Posted(ge=2, le=1000)] = None
     """The bins that histograms are drawn in; none: those of the files."""
     moments: bool = False
     """Whether mean and variance of distributions are written into the panels."""
@@ -49,7 +50,37 @@ class FigureSpec(Frozen):
     titles: dict[str, Text] = Field(default_factory=dict)
     """The names of axes and metrics in print."""
     title: Text | None = None
-    caption: str | None = Field(default=None, max_length=10_000)
+    caption: Annotated[str | None, Posted(max_length=10_000)] = None
+
+    @property
+    def metrics(self) -> list[str]:
+        """What `metric` names."""
+        return _several(self.metric)
+
+    @property
+    def facets(self) -> list[str]:
+        """What `facet` names."""
+        return _several(self.facet)
+
+    @property
+    def axes(self) -> list[str]:
+        """The axes that give place and colour, each once."""
+        named = (self.x, self.y, self.colour, *self.facets)
+        return list(dict.fromkeys(axis for axis in named if axis is not None))
+
+    @property
+    def column(self) -> str | None:
+        """The axis whose labels stand beside one another as panels."""
+        return self.facets[0] if self.facets else None
+
+    @property
+    def row(self) -> str | None:
+        """The axis whose labels stand below one another as panels."""
+        return self.facets[1] if len(self.facets) > 1 else None
+
+
+def _several(value: str | list[str] | None) -> list[str]:
+    return [] if value is None else [value] if isinstance(value, str) else value
 
 
 DATA: Final[Mapping[str, tuple[str, ...]]] = {

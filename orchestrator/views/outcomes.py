@@ -36,7 +36,7 @@ class SweepOutcomes:
     sweep: int
     name: str
     state: str
-    spec: Mapping[str, Any]  # the normalized spec, as `spec.spec.Spec` dumps it
+    spec: Mapping[str, Any]  # the normalized spec, as `spec.Spec` dumps it
     cells: tuple[Cell, ...]
     candidates: tuple[Candidate, ...]
     trials: tuple[TrialOutcome, ...]

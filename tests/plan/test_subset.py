@@ -12,7 +12,8 @@ from orchestrator.plan.grid import expand
 from orchestrator.plan.reading.document import parse
 from orchestrator.plan.reading.excerpt import excerpt
 from orchestrator.plan.reading.subset import NOWHERE
-from orchestrator.spec.spec import MetricColumn, Spec
+from orchestrator.spec.spec import Spec
+from orchestrator.spec.table import MetricColumn
 from orchestrator.views.errors import InvalidSpecError
 from tests.plan.conftest import DESIGN
 from workers.catalog import Catalog

@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from orchestrator.plan.reading.patch import Sources
-from orchestrator.spec.spec import Choice, Group, Patch, Rule, Spec
+from orchestrator.spec.axis import Choice, Group
+from orchestrator.spec.patch import Patch, Rule, Sources
+from orchestrator.spec.spec import Spec
 
 Setting = Choice | Rule
 

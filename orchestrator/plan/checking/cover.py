@@ -6,8 +6,9 @@ from typing import Final, NamedTuple
 
 from orchestrator.plan.problems import effort
 from orchestrator.plan.reading.points import Point, cells_of, count, named, points, weight
-from orchestrator.plan.reading.when import applies
-from orchestrator.spec.spec import Axis, Choice, Spec
+from orchestrator.spec.axis import Axis, Choice
+from orchestrator.spec.spec import Spec
+from orchestrator.spec.when import applies
 from orchestrator.views.planned import Labels
 
 MOST_CHECKED: Final = 5_000

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from orchestrator.plan.problems import effort
 from orchestrator.plan.reading.points import MOST_TRIALS, count, count_trials, points, recipe_of
-from orchestrator.spec.spec import ROLES, Axis, Patch, Spec
+from orchestrator.spec.axis import ROLES, Axis
+from orchestrator.spec.patch import Patch
+from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import Problem
 from workers.catalog import Catalog, complete
 from workers.contract import Recipe

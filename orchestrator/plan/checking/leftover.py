@@ -1,21 +1,20 @@
 """What tables and figures can still show of a subset of their spec's cells; what they cannot is left out and said."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from orchestrator.plan.checking import rivals
-from orchestrator.plan.reading.columns import labels_of
 from orchestrator.plan.reading.figure_layout import read_figures
 from orchestrator.plan.reading.layout import read_tables
 from orchestrator.plan.reading.reader import SpecDraft
+from orchestrator.spec.axis import labels_of
 from orchestrator.spec.figure import FigureSpec
-from orchestrator.spec.spec import MetricColumn, Spec, TableSpec, When
+from orchestrator.spec.spec import Spec
+from orchestrator.spec.table import PLACE, MetricColumn, TableSpec
+from orchestrator.spec.when import When
 from orchestrator.views.errors import Problem
 from workers.catalog import Catalog
-
-_PLACE: Final = re.compile(r"\{([^{}]*)\}")
 
 
 class Leftover:
@@ -91,7 +90,7 @@ class Leftover:
         if when is None or {figure.x, figure.y} & self._gone:
             self.notes.append(f"figure '{name}' is left out: nothing that it draws is taken")
             return None
-        facets = self._axes([figure.facet] if isinstance(figure.facet, str) else figure.facet or [])
+        facets = self._axes(figure.facets)
         changed: dict[str, Any] = {
             "when": when,
             "colour": None if figure.colour in self._gone else figure.colour,
@@ -145,7 +144,7 @@ class Leftover:
     def _texts(self, axis: str, texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         for label, printed in texts.items():
             known = not label or axis not in self._labels or label in self._labels[axis]
-            if known and not self._gone & set(_PLACE.findall(printed)):
+            if known and not self._gone & set(PLACE.findall(printed)):
                 yield label, printed
 
 

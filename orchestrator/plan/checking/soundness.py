@@ -10,11 +10,12 @@ from orchestrator.plan.checking.cover import MOST_CHECKED, Combination, cover
 from orchestrator.plan.checking.misplaced import Misplaced
 from orchestrator.plan.problems import effort
 from orchestrator.plan.problems.wording import listed
-from orchestrator.plan.reading.patch import apply, clash
+from orchestrator.plan.reading.patch import clash
 from orchestrator.plan.reading.points import cells_of, points, recipe_of, rules_of
 from orchestrator.plan.reading.reader import SpecDraft
-from orchestrator.plan.reading.when import applies
-from orchestrator.spec.spec import ROLES
+from orchestrator.spec.axis import ROLES
+from orchestrator.spec.patch import apply
+from orchestrator.spec.when import applies
 from orchestrator.views.errors import Problem
 from orchestrator.views.planned import Labels
 from workers.catalog import Catalog, RecipeValidation

@@ -18,13 +18,6 @@ _MANY: Final = 500  # names among which a near miss is looked for
 _FEW: Final = 30  # names that a message lists
 
 
-def text(value: Any) -> str:
-    """A value as the label of the alternative that it is: 0.001 -> 0.001, 1e-5 -> 1e-05, true -> true."""
-    if type(value) is int:
-        return str(value)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 def brief(told: str, most: int = _LONGEST) -> str:
     """A text of which no more than `most` characters stand in a message."""
     return told if len(told) <= most else f"{told[: most - 3]}..."

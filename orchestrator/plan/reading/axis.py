@@ -5,11 +5,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from orchestrator.plan.problems import effort
-from orchestrator.plan.problems.wording import brief, meant, shown, text
-from orchestrator.plan.reading.patch import PARTS, path_problem, read_patch, read_value
+from orchestrator.plan.problems.wording import brief, meant, shown
+from orchestrator.plan.reading.patch import path_problem, read_patch, read_value
 from orchestrator.plan.reading.span import read_span
-from orchestrator.plan.reading.when import Known, exclusive, read_when
-from orchestrator.spec.spec import Axis, Choice, Group, Span
+from orchestrator.plan.reading.when import Known, read_when
+from orchestrator.spec.axis import Axis, Choice, Group, Span
+from orchestrator.spec.label import label_of
+from orchestrator.spec.recipe import PARTS
+from orchestrator.spec.when import exclusive
 from orchestrator.views.errors import Problem
 from workers.contract import canonical_json
 
@@ -178,9 +181,9 @@ class AxisReader:
             self._note(f"{source}.patch", f"expected a mapping from paths to values, found {shown(posted)}")
             return None
         patch, sources = read_patch(posted, f"{source}.patch", self._problems)
-        if not self._is_label(text(label), f"{source}.label"):
+        if not self._is_label(label_of(label), f"{source}.label"):
             return None
-        return Choice(label=text(label), patch=patch, source=source, sources=sources) if patch else None
+        return Choice(label=label_of(label), patch=patch, source=source, sources=sources) if patch else None
 
     def _is_label(self, label: str, source: str) -> bool:
         if label.strip() and label.isprintable() and len(label) <= LONGEST_LABEL:
@@ -191,17 +194,17 @@ class AxisReader:
     def _label(self, value: Any) -> str:
         """The text of a bare value; the name of a part, with the options that set it apart from its namesakes."""
         if not isinstance(value, Mapping):
-            return text(value)
+            return label_of(value)
         name = value.get("name")
         if name is not None and not isinstance(name, str):
             return shown(name)
         shared = self._shared.get(name, {}) if name is not None else {}
         telling = [
-            f"{option}={text(given)}"
+            f"{option}={label_of(given)}"
             for option, given in value.items()
             if option != "name" and (option not in shared or shared[option] != given)
         ]
-        return " ".join(([] if name is None else [text(name)]) + ([", ".join(telling)] if telling else []))
+        return " ".join(([] if name is None else [label_of(name)]) + ([", ".join(telling)] if telling else []))
 
 
 def alternatives(posted: Any) -> int:

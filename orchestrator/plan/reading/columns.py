@@ -5,10 +5,15 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from orchestrator.plan.problems.wording import listed, meant, sentences, shown, text
+from orchestrator.plan.problems.wording import listed, meant, sentences, shown
 from orchestrator.plan.reading.computed import missing
-from orchestrator.plan.reading.when import exclusive, read_when
-from orchestrator.spec.spec import MOST_METRICS, ROLES, Axis, MetricColumn, Patch, Spec, When
+from orchestrator.plan.reading.when import read_when
+from orchestrator.spec.axis import labels_of
+from orchestrator.spec.patch import Patch
+from orchestrator.spec.recipe import held
+from orchestrator.spec.spec import Spec
+from orchestrator.spec.table import MOST_METRICS, MetricColumn
+from orchestrator.spec.when import When, exclusive
 from orchestrator.views.errors import Problem
 from workers.catalog import Catalog, metric_entry, metric_problem
 
@@ -24,21 +29,6 @@ def default_metrics(datasets: Sequence[str], catalog: Catalog) -> list[str]:
     shared = [metric for metric in declared[0] if all(metric in other for other in declared[1:])]
     entries = {metric: metric_entry(metric, catalog) for metric in shared}
     return [metric for metric, entry in entries.items() if entry and entry.facts.get("better") != "none"]
-
-
-def labels_of(axis: Axis) -> list[str]:
-    """The labels of an axis in order."""
-    return [choice.label for group in axis for choice in group.choices]
-
-
-def held(path: str, recipe: Patch) -> str | None:
-    """The value that the base recipe holds at a path, as a label; none where it holds none."""
-    value: Any = recipe
-    for step in path.split("."):
-        value = value.get(step) if isinstance(value, Mapping) else None
-    if isinstance(value, Mapping):
-        value = value.get("name")
-    return None if value is None else text(value)
 
 
 class ColumnReader:
@@ -141,10 +131,7 @@ class ColumnReader:
 
     def _cross_validates(self) -> bool:
         """Whether any recipe of the sweep trains a model for each fold."""
-        axes = (axis for role in ROLES for axis in self._spec.axes(role).values())
-        patches = [choice.patch for axis in axes for group in axis for choice in group.choices]
-        patches += [self._spec.recipe, *(rule.patch for rule in self._spec.rules)]
-        return any(held("validation", patch) == "cross_validation" for patch in patches)
+        return any(held("validation", patch) == "cross_validation" for patch in self._spec.patches())
 
     def _reached(self, when: When) -> Sequence[str]:
         """The data sets under which a column stands, as far as its `when` says."""

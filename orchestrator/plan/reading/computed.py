@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from orchestrator.plan.reading.figure_data import patches
-from orchestrator.spec.spec import Patch, Spec
+from orchestrator.spec.patch import Patch
+from orchestrator.spec.spec import Spec
 from workers.catalog import Catalog, not_computed
 
 
@@ -17,7 +17,7 @@ def missing(metric: str, dataset: str, spec: Spec, catalog: Catalog) -> str | No
 
 def _added(dataset: str, spec: Spec) -> Iterator[str]:
     """What recipes add, by a patch that names this data set or none."""
-    for patch in patches(spec):
+    for patch in spec.patches():
         added = patch.get("metrics")
         if _names(patch) in (None, dataset) or patch is spec.recipe:
             yield from (one for one in added if isinstance(one, str)) if isinstance(added, list) else ()

@@ -4,14 +4,14 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from orchestrator.plan.problems.wording import text as spelt
-from orchestrator.plan.reading.columns import labels_of
 from orchestrator.plan.reading.document import parse
 from orchestrator.plan.reading.edit import placed
 from orchestrator.plan.reading.reader import read
 from orchestrator.plan.reading.subset import KEYS, read_labels
 from orchestrator.plan.reading.when import match
-from orchestrator.spec.spec import ROLES, Spec
+from orchestrator.spec.axis import ROLES, labels_of
+from orchestrator.spec.label import label_of as spelt
+from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError, Problem
 
 

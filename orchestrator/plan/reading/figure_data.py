@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from orchestrator.plan.problems.wording import listed, meant
 from orchestrator.spec.figure import DATA
-from orchestrator.spec.spec import Patch, Spec
+from orchestrator.spec.spec import Spec
 from workers.catalog import Catalog, metric_problem
 from workers.contract import Select
 
@@ -58,21 +58,12 @@ def trouble_of_data(kind: str, data: str, kept: set[str] | None) -> str | None:
 
 def kept_data(spec: Spec) -> set[str]:
     """The data files, without their suffix, that some recipe of the sweep asks for."""
-    files = {file for patch in patches(spec) for file in _files(patch.get("figures"))}
+    files = {file for patch in spec.patches() for file in _files(patch.get("figures"))}
     validation = spec.recipe.get("validation")
     if not isinstance(validation, Mapping) or validation.get("name") != "cross_validation":
         return files
     folds = validation.get("folds", 4)
     return {f"{file}-fold{fold}" for file in files for fold in range(folds if isinstance(folds, int) else 0)}
-
-
-def patches(spec: Spec) -> Iterator[Patch]:
-    """Everything that a spec sets in its recipes: in the base recipe, by the choices of its axes, and by its rules."""
-    yield spec.recipe
-    for axes in (spec.compare, spec.tune, spec.repeat):
-        for groups in axes.values():
-            yield from (choice.patch for group in groups for choice in group.choices)
-    yield from (rule.patch for rule in spec.rules)
 
 
 def _files(figures: Any) -> Iterator[str]:

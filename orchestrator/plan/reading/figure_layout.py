@@ -6,14 +6,16 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from orchestrator.plan.problems.wording import flow, listed, meant, sentences, shown
-from orchestrator.plan.reading.columns import labels_of
 from orchestrator.plan.reading.computed import missing
 from orchestrator.plan.reading.figure_data import kept_data, trouble_of_curve, trouble_of_data
 from orchestrator.plan.reading.layout import NAME
 from orchestrator.plan.reading.naming import Naming
 from orchestrator.plan.reading.reader import SpecDraft
-from orchestrator.plan.reading.when import applies, read_when
+from orchestrator.plan.reading.when import read_when
+from orchestrator.spec.axis import labels_of
 from orchestrator.spec.figure import FITTING, QUANTITIES, FigureSpec
+from orchestrator.spec.label import number_of
+from orchestrator.spec.when import applies
 from orchestrator.views.errors import Problem
 from workers.catalog import Catalog, metric_problem
 
@@ -110,13 +112,13 @@ class _Figure:
         self._check_axes(figure)
         for field, axes in (("labels", figure.labels), ("titles", figure.titles)):
             for axis in axes:
-                if axis not in self._labels and not (field == "titles" and axis in _several(figure.metric)):
+                if axis not in self._labels and not (field == "titles" and axis in figure.metrics):
                     self._note(f"{field}.{axis}", f"there is no axis '{axis}'; {meant(axis, self._labels)}")
 
     # What is drawn
 
     def _check_metrics(self, figure: FigureSpec) -> None:
-        metrics = _several(figure.metric)
+        metrics = figure.metrics
         for at, metric in enumerate(metrics):
             field = "metric" if isinstance(figure.metric, str) else f"metric[{at}]"
             if metric in metrics[:at]:
@@ -157,7 +159,7 @@ class _Figure:
     # The axes
 
     def _check_axes(self, figure: FigureSpec) -> None:
-        facets = _several(figure.facet)
+        facets = figure.facets
         if len(facets) > 2:
             self._note("facet", f"expected one axis, or two for columns and rows; found {len(facets)}")
         fields = {"x": figure.x, "y": figure.y, "colour": figure.colour}
@@ -184,7 +186,7 @@ class _Figure:
     def _check_scale(self, figure: FigureSpec) -> None:
         if figure.x is None or figure.x_scale not in ("linear", "log"):
             return
-        numbers = {label: _number(label) for label in self._drawn(figure.x, figure)}
+        numbers = {label: number_of(label) for label in self._drawn(figure.x, figure)}
         wrong = [label for label, number in numbers.items() if number is None]
         if wrong:
             self._note("x_scale", f"'{figure.x_scale}' needs numbers, but '{figure.x}' has {listed(wrong[:3])}")
@@ -216,14 +218,3 @@ class _Figure:
             if applies({other: wanted for other, wanted in group.when.items() if other in given}, given)
             for choice in group.choices
         ]
-
-
-def _several(value: str | list[str] | None) -> list[str]:
-    return [] if value is None else [value] if isinstance(value, str) else value
-
-
-def _number(label: str) -> float | None:
-    try:
-        return float(label)
-    except ValueError:
-        return None

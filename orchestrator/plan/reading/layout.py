@@ -8,11 +8,12 @@ from pydantic import ValidationError
 
 from orchestrator.plan.problems import effort
 from orchestrator.plan.problems.wording import listed, meant, sentences, shown
-from orchestrator.plan.reading.columns import ColumnReader, default_metrics, held
+from orchestrator.plan.reading.columns import ColumnReader, default_metrics
 from orchestrator.plan.reading.naming import Naming, published_problem
-from orchestrator.plan.reading.patch import PARTS
 from orchestrator.plan.reading.reader import SpecDraft
-from orchestrator.spec.spec import MetricColumn, Patch, TableSpec
+from orchestrator.spec.patch import Patch
+from orchestrator.spec.recipe import PARTS, held
+from orchestrator.spec.table import MetricColumn, TableSpec
 from orchestrator.views.errors import Problem
 from workers.catalog import Catalog
 

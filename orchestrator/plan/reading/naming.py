@@ -1,19 +1,19 @@
 """Checks what a table prints in place of labels and titles, and the printed table that it names."""
 
-import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any
 
 from orchestrator.plan.problems import effort
-from orchestrator.plan.problems.wording import meant, shown, text
-from orchestrator.plan.reading.columns import held, labels_of
-from orchestrator.spec.spec import Spec, TableSpec
+from orchestrator.plan.problems.wording import meant, shown
+from orchestrator.spec.axis import labels_of
+from orchestrator.spec.label import label_of, number_of
+from orchestrator.spec.recipe import held
+from orchestrator.spec.spec import Spec
+from orchestrator.spec.table import PLACE, TableSpec
 from orchestrator.views.errors import Problem
-
-_PLACE: Final = re.compile(r"\{([^{}]*)\}")
 
 
 class Naming:
@@ -47,7 +47,7 @@ class Naming:
             elif isinstance(printed, Mapping | list) or printed is None:
                 self._note(f"labels.{axis}.{label}", f"expected a text, found {shown(printed)}")
             else:
-                found[right] = text(printed)
+                found[right] = label_of(printed)
         return found
 
     def _known_labels(self, axis: str) -> Collection[str] | None:
@@ -63,7 +63,7 @@ class Naming:
         axes = list(dict.fromkeys((*table.rows, *table.columns, *self._spec.compare, *self._spec.tune)))
         for field, given in (("labels", table.labels), ("titles", table.titles)):
             self._check_axes(field, given, axes)
-        paths = {path for texts in table.labels.values() for one in texts.values() for path in _PLACE.findall(one)}
+        paths = {path for texts in table.labels.values() for one in texts.values() for path in PLACE.findall(one)}
         for path in sorted(paths):
             known = path in axes or held(path, self._spec.recipe) is not None
             if not known and path.partition(".")[0] not in unreadable:
@@ -92,13 +92,6 @@ def _spelt(label: str, known: Collection[str]) -> str | None:
     """The label that is meant: the same text, or an equal number in another spelling."""
     if label in known:
         return label
-    value = _number(label)
+    value = number_of(label)
     effort.spend(len(known))
-    return None if value is None else next((one for one in known if _number(one) == value), None)
-
-
-def _number(label: str) -> float | None:
-    try:
-        return float(label)
-    except ValueError:
-        return None
+    return None if value is None else next((one for one in known if number_of(one) == value), None)

@@ -1,33 +1,12 @@
 """Patches: reading what is posted at a path of the recipe, and applying it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from orchestrator.plan.problems.wording import meant, shown
-from orchestrator.spec.spec import Patch
+from orchestrator.spec.patch import Patch, Sources
+from orchestrator.spec.recipe import ELSEWHERE, FIELDS, PARTS
 from orchestrator.views.errors import Problem
-from workers.contract import PART_FIELDS, Part, Recipe
-
-Sources = dict[str, str]
-"""The place in the document by path of a patch."""
-
-ELSEWHERE: Final[Mapping[str, str]] = {
-    "select": "`select` stands at the top of the spec, and the plan copies it into each recipe",
-    "version": "`version` stands at the top of the spec",
-    "pins": "`pins` are filled in from the catalog",
-}
-"""Fields of a recipe that a spec does not set there, with the reason."""
-
-FIELDS: Final = tuple(field for field in Recipe.model_fields if field not in ELSEWHERE)
-PARTS: Final = (*PART_FIELDS, "validation")
-"""The fields that hold a mapping with a `name`."""
-
-
-def base_recipe() -> Patch:
-    """What a recipe holds before anything is posted: the contract's default parts, and no validation."""
-    defaults = {name: field.default for name, field in Recipe.model_fields.items()}
-    parts: Patch = {name: {"name": part.name} for name, part in defaults.items() if isinstance(part, Part)}
-    return parts | {"validation": {"name": "none"}}
 
 
 def path_problem(path: str) -> str | None:
@@ -79,24 +58,6 @@ def read_value(path: str, value: Any, source: str, problems: list[Problem]) -> t
     if "name" not in value:
         return {f"{path}.{option}": given for option, given in value.items()}, places
     return {path: dict(value)}, {path: source} | places
-
-
-def apply(recipe: Patch, patches: Iterable[Patch]) -> Patch:
-    """A new recipe with the patches of one rank applied: first those that replace parts, then those within parts."""
-    patched = dict(recipe)
-    within: list[tuple[str, Any]] = []
-    for patch in patches:
-        for path, value in patch.items():
-            if "." in path:
-                within.append((path, value))
-            else:
-                patched[path] = value
-    for path, value in within:
-        field, _, option = path.partition(".")
-        part = patched.get(field)
-        if isinstance(part, dict):  # else the part is missing, and that is the problem to report
-            patched[field] = {**part, option: value}
-    return patched
 
 
 def clash(patches: Sequence[Patch]) -> tuple[str, int, int] | None:

@@ -7,9 +7,10 @@ from math import prod
 from typing import Any, Final
 
 from orchestrator.plan.problems import effort
-from orchestrator.plan.reading.patch import apply
-from orchestrator.plan.reading.when import applies
-from orchestrator.spec.spec import Axis, Choice, Group, Rule, Spec
+from orchestrator.spec.axis import Axis, Choice, Group
+from orchestrator.spec.patch import Rule, apply
+from orchestrator.spec.spec import Spec
+from orchestrator.spec.when import applies
 from orchestrator.views.planned import Labels
 
 MOST_TRIALS: Final = 100_000

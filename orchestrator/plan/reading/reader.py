@@ -9,12 +9,18 @@ from pydantic import BaseModel, ValidationError
 from orchestrator.plan.problems.near_names import near
 from orchestrator.plan.problems.wording import meant, sentences, shown
 from orchestrator.plan.reading.axis import LONGEST_LABEL, NO_RANGES, ONLY_TUNE, AxisReader, alternatives
-from orchestrator.plan.reading.patch import FIELDS, Sources, apply, base_recipe, read_patch
+from orchestrator.plan.reading.patch import read_patch
 from orchestrator.plan.reading.prune import read_prune
 from orchestrator.plan.reading.slots import read_slot, read_slots
 from orchestrator.plan.reading.subset import read_labels
 from orchestrator.plan.reading.when import read_when
-from orchestrator.spec.spec import ROLES, Axis, Patch, Role, Rule, Search, SearchName, Selection, Spec, When
+from orchestrator.spec.axis import ROLES, Axis, Role
+from orchestrator.spec.patch import Patch, Rule, Sources, apply
+from orchestrator.spec.recipe import FIELDS, base_recipe
+from orchestrator.spec.search import Search, SearchName
+from orchestrator.spec.selection import Selection
+from orchestrator.spec.spec import Spec
+from orchestrator.spec.when import When
 from orchestrator.views.errors import Problem
 from orchestrator.views.slot import Slot
 

@@ -8,8 +8,10 @@ from pydantic import JsonValue, ValidationError
 
 from orchestrator.plan.problems.wording import meant, sentences, shown
 from orchestrator.plan.reading.points import cells_of, points
-from orchestrator.plan.reading.when import Known, applies, read_when
-from orchestrator.spec.spec import SlotRule, Spec
+from orchestrator.plan.reading.when import Known, read_when
+from orchestrator.spec.slot import SlotRule
+from orchestrator.spec.spec import Spec
+from orchestrator.spec.when import applies
 from orchestrator.views.errors import Problem
 from orchestrator.views.planned import Labels
 from orchestrator.views.slot import Slot

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from orchestrator.plan.problems.wording import shown
-from orchestrator.spec.spec import Span
+from orchestrator.spec.axis import Span
 from orchestrator.views.errors import Problem
 
 _DIGITS: Final = 6

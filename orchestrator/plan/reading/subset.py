@@ -5,11 +5,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from orchestrator.plan.problems.near_names import near
-from orchestrator.plan.problems.wording import listed, meant, shown, text
-from orchestrator.plan.reading.columns import held
+from orchestrator.plan.problems.wording import listed, meant, shown
 from orchestrator.plan.reading.points import cells_of, points
 from orchestrator.plan.reading.when import Known, match
-from orchestrator.spec.spec import ROLES, Axis, Choice, Group, Patch, Rule, SlotRule, Spec, When
+from orchestrator.spec.axis import ROLES, Axis, Choice, Group
+from orchestrator.spec.label import label_of
+from orchestrator.spec.patch import Patch, Rule
+from orchestrator.spec.recipe import held
+from orchestrator.spec.slot import SlotRule
+from orchestrator.spec.spec import Spec
+from orchestrator.spec.when import When
 from orchestrator.views.errors import Problem
 
 KEYS: Final = ("only", "without")
@@ -57,7 +62,7 @@ def _labels(axis: str, given: Any, source: str, labels: Collection[str] | None, 
     if labels is None:  # an axis with problems of its own, which are told
         return []
     found = [NOWHERE if value == NOWHERE else match(value, labels) for value in values]
-    strange = [text(value) for value, label in zip(values, found, strict=True) if label is None]
+    strange = [label_of(value) for value, label in zip(values, found, strict=True) if label is None]
     if strange:
         right = f"{meant(strange[0], labels)} " if near(strange[0], labels) else ""
         has = f"it has {listed(list(labels)[:_MANY])}{', ...' if len(labels) > _MANY else ''}"

@@ -4,25 +4,15 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from orchestrator.plan.problems import effort
-from orchestrator.plan.problems.wording import listed, meant, shown, text
-from orchestrator.spec.spec import When
+from orchestrator.plan.problems.wording import listed, meant, shown
+from orchestrator.spec.label import label_of, number_of
+from orchestrator.spec.when import When
 from orchestrator.views.errors import Problem
-from orchestrator.views.planned import Labels
 
 Known = Mapping[str, Collection[str] | None]
 """The labels of the axes that a `when` may name; None for an axis with problems of its own."""
 
 _FEW: Final = 1000  # labels that are compared as numbers too, which takes one look at each
-
-
-def applies(when: When, labels: Labels) -> bool:
-    """Whether a point with these labels is one of those that `when` names."""
-    return all(labels.get(axis) in wanted for axis, wanted in when.items())
-
-
-def exclusive(one: When, other: When) -> bool:
-    """Whether no point can satisfy both."""
-    return any(axis in other and not set(wanted) & set(other[axis]) for axis, wanted in one.items())
 
 
 def read_when(posted: Any, source: str, known: Known, problems: list[Problem]) -> When:
@@ -45,8 +35,8 @@ def _labels(axis: str, wanted: Any, source: str, known: Known, problems: list[Pr
         return []
     labels = known[axis]
     if labels is None:
-        return [text(value) for value in values]
-    found = {text(value): match(value, labels) for value in values}
+        return [label_of(value) for value in values]
+    found = {label_of(value): match(value, labels) for value in values}
     if strange := [label for label, match in found.items() if match is None]:
         right = meant(strange[0], labels)
         problems.append(Problem(f"{source}.{axis}", f"axis '{axis}' has no alternative {listed(strange)}; {right}"))
@@ -55,16 +45,9 @@ def _labels(axis: str, wanted: Any, source: str, known: Known, problems: list[Pr
 
 def match(value: Any, labels: Collection[str]) -> str | None:
     """The label that a value means: the same text, or an equal number in another spelling."""
-    if text(value) in labels:
-        return text(value)
+    if label_of(value) in labels:
+        return label_of(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or len(labels) > _FEW:
         return None
     effort.spend(len(labels))
-    return next((label for label in labels if _number(label) == value), None)
-
-
-def _number(label: str) -> float | None:
-    try:
-        return float(label)
-    except ValueError:
-        return None
+    return next((label for label in labels if number_of(label) == value), None)

@@ -6,15 +6,16 @@ from typing import Any, Final, Protocol, cast
 
 from orchestrator.publish.figures import panels, wording
 from orchestrator.publish.figures.figure import Figure
-from orchestrator.publish.figures.layout import FigureLayout, parse
 from orchestrator.publish.figures.points import points
 from orchestrator.publish.figures.rendering import FORMATS
 from orchestrator.publish.figures.sketch import FigureDrawing, Sketch, Sources, Value
 from orchestrator.publish.labels import Names
 from orchestrator.publish.select import direction, selection
 from orchestrator.publish.tables.ages import ages
-from orchestrator.views.errors import ConflictError
+from orchestrator.spec.figure import FigureSpec
+from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.files import FigureView
+from orchestrator.views.nearest import nearest
 from orchestrator.views.outcomes import SweepOutcomes
 from workers.catalog import Catalog
 
@@ -62,15 +63,28 @@ def sketch(outcomes: SweepOutcomes, name: str, catalog: Catalog, sources: Source
             f"figure '{name}' would have {len(found):,} points; at most {MOST_POINTS:,} are drawn: narrow it by `when`"
         )
     names = Names(catalog, layout.labels, layout.titles)
-    aged = ages(outcomes, [select.key, *layout.metric], catalog).said(lambda cell: f"cell {cell}")
+    aged = ages(outcomes, [select.key, *layout.metrics], catalog).said(lambda cell: f"cell {cell}")
     return Sketch(name, outcomes, layout, catalog, names, select, found, sources, aged)
+
+
+def parse(spec: Mapping[str, Any], name: str) -> FigureSpec:
+    """One of the figures of a stored spec, whatever release stored it; NotFoundError names those there are."""
+    figures = spec.get("figures") or {}
+    if name not in figures:
+        known = ", ".join(figures) or "none"
+        raise NotFoundError(f"no figure named '{name}'{nearest(name, figures)}; this sweep's figures: {known}")
+    return _stored(figures[name])
+
+
+def _stored(figure: Mapping[str, Any]) -> FigureSpec:
+    return FigureSpec.model_validate(figure, extra="ignore")  # keys of another release
 
 
 def listed(sweep: int, name: str, spec: Mapping[str, Any]) -> list[FigureView]:
     """The figures of a normalized spec."""
     found = []
     for figure, given in (spec.get("figures") or {}).items():
-        layout = FigureLayout.model_validate(given)
+        layout = _stored(given)
         address = f"/v1/sweeps/{sweep}/figures/{figure}"
         title = (layout.title or "").strip() or name
         found.append(FigureView(name=figure, kind=layout.kind, title=title, formats=list(FORMATS), url=address))

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from orchestrator.publish.aggregate import CandidateOutcome, by_cell
-from orchestrator.publish.figures.layout import FigureLayout
 from orchestrator.publish.select import Better, selection, summary_of
 from orchestrator.publish.tables.table_data import SETTLED
+from orchestrator.spec.figure import FigureSpec
+from orchestrator.spec.when import applies
 from orchestrator.views.outcomes import CellSummary, SweepOutcomes, TrialOutcome
 from orchestrator.views.planned import Labels
 
@@ -26,7 +27,7 @@ class FigurePoint:
         return self.summary.status in SETTLED
 
 
-def points(outcomes: SweepOutcomes, layout: FigureLayout, better: Better) -> list[FigurePoint]:
+def points(outcomes: SweepOutcomes, layout: FigureSpec, better: Better) -> list[FigurePoint]:
     """Every point in the order of the cells and of their candidates, those without a selected candidate too."""
     compared = {axis for cell in outcomes.cells for axis in cell.labels}
     tuned = [axis for axis in layout.axes if axis not in compared]
@@ -37,7 +38,7 @@ def points(outcomes: SweepOutcomes, layout: FigureLayout, better: Better) -> lis
         trials[trial.cell, trial.candidate].append(trial)
     found = []
     for cell in outcomes.cells:
-        if any(cell.labels.get(axis) not in wanted for axis, wanted in layout.when.items()):
+        if not applies(layout.when, cell.labels):
             continue
         for labels, competing in _groups(candidates[cell.index], tuned):
             summary = summary_of(cell.index, competing, key, better)

@@ -6,9 +6,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from orchestrator.publish.figures.layout import FigureLayout
 from orchestrator.publish.figures.points import FigurePoint
 from orchestrator.publish.labels import Names, Parts
+from orchestrator.spec.figure import FigureSpec
 from orchestrator.views.outcomes import SweepOutcomes
 from orchestrator.views.planned import Labels
 from workers.contract import Select
@@ -34,7 +34,7 @@ class Sketch:
 
     name: str
     outcomes: SweepOutcomes
-    layout: FigureLayout
+    layout: FigureSpec
     parts: Parts
     names: Names
     select: Select

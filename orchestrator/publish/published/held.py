@@ -1,12 +1,14 @@
 """The labels that a cell has beside those of its axes: what its recipe holds at a path that the sweep does not vary."""
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from orchestrator.publish.labels import Parts
 from orchestrator.publish.published.glossary import glossary
 from orchestrator.publish.published.library import PublishedTable
+from orchestrator.spec.label import label_of
+from orchestrator.spec.patch import apply
+from orchestrator.spec.when import applies
 from orchestrator.views.planned import Labels
 
 
@@ -41,25 +43,10 @@ def _recipe(spec: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
         for axis, groups in (spec.get("compare") or {}).items()
         for group in groups
         for choice in group["choices"]
-        if choice["label"] == labels.get(axis) and _applies(group["when"], labels)
+        if choice["label"] == labels.get(axis) and applies(group["when"], labels)
     ]
-    rules = [rule["patch"] for rule in spec.get("rules") or () if _applies(rule["when"], labels)]
-    return _patched(_patched(dict(spec.get("recipe") or {}), chosen), rules)
-
-
-def _applies(when: Mapping[str, Sequence[str]], labels: Labels) -> bool:
-    return all(labels.get(axis) in wanted for axis, wanted in when.items())
-
-
-def _patched(recipe: dict[str, Any], patches: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """As the plan does it: what replaces a part first, then what lies within one."""
-    values = [(path, value) for patch in patches for path, value in patch.items()]
-    patched = recipe | {path: value for path, value in values if "." not in path}
-    for path, value in values:
-        kind, dot, option = path.partition(".")
-        if dot and isinstance(patched.get(kind), Mapping):
-            patched[kind] = {**patched[kind], option: value}
-    return patched
+    rules = [rule["patch"] for rule in spec.get("rules") or () if applies(rule["when"], labels)]
+    return apply(apply(spec.get("recipe") or {}, chosen), rules)
 
 
 def _at(recipe: Mapping[str, Any], axis: str, parts: Parts) -> str | None:
@@ -74,6 +61,4 @@ def _at(recipe: Mapping[str, Any], axis: str, parts: Parts) -> str | None:
         value = part.get(option, default.default if default else "")
     elif isinstance(value, Mapping):
         value = value.get("name")
-    if value is None:
-        return None
-    return value if isinstance(value, str) else json.dumps(value)
+    return None if value is None else label_of(value)

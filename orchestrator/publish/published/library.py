@@ -17,8 +17,6 @@ from orchestrator.views.planned import Labels
 from workers.contract import Recipe
 
 _TUNED: Final = "tuned:"
-DELTA: Final = "delta:"
-"""What stands before the metric of a printed difference."""
 
 
 @dataclass(frozen=True)

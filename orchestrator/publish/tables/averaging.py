@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from orchestrator.publish.tables.facts import TableFacts, few
-from orchestrator.publish.tables.layout import Spread
+from orchestrator.spec.table import Spread
 from orchestrator.views.outcomes import CellSummary
 
 _SPREADS: Final[Mapping[Spread, str]] = {

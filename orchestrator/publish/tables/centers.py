@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from orchestrator.publish.aggregate import Place, run_values
 from orchestrator.publish.labels import Parts, metric_better
-from orchestrator.publish.tables.layout import Center
+from orchestrator.spec.table import Center
 from orchestrator.views.outcomes import CellSummary, TrialOutcome
 
 

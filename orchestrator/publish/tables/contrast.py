@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from orchestrator.publish.select import selection
 from orchestrator.publish.tables import merge
 from orchestrator.publish.tables.disagreement import disagreement
-from orchestrator.publish.tables.layout import TableLayout, parse
+from orchestrator.publish.tables.layout import parse
 from orchestrator.publish.tables.merge import Merged
 from orchestrator.publish.tables.table import build
 from orchestrator.publish.tables.table_data import Column, Heading, Origin, Panel, Table, TableCell
+from orchestrator.spec.table import TableSpec
 from orchestrator.views.outcomes import Statistic, SweepOutcomes
 from orchestrator.views.printing import printed
 from workers.catalog import Catalog
@@ -77,7 +78,7 @@ def _half(several: Sequence[SweepOutcomes], whose: SweepOutcomes, name: str, cat
     return _Half(whose.sweep, merged, build(replace(merged.outcomes, spec=form), name, catalog))
 
 
-def _side_by_side(mine: Panel, theirs: Panel, layout: TableLayout, halves: tuple[_Half, _Half], offset: int) -> Panel:
+def _side_by_side(mine: Panel, theirs: Panel, layout: TableSpec, halves: tuple[_Half, _Half], offset: int) -> Panel:
     own, other = halves
     columns: list[Column] = []
     sizes = []

@@ -6,8 +6,8 @@ from typing import Final
 
 from orchestrator.publish.statistics import half_interval, standard_error
 from orchestrator.publish.tables.centers import Centers
-from orchestrator.publish.tables.layout import Deviation, Spread, TableLayout
 from orchestrator.publish.tables.table_data import PENDING, Column, Mark, TableCell
+from orchestrator.spec.table import Deviation, Spread, TableSpec
 from orchestrator.views.deadline import timely
 from orchestrator.views.lifecycle import SWEEP_ENDED
 from orchestrator.views.outcomes import CellSummary, Statistic
@@ -29,10 +29,10 @@ class EntryWriter:
     centers: Centers | None = None  # where the mean is not what is printed
 
     @classmethod
-    def of(cls, layout: TableLayout, state: str, centers: Centers | None = None) -> "EntryWriter":
+    def of(cls, layout: TableSpec, state: str, centers: Centers | None = None) -> "EntryWriter":
         """The writer for a layout."""
         marks: dict[Mark, str] = {"pending": PENDING, "failed": "failed", "diverged": layout.diverged}
-        return cls(layout.std, layout.missing, marks, state, layout.shown_spread, centers)
+        return cls(layout.deviation, layout.missing, marks, state, layout.shown_spread, centers)
 
     def absent(self, note: str, cell: int | None = None) -> TableCell:
         """A place without a number, now and later."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from orchestrator.publish.labels import Names
 from orchestrator.publish.published import PublishedTable
-from orchestrator.publish.tables.layout import TableLayout
 from orchestrator.publish.tables.significance import Comparison
 from orchestrator.publish.tables.table_data import Panel, TableCell
+from orchestrator.spec.table import TableSpec
 from orchestrator.views.outcomes import CellSummary, SweepOutcomes
 from workers.contract import Select
 
@@ -17,7 +17,7 @@ class TableFacts:
     """What the words are made from."""
 
     outcomes: SweepOutcomes
-    layout: TableLayout
+    layout: TableSpec
     names: Names
     select: Select
     summaries: Mapping[int, CellSummary]

@@ -7,9 +7,10 @@ from typing import Any, Final, get_args
 from orchestrator.publish.published import Number, PublishedTable
 from orchestrator.publish.published.held import held_labels
 from orchestrator.publish.tables import replica, subcolumns, table
-from orchestrator.publish.tables.layout import TableLayout, parse
+from orchestrator.publish.tables.layout import parse
 from orchestrator.publish.tables.table_data import Column, LegendEntry, Numbers, Panel, Quotation, Table, TableCell
 from orchestrator.publish.tables.verdict import MEANING, Verdict, Word, judge
+from orchestrator.spec.table import TableSpec
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.outcomes import CellSummary, SweepOutcomes
 from orchestrator.views.planned import Labels
@@ -61,7 +62,7 @@ def _formed(spec: Mapping[str, Any], name: str, form: Mapping[str, Any]) -> dict
     return {**spec, "tables": {**tables, **({name: {**tables[name], **form}} if name in tables else {})}}
 
 
-def _paper(layout: TableLayout, name: str, numbers: Numbers) -> PublishedTable | None:
+def _paper(layout: TableSpec, name: str, numbers: Numbers) -> PublishedTable | None:
     """The published table that a layout names; own numbers do without one, or (in an old sweep) one that is gone."""
     if numbers != "own":
         return replica.source(layout, name)
@@ -109,7 +110,7 @@ def _told(paper: str, number: Number, verdict: Verdict, column: Column) -> str:
     return ", ".join((*said, *([verdict.word] if verdict.word else [])))
 
 
-def _viewed(own: Table, paper: PublishedTable, layout: TableLayout, numbers: Numbers) -> Table:
+def _viewed(own: Table, paper: PublishedTable, layout: TableSpec, numbers: Numbers) -> Table:
     cells = (cell for panel in own.panels for row in panel.rows for cell in row.cells)
     words = {cell.quotation.verdict.word for cell in cells if cell.quotation}
     known = {one.symbol for one in own.legend}

@@ -6,7 +6,7 @@ from typing import Final
 from orchestrator.publish.published import Number, PublishedTable, load
 from orchestrator.publish.published.held import held_labels
 from orchestrator.publish.select import selection
-from orchestrator.publish.tables.layout import TableLayout
+from orchestrator.spec.table import TableSpec
 from orchestrator.views.errors import ConflictError
 from orchestrator.views.outcomes import CellSummary, Statistic, SweepOutcomes
 from orchestrator.views.planned import Cell, Labels
@@ -18,16 +18,14 @@ _BY_SEC: Final = "_sec"
 """The end of the name of a metric that is another one by the rule of SEC's code."""
 
 
-def source(layout: TableLayout, name: str) -> PublishedTable:
+def source(layout: TableSpec, name: str) -> PublishedTable:
     """The printed table that a layout is filled from; ConflictError where it names none."""
     if layout.published is None:
         raise ConflictError(f"table '{name}' says nothing of a printed table; add `published: <name>` to it")
     return load(layout.published)
 
 
-def summaries(
-    outcomes: SweepOutcomes, layout: TableLayout, table: PublishedTable, catalog: Catalog
-) -> list[CellSummary]:
+def summaries(outcomes: SweepOutcomes, layout: TableSpec, table: PublishedTable, catalog: Catalog) -> list[CellSummary]:
     """For each cell of the sweep what the printed table says of it; a cell that it does not have is empty."""
     checkpoint = selection(outcomes.spec).checkpoint
     found = []
@@ -46,11 +44,9 @@ def number(table: PublishedTable, labels: Labels, metric: str) -> Number | None:
     return table.find(labels, stem) if found is None and cut.isalpha() and len(cut) > 1 else found
 
 
-def _numbers(
-    labels: Labels, layout: TableLayout, table: PublishedTable, checkpoint: str
-) -> Iterator[tuple[str, Number]]:
+def _numbers(labels: Labels, layout: TableSpec, table: PublishedTable, checkpoint: str) -> Iterator[tuple[str, Number]]:
     """What is printed for a cell, by the key under which its columns look: a difference goes by its own name."""
-    for column in layout.metrics:
+    for column in layout.metric_columns:
         if (found := number(table, labels, column.name)) is not None:
             yield column.name if column.delta else column.key(checkpoint), found
 

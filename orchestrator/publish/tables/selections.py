@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
-from orchestrator.publish.tables.layout import Point, TableLayout
+from orchestrator.publish.tables.layout import Point
 from orchestrator.publish.tables.table_data import Column, Heading, Selected
+from orchestrator.spec.table import TableSpec
 from workers.contract import BEST_TEST, Select
 
 FLATTERY: Final = "Test − validation"
@@ -26,7 +27,7 @@ def honest_key(column: Column, select: Select) -> str:
     return select.checkpoint + column.key.removeprefix(BEST_TEST)
 
 
-def words(layout: TableLayout, metric: str) -> str:
+def words(layout: TableSpec, metric: str) -> str:
     """What a caption says of the columns that are selected on the test split by `metric`; "" where there are none."""
     if "test" not in layout.selections:
         return ""

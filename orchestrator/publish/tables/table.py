@@ -18,9 +18,10 @@ from orchestrator.publish.tables.differences import Baselines
 from orchestrator.publish.tables.entries import EntryWriter, spanned
 from orchestrator.publish.tables.facts import TableFacts
 from orchestrator.publish.tables.headings import Headings
-from orchestrator.publish.tables.layout import MetricColumn, Placement, Point, TableLayout, panels, parse, place
+from orchestrator.publish.tables.layout import Placement, Point, panels, parse, place
 from orchestrator.publish.tables.runs import Beside, compared, counted
 from orchestrator.publish.tables.table_data import SETTLED, Column, Panel, Selected, Table, TableCell, TableRow
+from orchestrator.spec.table import MetricColumn, TableSpec
 from orchestrator.views.outcomes import CellSummary, SweepOutcomes, TrialOutcome
 from orchestrator.views.planned import Cell, Labels
 from workers.catalog import Catalog
@@ -34,7 +35,7 @@ class _Build:
     """What every step of building one table reads."""
 
     outcomes: SweepOutcomes
-    layout: TableLayout
+    layout: TableSpec
     names: Names
     select: Select
     placement: Placement
@@ -74,7 +75,7 @@ class _Build:
     @cached_property
     def baselines(self) -> dict[tuple[tuple[str, str], ...], Baselines]:
         """By the labels of a difference: the cells that it is taken from."""
-        wanted = [one.delta for one in self.layout.metrics if one.delta is not None]
+        wanted = [one.delta for one in self.layout.metric_columns if one.delta is not None]
         wanted += [self.layout.against] if self.layout.against else []
         return {tuple(labels.items()): Baselines(self.outcomes.cells, labels) for labels in wanted}
 
@@ -108,7 +109,7 @@ def build(
     if show_tuned is not None:
         layout = layout.model_copy(update={"show_tuned": show_tuned})
     if numbers == "published":  # what is printed was selected once
-        alone = {"selections": (), "flattery": False, "against": None, "center": "mean"}
+        alone = {"selections": [], "flattery": False, "against": None, "center": "mean"}
         layout = layout.model_copy(update=alone)
     it = _start(outcomes, layout, catalog, replica.source(layout, name) if numbers == "published" else None)
     laid_out = [_panel(it, points) for points in panels(it.placement, layout)]
@@ -144,7 +145,7 @@ def _keys(built: Sequence[Panel]) -> list[str]:
     return [column.key for panel in built for column in panel.columns if column.key]
 
 
-def _start(outcomes: SweepOutcomes, layout: TableLayout, catalog: Catalog, published: PublishedTable | None) -> _Build:
+def _start(outcomes: SweepOutcomes, layout: TableSpec, catalog: Catalog, published: PublishedTable | None) -> _Build:
     select = selection(outcomes.spec)
     tested: list[CellSummary] = []
     if published is None:

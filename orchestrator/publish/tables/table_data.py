@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 from orchestrator.publish.published import Number, PublishedTable
-from orchestrator.publish.tables.layout import Center, Spread
 from orchestrator.publish.tables.significance import Comparison
 from orchestrator.publish.tables.verdict import Verdict
+from orchestrator.spec.table import Center, Spread
 from orchestrator.views.outcomes import NO_SWEEP, CellSummary, Statistic
 from orchestrator.views.planned import Labels
 from orchestrator.views.printing import Unit

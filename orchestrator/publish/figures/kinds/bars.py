@@ -13,7 +13,7 @@ def draw(it: Sketch) -> FigureDrawing:
     said = f"Test metrics, {wording.averaged(it)}."
     if it.layout.reference is not None:
         said += f" Black marks: {measures.title_of(it, it.layout.reference)}."
-    return FigureDrawing([_plot(it, metric) for metric in it.layout.metric], said=said)
+    return FigureDrawing([_plot(it, metric) for metric in it.layout.metrics], said=said)
 
 
 def _plot(it: Sketch, metric: str) -> Plot:

@@ -23,7 +23,7 @@ def draw(it: Sketch) -> FigureDrawing:
     """One plot a curve's key; each line is the mean over the repeats of a point's selected candidate."""
     if it.layout.data is not None:
         return _norm_traces(it)
-    keys = [_key(it, metric) for metric in it.layout.metric]
+    keys = [_key(it, metric) for metric in it.layout.metrics]
     trials = [trial.trial for point in it.drawn for trial in point.trials]
     curves = it.sources.curves(trials, keys) if trials else {}
     plots = [_plot(it, key, curves) for key in keys]

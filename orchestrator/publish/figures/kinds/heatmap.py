@@ -19,7 +19,7 @@ def draw(it: Sketch) -> FigureDrawing:
     if it.layout.data is not None:
         return _cosines(it)
     return FigureDrawing(
-        [_plot(it, metric) for metric in it.layout.metric], said=f"Test metrics, {wording.averaged(it)}."
+        [_plot(it, metric) for metric in it.layout.metrics], said=f"Test metrics, {wording.averaged(it)}."
     )
 
 

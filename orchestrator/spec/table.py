@@ -1,0 +1,133 @@
+"""The tables of a spec: what stands in rows and columns, which metrics, and in which form."""
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from orchestrator.spec.posted import Posted, Text
+from orchestrator.spec.when import When, applies
+from orchestrator.views.printing import Unit
+from workers.contract import Frozen
+
+MOST_METRICS: Final = 200
+"""Metrics of a table."""
+
+Spread = Literal["std", "se", "ci95", "none"]
+"""What stands after a mean: the sample deviation, the standard error, or half the 95 % Student-t interval."""
+Center = Literal["mean", "median", "best"]
+"""What is printed for the runs of a cell."""
+
+PLACE: Final = re.compile(r"\{([^{}]*)\}")
+"""Where a printed label takes in the label of the cell on another axis: `{regularizer.eta}`."""
+DELTA: Final = "delta:"
+"""What stands before the metric of a difference."""
+
+Decimals = Annotated[int, Posted(ge=0, le=6)]
+
+
+class MetricColumn(Frozen):
+    """A metric of a table, with its own heading or form of number."""
+
+    metric: Text
+    split: Annotated[str, Posted(Literal["test", "test_separated", "validation", "train"])] = "test"
+    """`test_separated`: the mean over the models of a cross-validation, where `test` is of all of them together."""
+    label: Annotated[str | None, Posted(max_length=100)] = None
+    unit: Unit | None = None
+    decimals: Decimals | None = None
+    when: When = Field(default_factory=dict)
+    """The labels of column axes under which this column stands; it stands everywhere when empty."""
+    delta: Annotated[dict[str, str] | None, Posted(min_length=1)] = None
+    """The difference to another cell in place of the value: to the one that has these labels, and the others alike."""
+    signed: bool = False
+    """Whether a number above zero is printed with its plus."""
+
+    @property
+    def separated(self) -> bool:
+        """Whether it is the mean over the models of a cross-validation, not the metric of all of them together."""
+        return self.split == "test_separated"
+
+    @property
+    def name(self) -> str:
+        """What stands in the column: the metric or its difference to another cell. No paper has what is separated."""
+        name = f"separated:{self.metric}" if self.separated else self.metric
+        return name if self.delta is None else f"{DELTA}{name}"
+
+    def key(self, checkpoint: str) -> str:
+        """The result key of the metric."""
+        return f"{checkpoint}/{self.split}/{self.metric}"
+
+
+class Deviation(Frozen):
+    """The form of the standard deviations of a table where it is not that of the means."""
+
+    unit: Unit | None = None
+    decimals: Decimals | None = None
+
+
+class TableSpec(Frozen):
+    """How cells are laid out; rows and columns name axes or fields of the recipe."""
+
+    published: Text | None = None
+    """The printed table that its cells are compared with."""
+    rows: Annotated[list[Text], Posted(max_length=40)] = Field(default_factory=list)
+    columns: Annotated[list[Text], Posted(max_length=40)] = Field(default_factory=list)
+    metrics: Annotated[list[Text | MetricColumn], Posted(max_length=MOST_METRICS)]
+    unit: Unit = "percent"
+    decimals: Decimals = 2
+    bold: Literal["none"] | list[Text] | None = None
+    """The axes that span a block, of which the best is bold; none: the row axes before the last that has headings, and
+    the column axes."""
+    labels: dict[str, dict[str, Text]] = Field(default_factory=dict)
+    """What is printed for the labels of an axis; `{path}` stands for the label of the cell on another axis."""
+    titles: dict[str, Text | None] = Field(default_factory=dict)
+    """The headings of axes; null: the axis tells rows or columns apart without headings of its own."""
+    show_tuned: bool = False
+    std: bool | Deviation = True
+    """Whether a spread stands after each number, and in which form."""
+    spread: Spread | None = None
+    """The sample deviation, the standard error or half the 95 % Student-t interval; none: `std` of a mean."""
+    center: Center = "mean"
+    """What is printed for the runs of a cell; tests and verdicts take their means."""
+    counts: Literal["differ", "always", "never"] = "differ"
+    """Where the number of runs stands beside a number: where it is not the usual one, everywhere, or nowhere."""
+    against: Annotated[dict[str, str] | None, Posted(min_length=1)] = None
+    """The labels of the baseline with which every other cell is compared run by run."""
+    test: Literal["t", "wilcoxon"] = "t"
+    """The paired test of those comparisons."""
+    missing: Annotated[str, Posted(max_length=40)] = "–"
+    """What is printed where there is no number and never will be."""
+    diverged: Annotated[str, Posted(min_length=1, max_length=100)] = "diverged"
+    """What is printed across the metrics of a cell whose every candidate diverged."""
+    caption: Annotated[str | None, Posted(max_length=10_000)] = None
+    selections: Annotated[list[Literal["validation", "test"]], Posted(max_length=2)] = Field(default_factory=list)
+    """On which splits its numbers are selected, beside one another; empty: on the one that `select` says."""
+    flattery: bool = False
+    """Whether it also shows by how much selection on test is above that on validation."""
+    panels: Annotated[list[dict[str, list[str]]] | None, Posted(max_length=200)] = None
+    """The labels of column axes that stand in each panel, from top to bottom; none: one panel of all."""
+
+    @cached_property
+    def metric_columns(self) -> tuple[MetricColumn, ...]:
+        """The metrics, each as a column."""
+        return tuple(one if isinstance(one, MetricColumn) else MetricColumn(metric=one) for one in self.metrics)
+
+    def metrics_at(self, labels: Mapping[str, str]) -> list[MetricColumn]:
+        """The metrics under a point of the column axes."""
+        return [column for column in self.metric_columns if applies(column.when, labels)]
+
+    @property
+    def deviation(self) -> Deviation | None:
+        """The form of the spreads; none: there are none."""
+        if isinstance(self.std, Deviation):
+            return self.std
+        return Deviation() if self.std else None
+
+    @property
+    def shown_spread(self) -> Spread:
+        """What stands after a number; what is not the mean has nothing there unless asked for."""
+        if self.deviation is None:
+            return "none"
+        return self.spread or ("std" if self.center == "mean" else "none")
