@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test faults claims check format serve up down catalog clean
+.PHONY: help install demo test faults claims check format serve up down clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -50,9 +50,6 @@ up: ## needs Docker: build the images and start docker-compose.yml; secrets from
 
 down: ## needs Docker: stop docker-compose.yml; its volumes stay
 	docker compose down
-
-catalog: install ## write workers/catalog.json anew after a part changed
-	$(BIN)/python -m workers catalog --write
 
 clean: ## remove what was built; keeps .metricsweep
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,5 +1,6 @@
 """The API as a process of its own: `python -m api`, one worker, on METRICSWEEP_HOST and METRICSWEEP_PORT."""
 
+import asyncio
 import logging
 import os
 import signal
@@ -11,13 +12,13 @@ from typing import Final
 
 import uvicorn
 from pydantic import ValidationError
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.commands.terminal import FAILED, OK, explain
 from api.local.serve import refuse_open_host
 from api.main import create_app
 from api.mlflow import rules
 from api.protection.connections import BACKLOG, Connection, ConnectionPatience, Crowd, allowed_connections
-from api.protection.ending import CutOff
 from orchestrator.host import storage
 from orchestrator.host.logs import begin_logging
 from orchestrator.host.private import write_for_us_alone
@@ -68,6 +69,20 @@ def main(patience: ConnectionPatience = ConnectionPatience()) -> int:  # noqa: B
     finally:
         service.close()
     return OK
+
+
+class CutOff:
+    """The outermost application: a cancellation, which only the server's end brings this far, is told in one line."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, unless the server ends before."""
+        try:
+            await self._app(scope, receive, send)
+        except asyncio.CancelledError:  # its task ends here, and uvicorn would print it as an error of ours
+            log.warning("a request was cut off, since the server ends")
 
 
 class _Server(uvicorn.Server):

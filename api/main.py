@@ -12,7 +12,6 @@ from api.mlflow import passage, rules
 from api.mlflow.upstream import Upstream
 from api.openapi import OPENAPI_PATH, documented, openapi
 from api.protection import turns
-from api.protection.folders import folder_cutter
 from api.protection.guards import Doors, Envelope
 from api.protection.limits import BodyLimit
 from api.protection.workload import AdmissionLimit
@@ -70,7 +69,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.state.settings = settings
     app.state.access = access
     app.state.lanes = turns.lanes()
-    app.state.folderless = folder_cutter(settings)
+    app.state.folderless = problems.folder_cutter(settings)
     app.state.mlflow = Upstream(settings.mlflow_socket) if settings.mlflow_socket else None
     problems.install(app)
     for router in (sweeps.posting, requests.extending, cells.packing, *(noun.router for noun in NOUNS)):

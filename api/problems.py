@@ -1,8 +1,11 @@
 """Errors as RFC 9457 problem documents: which error becomes which status, for programs and for browsers."""
 
 import logging
+import re
+import tempfile
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final
 
 from fastapi import FastAPI, Request
@@ -12,7 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
+import orchestrator
 from dashboards import pages
+from orchestrator.settings import Settings
 from orchestrator.views.errors import (
     ConflictError,
     InvalidSpecError,
@@ -163,3 +168,18 @@ async def _our_error(request: Request, error: Exception) -> Response:
         detail = detail.splitlines()[0]
     headers = {"Retry-After": "5"} if status == 503 else None
     return answer(request, details(request, status, detail, problems=found), headers)
+
+
+def folder_cutter(settings: Settings) -> Callable[[str], str]:
+    """What makes paths in a text relative to the home folder, the storage, or wherever the file is installed.
+
+    Those below the data root stay whole: which folder lacks a data set is what a reader has to know.
+    """
+    storage = settings.storage
+    found = [settings.resolved_home, storage if isinstance(storage, Path) else None, settings.parts]
+    found += [Path(orchestrator.__file__).parents[1], Path(tempfile.gettempdir())]
+    folders = {str(one.absolute()).rstrip("/") for one in found if one is not None}
+    longest_first = sorted(filter(None, folders), key=len, reverse=True)
+    kept = re.escape(str(settings.data_root.absolute()))
+    cut = re.compile(rf"(?P<kept>{kept}(?=[/'\"\s,;:]|$)\S*)|(?:{'|'.join(map(re.escape, longest_first))})(?:/|\b)")
+    return lambda text: cut.sub(lambda match: match["kept"] or "", text)

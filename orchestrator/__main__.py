@@ -1,4 +1,4 @@
-"""`python -m orchestrator`: the conductor's process and its health; a sweep without one: run, expand, table, study."""
+"""`python -m orchestrator`: the conductor's process and what is asked of it beside the service: healthy, run, study."""
 
 import argparse
 import importlib
@@ -20,7 +20,6 @@ from orchestrator.record.tracker import Tracker
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Engine
 from orchestrator.run.memory_growth import Allowance
-from orchestrator.service import offline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import FencedError, MetricsweepError
@@ -31,8 +30,6 @@ EXAMPLES = """examples:
   python -m orchestrator conduct                     serve the queue until SIGTERM
   python -m orchestrator healthy                     0 where the database answers and a conductor holds the lease
   python -m orchestrator run sweeps/digits.yaml      train a sweep in this process, without Ray, and print its tables
-  python -m orchestrator expand sweeps/digits.yaml   count cells, candidates and trials
-  python -m orchestrator table 1 main --format latex print a table of a sweep
   python -m orchestrator study 1 --cell 0 --out s.log write the search of a cell for optuna-dashboard"""
 
 
@@ -42,12 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     begin_logging()
     logging.getLogger("alembic").setLevel(logging.WARNING)
     try:
-        settings = Settings()
-        if options.command == "conduct":
-            return _conduct(settings, until_idle=False)
-        if options.command == "run":
-            return _run(settings.model_copy(update={"engine": "inline"}), options.spec.read_bytes())
-        return _look(settings, options)
+        return _done(Settings(), options)
     except FencedError as error:
         print(error, file=sys.stderr)
         return FENCED
@@ -62,16 +54,14 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
 
 
-def _look(settings: Settings, options: argparse.Namespace) -> int:
-    """The commands that train nothing."""
-    if options.command == "healthy":
-        return _healthy(settings)
-    if options.command == "expand":
-        print(offline.preview(options.spec.read_bytes(), settings).model_dump_json(indent=2))
-        return 0
+def _done(settings: Settings, options: argparse.Namespace) -> int:
+    if options.command == "conduct":
+        return _conduct(settings, until_idle=False)
+    if options.command == "run":
+        return _run(settings.model_copy(update={"engine": "inline"}), options.spec.read_bytes())
     if options.command == "study":
         return _study(settings, options.sweep, options.cell, options.out)
-    return _print_tables(settings, options.sweep, [options.name], options.format)
+    return _healthy(settings)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -84,12 +74,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("conduct", help="serve the queue until SIGTERM")
     commands.add_parser("healthy", help="0 where the database answers and a conductor holds the lease, else 1")
-    for name, text in (("run", "train a sweep in this process"), ("expand", "count what a spec would become")):
-        commands.add_parser(name, help=text).add_argument("spec", type=Path, help="a spec in YAML or JSON")
-    table = commands.add_parser("table", help="print a table of a sweep")
-    table.add_argument("sweep", type=int)
-    table.add_argument("name", nargs="?", default="main")
-    table.add_argument("--format", default="markdown")
+    run = commands.add_parser("run", help="train a sweep in this process, where a debugger can follow it")
+    run.add_argument("spec", type=Path, help="a spec in YAML or JSON")
     study = commands.add_parser("study", help="write the adaptive search of a cell as an Optuna journal")
     study.add_argument("sweep", type=int)
     study.add_argument("--cell", type=int, default=0, help="which cell, from 0 on (default 0)")
@@ -123,26 +109,18 @@ def _healthy(settings: Settings) -> int:
 
 
 def _run(settings: Settings, body: bytes) -> int:
+    """Train a sweep in this very process: what `metricsweep run`, whose conductor is a child, cannot be."""
     service = Service.open(settings)
     try:
         submitted = service.submit(body)
         print(f"sweep {submitted.id}", file=sys.stderr)
         _conduct(settings, until_idle=True)
         ended = service.sweep(submitted.id)
-        code = _print_tables(settings, submitted.id, ended.tables, "markdown")
+        for name in ended.tables:
+            sys.stdout.buffer.write(service.table(submitted.id, name, "markdown").content)
         if ended.notice:
             print(ended.notice, file=sys.stderr)
-        return code or (0 if ended.state == "finished" else 1)
-    finally:
-        service.close()
-
-
-def _print_tables(settings: Settings, sweep: int, names: list[str], format_name: str) -> int:
-    service = Service.open(settings)
-    try:
-        for name in names:
-            sys.stdout.buffer.write(service.table(sweep, name, format_name).content)
-        return 0
+        return 0 if ended.state == "finished" else 1
     finally:
         service.close()
 

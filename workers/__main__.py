@@ -8,13 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from workers.catalog import PartSourceError, catalog_text, load
+from workers.catalog import PartSourceError, load
 from workers.catalog.recipe_file import RecipeError, read, scalar
 from workers.contract import KINDS, Part, Place, Progress, Recipe, Stopped
 from workers.data.scratch import scratch
-
-CATALOG: Final = Path(__file__).with_name("catalog.json")
-"""The generated catalog of the built-in parts."""
 
 _EXAMPLES: Final = """examples:
   python -m workers train recipe.yaml --out result
@@ -60,9 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     train.set_defaults(command=_train)
 
     catalog = commands.add_parser("catalog", parents=[shared], help="list the parts that exist")
-    form = catalog.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print everything as JSON")
-    form.add_argument("--write", action="store_true", help=f"write {CATALOG.name} of the built-in parts")
+    catalog.add_argument("--json", action="store_true", help="print everything as JSON")
     catalog.set_defaults(command=_catalog)
 
     data = commands.add_parser("data", help="look after data sets").add_subparsers(required=True, metavar="command")
@@ -128,10 +123,6 @@ def _summary(recipe: Recipe, metrics: dict[str, float]) -> None:
 
 
 def _catalog(chosen: argparse.Namespace) -> int:
-    if chosen.write:
-        _write(CATALOG, catalog_text())
-        print(CATALOG)
-        return 0
     catalog = load(_parts(chosen))
     if chosen.json:
         print(catalog.model_dump_json(indent=2))

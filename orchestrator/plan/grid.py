@@ -1,6 +1,7 @@
 """Expands a spec into cells, candidates and trials, always in the same order."""
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,14 +9,13 @@ from orchestrator.plan.budget import candidates_of
 from orchestrator.plan.needs import Needs
 from orchestrator.plan.reading.points import MOST_TRIALS, Point, cells_of, count, count_candidates, points, recipe_of
 from orchestrator.plan.reading.slots import slot_of
-from orchestrator.plan.seeded import fingerprints_by_seed
 from orchestrator.spec.patch import Patch, apply
 from orchestrator.spec.spec import Spec
 from orchestrator.views import deadline
 from orchestrator.views.deadline import timely
 from orchestrator.views.planned import Candidate, Cell, Labels, PlannedTrial
 from workers.catalog import Catalog, complete
-from workers.contract import Recipe, fingerprint_of
+from workers.contract import Recipe, canonical_json, fingerprint_of
 
 
 @dataclass(frozen=True)
@@ -106,3 +106,18 @@ def _seed_only(patches: list[Patch]) -> int | None:
         return None
     seed = patches[0]["seed"]
     return seed if type(seed) is int else None
+
+
+def fingerprints_by_seed(recipe: Mapping[str, Any]) -> Callable[[int], str]:
+    """`fingerprint_of` for a recipe that is JSON already with any seed, which writes the rest of it once."""
+    before, found, after = canonical_json({**recipe, "seed": None}).rpartition('"seed":null')
+    if not found or '"seed":null' in before:  # a part has a seed of its own that is not set
+        return lambda seed: fingerprint_of({**recipe, "seed": seed})
+    begun = hashlib.sha256(f'{before}"seed":'.encode())
+
+    def of(seed: int) -> str:
+        digest = begun.copy()
+        digest.update(f"{seed}{after}".encode())
+        return digest.hexdigest()
+
+    return of

@@ -6,7 +6,7 @@ import logging
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from api.protection.ending import CutOff
+from api.__main__ import CutOff
 
 
 async def endless(scope: Scope, receive: Receive, send: Send) -> None:

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 import orchestrator
-from api.protection.folders import folder_cutter
+from api.problems import folder_cutter
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError, Problem, UnavailableError
 

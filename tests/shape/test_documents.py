@@ -1,6 +1,8 @@
-"""What a person can set, run or ask for stands in README.md or docs/."""
+"""What a person can set, run or ask for stands in README.md or docs/; what these name and link to is there."""
 
 import re
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +14,8 @@ from orchestrator.settings import Settings
 from orchestrator.views.state_diagram import diagrams
 
 ROOT = Path(__file__).parents[2]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+FOLDERS = "api|benchmarks|dashboards|docker|docs|orchestrator|sweeps|tests|workers"
 
 
 @pytest.fixture(scope="module")
@@ -38,3 +42,49 @@ def test_every_path(documents: str, tmp_path: Path) -> None:
 
 def test_the_diagram_of_the_states_is_the_one_of_the_code() -> None:
     assert (ROOT / "docs" / "states.md").read_text(encoding="utf-8") == diagrams()
+
+
+def _name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def _prose(page: Path) -> str:
+    return re.sub(r"^( *)```.*?^\1```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+@cache
+def _anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them: the n-th of one name ends in -n."""
+    found: list[str] = []
+    for heading in re.findall(r"^#+ (.+)$", _prose(page), flags=re.MULTILINE):
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
+        found.append(re.sub(r"[^\w\- ]", "", plain.lower()).strip().replace(" ", "-"))
+    return {f"{one}-{found[:at].count(one)}" if one in found[:at] else one for at, one in enumerate(found)}
+
+
+def _links(page: Path) -> Iterator[str]:
+    return (link for link in re.findall(r"\]\(([^)\s]+)\)", _prose(page)) if not re.match(r"\w+:", link))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for link in _links(page):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in _anchors(target), link
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "CHANGELOG"], ids=_name)
+def test_every_file_that_is_named_is_there(page: Path) -> None:
+    named = re.findall(rf"`((?:{FOLDERS})/[\w./@-]+)`", _prose(page))
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_every_module_that_is_run_is_there(page: Path) -> None:
+    run = re.findall(r"python -m ((?:api|benchmarks|orchestrator|tests|workers)[\w.]*\w)", page.read_text("utf-8"))
+    paths = [ROOT / name.replace(".", "/") for name in run]
+    assert [
+        path for path in paths if not path.with_suffix(".py").exists() and not (path / "__main__.py").exists()
+    ] == []

@@ -16,7 +16,6 @@ from workers import registry
 from workers.catalog import (
     Entry,
     PartSourceError,
-    catalog_text,
     complete,
     load,
     metric_entry,
@@ -157,12 +156,6 @@ class TestFacts:
             metrics = load().metrics(entry.name)
             assert len(metrics) == len(set(metrics)) > 0
             assert [metric_problem(name, load()) for name in metrics] == [None] * len(metrics)
-
-
-def test_the_generated_file_is_not_stale() -> None:
-    assert (WORKERS / "catalog.json").read_text(encoding="utf-8") == catalog_text(), (
-        "workers/catalog.json is stale; run `python -m workers catalog --write`"
-    )
 
 
 KNOWN: dict[tuple[str, str], dict[str, Any]] = {

@@ -2,7 +2,7 @@
 
 from workers.catalog.clustering_cost import NEEDS, STARTS, Clustering, stated
 from workers.catalog.defaults import complete
-from workers.catalog.inventory import Catalog, catalog_text, load, metric_entry, metric_problem, parse_metric
+from workers.catalog.inventory import Catalog, load, metric_entry, metric_problem, parse_metric
 from workers.catalog.needs import Finding, Inspect, Need, need_of, usual_needs
 from workers.catalog.signature import LONGEST_LIST, LONGEST_TEXT, Entry, Parameter, PartSourceError
 from workers.catalog.validation import RecipeValidation, problems
@@ -25,7 +25,6 @@ __all__ = [
     "PartSourceError",
     "Problem",
     "RecipeValidation",
-    "catalog_text",
     "changes",
     "complete",
     "edition",

@@ -1,6 +1,5 @@
 """Which parts exist: those of this package and those in a researcher's own folder."""
 
-import json
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -70,11 +69,6 @@ def part_files(kind: str, parts: Path | None = None) -> Mapping[str, tuple[Path,
 
 def _sources(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*.py") if not path.name.startswith("_"))
-
-
-def catalog_text() -> str:
-    """The built-in catalog as `workers/catalog.json` holds it."""
-    return json.dumps(load().model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
 
 
 def parse_metric(name: str) -> tuple[str, str | None]:

@@ -1,0 +1,118 @@
+"""The rooms: which modules stand at their top, that documents know them, and names that are given once."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from tests.shape.test_shape import MODULES, ROOMS, ROOT, relative
+
+LOOSE: Final = {
+    "workers": {"contract", "registry", "train"},
+    "orchestrator": {"settings"},
+    "dashboards": {"pages", "problems", "progress", "training", "wording"},
+    "api": {
+        "caller", "cli", "client", "dependencies", "discovery", "examples", "failures", "main", "openapi", "paging",
+        "problems",
+    },
+}  # fmt: skip
+"""What stands in no room; anything else has one."""
+
+NAMED_BY_SPECS: Final = (
+    "workers/", "orchestrator/publish/formats/", "orchestrator/publish/figures/kinds/",
+    "orchestrator/record/migrations/", "api/routes/", "api/commands/",
+)  # fmt: skip
+"""Where a file's name is that of what it holds, so that the folder is the list: parts, formats, steps, routes."""
+
+SHORT: Final = 25
+SHORT_MODULES: Final[Mapping[str, str]] = {
+    "api/caller.py": "the client is as long as a module may be",
+    "orchestrator/record/writes/standby.py": "the conductor is as long as a module may be",
+}
+"""Short modules with one caller that stay beside it, and why."""
+
+NAMED_TWICE: Final = {
+    "Access", "Availability", "Capacity", "Client", "Conductor", "Deviation", "MetricColumn", "Problem", "Pruning",
+    "Requests", "Session", "Step",
+}  # fmt: skip
+"""Class names that two modules may share."""
+
+
+def rooms() -> Iterator[str]:
+    return (relative(path.parent) for path in MODULES if path.name == "__init__.py")
+
+
+def callers() -> dict[str, set[str]]:
+    """By module, the modules that import it."""
+    names = {_dotted(path) for path in MODULES}
+    found: dict[str, set[str]] = defaultdict(set)
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for alias in node.names:
+                    whole = f"{node.module}.{alias.name}"
+                    found[whole if whole in names else node.module].add(_dotted(path))
+            elif isinstance(node, ast.Import):
+                for alias in node.names:
+                    found[alias.name].add(_dotted(path))
+    return found
+
+
+def _dotted(path: Path) -> str:
+    return relative(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def test_no_module_stands_outside_the_rooms() -> None:
+    for room in ROOMS:
+        tops = {path.stem for path in (ROOT / room).glob("*.py")} - {"__init__", "__main__"}
+        assert tops == LOOSE[room], room
+
+
+def test_the_page_lists_the_rooms() -> None:
+    page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    table = page.partition("## The rooms")[2].partition("\n\n|")[2].partition("\n\n")[0]
+    listed = set()
+    for row in table.splitlines()[2:]:
+        first, inside = row.strip("| ").split(" | ", 1)
+        folders: list[str] = re.findall(r"`([\w/]+)/`", first)
+        top = folders[0].partition("/")[0]
+        whole = [name if name.startswith(f"{top}/") or name == top else f"{top}/{name}" for name in folders]
+        listed |= set(whole)
+        if len(whole) == 1:
+            listed |= {f"{whole[0]}/{name}" for name in re.findall(r"`([\w/]+)/`", inside)}
+    found = {room for room in rooms() if room.count("/") < 3}
+    assert listed == found
+
+
+def test_a_short_module_with_one_caller_belongs_to_it() -> None:
+    called = callers()
+    short = {
+        relative(path)
+        for path in MODULES
+        if path.stem not in {"__init__", "__main__"}
+        and not relative(path).startswith(NAMED_BY_SPECS)
+        and len(path.read_text(encoding="utf-8").splitlines()) < SHORT
+        and len(called[_dotted(path)]) < 2
+    }
+    assert short == set(SHORT_MODULES)
+
+
+def test_a_public_class_has_its_name_alone() -> None:
+    homes = defaultdict(list)
+    for path in MODULES:
+        for node in ast.parse(path.read_bytes()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(relative(path))
+    assert {name: found for name, found in homes.items() if len(found) > 1 and name not in NAMED_TWICE} == {}
+
+
+def test_no_siblings_differ_by_an_ending() -> None:
+    """`search` and `searches`, `request` and `requesting` are one noun, which has one home."""
+    stems = defaultdict(list)
+    for path in MODULES:
+        if path.name != "__init__.py":
+            stem = re.sub(r"(ing|ings|es|s|ed|er|ers|ment|ion|ions)$", "", path.stem)
+            stems[path.parent / re.sub(r"e$", "", stem)].append(relative(path))
+    assert {relative(stem): found for stem, found in stems.items() if len(found) > 1} == {}
