@@ -28,7 +28,7 @@ from workers.catalog import Catalog
 def check(body: bytes, catalog: Catalog, preview: bool) -> str:
     """What became of a body, in a line."""
     try:
-        checked = read(body, catalog)
+        checked = read(body, catalog, ())
         if preview:
             forecast(checked, None)
     except InvalidSpecError as error:

@@ -257,7 +257,7 @@ def test_an_order_that_is_given_back_waits_again(clustered_service: Service, clu
 
 
 def test_more_slots_than_trainings_run_at_once_is_said() -> None:
-    great = read(spec(slot={"cpus": 1, "gpus": 0}), catalogs.load()).spec
+    great = read(spec(slot={"cpus": 1, "gpus": 0}), catalogs.load(), ()).spec
     nodes = [Node(f"n{number}", "n", {"CPU": 100.0}) for number in range(3)]
     (said,) = crowded(great, 300, nodes)
     assert said == "at most 256 trainings run at once, though the nodes could hold 300 such slots"

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from orchestrator.plan.reading.layout import NAME as TABLE_NAME
+from orchestrator.plan.reading.entries import NAME
 from orchestrator.plan.reading.reader import LONGEST_DESCRIPTION, LONGEST_NAME, SEARCHES
 from orchestrator.spec.figure import FigureSpec
 from orchestrator.spec.prune import PRUNES
@@ -196,7 +196,7 @@ def _tables(definitions: Schema) -> Schema:
     by_label = {"type": "object", "additionalProperties": label}
     table["properties"]["against"] = {"type": "object", "minProperties": 1, "additionalProperties": label}
     table["properties"]["labels"] = {"type": "object", "additionalProperties": by_label}
-    return {"type": "object", "additionalProperties": False, "patternProperties": {f"^{TABLE_NAME.pattern}$": table}}
+    return {"type": "object", "additionalProperties": False, "patternProperties": {f"^{NAME.pattern}$": table}}
 
 
 def _figures(definitions: Schema) -> Schema:
@@ -204,7 +204,7 @@ def _figures(definitions: Schema) -> Schema:
     label = {"type": ["string", "number", "boolean"]}
     by_label = {"type": "object", "additionalProperties": label}
     figure["properties"] |= {"when": _when(), "labels": {"type": "object", "additionalProperties": by_label}}
-    return {"type": "object", "additionalProperties": False, "patternProperties": {f"^{TABLE_NAME.pattern}$": figure}}
+    return {"type": "object", "additionalProperties": False, "patternProperties": {f"^{NAME.pattern}$": figure}}
 
 
 def _model(model: type[BaseModel], definitions: Schema) -> Schema:

@@ -1,5 +1,6 @@
 """A posted spec, checked and expanded."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from orchestrator.plan import grid
@@ -20,8 +21,11 @@ class Checked:
     """What the subset that was taken of the spec can no longer show, a sentence each."""
 
 
-def read(body: bytes, catalog: Catalog) -> Checked:
-    """The spec in `body`, checked and expanded; raises InvalidSpecError with every problem, or TooLargeError."""
+def read(body: bytes, catalog: Catalog, published: Collection[str]) -> Checked:
+    """The spec in `body`, checked and expanded; `published` are the printed tables that its tables may name.
+
+    Raises InvalidSpecError with every problem, or TooLargeError.
+    """
     notes: list[str] = []
-    spec = check.check(document.parse(body), catalog, notes)
+    spec = check.check(document.parse(body), catalog, notes, published)
     return Checked(spec, grid.expand(spec, catalog), tuple(notes))

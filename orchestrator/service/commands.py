@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from orchestrator.plan.extension import extension
 from orchestrator.plan.validated import read
+from orchestrator.publish.published import library
 from orchestrator.record.store import Store
 from orchestrator.record.writes.submissions import RequestKind
 from orchestrator.views.errors import ConflictError, NotFoundError
@@ -58,7 +59,7 @@ class Requesting(ABC):
 
         NumbersChangedError where the sweep was trained under older versions.
         """
-        checked = read(body, self._catalog)
+        checked = read(body, self._catalog, library.names())
         spec, text = checked.spec.model_dump(mode="json"), body.decode("utf-8-sig")
         if self.sweep(sweep).state is SweepState.QUEUED:
             raise ConflictError(f"sweep {sweep} is not expanded yet; try again in a moment")

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 def preview(body: bytes, settings: "Settings") -> "Preview":
     """What a spec would become: known and measured is what the home folder's database holds."""
     from orchestrator.plan.validated import read
+    from orchestrator.publish.published import library
     from orchestrator.service.forecast import forecast_here
     from workers import catalog as catalogs
 
     catalog = catalogs.load(settings.parts)
-    return forecast_here(read(body, catalog), settings, catalog)
+    return forecast_here(read(body, catalog, library.names()), settings, catalog)
 
 
 def with_values(body: bytes, assignments: Sequence[str]) -> bytes:
@@ -74,7 +75,7 @@ def published_like(
     from workers import catalog as catalogs
 
     catalog = catalogs.load(settings.parts)
-    checked = read(body, catalog)
+    checked = read(body, catalog, library.names())
     spec = checked.spec.model_dump(mode="json")
     chosen = name if name is not None else next(iter(spec["tables"]), "")
     if chosen in spec["tables"]:

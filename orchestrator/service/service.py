@@ -67,7 +67,7 @@ class Service(Requesting, Tracing, Bundling, Comparing):
         self, body: bytes, idempotency_key: str | None = None, actor: str | None = None, priority: int = 0
     ) -> Submitted:
         """Queue the sweep that `body` specifies; nothing is stored for a refused spec."""
-        checked = read(body, self._catalog)
+        checked = read(body, self._catalog, library.names())
         submitted = self._store.add_sweep(
             NewSweep(
                 name=checked.spec.name,
@@ -88,7 +88,7 @@ class Service(Requesting, Tracing, Bundling, Comparing):
 
     def preview(self, body: bytes) -> Preview:
         """What a spec would become, how much of it is known already, and what the rest would cost."""
-        checked = read(body, self._catalog)
+        checked = read(body, self._catalog, library.names())
         return forecast(checked, self._store, self._catalog).model_copy(update={"warnings": self._warnings(checked)})
 
     def sweeps(self, state: str | None, name: str | None, cursor: str | None, limit: int) -> Page[SweepSummary]:

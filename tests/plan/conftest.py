@@ -9,10 +9,12 @@ import pytest
 
 from orchestrator.plan.checking.check import check
 from orchestrator.plan.reading.document import parse
+from orchestrator.publish.published import library
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError
 from workers.catalog import Catalog, load
 
+PUBLISHED = library.names()
 DIGITS = Path(__file__).parents[2] / "sweeps" / "digits.yaml"
 
 DESIGN = b"""
@@ -83,7 +85,7 @@ def small() -> Callable[..., dict[str, Any]]:
 
 @pytest.fixture
 def checked(catalog: Catalog) -> Callable[[Any], Spec]:
-    return lambda document: check(document, catalog)
+    return lambda document: check(document, catalog, published=PUBLISHED)
 
 
 @pytest.fixture
@@ -92,7 +94,7 @@ def told(catalog: Catalog) -> Callable[[Any], Told]:
 
     def problems(document: Any) -> Told:
         with pytest.raises(InvalidSpecError) as refused:
-            check(document, catalog)
+            check(document, catalog, published=PUBLISHED)
         return [(problem.path, problem.message) for problem in refused.value.problems]
 
     return problems

@@ -46,7 +46,7 @@ def test_a_hostile_body_costs_little(name: str, catalog: Catalog) -> None:
         patched.setattr(effort, "Effort", lambda: counted)
         told: tuple[Problem, ...] = ()
         try:
-            read(body, catalog)
+            read(body, catalog, ())
         except InvalidSpecError as refused:
             told = refused.problems
     assert len(told) <= MOST_TOLD + 1
@@ -75,7 +75,7 @@ def test_a_hostile_body_takes_little_memory(name: str, catalog: Catalog) -> None
     with ended():
         tracemalloc.start()
         try:
-            read(body, catalog)
+            read(body, catalog, ())
         except InvalidSpecError:
             pass
         finally:
@@ -144,7 +144,7 @@ def test_a_check_stops_when_nobody_waits(catalog: Catalog) -> None:
     deadline = Deadline(3_600)
     deadline.end()
     with within(deadline), pytest.raises(GoneError):
-        read(BODIES["ninety thousand cells"](), catalog)
+        read(BODIES["ninety thousand cells"](), catalog, ())
 
 
 def test_aliases_count_as_what_they_stand_for() -> None:

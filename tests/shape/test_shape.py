@@ -109,3 +109,21 @@ def test_no_parameter_hides_a_builtin() -> None:
     """A route's or an option's outer name, such as `id` or `format`, is its alias."""
     hiding = re.compile(r"noqa:[^\n]*\bA00[12]\b")
     assert [relative(path) for path in (*MODULES, *TESTS) if hiding.search(path.read_text(encoding="utf-8"))] == []
+
+
+def reads_of_packages(path: Path) -> Iterator[str]:
+    """The packages whose data files a module reads, as they are written there."""
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"files", "resources.files"} and node.args:
+            yield ast.unparse(node.args[0])
+
+
+def test_data_files_are_read_by_their_own_room() -> None:
+    """What another room's files hold is asked of that room: import contracts do not see who opens a file."""
+    foreign = {
+        (relative(path), package)
+        for path in MODULES
+        for package in reads_of_packages(path)
+        if package not in {"__package__", repr(".".join(path.relative_to(ROOT).parent.parts))}
+    }
+    assert foreign == set()

@@ -1,6 +1,6 @@
 """Checks a posted document: a spec, or every problem at once."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from orchestrator.plan.checking.soundness import Soundness
 from orchestrator.plan.problems import effort
 from orchestrator.plan.problems.findings import Findings
 from orchestrator.plan.problems.wording import shown
+from orchestrator.plan.reading.entries import Nameable
 from orchestrator.plan.reading.figure_layout import read_figures
 from orchestrator.plan.reading.layout import read_tables
 from orchestrator.plan.reading.points import MOST_TRIALS, count_trials
@@ -25,20 +26,25 @@ FEWEST_CHECKED: Final = 500
 """Combinations that are looked at where there are too many trials, which is the first thing to be mended."""
 
 
-def check(document: Any, catalog: Catalog, notes: list[str] | None = None) -> Spec:
+def check(
+    document: Any, catalog: Catalog, notes: list[str] | None = None, published: Collection[str] | None = None
+) -> Spec:
     """The spec that a document means; raises InvalidSpecError with every problem that it has.
 
     `notes` gets a sentence for each thing that the subset which `only` and `without` take can no longer show or do.
+    `published` are the printed tables that a table may name; without them it may name any.
     """
     if not isinstance(document, Mapping):
         expected = "a spec is a mapping with at least `version`, `name` and `recipe`"
         raise InvalidSpecError([Problem("", f"{expected}; found {shown(document)}")])
     with effort.limited():
-        spec = _checked(document, catalog, notes)
+        spec = _checked(document, catalog, notes, published)
     return Spec.model_validate(spec.model_dump(mode="json"))  # without the places of the document
 
 
-def _checked(document: Mapping[str, Any], catalog: Catalog, notes: list[str] | None) -> Spec:
+def _checked(
+    document: Mapping[str, Any], catalog: Catalog, notes: list[str] | None, published: Collection[str] | None
+) -> Spec:
     problems = Findings()
     whole = read(document, problems)
     too_many = _too_many(whole)
@@ -47,9 +53,9 @@ def _checked(document: Mapping[str, Any], catalog: Catalog, notes: list[str] | N
     soundness = Soundness(subset, catalog, FEWEST_CHECKED if too_many else MOST_CHECKED)
     if isinstance(document.get("recipe"), Mapping):
         problems += soundness.problems()
-    datasets = list(soundness.datasets)
-    tables = read_tables(whole, datasets, catalog, problems)
-    figures = read_figures(document.get("figures"), whole, datasets, catalog, problems)
+    nameable = Nameable(list(soundness.datasets), catalog, published)
+    tables = read_tables(whole, nameable, problems)
+    figures = read_figures(document.get("figures"), whole, nameable, problems)
     if not too_many:
         problems += budget.problems(subset.spec, catalog, sound=not problems)
         problems += [] if problems else rivals.problems(whole.spec)
@@ -58,7 +64,7 @@ def _checked(document: Mapping[str, Any], catalog: Catalog, notes: list[str] | N
         raise InvalidSpecError(problems.told(_rank))
     if subset.spec is whole.spec:
         return subset.spec.model_copy(update={"tables": tables, "figures": figures})
-    leftover = Leftover(whole.spec, subset, datasets, catalog)
+    leftover = Leftover(whole.spec, subset, nameable)
     spec = leftover.spec(tables, figures)
     if notes is not None:
         notes += leftover.notes

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.plan.checking import rivals
+from orchestrator.plan.reading.entries import Nameable
 from orchestrator.plan.reading.figure_layout import read_figures
 from orchestrator.plan.reading.layout import read_tables
 from orchestrator.plan.reading.reader import SpecDraft
@@ -14,16 +15,13 @@ from orchestrator.spec.spec import Spec
 from orchestrator.spec.table import PLACE, MetricColumn, TableSpec
 from orchestrator.spec.when import When
 from orchestrator.views.errors import Problem
-from workers.catalog import Catalog
 
 
 class Leftover:
     """Trims tables and figures that were read of a whole spec to what is left of its axes."""
 
-    def __init__(self, whole: Spec, subset: SpecDraft, datasets: Sequence[str], catalog: Catalog) -> None:
-        """`datasets` are those that the subset trains on."""
-        self._subset = subset
-        self._read = (datasets, catalog)
+    def __init__(self, whole: Spec, subset: SpecDraft, nameable: Nameable) -> None:
+        self._subset, self._nameable = subset, nameable
         before = whole.compare | whole.tune
         after = subset.spec.compare | subset.spec.tune
         self._labels = {axis: labels_of(after.get(axis, [])) for axis in before}
@@ -39,7 +37,7 @@ class Leftover:
             self.notes.append(f"`prune` is left out: {wrong[0].message}")
         kept_tables = {name: left for name, table in tables.items() if (left := self._sound_table(name, table))}
         kept_figures = {name: found for name, figure in figures.items() if (found := self._sound_figure(name, figure))}
-        kept_tables = kept_tables or read_tables(replace(self._subset, tables=None), *self._read, [])
+        kept_tables = kept_tables or read_tables(replace(self._subset, tables=None), self._nameable, [])
         return spec.model_copy(update={"tables": kept_tables, "figures": kept_figures})
 
     def _sound_table(self, name: str, table: TableSpec) -> TableSpec | None:
@@ -48,7 +46,7 @@ class Leftover:
             return None
         problems: list[Problem] = []
         posted = found.model_dump(mode="json", exclude_defaults=True) | {"metrics": _posted(found)}
-        read_tables(replace(self._subset, tables={name: posted}), *self._read, problems)
+        read_tables(replace(self._subset, tables={name: posted}), self._nameable, problems)
         return None if self._refused(f"table '{name}'", problems) else found
 
     def _sound_figure(self, name: str, figure: FigureSpec) -> FigureSpec | None:
@@ -56,7 +54,9 @@ class Leftover:
         if found is None:
             return None
         problems: list[Problem] = []
-        read_figures({name: found.model_dump(mode="json", exclude_defaults=True)}, self._subset, *self._read, problems)
+        read_figures(
+            {name: found.model_dump(mode="json", exclude_defaults=True)}, self._subset, self._nameable, problems
+        )
         return None if self._refused(f"figure '{name}'", problems) else found
 
     def _refused(self, place: str, problems: Sequence[Problem]) -> bool:

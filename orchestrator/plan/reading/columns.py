@@ -5,8 +5,10 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from orchestrator.plan.problems.place import DocumentPlace
 from orchestrator.plan.problems.wording import listed, meant, sentences, shown
 from orchestrator.plan.reading.computed import missing
+from orchestrator.plan.reading.entries import Nameable
 from orchestrator.plan.reading.when import read_when
 from orchestrator.spec.axis import labels_of
 from orchestrator.spec.patch import Patch
@@ -14,42 +16,33 @@ from orchestrator.spec.recipe import held
 from orchestrator.spec.spec import Spec
 from orchestrator.spec.table import MOST_METRICS, MetricColumn
 from orchestrator.spec.when import When, exclusive
-from orchestrator.views.errors import Problem
-from workers.catalog import Catalog, metric_entry, metric_problem
+from workers.catalog import metric_entry, metric_problem
 
 OF_TRAINING_IMAGES: Final = ("norm_mean", "norm_var")
 """The metrics that a training computes of its training images too, at its end."""
 
 
-def default_metrics(datasets: Sequence[str], catalog: Catalog) -> list[str]:
+def default_metrics(nameable: Nameable) -> list[str]:
     """The retrieval metrics that all these data sets declare: those of which one value is better than another."""
-    declared = [catalog.metrics(dataset) for dataset in datasets]
+    declared = [nameable.catalog.metrics(dataset) for dataset in nameable.datasets]
     if not declared:
         return []
     shared = [metric for metric in declared[0] if all(metric in other for other in declared[1:])]
-    entries = {metric: metric_entry(metric, catalog) for metric in shared}
+    entries = {metric: metric_entry(metric, nameable.catalog) for metric in shared}
     return [metric for metric, entry in entries.items() if entry and entry.facts.get("better") != "none"]
 
 
 class ColumnReader:
     """Reads the metrics of one table, noting what is wrong with them."""
 
-    def __init__(
-        self, source: str, spec: Spec, datasets: Sequence[str], catalog: Catalog, problems: list[Problem]
-    ) -> None:
-        self._source = source
-        self._spec = spec
-        self._datasets = datasets
-        self._catalog = catalog
-        self._problems = problems
-
-    def _note(self, field: str, message: str) -> None:
-        self._problems.append(Problem(f"{self._source}.{field}", message))
+    def __init__(self, place: DocumentPlace, spec: Spec, nameable: Nameable) -> None:
+        self._place, self._note, self._spec = place, place.note, spec
+        self._nameable = nameable
 
     def read(self, posted: Any, axes: Any) -> list[str | MetricColumn]:
         """The metrics of a table whose column axes are `axes`; those that its data sets declare where it names none."""
         if posted is None:
-            return [*default_metrics(self._datasets, self._catalog)]
+            return [*default_metrics(self._nameable)]
         if not isinstance(posted, list) or not posted:
             self._note("metrics", f"expected a list of at least one metric, found {shown(posted)}")
             return []
@@ -100,7 +93,7 @@ class ColumnReader:
         try:
             return MetricColumn.model_validate(given, strict=True)
         except ValidationError as error:
-            self._problems.extend(sentences(error, f"{self._source}.{field}", MetricColumn))
+            self._place.problems.extend(sentences(error, f"{self._place.path}.{field}", MetricColumn))
             return None
 
     def _when(self, posted: Any, field: str, known: Mapping[str, list[str] | None]) -> When:
@@ -109,14 +102,14 @@ class ColumnReader:
     def _by_axis(self, posted: Any, field: str, known: Mapping[str, list[str] | None], strange: str) -> When | None:
         """A mapping from axes that are known to some of their labels; none where it names no such axis."""
         if not isinstance(posted, Mapping) or not posted:
-            return read_when(posted, f"{self._source}.{field}", known, self._problems)
+            return read_when(posted, f"{self._place.path}.{field}", known, self._place.problems)
         for axis in [axis for axis in posted if axis not in known]:
             self._note(f"{field}.{axis}", f"{strange.format(axis=axis)}; {meant(str(axis), known)}")
         right = {axis: labels for axis, labels in posted.items() if axis in known}
-        return read_when(right, f"{self._source}.{field}", known, self._problems) if right else None
+        return read_when(right, f"{self._place.path}.{field}", known, self._place.problems) if right else None
 
     def _check_metric(self, column: MetricColumn, field: str) -> None:
-        if wrong := metric_problem(column.metric, self._catalog):
+        if wrong := metric_problem(column.metric, self._nameable.catalog):
             self._note(field, wrong)
             return
         if column.split == "train" and column.metric not in OF_TRAINING_IMAGES:
@@ -126,7 +119,7 @@ class ColumnReader:
             needed = "is the mean over the models of a cross-validation; add `validation: {name: cross_validation}`"
             self._note(f"{field}.split", f"'{column.split}' {needed}")
         for dataset in self._reached(column.when):
-            if wrong := missing(column.metric, dataset, self._spec, self._catalog):
+            if wrong := missing(column.metric, dataset, self._spec, self._nameable.catalog):
                 self._note(field, wrong)
 
     def _cross_validates(self) -> bool:
@@ -139,7 +132,7 @@ class ColumnReader:
             choices = [choice for group in self._spec.compare.get(axis, []) for choice in group.choices]
             if choices and all("dataset" in choice.patch for choice in choices):
                 return list(_datasets(choice.patch for choice in choices if choice.label in labels))
-        return self._datasets
+        return self._nameable.datasets
 
 
 def _datasets(patches: Iterator[Patch]) -> Iterator[str]:

@@ -1,14 +1,15 @@
 """Reads the figures of a spec: what they draw, over which axes, and everything that is wrong with them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pydantic import ValidationError
 
+from orchestrator.plan.problems.place import DocumentPlace
 from orchestrator.plan.problems.wording import flow, listed, meant, sentences, shown
 from orchestrator.plan.reading.computed import missing
+from orchestrator.plan.reading.entries import Nameable, entries
 from orchestrator.plan.reading.figure_data import kept_data, trouble_of_curve, trouble_of_data
-from orchestrator.plan.reading.layout import NAME
 from orchestrator.plan.reading.naming import Naming
 from orchestrator.plan.reading.reader import SpecDraft
 from orchestrator.plan.reading.when import read_when
@@ -17,7 +18,7 @@ from orchestrator.spec.figure import FITTING, QUANTITIES, FigureSpec
 from orchestrator.spec.label import number_of
 from orchestrator.spec.when import applies
 from orchestrator.views.errors import Problem
-from workers.catalog import Catalog, metric_problem
+from workers.catalog import metric_problem
 
 MOST_FIGURES: Final = 50
 
@@ -27,47 +28,22 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
 """What each kind cannot do without; those that draw metrics of cells do without axes where they draw `data`."""
 
 
-def read_figures(
-    posted: Any, draft: SpecDraft, datasets: Sequence[str], catalog: Catalog, problems: list[Problem]
-) -> dict[str, FigureSpec]:
-    """The figures of a posted spec written out; notes what is wrong with them.
-
-    `datasets` are the names of all data sets that the sweep trains on.
-    """
-    if posted is not None and not isinstance(posted, Mapping):
-        problems.append(Problem("figures", f"expected a mapping from names to figures, found {shown(posted)}"))
-        return {}
-    if posted and len(posted) > MOST_FIGURES:
-        problems.append(Problem("figures", f"there are {len(posted):,} figures; at most {MOST_FIGURES} are allowed"))
-        return {}
-    figures: dict[str, FigureSpec] = {}
-    for name, given in (posted or {}).items():
-        source = f"figures.{name}"
-        if not NAME.fullmatch(name):
-            problems.append(Problem(source, "expected a name of 1 to 64 letters, digits, '-' and '_'"))
-        figure = _Figure(source, draft, datasets, catalog, problems).read(given)
-        if figure:
-            figures[name] = figure
-    return figures
+def read_figures(posted: Any, draft: SpecDraft, nameable: Nameable, problems: list[Problem]) -> dict[str, FigureSpec]:
+    """The figures of a posted spec written out; notes what is wrong with them."""
+    found = entries("figures", posted, MOST_FIGURES, problems)
+    read = {name: _Figure(place, draft, nameable).read(given) for name, given, place in found}
+    return {name: figure for name, figure in read.items() if figure is not None}
 
 
 class _Figure:
     """Reads one figure, noting what is wrong with it."""
 
-    def __init__(
-        self, source: str, draft: SpecDraft, datasets: Sequence[str], catalog: Catalog, problems: list[Problem]
-    ) -> None:
-        self._source = source
-        self._spec = draft.spec
-        self._unreadable = draft.unreadable
-        self._datasets = datasets
-        self._catalog = catalog
-        self._problems = problems
+    def __init__(self, place: DocumentPlace, draft: SpecDraft, nameable: Nameable) -> None:
+        self._place, self._note = place, place.note
+        self._spec, self._unreadable = draft.spec, draft.unreadable
+        self._datasets, self._catalog = nameable.datasets, nameable.catalog
         compare, tune = draft.spec.compare, draft.spec.tune
         self._labels = {axis: labels_of(groups) for axis, groups in (compare | tune).items()}
-
-    def _note(self, field: str, message: str) -> None:
-        self._problems.append(Problem(f"{self._source}.{field}" if field else self._source, message))
 
     def read(self, posted: Any) -> FigureSpec | None:
         if not isinstance(posted, Mapping):
@@ -79,19 +55,19 @@ class _Figure:
             self._note("kind", f"is missing; {right}" if kind is None else f"there is no kind {shown(kind)}; {right}")
             return None
         given = dict(posted)
-        naming = Naming(self._source, self._spec, self._problems)
+        naming = Naming(self._place, self._spec)
         if "labels" in given:
             given["labels"] = naming.labels(given["labels"])
         if "when" in given:
             known = {axis: self._labels[axis] for axis in self._spec.compare}
-            given["when"] = read_when(given["when"], f"{self._source}.when", known, self._problems)
+            given["when"] = read_when(given["when"], f"{self._place.path}.when", known, self._place.problems)
         for field in [field for field in given if field in FigureSpec.model_fields and field not in FITTING[kind]]:
             self._note(field, f"means nothing for kind '{kind}', which takes {listed(FITTING[kind][1:])}")
             del given[field]
         try:
             figure = FigureSpec.model_validate(given, strict=True)
         except ValidationError as error:
-            self._problems.extend(sentences(error, self._source, FigureSpec))
+            self._place.problems.extend(sentences(error, self._place.path, FigureSpec))
             return None
         self._check(figure)
         return figure
@@ -165,7 +141,7 @@ class _Figure:
         fields = {"x": figure.x, "y": figure.y, "colour": figure.colour}
         fields |= {"facet" if isinstance(figure.facet, str) else f"facet[{at}]": one for at, one in enumerate(facets)}
         named: dict[str, str] = {}
-        known = len(self._problems)
+        known = len(self._place.problems)
         for field, axis in fields.items():
             if axis is None:
                 continue
@@ -177,7 +153,7 @@ class _Figure:
                 self._note(field, f"'{axis}' stands in `{named[axis]}` already")
             named[axis] = field
         self._check_scale(figure)
-        if len(self._problems) == known:  # else what is left out may be what was meant
+        if len(self._place.problems) == known:  # else what is left out may be what was meant
             self._check_left_out(figure, named)
 
     def _expected(self, axis: str) -> str:

@@ -1,79 +1,53 @@
 """Reads the tables of a spec: what stands in rows and columns, and which metrics."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from orchestrator.plan.problems import effort
+from orchestrator.plan.problems.place import DocumentPlace
 from orchestrator.plan.problems.wording import listed, meant, sentences, shown
 from orchestrator.plan.reading.columns import ColumnReader, default_metrics
-from orchestrator.plan.reading.naming import Naming, published_problem
+from orchestrator.plan.reading.entries import Nameable, entries
+from orchestrator.plan.reading.naming import Naming
 from orchestrator.plan.reading.reader import SpecDraft
 from orchestrator.spec.patch import Patch
 from orchestrator.spec.recipe import PARTS, held
 from orchestrator.spec.table import MetricColumn, TableSpec
 from orchestrator.views.errors import Problem
-from workers.catalog import Catalog
 
 DEFAULT: Final = "main"
 """The table of a spec that asks for none."""
 
 MOST_TABLES: Final = 100
 
-NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
-
-def read_tables(
-    draft: SpecDraft, datasets: Sequence[str], catalog: Catalog, problems: list[Problem]
-) -> dict[str, TableSpec]:
-    """The tables of a draft written out, or a default one; notes what is wrong with them.
-
-    `datasets` are the names of all data sets that the sweep trains on.
-    """
-    posted, spec = draft.tables, draft.spec
-    if posted is not None and not isinstance(posted, Mapping):
-        problems.append(Problem("tables", f"expected a mapping from names to tables, found {shown(posted)}"))
-        return {}
-    if not posted:
-        columns = ["dataset"] if "dataset" in spec.compare else []
-        rows = [axis for axis in spec.compare if axis not in columns]
-        return {DEFAULT: TableSpec(rows=rows, columns=columns, metrics=[*default_metrics(datasets, catalog)])}
-    if len(posted) > MOST_TABLES:
-        problems.append(Problem("tables", f"there are {len(posted):,} tables; at most {MOST_TABLES} are allowed"))
-        return {}
-    tables: dict[str, TableSpec] = {}
-    for name, given in posted.items():
-        source = f"tables.{name}"
-        if not NAME.fullmatch(name):
-            problems.append(Problem(source, "expected a name of 1 to 64 letters, digits, '-' and '_'"))
-        table = _Table(source, draft, datasets, catalog, problems).read(given)
-        if table:
-            tables[name] = table
-    return tables
+def read_tables(draft: SpecDraft, nameable: Nameable, problems: list[Problem]) -> dict[str, TableSpec]:
+    """The tables of a draft written out, or a default one; notes what is wrong with them."""
+    if draft.tables is None or draft.tables == {}:
+        columns = ["dataset"] if "dataset" in draft.spec.compare else []
+        rows = [axis for axis in draft.spec.compare if axis not in columns]
+        return {DEFAULT: TableSpec(rows=rows, columns=columns, metrics=[*default_metrics(nameable)])}
+    posted = entries("tables", draft.tables, MOST_TABLES, problems)
+    read = {name: _Table(place, draft, nameable).read(given) for name, given, place in posted}
+    return {name: table for name, table in read.items() if table is not None}
 
 
 class _Table:
     """Reads one table, noting what is wrong with it."""
 
-    def __init__(
-        self, source: str, draft: SpecDraft, datasets: Sequence[str], catalog: Catalog, problems: list[Problem]
-    ) -> None:
-        self._source = source
-        self._spec = draft.spec
-        self._unreadable = draft.unreadable
-        self._columns = ColumnReader(source, draft.spec, datasets, catalog, problems)
-        self._problems = problems
-
-    def _note(self, field: str, message: str) -> None:
-        self._problems.append(Problem(f"{self._source}.{field}" if field else self._source, message))
+    def __init__(self, place: DocumentPlace, draft: SpecDraft, nameable: Nameable) -> None:
+        self._place, self._note = place, place.note
+        self._spec, self._unreadable = draft.spec, draft.unreadable
+        self._columns = ColumnReader(place, draft.spec, nameable)
+        self._published = nameable.published
 
     def read(self, posted: Any) -> TableSpec | None:
         if not isinstance(posted, Mapping):
             self._note("", f"expected a mapping with `rows`, `columns` and `metrics`, found {shown(posted)}")
             return None
-        naming = Naming(self._source, self._spec, self._problems)
+        naming = Naming(self._place, self._spec)
         given = {**posted, "metrics": self._columns.read(posted.get("metrics"), posted.get("columns", []))}
         if "labels" in posted:
             given["labels"] = naming.labels(posted["labels"])
@@ -82,7 +56,7 @@ class _Table:
         try:
             table = TableSpec.model_validate(given, strict=True)
         except ValidationError as error:
-            self._problems.extend(sentences(error, self._source, TableSpec))
+            self._place.problems.extend(sentences(error, self._place.path, TableSpec))
             return None
         self._check_axes(table)
         self._check_bold(table)
@@ -91,8 +65,9 @@ class _Table:
         naming.check(table, self._unreadable)
         for at, panel in enumerate(table.panels or ()):
             self._check_panel(panel, f"panels[{at}]", table)
-        if table.published is not None and (wrong := published_problem(table.published)):
-            self._note("published", wrong)
+        if not (table.published is None or self._published is None or table.published in self._published):
+            right = meant(table.published, self._published)
+            self._note("published", f"there is no published table '{table.published}'; {right}")
         return table
 
     def _check_axes(self, table: TableSpec) -> None:

@@ -1,31 +1,23 @@
-"""Checks what a table prints in place of labels and titles, and the printed table that it names."""
+"""Checks what tables and figures print in place of labels and titles."""
 
-import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from orchestrator.plan.problems import effort
+from orchestrator.plan.problems.place import DocumentPlace
 from orchestrator.plan.problems.wording import meant, shown
 from orchestrator.spec.axis import labels_of
 from orchestrator.spec.label import label_of, number_of
 from orchestrator.spec.recipe import held
 from orchestrator.spec.spec import Spec
 from orchestrator.spec.table import PLACE, TableSpec
-from orchestrator.views.errors import Problem
 
 
 class Naming:
     """Reads `labels` and `titles` of one table, noting what is wrong with them."""
 
-    def __init__(self, source: str, spec: Spec, problems: list[Problem]) -> None:
-        self._source = source
-        self._spec = spec
-        self._problems = problems
-
-    def _note(self, field: str, message: str) -> None:
-        self._problems.append(Problem(f"{self._source}.{field}", message))
+    def __init__(self, place: DocumentPlace, spec: Spec) -> None:
+        self._note, self._spec = place.note, spec
 
     def labels(self, posted: Any) -> Any:
         """The posted `labels` with each label spelt as its axis does; what has another form stays as it is."""
@@ -73,19 +65,6 @@ class Naming:
         for axis in given:
             if axis not in axes:
                 self._note(f"{field}.{axis}", f"'{axis}' is no axis of this table; {meant(axis, axes)}")
-
-
-def published_problem(name: str) -> str | None:
-    """What is wrong with the name of a printed table; none where there is one of that name."""
-    known = _published()
-    return None if name in known else f"there is no published table '{name}'; {meant(name, known)}"
-
-
-@cache
-def _published() -> tuple[str, ...]:
-    # As data: what those tables hold is for `publish` to read.
-    index = files("orchestrator").joinpath("publish", "published", "index.toml")
-    return tuple(tomllib.loads(index.read_text(encoding="utf-8"))["tables"])
 
 
 def _spelt(label: str, known: Collection[str]) -> str | None:
