@@ -18,7 +18,7 @@ class Killed(BaseException):
 def conduct(settings: Settings, orders: int | None = None, catalog: Catalog | None = None) -> None:
     """Conduct until idle, or until so many orders were claimed; `catalog`: that of another release."""
     store = Store.open(settings.database)
-    workplace = Workplace(settings.train, settings.storage, settings.data_root)
+    workplace = Workplace(settings.train, settings.storage, settings.data_root, inspect=settings.inspection)
     conductor = Conductor(settings, store, Inline(workplace), catalog or catalogs.load(), None)
     if orders is not None:
         left, claim = iter(range(orders)), conductor.next_order

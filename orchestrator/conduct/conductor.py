@@ -202,7 +202,7 @@ class Conductor:
                     self._engine.run(self)
                 else:
                     self._engine.rest(self)
-                if until_idle and (not self._store.active() or self._hindrances.hopeless):
+                if until_idle and (not self._store.active() or (self._hindrances.hopeless and not ran)):  # settled
                     break
             except (UnavailableError, ConnectionError) as error:
                 log.warning("holding, nothing is requeued: %s", error)
