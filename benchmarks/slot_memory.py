@@ -73,9 +73,9 @@ def train(actor: SlotActor, order: Order, workplace: Workplace) -> None:
     if not actor.start(order, workplace):
         raise RuntimeError("the slot is busy")
     messages: list[dict[str, Any]] = []
-    while not messages or messages[-1]["kind"] == "progress":
+    while not messages or not Message.of(messages[-1]).final:
         messages += actor.poll(order.attempt, len(messages), 10)
-    if messages[-1]["kind"] != "finished":
+    if Message.of(messages[-1]).kind != "finished":
         raise RuntimeError(messages[-1]["body"])
 
 

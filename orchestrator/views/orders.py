@@ -20,6 +20,7 @@ class Order:
     holder: str | None = None  # the slot actor that already runs it, when a conductor adopts it
     seen: int = 0  # progress messages already recorded; an adopted slot replays what follows
     need: str | None = None  # the key of what it reads of a data root
+    label: str = ""  # what a person calls it: its sweep, and the labels of its first trial
     lacking: tuple[str, ...] = ()  # the nodes that were seen not to have it
 
 

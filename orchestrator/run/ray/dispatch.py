@@ -1,17 +1,17 @@
 """The dispatch: which order trains on which slot, and which relay follows it."""
 
-import contextlib
 import time
-from collections import deque
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Broker
 from orchestrator.run.lost_order import settle_from_spool
 from orchestrator.run.message import Message
 from orchestrator.run.out_of_memory import explained
+from orchestrator.run.ray.assignment import Assignment
 from orchestrator.run.ray.pool import SlotPool
+from orchestrator.run.ray.relays import Report
 from orchestrator.run.ray.slot_handle import HeldSlot
 from orchestrator.views.orders import Failure, FailureKind, Order
 
@@ -29,18 +29,16 @@ class Execution:
     slot: HeldSlot
     seen: int
     heard: float  # when it last reported anything
-    relay: str | None = None  # Tune's trial id
+    followed: bool = False  # by a relay
     asked_to_stop: float | None = None
 
 
 class Dispatch:
-    """Joins the broker, the slots and Tune's trials; outlives any one Tuner."""
+    """Joins the broker, the slots and the relays; outlives any one Tuner."""
 
     def __init__(self, broker: Broker, pool: SlotPool, workplace: Workplace) -> None:
-        self._desk, self._pool, self._workplace = broker, pool, workplace
+        self._broker, self._pool, self._workplace = broker, pool, workplace
         self._running: dict[str, Execution] = {}  # by attempt
-        self._relays: dict[str, str] = {}  # Tune's trial id -> attempt
-        self._unattended: deque[str] = deque()  # attempts that train and have no relay
         self._held: Order | None = None  # claimed, but its slot is not free yet
 
     @property
@@ -52,56 +50,43 @@ class Dispatch:
         """Whether anything trains or waits for its slot."""
         return bool(self._running) or self._held is not None
 
-    def next_relay(self, relay: str) -> dict[str, Any] | None:
-        """What Tune's trial `relay` shall follow; none: nothing now."""
-        if not self._unattended:
-            self._dispatch()
-        if not self._unattended:
-            return None
-        execution = self._running[self._unattended.popleft()]
-        execution.relay = relay
-        self._relays[relay] = execution.order.attempt
-        return {
-            "attempt": execution.order.attempt,
-            "slot": execution.slot.name,
-            "namespace": self._pool.namespace,
-            "seen": execution.seen,
-        }
+    def assignments(self) -> list[Assignment]:
+        """Begin orders as far as slots are free; what trains, and no relay follows yet."""
+        self._dispatch()
+        left = [execution for execution in self._running.values() if not execution.followed]
+        for execution in left:
+            execution.followed = True
+        return [Assignment(one.order, one.slot.name, self._pool.namespace, one.seen) for one in left]
 
-    def take(self, relay: str, result: dict[str, Any]) -> None:
-        """News from a relay."""
-        execution = self._running.get(self._relays.get(relay, ""))
-        if execution is None or execution.relay != relay:
+    def take(self, report: Report) -> None:
+        """What a relay reports; where it is gone and its attempt goes on, another one will follow that."""
+        execution = self._running.get(report.attempt)
+        if execution is None:
             return
-        if result.get("host"):
-            self._desk.started(execution.order, execution.slot.name, str(result["host"]))
-        for message in map(Message.of, result.get("said") or ()):
+        if report.host:
+            self._broker.started(execution.order, execution.slot.name, report.host)
+        for message in map(Message.of, report.said):
             if message.seq <= execution.seen:
                 continue
             execution.seen, execution.heard = message.seq, time.monotonic()
-            self._desk.told(execution.order, message)
+            self._broker.told(execution.order, message)
             if message.final:
-                self._end(execution, result.get("worn"))
-        if result.get("lost"):
-            self._lose(execution, f"slot lost: {result['lost']}")
+                self._end(execution, report.worn)
+        if report.lost:
+            self._lose(execution, f"slot lost: {report.lost}")
+        elif report.ended:
+            execution.followed = False
 
-    def relay_ended(self, relay: str) -> None:
-        """A relay is gone; if its attempt goes on, another relay will follow it."""
-        execution = self._running.get(self._relays.pop(relay, ""))
-        if execution is not None and execution.relay == relay:
-            execution.relay = None
-            self._unattended.append(execution.order.attempt)
-
-    def abandon_relays(self) -> None:
-        """Before a Tuner ends with attempts still training."""
-        for relay in list(self._relays):
-            self.relay_ended(relay)
+    def leave_all(self) -> None:
+        """No relay follows anything any more."""
+        for execution in self._running.values():
+            execution.followed = False
 
     def watch(self) -> None:
         """Stop what is no longer wanted; end a slot actor that does not obey, or whose training reports nothing."""
         for execution in list(self._running.values()):
             if execution.asked_to_stop is None:
-                if not self._desk.wanted(execution.order):
+                if not self._broker.wanted(execution.order):
                     execution.asked_to_stop = time.monotonic()
                     execution.slot.actor.stop.remote(execution.order.attempt)
                 else:
@@ -115,18 +100,18 @@ class Dispatch:
         order = self._held
         if order is None or order.holder is not None:
             return
-        if not self._desk.wanted(order):
+        if not self._broker.wanted(order):
             self._held = None
-            self._desk.stopped(order)
-        elif self._desk.outranked(order):
+            self._broker.stopped(order)
+        elif self._broker.outranked(order):
             self._held = None
-            self._desk.returned(order, "gave way, before it began, to another sweep's priority or to its own's pause")
+            self._broker.returned(order, "gave way, before it began, to another sweep's priority or to its own's pause")
 
     def _dispatch(self) -> None:
-        """Take orders until one trains, none waits, or the first has to wait for its slot."""
-        while not self._unattended:
+        """Take orders until none waits, or the first has to wait for its slot."""
+        while not self._broker.closing():
             if self._held is None and (self._pool.unclaimed() or not self._pool.full()):
-                self._held = self._desk.next_order()
+                self._held = self._broker.next_order()
                 if self._held is None or self._held.holder is None:  # what an earlier conductor left has all come
                     self._pool.reap()
             if self._held is None or not self._settled(self._held):
@@ -140,9 +125,9 @@ class Dispatch:
         elif (slot := self._pool.take(order)) is not None:
             slot.actor.start.remote(order, self._workplace)
             self._begin(order, slot)
-            self._desk.started(order, slot.name, "")
+            self._broker.started(order, slot.name, "")
         elif not self._pool.possible(order.slot):  # its node left since it was claimed
-            self._desk.returned(order, "no node that is there can hold its slot any more")
+            self._broker.returned(order, "no node that is there can hold its slot any more")
         else:
             return False
         return True
@@ -151,7 +136,7 @@ class Dispatch:
         slot = self._pool.holding(order.holder, order.attempt)
         if slot is None:
             settle_from_spool(
-                self._desk,
+                self._broker,
                 order,
                 self._workplace,
                 order.seen,
@@ -162,7 +147,6 @@ class Dispatch:
 
     def _begin(self, order: Order, slot: HeldSlot) -> None:
         self._running[order.attempt] = Execution(order, slot, order.seen, time.monotonic())
-        self._unattended.append(order.attempt)
 
     def _end(self, execution: Execution, worn: str | None) -> None:
         self._running.pop(execution.order.attempt, None)
@@ -184,11 +168,9 @@ class Dispatch:
     def _lose(self, execution: Execution, reason: str, kind: FailureKind = "infrastructure") -> None:
         begun = execution.seen > 0 or execution.slot.begun
         self._running.pop(execution.order.attempt, None)
-        with contextlib.suppress(ValueError):
-            self._unattended.remove(execution.order.attempt)
         self._pool.lost(execution.slot)
-        if not self._desk.wanted(execution.order):
-            self._desk.stopped(execution.order)
+        if not self._broker.wanted(execution.order):
+            self._broker.stopped(execution.order)
         else:
             failure = Failure(kind, explained(reason), begun=begun)
-            settle_from_spool(self._desk, execution.order, self._workplace, execution.seen, failure)
+            settle_from_spool(self._broker, execution.order, self._workplace, execution.seen, failure)
