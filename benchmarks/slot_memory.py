@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from benchmarks.memory import counted
 from orchestrator.run.attempt import Workplace
+from orchestrator.run.message import Message
 from orchestrator.run.ray.slot_actor import SlotActor
 from orchestrator.views.orders import Order
 from orchestrator.views.slot import Slot
@@ -72,11 +73,11 @@ def train(actor: SlotActor, order: Order, workplace: Workplace) -> None:
     """One training as a relay follows it."""
     if not actor.start(order, workplace):
         raise RuntimeError("the slot is busy")
-    messages: list[dict[str, Any]] = []
+    messages: list[bytes] = []
     while not messages or not Message.of(messages[-1]).final:
         messages += actor.poll(order.attempt, len(messages), 10)
     if Message.of(messages[-1]).kind != "finished":
-        raise RuntimeError(messages[-1]["body"])
+        raise RuntimeError(messages[-1].decode())
 
 
 def slot(shape: dict[str, Any], count: int, data: Path, answers: "multiprocessing.SimpleQueue[list[float]]") -> None:

@@ -345,3 +345,11 @@ def test_a_diverged_training_is_an_outcome(store: Store) -> None:
     assert result().metrics
     store.apply(fence, SweepSettled(sweep))
     assert store.sweep(sweep).state == "finished"
+
+
+def test_an_order_says_what_a_person_calls_it(store: Store) -> None:
+    fence = lease(store)
+    sweep = started(store, fence)
+    order = claimed(store, fence)
+    assert order.label == f"sample #{sweep} · triplet · margin=0.2 · seed=0"
+    assert [one.label for one in store.orphans()] == [order.label]

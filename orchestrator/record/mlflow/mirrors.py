@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from orchestrator.record.json_floats import number
 from orchestrator.record.mlflow.mirror_states import CellRun, SweepRun, TrialRun
+from orchestrator.record.reads.trial_name import cell_name, trial_name
 from orchestrator.record.tracker import RunMirror, RunStatus
 from orchestrator.views.lifecycle import TrialState
 
@@ -57,8 +58,8 @@ def cell_mirror(cell: CellRun, url: str) -> RunMirror:
         tags |= {f"metricsweep.selected.{axis}": label for axis, label in summary["labels"].items()}
         metrics = dict(_statistics(summary))
     return RunMirror(
-        kind="cell", key=f"{cell.sweep.uid}/cell/{cell.index}", run=cell.run, name=cell_name(cell), status=status,
-        started=cell.sweep.started or cell.sweep.created, ended=cell.settled if summary is not None else None,
+        kind="cell", key=f"{cell.sweep.uid}/cell/{cell.index}", run=cell.run, name=cell_name(cell.labels),
+        status=status, started=cell.sweep.started or cell.sweep.created, ended=cell.settled if summary is not None else None,
         tags=tags, metrics=metrics,
     )  # fmt: skip
 
@@ -91,11 +92,6 @@ def sweep_tags(sweep: SweepRun) -> dict[str, str]:
     return tags | ({"metricsweep.actor": sweep.actor} if sweep.actor else {})
 
 
-def cell_name(cell: CellRun) -> str:
-    """Such as `triplet · sec`."""
-    return " · ".join(cell.labels.values()) or "all"
-
-
 def flat_params(recipe: Mapping[str, Any]) -> dict[str, str]:
     """A recipe as `loss.name`, `loss.margin`, ...; its pins are tags, since nobody chose them."""
     return dict(_flat({key: value for key, value in recipe.items() if key != "pins"}))
@@ -111,11 +107,11 @@ def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]
 
 def _trial_name(trial: TrialRun) -> str:
     chosen = {**trial.candidate_labels, **trial.repeat_labels}
-    return " · ".join([cell_name(trial.cell), *(f"{axis.rpartition('.')[2]}={one}" for axis, one in chosen.items())])
+    return trial_name(trial.cell.labels, chosen)
 
 
 def _cell_tags(cell: CellRun) -> dict[str, str]:
-    tags = {"metricsweep.cell": cell_name(cell), "metricsweep.cell_index": str(cell.index)}
+    tags = {"metricsweep.cell": cell_name(cell.labels), "metricsweep.cell_index": str(cell.index)}
     return tags | {f"metricsweep.cell.{axis}": label for axis, label in cell.labels.items()}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from orchestrator.record.database import Access
+from orchestrator.record.reads.trial_name import order_label
 from orchestrator.record.schema import attempt, sweep, training, trial
 from orchestrator.record.writes.journal import write_log
 from orchestrator.views.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
@@ -84,7 +85,7 @@ class Claims(Access):
         """Attempts that are running by the database, oldest first: what a new conductor adopts or gives up."""
         columns = (
             attempt.c.uid, attempt.c.number, attempt.c.slot, attempt.c.resumed_from, attempt.c.holder, attempt.c.seen,
-            training.c.uid.label("training"), training.c.recipe, training.c.need,
+            training.c.uid.label("training"), training.c.recipe, training.c.need, attempt.c.training_id,
         )  # fmt: skip
         query = (
             sa.select(*columns)
@@ -97,7 +98,7 @@ class Claims(Access):
                 Order(
                     attempt=row.uid, training=row.training, number=row.number, recipe=row.recipe,
                     slot=Slot.model_validate(row.slot), resume=row.resumed_from, holder=row.holder, seen=row.seen,
-                    need=row.need,
+                    need=row.need, label=order_label(connection, row.training_id),
                 )
                 for row in connection.execute(query)
             ]  # fmt: skip
@@ -196,7 +197,8 @@ def _claim(connection: sa.Connection, fence: int, training_id: int, slot: Slot) 
     if number > 1:
         attempt_id = connection.execute(sa.select(attempt.c.id).where(attempt.c.uid == uid)).scalar_one()
         write_log(connection, training_id, attempt_id, 0, f"--- attempt {number} ---\n")
-    return Order(uid, row.uid, number, row.recipe, slot, resume, need=row.need)
+    label = order_label(connection, training_id)
+    return Order(uid, row.uid, number, row.recipe, slot, resume, need=row.need, label=label)
 
 
 def run_with_training(connection: sa.Connection, training_id: int, now: datetime) -> None:

@@ -1,0 +1,36 @@
+"""What a person calls a trial, in the tracker and in Ray's own tools."""
+
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+
+from orchestrator.record.reads.sweep_views import of_candidate
+from orchestrator.record.schema import candidate, cell, sweep, trial
+
+
+def cell_name(labels: Mapping[str, str]) -> str:
+    """Such as `triplet · sec`."""
+    return " · ".join(labels.values()) or "all"
+
+
+def trial_name(compared: Mapping[str, str], chosen: Mapping[str, str]) -> str:
+    """The name of its cell, and what sets it apart there: `triplet · sec · eta=0.5 · seed=1`."""
+    return " · ".join([cell_name(compared), *(f"{axis.rpartition('.')[2]}={one}" for axis, one in chosen.items())])
+
+
+def order_label(connection: sa.Connection, training_id: int) -> str:
+    """The name of the first trial that points to a training, with its sweep's; none points to it: nothing."""
+    compared, tuned = cell.c.labels.label("compared"), candidate.c.labels.label("tuned")
+    row = connection.execute(
+        sa.select(sweep.c.id, sweep.c.name, compared, tuned, trial.c.repeat_labels)
+        .select_from(trial)
+        .join(sweep, sweep.c.id == trial.c.sweep_id)
+        .join(cell, sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell))
+        .join(candidate, of_candidate())
+        .where(trial.c.training_id == training_id)
+        .order_by(trial.c.id)
+        .limit(1)
+    ).one_or_none()
+    if row is None:
+        return ""
+    return f"{row.name} #{row.id} · {trial_name(row.compared, {**row.tuned, **row.repeat_labels})}"
