@@ -59,7 +59,8 @@ def cell_mirror(cell: CellRun, url: str) -> RunMirror:
         metrics = dict(_statistics(summary))
     return RunMirror(
         kind="cell", key=f"{cell.sweep.uid}/cell/{cell.index}", run=cell.run, name=cell_name(cell.labels),
-        status=status, started=cell.sweep.started or cell.sweep.created, ended=cell.settled if summary is not None else None,
+        status=status, started=cell.sweep.started or cell.sweep.created,
+        ended=cell.settled if summary is not None else None,
         tags=tags, metrics=metrics,
     )  # fmt: skip
 
