@@ -9,7 +9,7 @@ import pytest
 from ray import tune
 
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.ray import relays, trial_files
+from orchestrator.run.ray import trial_files, tuner
 from orchestrator.run.ray.assignment import Assignment
 from orchestrator.run.ray.engine import RayTune
 from tests.run.broker import MemoryBroker, order
@@ -78,9 +78,9 @@ def test_files_of_trials_do_not_grow_without_end(monkeypatch: pytest.MonkeyPatch
 
 def test_old_folders_are_removed(tmp_path: Path) -> None:
     for day in range(10):
-        (tmp_path / f"{relays.PREFIX}2026110{day}T000000-aa").mkdir()
+        (tmp_path / f"{tuner.PREFIX}2026110{day}T000000-aa").mkdir()
     (tmp_path / "other").mkdir()
-    trial_files.remove_old(tmp_path, relays.PREFIX)
+    trial_files.remove_old(tmp_path, tuner.PREFIX)
     assert sorted(one.name[:16] for one in tmp_path.iterdir()) == [
         "other",
         *(f"relays-2026110{day}T"[:16] for day in (7, 8, 9)),

@@ -11,8 +11,8 @@ from orchestrator.run.message import Message
 from orchestrator.run.out_of_memory import explained
 from orchestrator.run.ray.assignment import Assignment
 from orchestrator.run.ray.pool import SlotPool
-from orchestrator.run.ray.relays import Report
 from orchestrator.run.ray.slot_handle import HeldSlot
+from orchestrator.run.ray.tuner import Report
 from orchestrator.views.orders import Failure, FailureKind, Order
 
 STOP_SECONDS: Final = 30.0

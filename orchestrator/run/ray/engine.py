@@ -20,7 +20,7 @@ from orchestrator.run.ray.demand import ClusterDemand
 from orchestrator.run.ray.dispatch import Dispatch
 from orchestrator.run.ray.inspections import Looks
 from orchestrator.run.ray.pool import SlotPool
-from orchestrator.run.ray.relays import Relays
+from orchestrator.run.ray.tuner import TunerThread
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.nodes import Inspected, Node
 from orchestrator.views.resources import shape_of
@@ -63,7 +63,7 @@ class RayTune:
         self._scratch, self._linger = scratch, linger
         self._pool: SlotPool | None = None
         self._dispatch: Dispatch | None = None
-        self._relays: Relays | None = None
+        self._tuner: TunerThread | None = None
         self._demand = ClusterDemand()
         self._looks = Looks(workplace)
         self._tried = float("-inf")
@@ -75,32 +75,32 @@ class RayTune:
         self._connect()
         self._pool = SlotPool(self._limit, broker.installation(), self._workplace.edition)
         dispatch = self._dispatch = Dispatch(broker, self._pool, self._workplace)
-        if self._relays is not None:
-            self._relays.end()  # an earlier one that hung
-        self._relays = Relays(self._scratch)
+        if self._tuner is not None:
+            self._tuner.end()  # an earlier one that hung
+        self._tuner = TunerThread(self._scratch)
         try:
             self._serve(broker, dispatch)
         finally:
-            self._relays.end()
+            self._tuner.end()
 
     def _serve(self, broker: Broker, dispatch: Dispatch) -> None:
         """The conductor's own loop: its chores, orders to slots, what trains to relays, reports to the broker."""
-        relays = self._relays or Relays(self._scratch)
+        tuner = self._tuner or TunerThread(self._scratch)
         busy = watched = time.monotonic()
         while not broker.closing():
             broker.tick()
-            if relays.spent:
-                relays.end()
+            if tuner.spent:
+                tuner.end()
                 dispatch.leave_all()
-                relays = self._relays = Relays(self._scratch)
+                tuner = self._tuner = TunerThread(self._scratch)
             for assignment in dispatch.assignments():
-                relays.follow(assignment)
+                tuner.follow(assignment)
             now = time.monotonic()
             if dispatch.busy():
                 busy = now
             elif now - busy >= self._linger:
                 return
-            for report in relays.reports(TURN_SECONDS):
+            for report in tuner.reports(TURN_SECONDS):
                 dispatch.take(report)
             if now - watched > WATCH_SECONDS:
                 watched = now

@@ -1,4 +1,4 @@
-"""The relays: a Tuner in a thread of its own, which is told what to follow and tells what it is told."""
+"""Tune's Tuner in a thread of its own, which is told what to follow and tells what its relays are told."""
 
 import threading
 import uuid
@@ -123,7 +123,7 @@ class Reporting(Unkept, tune.Callback):  # type: ignore[misc]
         self.on_trial_complete(iteration, trials, trial)
 
 
-class Relays:
+class TunerThread:
     """Follows attempts. One at a time in a process: two Tuners would run one another's trials."""
 
     def __init__(self, scratch: Path) -> None:
