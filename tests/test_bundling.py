@@ -263,7 +263,7 @@ def test_one_table_of_two_sweeps(service: Service, settings: Settings) -> None:
         service.compare([first, first], None, "merge", "json")
     with pytest.raises(ConflictError, match="two sweeps, not 3"):
         service.compare([first, later, 3], None, "difference", "json")
-    with pytest.raises(NotFoundError, match="no table 'mian'"):
+    with pytest.raises(NotFoundError, match="no table named 'mian'; did you mean 'main'"):
         service.compare([first, later], "mian", "merge", "json")
 
 

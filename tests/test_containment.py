@@ -21,7 +21,7 @@ from orchestrator.run.spool import FILE, read
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views import events
-from orchestrator.views.errors import InvalidSpecError, Problem, UnavailableError
+from orchestrator.views.errors import InvalidSpecError, UnavailableError
 from orchestrator.views.orders import Failure, Order
 from tests import test_searches
 from tests.inline_conductor import conduct
@@ -29,6 +29,7 @@ from tests.record.sample import lease, new_sweep, started
 from tests.record.shelf import Shelf
 from tests.run.broker import order
 from tests.test_conductor import spec
+from workers.catalog import Problem
 
 
 @pytest.fixture

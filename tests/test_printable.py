@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.host.logs import SAME, Collapse, OwnLines
 from orchestrator.host.printable import one_line, printable, printable_json
-from orchestrator.views.nearest import unknown
+from workers.catalog import unknown
 
 UNFIT = {
     "ESC": "\x1b[31m",
@@ -73,6 +73,6 @@ def test_a_repeated_warning_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_near_misses() -> None:
-    assert unknown("loss", "tripplet", ["triplet", "margin"]) == "no loss named 'tripplet', did you mean 'triplet'?"
-    assert unknown("loss", "xyz", ["triplet", "margin"]) == "no loss named 'xyz'; there are triplet, margin"
-    assert unknown("loss", "xyz", []) == "no loss named 'xyz'"
+    assert unknown("loss", "tripplet", ["triplet", "margin"]) == "no loss named 'tripplet'; did you mean 'triplet'?"
+    assert unknown("loss", "xyz", ["triplet", "margin"]) == "no loss named 'xyz'; expected one of 'margin', 'triplet'"
+    assert unknown("loss", "xyz", []) == "no loss named 'xyz'; there is none"

@@ -6,7 +6,7 @@ import typer
 
 from api.commands.options import HOME, Home, Json, Token, Url, connect
 from api.commands.terminal import WRONG, err, out, print_json, print_rows
-from orchestrator.views.nearest import unknown
+from workers.catalog import unknown
 
 if TYPE_CHECKING:
     from workers.catalog import Catalog, Entry, Parameter

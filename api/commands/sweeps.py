@@ -12,8 +12,8 @@ from api.commands.previews import show_notes, show_preview, show_warnings
 from api.commands.terminal import duration, err, out, print_json, print_rows
 from api.commands.watch import follow, verdict
 from orchestrator.views.lifecycle import SweepState
-from orchestrator.views.nearest import nearest
 from orchestrator.views.printing import printed
+from workers.catalog import near
 
 if TYPE_CHECKING:
     from api.client import Client
@@ -76,7 +76,8 @@ def list_sweeps(
     elif found:
         print_rows([_row(sweep) for sweep in found], numbers=("id", "done", "failed", "cancelled"))
     else:
-        meant = nearest(name, others) if name else ""
+        close = near(name, others) if name else None
+        meant = f"; did you mean {close!r}?" if close else ""
         err.print(
             "no sweeps" + (f" like this{meant}" if state or name else "; submit one with `metricsweep submit FILE`")
         )

@@ -12,8 +12,7 @@ from orchestrator.spec.label import label_of
 from orchestrator.spec.patch import apply
 from orchestrator.spec.spec import Spec
 from orchestrator.views.deadline import timely
-from orchestrator.views.errors import Problem
-from workers.catalog import Catalog
+from workers.catalog import Catalog, Problem
 from workers.contract import canonical_json
 
 RATE: Final = "optimizer.lr"

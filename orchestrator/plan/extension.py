@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.plan.grid import Plan
-from orchestrator.views.errors import InvalidSpecError, NumbersChangedError, Problem
+from orchestrator.views.errors import InvalidSpecError, NumbersChangedError
 from orchestrator.views.extension import Extension, TrialKey
 from orchestrator.views.planned import Candidate, Cell, Labels, PlannedTrial
-from workers.catalog import Catalog, changes
+from workers.catalog import Catalog, Problem, changes
 
 _Key = tuple[tuple[str, str], ...]
 

@@ -10,8 +10,7 @@ from orchestrator.publish.tables.table_data import Table
 from orchestrator.record.store import Store
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.files import Rendered
-from orchestrator.views.nearest import nearest
-from workers.catalog import Catalog
+from workers.catalog import Catalog, unknown
 
 View = Literal["merge", "difference"]
 
@@ -37,9 +36,7 @@ class Comparing(ABC):
         tables = several[0].spec.get("tables") or {}
         chosen = name if name is not None else next(iter(tables), "")
         if chosen not in tables:
-            known = ", ".join(sorted(tables)) or "none"
-            meant = nearest(chosen, tables)
-            raise NotFoundError(f"sweep {sweeps[0]} has no table {chosen!r}{meant}; its tables: {known}")
+            raise NotFoundError(f"in sweep {sweeps[0]}: {unknown('table', chosen, tables)}")
         if view == "difference":
             built = contrast.table(several[0], several[1], chosen, self._catalog)
         else:

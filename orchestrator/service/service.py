@@ -32,7 +32,6 @@ from orchestrator.views.errors import NotFoundError, UnavailableError
 from orchestrator.views.files import FigureFile, FigureView, Rendered
 from orchestrator.views.health import Check, Readiness
 from orchestrator.views.links import Links
-from orchestrator.views.nearest import nearest
 from orchestrator.views.outcomes import SweepOutcomes
 from orchestrator.views.pages import Page
 from orchestrator.views.published import PublishedSummary, PublishedView
@@ -40,7 +39,7 @@ from orchestrator.views.submissions import Preview, Submitted
 from orchestrator.views.sweeps import GridCell, SweepSummary, SweepView
 from orchestrator.views.trials import Curve, LogView, TrialSummary, TrialView
 from workers import catalog as catalogs
-from workers.catalog import Catalog
+from workers.catalog import Catalog, unknown
 
 
 class Service(Requesting, Tracing, Bundling, Comparing):
@@ -239,8 +238,7 @@ class Service(Requesting, Tracing, Bundling, Comparing):
 
     def _outcomes(self, sweep: int, name: str) -> SweepOutcomes:
         outcomes = self._store.outcomes(sweep)
-        if name not in outcomes.spec.get("tables", {}):
-            known = sorted(outcomes.spec.get("tables", {}))
-            its = ", ".join(known) or "none"
-            raise NotFoundError(f"sweep {sweep} has no table {name!r}{nearest(name, known)}; its tables: {its}")
+        tables = outcomes.spec.get("tables", {})
+        if name not in tables:
+            raise NotFoundError(f"in sweep {sweep}: {unknown('table', name, tables)}")
         return outcomes

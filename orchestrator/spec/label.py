@@ -1,6 +1,8 @@
 """Labels: what a value of a recipe is called where it is chosen, held and printed."""
 
 import json
+import re
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -17,3 +19,9 @@ def number_of(label: str) -> float | None:
         return float(label)
     except ValueError:
         return None
+
+
+def flow(labels: Iterable[str]) -> str:
+    """Labels as YAML, ready to copy: `l2`, or `[l2, sec]`."""
+    quoted = [label if re.fullmatch(r"[A-Za-z0-9_.@+-]+", label) else json.dumps(label) for label in labels]
+    return quoted[0] if len(quoted) == 1 else f"[{', '.join(quoted)}]"

@@ -1,19 +1,10 @@
 """Errors that a client can be told about: each says where, what was found and what would be right."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-
-@dataclass(frozen=True, order=True)
-class Problem:
-    """One thing wrong with a spec, at a path such as `compare.loss[3]`."""
-
-    path: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.path}  {self.message}" if self.path else self.message
+if TYPE_CHECKING:
+    from workers.catalog import Problem  # which would load the catalog for everyone who only catches an error
 
 
 class MetricsweepError(Exception):
@@ -23,7 +14,7 @@ class MetricsweepError(Exception):
 class InvalidSpecError(MetricsweepError):
     """A spec with problems; nothing of it was stored."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: "Sequence[Problem]") -> None:
         self.problems = tuple(problems)
         noun = "problem" if len(self.problems) == 1 else "problems"
         lines = "\n".join(f"  {problem}" for problem in self.problems)
@@ -45,7 +36,7 @@ class ConflictError(MetricsweepError):
 class NumbersChangedError(ConflictError):
     """What was asked would mix numbers of older versions of parts or metrics with today's; `problems` names these."""
 
-    def __init__(self, message: str, problems: Sequence[Problem]) -> None:
+    def __init__(self, message: str, problems: "Sequence[Problem]") -> None:
         self.problems = tuple(problems)
         super().__init__(message)
 

@@ -10,7 +10,8 @@ from fastapi.testclient import TestClient
 import orchestrator
 from api.problems import folder_cutter
 from orchestrator.settings import Settings
-from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError, Problem, UnavailableError
+from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError, UnavailableError
+from workers.catalog import Problem
 
 HTML = {"Accept": "text/html"}
 

@@ -4,7 +4,7 @@ import pytest
 
 from orchestrator.plan.reading.axis import AxisReader
 from orchestrator.spec.axis import Axis
-from orchestrator.views.errors import Problem
+from workers.catalog import Problem
 
 KNOWN = {"loss": {"triplet": None, "proxy_anchor": None}, "regularizer.eta": {"0.1": None, "1.0": None}}
 

@@ -25,7 +25,7 @@ def test_the_formats_are_the_files():
 
 
 def test_an_unknown_format_names_those_there_are():
-    with pytest.raises(NotFoundError, match=r"'docx'; formats: csv, html"):
+    with pytest.raises(NotFoundError, match=r"'docx'; expected one of 'csv', 'html'"):
         render(table("tiny"), "docx")
 
 

@@ -55,7 +55,7 @@ def test_each_number_is_found_where_it_stands_and_nowhere_else(name: str) -> Non
 def test_an_unknown_table_is_told_its_near_miss() -> None:
     with pytest.raises(NotFoundError, match="did you mean 'SEC-T3'"):
         load("SECT3")
-    with pytest.raises(NotFoundError, match="there are SEC-T2, SEC-T3"):
+    with pytest.raises(NotFoundError, match="expected one of 'SEC-T2', 'SEC-T3'"):
         load("table seven")
     assert load("svmax-t1").id == "SVMax-T1"
 

@@ -34,7 +34,7 @@ SHORT_MODULES: Final[Mapping[str, str]] = {
 """Short modules with one caller that stay beside it, and why."""
 
 NAMED_TWICE: Final = {
-    "Access", "Availability", "Capacity", "Client", "Conductor", "Problem", "Pruning",
+    "Access", "Availability", "Capacity", "Client", "Conductor", "Pruning",
     "Requests", "Session", "Step",
 }  # fmt: skip
 """Class names that two modules may share."""

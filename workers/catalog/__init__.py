@@ -3,11 +3,12 @@
 from workers.catalog.clustering_cost import NEEDS, STARTS, Clustering, stated
 from workers.catalog.defaults import complete
 from workers.catalog.inventory import Catalog, load, metric_entry, metric_problem, parse_metric
+from workers.catalog.near_names import comparing, near
 from workers.catalog.needs import Finding, Inspect, Need, need_of, usual_needs
 from workers.catalog.signature import LONGEST_LIST, LONGEST_TEXT, Entry, Parameter, PartSourceError
 from workers.catalog.validation import RecipeValidation, problems
 from workers.catalog.versions import Change, changes, edition, stamp
-from workers.catalog.wording import Problem, not_computed
+from workers.catalog.wording import Problem, brief, listed, meant, not_computed, sentence, shown, unknown
 
 __all__ = [
     "LONGEST_LIST",
@@ -25,17 +26,25 @@ __all__ = [
     "PartSourceError",
     "Problem",
     "RecipeValidation",
+    "brief",
     "changes",
+    "comparing",
     "complete",
     "edition",
+    "listed",
     "load",
+    "meant",
     "metric_entry",
     "metric_problem",
+    "near",
     "need_of",
     "not_computed",
     "parse_metric",
     "problems",
+    "sentence",
+    "shown",
     "stamp",
     "stated",
+    "unknown",
     "usual_needs",
 ]

@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 
 from workers.catalog.compatibility import Chosen, RecipeDraft, disagreements
 from workers.catalog.inventory import Catalog
-from workers.catalog.wording import Problem, listed, meant, shown, unknown
+from workers.catalog.wording import Problem, listed, meant, sentence, shown, unknown
 from workers.contract import PART_FIELDS, ClassHoldout, CrossValidation, NoValidation, Part, Pins, Recipe, Select
 from workers.figures.options import MODELS
 
@@ -150,30 +150,17 @@ def _path(error: ErrorDetails) -> str:
     return ".".join(location)
 
 
+_EXAMPLE: Final = "expected a mapping such as {{name: class_holdout}} or {{name: none}}, found {found}"
 _SAID: Final = {
-    "int_type": "expected a whole number, found {found}",
-    "int_from_float": "expected a whole number, found {found}",
-    "int_parsing_size": "expected a smaller number, found {found}",
-    "float_type": "expected a number, found {found}",
-    "finite_number": "expected a finite number, found {found}",
-    "bool_type": "expected true or false, found {found}",
-    "string_type": "expected a text, found {found}",
-    "dict_type": "expected a mapping, found {found}",
-    "list_type": "expected a list, found {found}",
-    "model_type": "expected a mapping, found {found}",
-    "model_attributes_type": "expected a mapping such as {{name: class_holdout}} or {{name: none}}, found {found}",
-    "union_tag_not_found": "expected a mapping such as {{name: class_holdout}} or {{name: none}}, found {found}",
+    "model_attributes_type": _EXAMPLE,
+    "union_tag_not_found": _EXAMPLE,
     "union_tag_invalid": "expected one of {expected_tags}, found {tag}",
-    "literal_error": "expected {expected}, found {found}",
-    "greater_than_equal": "expected at least {ge:,}, found {found}",
-    "greater_than": "expected more than {gt:,}, found {found}",
-    "less_than_equal": "expected at most {le:,}, found {found}",
-    "less_than": "expected less than {lt:,}, found {found}",
-    "value_error": "{error}",
-    "figures.model_attributes_type": "expected a figure such as norms or {{name: panels, depth: 5}}, found {found}",
-    "figures.union_tag_not_found": "expected a figure such as {{name: panels, depth: 5}}, found {found}",
 }
-"""The errors of pydantic in the words of this project."""
+_SAID_OF_FIGURES: Final = {
+    "model_attributes_type": "expected a figure such as norms or {{name: panels, depth: 5}}, found {found}",
+    "union_tag_not_found": "expected a figure such as {{name: panels, depth: 5}}, found {found}",
+}
+"""What is said of a recipe's fields that have several forms."""
 
 
 def _message(error: ErrorDetails, catalog: Catalog) -> str:
@@ -184,12 +171,8 @@ def _message(error: ErrorDetails, catalog: Catalog) -> str:
     if error["type"] == "extra_forbidden":
         owner = "a recipe" if len(error["loc"]) == 1 else f"`{error['loc'][0]}`"
         owner = f"figure {error['loc'][2]!r}" if error["loc"][0] == "figures" else owner
-        return f"{owner} has no field {shown(name)}; {meant(name, _siblings(error))}"
-    general = _SAID.get(error["type"], f"{error['msg']}, found {{found}}")
-    said = _SAID.get(f"{error['loc'][0]}.{error['type']}", general)
-    # A bound on a fractional number reads as the whole number that it is.
-    limits = {key: shown(limit) if key == "tag" else _whole(limit) for key, limit in error.get("ctx", {}).items()}
-    return said.format(found=shown(error["input"]), **limits)
+        return f"{owner} has no field {shown(name)}; {meant(name, sorted(_siblings(error)))}"
+    return sentence(error, _SAID | (_SAID_OF_FIGURES if error["loc"][0] == "figures" else {}))
 
 
 def _siblings(error: ErrorDetails) -> list[str]:
@@ -226,7 +209,7 @@ def _part_problems(kind: str, value: Any, catalog: Catalog) -> Iterator[Problem]
         try:
             if parameter is None:
                 known = [parameter.name for parameter in entry.parameters]
-                suggestion = meant(option, known) if known else "it has none"
+                suggestion = meant(option, sorted(known)) if known else "it has none"
                 raise ValueError(f"{kind} {name!r} has no hyper-parameter {shown(option)}; {suggestion}")
             parameter.cast(given)
         except ValueError as error:

@@ -1,33 +1,39 @@
-"""A problem, and how its message shows values, lists them and suggests the name that was meant."""
+"""A problem, and how its message shows values, lists them, suggests the name that was meant, and words pydantic."""
 
-import difflib
 import itertools
 import json
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Any, Final
 
-from workers.contract import Frozen
+from pydantic_core import ErrorDetails
 
-_LONGEST: Final = 80
-_LONGEST_NAME: Final = 64  # of a part or a hyper-parameter, and so of what may be meant for one
+from workers.catalog.near_names import near
+
+_LONGEST: Final = 80  # characters of a value in a message
+_FEW: Final = 30  # values that a message lists
 
 
-class Problem(Frozen):
-    """One thing wrong with a recipe, at a path such as `loss.alpha`."""
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One thing wrong with a recipe or a spec, at a path such as `loss.alpha`; "" is the whole."""
 
     path: str
     message: str
 
     def __str__(self) -> str:
-        return f"{self.path}  {self.message}"
+        return f"{self.path}  {self.message}" if self.path else self.message
+
+
+def brief(told: str, most: int = _LONGEST) -> str:
+    """A text of which no more than `most` characters stand in a message."""
+    return told if len(told) <= most else f"{told[: most - 3]}..."
 
 
 def shown(value: Any) -> str:
     """A value as a message shows it: a text in quotes, the rest as JSON, never long, however huge it is."""
     seen = _outline(value, [_LONGEST])
-    text = repr(seen) if isinstance(value, str) else json.dumps(seen, default=str)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    return brief(repr(seen) if isinstance(value, str) else json.dumps(seen, default=str, ensure_ascii=False))
 
 
 def _outline(value: Any, room: list[int]) -> Any:
@@ -44,37 +50,72 @@ def _outline(value: Any, room: list[int]) -> Any:
 
 
 def listed(values: Iterable[Any]) -> str:
-    """Values as a message lists them: `'a', 'b'`."""
-    return ", ".join(shown(value) for value in values)
+    """Values as a message lists them, the first of many: `'a', 'b'`."""
+    several = list(values)
+    more = f" and {len(several) - _FEW:,} more" if len(several) > _FEW else ""
+    return ", ".join(shown(value) for value in several[:_FEW]) + more
 
 
 def meant(name: str, known: Iterable[str]) -> str:
-    """What would be right instead of `name`: the near miss, else all that is known."""
-    names = tuple(sorted(known))
-    if (close := _near(name, names) if len(name) <= _LONGEST_NAME else None) is not None:
+    """What would be right instead of `name`: the near miss, else all that is known, as `known` orders it."""
+    names = list(known)
+    if (close := near(name, names)) is not None:
         return f"did you mean {close!r}?"
     return f"expected one of {listed(names)}" if names else "there is none"
 
 
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """Nothing of that kind has this name: `no loss named 'tripplet'; did you mean 'triplet'?`."""
+    return f"no {what} named {shown(name)}; {meant(name, sorted(known))}"
+
+
 def not_computed(dataset: str, metric: str, declared: Iterable[str]) -> str:
     """Why there is no value of a metric on a data set, and how there would be one."""
-    right = meant(metric, declared)
+    right = meant(metric, sorted(declared))
     right = right if right.endswith("?") else f"{right}."
     return f"{dataset} does not compute {metric!r}; {right} `metrics: [{metric}]` in the recipe adds it"
-
-
-@lru_cache(maxsize=1024)
-def _near(name: str, names: tuple[str, ...]) -> str | None:
-    """Looked for once, since the same mistake stands in all recipes of a sweep."""
-    return next(iter(difflib.get_close_matches(name, names, n=1, cutoff=0.6)), None)
-
-
-def unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    """No part of that kind has this name."""
-    return f"no {kind} named {shown(name)}; {meant(name, known)}"
 
 
 def counted(number: int, noun: str) -> str:
     """`1 class`, `3 classes`, `2 images`."""
     plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
+
+
+_SAID: Final[Mapping[str, str]] = {
+    "missing": "is missing",
+    "string_type": "expected a text, found {found}",
+    "int_type": "expected a whole number, found {found}",
+    "int_from_float": "expected a whole number, found {found}",
+    "int_parsing_size": "expected a smaller number, found {found}",
+    "float_type": "expected a number, found {found}",
+    "finite_number": "expected a finite number, found {found}",
+    "bool_type": "expected true or false, found {found}",
+    "list_type": "expected a list, found {found}",
+    "dict_type": "expected a mapping, found {found}",
+    "model_type": "expected a mapping, found {found}",
+    "literal_error": "expected {expected}, found {found}",
+    "greater_than": "expected more than {gt:,}, found {found}",
+    "greater_than_equal": "expected at least {ge:,}, found {found}",
+    "less_than": "expected less than {lt:,}, found {found}",
+    "less_than_equal": "expected at most {le:,}, found {found}",
+    "too_long": "expected at most {max_length:,} entries",
+    "string_too_long": "expected at most {max_length:,} characters",
+    "string_too_short": "expected at least one character",
+    "value_error": "{error}",
+}
+"""The errors of pydantic in the words of this project."""
+
+
+def sentence(error: ErrorDetails, otherwise: Mapping[str, str] | None = None) -> str:
+    """What pydantic found wrong with a value; `otherwise` has other words for some kinds of errors."""
+    said = {**_SAID, **(otherwise or {})}.get(error["type"], f"{error['msg']}, found {{found}}")
+    context = error.get("ctx", {})
+    # A bound on a fractional number reads as the whole number that it is.
+    limits = {key: int(limit) if _is_whole(limit) else limit for key, limit in context.items()}
+    limits |= {"tag": shown(context["tag"])} if "tag" in context else {}
+    return said.format(found=shown(error["input"]), **limits)
+
+
+def _is_whole(limit: Any) -> bool:
+    return isinstance(limit, float) and limit.is_integer()

@@ -11,7 +11,6 @@ from orchestrator.plan.checking.leftover import Leftover
 from orchestrator.plan.checking.soundness import Soundness
 from orchestrator.plan.problems import effort
 from orchestrator.plan.problems.findings import Findings
-from orchestrator.plan.problems.wording import shown
 from orchestrator.plan.reading.entries import Nameable
 from orchestrator.plan.reading.figure_layout import read_figures
 from orchestrator.plan.reading.layout import read_tables
@@ -19,8 +18,8 @@ from orchestrator.plan.reading.points import MOST_TRIALS, count_trials
 from orchestrator.plan.reading.reader import KEYS, SpecDraft, read
 from orchestrator.plan.reading.subset import narrowed
 from orchestrator.spec.spec import Spec
-from orchestrator.views.errors import InvalidSpecError, Problem
-from workers.catalog import Catalog
+from orchestrator.views.errors import InvalidSpecError
+from workers.catalog import Catalog, Problem, shown
 
 FEWEST_CHECKED: Final = 500
 """Combinations that are looked at where there are too many trials, which is the first thing to be mended."""

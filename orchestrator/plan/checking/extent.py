@@ -10,8 +10,7 @@ from orchestrator.plan.reading.points import MOST_TRIALS, count, count_trials, p
 from orchestrator.spec.axis import ROLES, Axis
 from orchestrator.spec.patch import Patch
 from orchestrator.spec.spec import Spec
-from orchestrator.views.errors import Problem
-from workers.catalog import Catalog, complete
+from workers.catalog import Catalog, Problem, complete
 from workers.contract import Recipe
 
 MOST_STORED: Final = 512 * 1024 * 1024

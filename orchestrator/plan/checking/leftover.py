@@ -14,7 +14,7 @@ from orchestrator.spec.figure import FigureSpec
 from orchestrator.spec.spec import Spec
 from orchestrator.spec.table import PLACE, MetricColumn, TableSpec
 from orchestrator.spec.when import When
-from orchestrator.views.errors import Problem
+from workers.catalog import Problem
 
 
 class Leftover:

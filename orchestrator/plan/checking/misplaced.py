@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 
 from orchestrator.plan.checking.blame import Setter, group_of, named_part
-from orchestrator.plan.problems.wording import flow, listed, meant
 from orchestrator.spec.axis import Group
+from orchestrator.spec.label import flow
 from orchestrator.spec.patch import Rule
 from orchestrator.spec.spec import Spec
-from orchestrator.views.errors import Problem
-from workers.catalog import Catalog
+from workers.catalog import Catalog, Problem, listed, meant
 
 
 class Misplaced:

@@ -3,7 +3,7 @@
 from orchestrator.plan.reading.points import cells_of, count, count_candidates
 from orchestrator.spec.prune import Wilcoxon
 from orchestrator.spec.spec import Spec
-from orchestrator.views.errors import Problem
+from workers.catalog import Problem
 
 
 def problems(spec: Spec) -> list[Problem]:

@@ -9,16 +9,14 @@ from orchestrator.plan.checking.blame import Setter, Setters, Setting, base_sett
 from orchestrator.plan.checking.cover import MOST_CHECKED, Combination, cover
 from orchestrator.plan.checking.misplaced import Misplaced
 from orchestrator.plan.problems import effort
-from orchestrator.plan.problems.wording import listed
 from orchestrator.plan.reading.patch import clash
 from orchestrator.plan.reading.points import cells_of, points, recipe_of, rules_of
 from orchestrator.plan.reading.reader import SpecDraft
 from orchestrator.spec.axis import ROLES
 from orchestrator.spec.patch import apply
 from orchestrator.spec.when import applies
-from orchestrator.views.errors import Problem
 from orchestrator.views.planned import Labels
-from workers.catalog import Catalog, RecipeValidation
+from workers.catalog import Catalog, Problem, RecipeValidation, listed
 
 MOST_PROBLEMS: Final = 200
 """Different problems after which no more recipes are looked at."""

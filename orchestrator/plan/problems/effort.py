@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from orchestrator.views import deadline
-from orchestrator.views.errors import InvalidSpecError, Problem
+from orchestrator.views.errors import InvalidSpecError
+from workers.catalog import Problem, comparing
 
 MOST_STEPS: Final = 1_500_000
 """Groups and alternatives that are looked at while combinations are counted and checked."""
@@ -26,7 +27,6 @@ class Effort:
     """What the check of one spec has taken."""
 
     steps: int = 0
-    compared: int = 0
 
 
 _current: ContextVar[Effort | None] = ContextVar("effort", default=None)
@@ -38,7 +38,8 @@ def limited() -> Iterator[Effort]:
     effort = Effort()
     token = _current.set(effort)
     try:
-        yield effort
+        with comparing(MOST_COMPARED):
+            yield effort
     finally:
         _current.reset(token)
 
@@ -53,12 +54,3 @@ def spend(steps: int = 1) -> None:
         raise InvalidSpecError([Problem("", _TOO_MUCH)])
     if before // _LOOK != effort.steps // _LOOK:
         deadline.check()
-
-
-def affords(pairs: int) -> bool:
-    """Whether so many pairs of characters may still be compared, which are then counted."""
-    effort = _current.get()
-    if effort is None:
-        return True
-    effort.compared += pairs
-    return effort.compared <= MOST_COMPARED

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Final, Self
 
-from orchestrator.views.errors import Problem
+from workers.catalog import Problem
 
 MOST_TOLD: Final = 200
 """Problems that are told; the rest is counted."""

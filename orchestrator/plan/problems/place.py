@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from orchestrator.views.errors import Problem
+from workers.catalog import Problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from orchestrator.plan.problems import effort
-from orchestrator.plan.problems.wording import brief, meant, shown
 from orchestrator.plan.reading.patch import path_problem, read_patch, read_value
 from orchestrator.plan.reading.span import read_span
 from orchestrator.plan.reading.when import Known, read_when
@@ -13,7 +12,7 @@ from orchestrator.spec.axis import Axis, Choice, Group, Span
 from orchestrator.spec.label import label_of
 from orchestrator.spec.recipe import PARTS
 from orchestrator.spec.when import exclusive
-from orchestrator.views.errors import Problem
+from workers.catalog import Problem, brief, meant, shown
 from workers.contract import canonical_json
 
 LONGEST_LABEL: Final = 100

@@ -6,7 +6,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from orchestrator.plan.problems.place import DocumentPlace
-from orchestrator.plan.problems.wording import listed, meant, sentences, shown
+from orchestrator.plan.problems.sentences import sentences
 from orchestrator.plan.reading.computed import missing
 from orchestrator.plan.reading.entries import Nameable
 from orchestrator.plan.reading.when import read_when
@@ -16,7 +16,7 @@ from orchestrator.spec.recipe import held
 from orchestrator.spec.spec import Spec
 from orchestrator.spec.table import MOST_METRICS, MetricColumn
 from orchestrator.spec.when import When, exclusive
-from workers.catalog import metric_entry, metric_problem
+from workers.catalog import listed, meant, metric_entry, metric_problem, shown
 
 OF_TRAINING_IMAGES: Final = ("norm_mean", "norm_var")
 """The metrics that a training computes of its training images too, at its end."""

@@ -16,10 +16,10 @@ from yaml.events import (
 from yaml.reader import Reader, ReaderError
 
 from orchestrator.plan.problems.findings import Findings
-from orchestrator.plan.problems.wording import brief
 from orchestrator.plan.reading.positions import PurePython
 from orchestrator.plan.reading.scalar import CORE, read, tag_of
-from orchestrator.views.errors import InvalidSpecError, Problem, TooLargeError
+from orchestrator.views.errors import InvalidSpecError, TooLargeError
+from workers.catalog import Problem, brief
 
 MAX_BYTES: Final = 1024 * 1024
 MAX_DEPTH: Final = 32

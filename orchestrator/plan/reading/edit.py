@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from orchestrator.plan.problems.wording import shown
 from orchestrator.plan.reading.document import parse
 from orchestrator.plan.reading.positions import nodes
-from orchestrator.views.errors import InvalidSpecError, Problem
+from orchestrator.views.errors import InvalidSpecError
+from workers.catalog import Problem, shown
 
 Steps = Sequence[str | int]
 """The keys and positions that lead to a value; the last key may be a new one."""

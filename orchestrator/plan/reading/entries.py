@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from orchestrator.plan.problems.place import DocumentPlace
-from orchestrator.plan.problems.wording import shown
-from orchestrator.views.errors import Problem
-from workers.catalog import Catalog
+from workers.catalog import Catalog, Problem, shown
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 

@@ -12,7 +12,8 @@ from orchestrator.plan.reading.when import match
 from orchestrator.spec.axis import ROLES, labels_of
 from orchestrator.spec.label import label_of as spelt
 from orchestrator.spec.spec import Spec
-from orchestrator.views.errors import InvalidSpecError, Problem
+from orchestrator.views.errors import InvalidSpecError
+from workers.catalog import Problem
 
 
 def excerpt(text: bytes, only: Sequence[str], without: Sequence[str]) -> bytes:

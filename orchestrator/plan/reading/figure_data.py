@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from orchestrator.plan.problems.wording import listed, meant
 from orchestrator.spec.figure import DATA
 from orchestrator.spec.spec import Spec
-from workers.catalog import Catalog, metric_problem
+from workers.catalog import Catalog, listed, meant, metric_problem
 from workers.contract import Select
 
 TRAINED: Final = (

@@ -6,7 +6,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from orchestrator.plan.problems.place import DocumentPlace
-from orchestrator.plan.problems.wording import flow, listed, meant, sentences, shown
+from orchestrator.plan.problems.sentences import sentences
 from orchestrator.plan.reading.computed import missing
 from orchestrator.plan.reading.entries import Nameable, entries
 from orchestrator.plan.reading.figure_data import kept_data, trouble_of_curve, trouble_of_data
@@ -15,10 +15,9 @@ from orchestrator.plan.reading.reader import SpecDraft
 from orchestrator.plan.reading.when import read_when
 from orchestrator.spec.axis import labels_of
 from orchestrator.spec.figure import FITTING, QUANTITIES, FigureSpec
-from orchestrator.spec.label import number_of
+from orchestrator.spec.label import flow, number_of
 from orchestrator.spec.when import applies
-from orchestrator.views.errors import Problem
-from workers.catalog import metric_problem
+from workers.catalog import Problem, listed, meant, metric_problem, shown
 
 MOST_FIGURES: Final = 50
 

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from orchestrator.plan.problems import effort
 from orchestrator.plan.problems.place import DocumentPlace
-from orchestrator.plan.problems.wording import listed, meant, sentences, shown
+from orchestrator.plan.problems.sentences import sentences
 from orchestrator.plan.reading.columns import ColumnReader, default_metrics
 from orchestrator.plan.reading.entries import Nameable, entries
 from orchestrator.plan.reading.naming import Naming
@@ -15,7 +15,7 @@ from orchestrator.plan.reading.reader import SpecDraft
 from orchestrator.spec.patch import Patch
 from orchestrator.spec.recipe import PARTS, held
 from orchestrator.spec.table import MetricColumn, TableSpec
-from orchestrator.views.errors import Problem
+from workers.catalog import Problem, listed, meant, shown
 
 DEFAULT: Final = "main"
 """The table of a spec that asks for none."""

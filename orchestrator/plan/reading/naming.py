@@ -5,12 +5,12 @@ from typing import Any
 
 from orchestrator.plan.problems import effort
 from orchestrator.plan.problems.place import DocumentPlace
-from orchestrator.plan.problems.wording import meant, shown
 from orchestrator.spec.axis import labels_of
 from orchestrator.spec.label import label_of, number_of
 from orchestrator.spec.recipe import held
 from orchestrator.spec.spec import Spec
 from orchestrator.spec.table import PLACE, TableSpec
+from workers.catalog import meant, shown
 
 
 class Naming:

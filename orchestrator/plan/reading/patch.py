@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from orchestrator.plan.problems.wording import meant, shown
 from orchestrator.spec.patch import Patch, Sources
 from orchestrator.spec.recipe import ELSEWHERE, FIELDS, PARTS
-from orchestrator.views.errors import Problem
+from workers.catalog import Problem, meant, shown
 
 
 def path_problem(path: str) -> str | None:

@@ -5,9 +5,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from orchestrator.plan.problems.wording import meant, sentences, shown
+from orchestrator.plan.problems.sentences import sentences
 from orchestrator.spec.prune import PRUNES, Prune
-from orchestrator.views.errors import Problem
+from workers.catalog import Problem, meant, shown
 
 
 def read_prune(posted: Any, problems: list[Problem]) -> Prune | None:

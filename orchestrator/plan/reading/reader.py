@@ -6,8 +6,7 @@ from typing import Any, Final, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from orchestrator.plan.problems.near_names import near
-from orchestrator.plan.problems.wording import meant, sentences, shown
+from orchestrator.plan.problems.sentences import sentences
 from orchestrator.plan.reading.axis import LONGEST_LABEL, NO_RANGES, ONLY_TUNE, AxisReader, alternatives
 from orchestrator.plan.reading.patch import read_patch
 from orchestrator.plan.reading.prune import read_prune
@@ -21,8 +20,8 @@ from orchestrator.spec.search import Search, SearchName
 from orchestrator.spec.selection import Selection
 from orchestrator.spec.spec import Spec
 from orchestrator.spec.when import When
-from orchestrator.views.errors import Problem
 from orchestrator.views.slot import Slot
+from workers.catalog import Problem, meant, near, shown
 
 KEYS: Final = tuple(Spec.model_fields)
 """The keys of a spec, in the order in which it reads best."""

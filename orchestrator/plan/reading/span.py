@@ -4,9 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from orchestrator.plan.problems.wording import shown
 from orchestrator.spec.axis import Span
-from orchestrator.views.errors import Problem
+from workers.catalog import Problem, shown
 
 _DIGITS: Final = 6
 

@@ -4,8 +4,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from orchestrator.plan.problems.near_names import near
-from orchestrator.plan.problems.wording import listed, meant, shown
 from orchestrator.plan.reading.points import cells_of, points
 from orchestrator.plan.reading.when import Known, match
 from orchestrator.spec.axis import ROLES, Axis, Choice, Group
@@ -15,7 +13,7 @@ from orchestrator.spec.recipe import held
 from orchestrator.spec.slot import SlotRule
 from orchestrator.spec.spec import Spec
 from orchestrator.spec.when import When
-from orchestrator.views.errors import Problem
+from workers.catalog import Problem, listed, meant, near, shown
 
 KEYS: Final = ("only", "without")
 

@@ -4,10 +4,9 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from orchestrator.plan.problems import effort
-from orchestrator.plan.problems.wording import listed, meant, shown
 from orchestrator.spec.label import label_of, number_of
 from orchestrator.spec.when import When
-from orchestrator.views.errors import Problem
+from workers.catalog import Problem, listed, meant, shown
 
 Known = Mapping[str, Collection[str] | None]
 """The labels of the axes that a `when` may name; None for an axis with problems of its own."""

@@ -15,9 +15,8 @@ from orchestrator.publish.tables.ages import ages
 from orchestrator.spec.figure import FigureSpec
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.files import FigureView
-from orchestrator.views.nearest import nearest
 from orchestrator.views.outcomes import SweepOutcomes
-from workers.catalog import Catalog
+from workers.catalog import Catalog, unknown
 
 MOST_POINTS: Final = 2_000
 """Points that a figure can have: nobody tells more of them apart."""
@@ -71,8 +70,7 @@ def parse(spec: Mapping[str, Any], name: str) -> FigureSpec:
     """One of the figures of a stored spec, whatever release stored it; NotFoundError names those there are."""
     figures = spec.get("figures") or {}
     if name not in figures:
-        known = ", ".join(figures) or "none"
-        raise NotFoundError(f"no figure named '{name}'{nearest(name, figures)}; this sweep's figures: {known}")
+        raise NotFoundError(unknown("figure", name, figures))
     return _stored(figures[name])
 
 

@@ -14,7 +14,7 @@ from orchestrator.publish.figures.settled_pdf import settled
 from orchestrator.publish.formats.csv import guarded
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.files import Rendered
-from orchestrator.views.nearest import nearest
+from workers.catalog import unknown
 
 DOTS_PER_INCH: Final = 300
 """Of a PNG; a figure two columns wide has 2,000 pixels then."""
@@ -74,9 +74,7 @@ def render(figure: Figure, format_name: str) -> Rendered:
     """The figure as a file; NotFoundError names the formats there are."""
     chosen = FORMATS.get(format_name)
     if chosen is None:
-        raise NotFoundError(
-            f"no figure format named '{format_name}'{nearest(format_name, FORMATS)}; formats: {', '.join(FORMATS)}"
-        )
+        raise NotFoundError(unknown("figure format", format_name, FORMATS))
     return Rendered(
         content=chosen.write(figure), media_type=chosen.media_type, filename=f"{figure.file_stem}{chosen.suffix}"
     )

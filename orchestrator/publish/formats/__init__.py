@@ -7,7 +7,7 @@ from typing import Protocol, cast
 from orchestrator.publish.tables.table_data import Table
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.files import Rendered
-from orchestrator.views.nearest import nearest
+from workers.catalog import unknown
 
 
 class TableFormat(Protocol):
@@ -28,9 +28,7 @@ def names() -> list[str]:
 def render(table: Table, format_name: str) -> Rendered:
     """The table as a file; NotFoundError names the formats there are."""
     if format_name not in names():
-        raise NotFoundError(
-            f"no table format named '{format_name}'{nearest(format_name, names())}; formats: {', '.join(names())}"
-        )
+        raise NotFoundError(unknown("table format", format_name, names()))
     # By name and only now: what a format needs (vl_convert draws the PNG) is loaded by who asks for it.
     chosen = cast(TableFormat, importlib.import_module(f"{__name__}.{format_name}"))
     return Rendered(

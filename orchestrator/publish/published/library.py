@@ -1,7 +1,6 @@
 """Reads the printed tables that lie in this folder."""
 
 import csv
-import difflib
 import io
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from orchestrator.publish.published.glossary import glossary
 from orchestrator.publish.published.number import Number, PrintedPlace, Units, read
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.planned import Labels
+from workers.catalog import meant as suggested
 from workers.contract import Recipe
 
 _TUNED: Final = "tuned:"
@@ -72,9 +72,7 @@ def load(table_id: str) -> PublishedTable:
     """A printed table by its id, in any case; NotFoundError names a near miss."""
     known = {name.casefold(): name for name in names()}
     if table_id.casefold() not in known:
-        close = difflib.get_close_matches(table_id.casefold(), known, n=1, cutoff=0.6)
-        right = f"did you mean {known[close[0]]!r}?" if close else f"there are {', '.join(known.values())}"
-        raise NotFoundError(f"no published table named {table_id!r}; {right}")
+        raise NotFoundError(f"no published table named {table_id!r}; {suggested(table_id, names())}")
     return _load(known[table_id.casefold()])
 
 

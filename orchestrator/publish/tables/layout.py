@@ -8,9 +8,9 @@ from orchestrator.spec.recipe import held
 from orchestrator.spec.table import TableSpec
 from orchestrator.spec.when import applies
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.nearest import nearest
 from orchestrator.views.outcomes import SweepOutcomes
 from orchestrator.views.planned import Cell, Labels
+from workers.catalog import unknown
 
 Point = tuple[str, ...]
 """The labels of some axes, one an axis; "" where an axis does not apply."""
@@ -20,8 +20,7 @@ def parse(spec: Mapping[str, Any], name: str) -> TableSpec:
     """One of the tables of a stored spec, whatever release stored it; NotFoundError names those there are."""
     tables = spec.get("tables") or {}
     if name not in tables:
-        known = ", ".join(tables) or "none"
-        raise NotFoundError(f"no table named '{name}'{nearest(name, tables)}; this sweep's tables: {known}")
+        raise NotFoundError(unknown("table", name, tables))
     return TableSpec.model_validate(tables[name], extra="ignore")  # keys of another release
 
 
