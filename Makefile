@@ -28,7 +28,7 @@ faults: install ## kill, stop and starve real processes at up to ten moments; fi
 	FAULT_MOMENTS=10 $(BIN)/pytest -m faults tests/faults
 	$(BIN)/python -m tests.faults.report
 
-claims: install ## train and assert what the quick twins claim, over five seeds; figures to docs/claims.md (half an hour)
+claims: install ## train and assert what the quick twins claim, over ten seeds; figures to docs/claims.md (half an hour)
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.claims --write
 
 check: install ## ruff, mypy --strict, import-linter, and the tests of the tree's shape; imports no torch

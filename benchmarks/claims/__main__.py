@@ -1,6 +1,6 @@
 """`python -m benchmarks.claims`: train what the quick twins claim to show, and say whether they do.
 
-    python -m benchmarks.claims                        every twin, seeds 5 to 9
+    python -m benchmarks.claims                        every twin, seeds 5 to 14
     python -m benchmarks.claims sec_t9 --seeds 1       one twin, one seed
     python -m benchmarks.claims --write                also put the figures into docs/claims.md
 
@@ -61,7 +61,7 @@ def _train(twins: list[Twin], trainings: Trainings) -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("twins", nargs="*", metavar="TWIN", help="such as sec_t9; default: all of sweeps/quick")
-    parser.add_argument("--seeds", type=int, default=5, help="how many (default 5)")
+    parser.add_argument("--seeds", type=int, default=10, help="how many (default 10)")
     parser.add_argument("--first", type=int, default=5, help="the first; bounds were set by 0 to 4 (default 5)")
     parser.add_argument("--kept", type=Path, default=Path("build/claims"), help="folder of results")
     parser.add_argument("--write", action="store_true", help=f"put the table into {page.PAGE.name}")
