@@ -24,8 +24,8 @@ from torch import Tensor, nn
 from workers import registry
 from workers.contract import Part
 from workers.embeddings.geometry import mean_singular_value, singular_bounds, unit
+from workers.tasks._network import Embedder
 from workers.training import provenance
-from workers.training.embedder import Embedder
 
 COLUMNS = ("svd", "gram", "step", "step + svd", "step + gram")
 ERROR = "gram error"

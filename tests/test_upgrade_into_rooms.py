@@ -13,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 import torch
 from PIL import Image
+from workers.training.embedder import embedder
 
 from orchestrator.run.attempt import resolve
 from orchestrator.service.service import Service
@@ -26,7 +27,6 @@ from workers.data import images
 from workers.evaluation.evaluate import evaluate
 from workers.train import train
 from workers.training import checkpoint
-from workers.training.embedder import embedder
 
 LEFT = Path(__file__).parent / "record" / "trained" / "59d5504"
 SWEEPS = {

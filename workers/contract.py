@@ -5,95 +5,38 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    Field,
+    JsonValue,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from workers.figures.options import Figures
+from workers.recipe.parts import DEFAULT_TASK, FOLDERS, GOES_WITH, KINDS, PART_FIELDS, Frozen, Part
+from workers.recipe.validation import ClassHoldout, CrossValidation, NoValidation, Validation
 
-KINDS: Final = (
-    "task", "loss", "regularizer", "dataset", "backbone", "head", "sampler", "optimizer", "schedule", "eta_schedule",
-    "metric",
-)  # fmt: skip
-"""Every kind of part, as the words stand in a recipe."""
-
-FOLDERS: Final[Mapping[str, str]] = {
-    "task": "tasks", "loss": "losses", "regularizer": "regularizers", "dataset": "datasets", "backbone": "backbones",
-    "head": "heads", "sampler": "samplers", "optimizer": "optimizers", "schedule": "schedules",
-    "eta_schedule": "eta_schedules", "metric": "metrics",
-}  # fmt: skip
-"""The folder that holds the parts of a kind, one file a part."""
-
-
-class Frozen(BaseModel):
-    """A value: immutable, with no unknown keys and no NaN or infinity."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Part(Frozen):
-    """One named ingredient; beside `name` stand its hyper-parameters. A bare string is a part with defaults."""
-
-    model_config = ConfigDict(extra="allow")
-
-    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _bare_name(cls, value: Any) -> Any:
-        return {"name": value} if isinstance(value, str) else value
-
-    @property
-    def options(self) -> dict[str, JsonValue]:
-        """The hyper-parameters by name."""
-        return dict(self.__pydantic_extra__ or {})
-
-
-class NoValidation(Frozen):
-    """All training classes train; nothing is held out."""
-
-    name: Literal["none"] = "none"
-
-
-class ClassHoldout(Frozen):
-    """One of `folds` contiguous blocks of training classes validates, the others train (MLRC's partition)."""
-
-    name: Literal["class_holdout"] = "class_holdout"
-    folds: int = Field(default=4, ge=2, le=1000)
-    fold: int = Field(default=0, ge=0)
-
-    @model_validator(mode="after")
-    def _fold_exists(self) -> "ClassHoldout":
-        if self.fold >= self.folds:
-            raise ValueError(f"fold {self.fold} does not exist; with {self.folds} folds it is 0 to {self.folds - 1}")
-        return self
-
-    def held_out(self, classes: int) -> range:
-        """The class indices that validate, of `classes` training classes 0..classes-1."""
-        start = classes * self.fold // self.folds
-        return range(start, classes * (self.fold + 1) // self.folds)
-
-
-class CrossValidation(Frozen):
-    """One model for each of `folds` contiguous blocks of training classes, which validates on it (MLRC)."""
-
-    name: Literal["cross_validation"] = "cross_validation"
-    folds: int = Field(default=4, ge=2, le=1000)
-
-    @property
-    def holdouts(self) -> list[ClassHoldout]:
-        """The hold-out of each model."""
-        return [ClassHoldout(folds=self.folds, fold=fold) for fold in range(self.folds)]
-
+__all__ = [
+    "BEST_TEST", "DEFAULT_TASK", "FOLDERS", "GOES_WITH", "KINDS", "PART_FIELDS", "CheckpointError", "ClassHoldout",
+    "CrossValidation", "DataDamagedError", "DataMissingError", "Frozen", "NoValidation", "Part", "Pins", "Place",
+    "Progress", "Recipe", "Result", "Select", "Stopped", "Train", "canonical_json", "fingerprint_of",
+]  # fmt: skip
 
 BEST_TEST: Final = "best_test"
 """What stands before the keys of test metrics at the point that is best on the test split, beside `best`."""
 
-Validation = Annotated[NoValidation | ClassHoldout | CrossValidation, Field(discriminator="name")]
-
 
 class Select(Frozen):
-    """By what a training's best checkpoint and a cell's best candidate are chosen."""
+    """By what a training's best checkpoint and a cell's best candidate are chosen.
+
+    What is not said is the task's: the catalog completes it, and these defaults are those of the default task.
+    """
 
     metric: str = Field(default="map@r", max_length=100)
     split: Literal["validation", "test", "last"] = "validation"
@@ -135,27 +78,35 @@ class Pins(Frozen):
     weights: str | None = None  # hash of the pretrained weights
 
 
+def _absent(value: object) -> bool:
+    """Whether a field is left out of the JSON: a part that the task does not ask for."""
+    return value is None
+
+
 class Recipe(Frozen):
     """Everything that decides one training.
+
+    Which parts it holds the task says; the fields that go with a part (GOES_WITH) are absent from its JSON where that
+    part is.
 
     With `epochs` instead of `iterations` all that is counted in iterations is counted in epochs: `evaluate_every`,
     `warmup` and the steps of schedules. An epoch is floor(N/b) batches of the N images that train.
     """
 
     version: Literal[1] = 1
-    task: Part = Part(name="retrieval")
-    dataset: Part
+    task: Part = Part(name=DEFAULT_TASK)
+    dataset: Part | None = Field(default=None, exclude_if=_absent)
     augment: Literal["none", "crop_flip", "proxy_anchor", "simclr"] = "none"
     """How training images are cropped, flipped, coloured (workers.data.augmentation); evaluation crops the centre."""
     crop: int | None = Field(default=None, ge=1, le=65_536)
     """The side of the crops in pixels; none: that of `augment`."""
-    backbone: Part
+    backbone: Part | None = Field(default=None, exclude_if=_absent)
     head: Part = Part(name="fc")
     embedding: int = Field(default=64, ge=1, le=65_536)  # d, the width of the embedding
-    loss: Part
+    loss: Part | None = Field(default=None, exclude_if=_absent)
     regularizer: Part = Part(name="none")
     eta_schedule: Part = Part(name="constant")
-    sampler: Part
+    sampler: Part | None = Field(default=None, exclude_if=_absent)
     optimizer: Part = Part(name="adam")
     schedule: Part = Part(name="constant")
     iterations: int | None = Field(default=None, ge=1, le=10_000_000)
@@ -182,10 +133,10 @@ class Recipe(Frozen):
     channels_last: bool = False
     compile: bool = False
     """Whether torch.compile compiles backbone and head."""
-    figures: Figures = []
+    figures: Figures = Field(default=[])
     """Figures of the papers (workers/figures/options.py) whose data is kept as files."""
     metrics: list[str] = Field(default=[], max_length=50, exclude_if=lambda value: not value)  # no new fingerprints
-    """Metrics that are computed beside those that the data set declares."""
+    """Metrics that are computed beside those that the task and the data set declare."""
     validation: Validation = NoValidation()
     select: Select = Select()
     seed: int = Field(default=0, ge=0, lt=2**31)
@@ -208,13 +159,27 @@ class Recipe(Frozen):
         return fingerprint_of(self.model_dump(mode="json"))
 
     def part(self, kind: str) -> Part:
-        """The part of a kind; `metric` has none: a data set declares its metrics, and `metrics` are more of them."""
-        found: Part = getattr(self, kind)
+        """The part of a kind that the recipe holds; raises LookupError where it holds none.
+
+        `metric` has none: a task and a data set declare the metrics, and `metrics` are more of them.
+        """
+        found: Part | None = getattr(self, kind)
+        if found is None:
+            raise LookupError(f"a recipe for task {self.task.name!r} holds no {kind}")
         return found
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of the parts that the recipe holds."""
+        return tuple(kind for kind in PART_FIELDS if getattr(self, GOES_WITH.get(kind, kind)) is not None)
 
-PART_FIELDS: Final = tuple(kind for kind in KINDS if kind != "metric")
-"""The recipe's fields that hold a part."""
+    @model_serializer(mode="wrap")
+    def _without_what_it_does_not_hold(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        said: dict[str, Any] = handler(self)
+        for name, part in GOES_WITH.items():
+            if name in said and getattr(self, part) is None:
+                del said[name]
+        return said
 
 
 def canonical_json(value: JsonValue | Mapping[str, Any]) -> str:

@@ -26,7 +26,7 @@ def train(recipe: Recipe, place: Place, report: Callable[[Progress], None], resu
     """
     allocator.keep_freed()
     device = determinism.device(place.device)
-    # Only the network computes in a lower precision, by an autocast of its own (embedder.py): no loss, no metric does.
+    # Only a network computes in a lower precision, by an autocast of its own (tasks/_network.py): no loss, no metric.
     # Its cache of weights would outlive the optimizer's step, since it is emptied by the outermost autocast only.
     precise = torch.autocast(device.type, enabled=False, cache_enabled=False)
     with determinism.applied(device, place.threads), precise, torch.enable_grad():
@@ -72,7 +72,7 @@ def _one(
 def _keep(session: Session, place: Place, journal: ProgressLog) -> str:
     """Write the one file of weights that is kept."""
     step, kept = (session.best.step, "best.pt") if session.best else (session.step, "final.pt")
-    weights = {"recipe": session.recipe.model_dump_json(), "step": step, "model": session.model.state_dict()}
+    weights = {"recipe": session.recipe.model_dump_json(), "step": step, "modules": session.weights()}
     checkpoint.save(place.storage / kept, weights)
     journal.tell(session.step, {}, f"done: keeping step {step} as {kept}")
     return kept

@@ -66,7 +66,9 @@ def workload(recipe: Recipe, catalog: Catalog) -> Workload:
 
 def _dear(recipe: Recipe, catalog: Catalog) -> Clustering | None:
     """The clustering of the test images by SEC's code, where a metric asks for it and it is dear."""
-    entries = [metric_entry(name, catalog) for name in (*catalog.metrics(recipe.dataset), *recipe.metrics)]
+    if recipe.dataset is None:
+        return None
+    entries = [metric_entry(name, catalog) for name in _computed(recipe, catalog)]
     dataset = catalog.get("dataset", recipe.dataset.name)
     if dataset is None or not any(entry and entry.facts.get("needs") == NEEDS for entry in entries):
         return None
@@ -114,16 +116,19 @@ def _watched(recipe: Recipe, splits: Mapping[str, int]) -> int:
 
 def _at_the_end(recipe: Recipe, splits: Mapping[str, int], catalog: Catalog) -> int:
     """The images by which the last weights are judged, and the best ones where these are others."""
-    computed = (*catalog.metrics(recipe.dataset.name), *recipe.metrics)
-    norms = any(name in ("norm_mean", "norm_var") for name in computed)
+    norms = any(name in ("norm_mean", "norm_var") for name in _computed(recipe, catalog))
     everything = splits["test"] + splits["validation"] + (splits["train"] if norms else 0)
     kept = 1 if recipe.select.split == "last" else 2
     return kept * everything + (splits["test"] if recipe.select.beside else 0)
 
 
+def _computed(recipe: Recipe, catalog: Catalog) -> tuple[str, ...]:
+    return (*catalog.metrics(recipe.dataset, recipe.task), *recipe.metrics)
+
+
 def _batch(recipe: Recipe) -> int | None:
     """The images of a batch, as the samplers write it: `batch`, or `classes` with `per_class` of each."""
-    options = recipe.sampler.options
+    options = recipe.sampler.options if recipe.sampler else {}
     if isinstance(batch := options.get("batch"), int):
         return batch
     classes, each = options.get("classes"), options.get("per_class")
@@ -132,6 +137,8 @@ def _batch(recipe: Recipe) -> int | None:
 
 def _images(recipe: Recipe, catalog: Catalog) -> Mapping[str, int] | None:
     """The images of each split where the data set declares them and is taken whole."""
+    if recipe.dataset is None:
+        return None
     entry = catalog.get("dataset", recipe.dataset.name)
     declared = entry.facts.get("images") if entry else None
     if not isinstance(declared, Mapping) or recipe.dataset.options.get("official") is False:

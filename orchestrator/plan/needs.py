@@ -17,14 +17,14 @@ class Needs:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._last: tuple[Part, Part] | None = None
+        self._last: tuple[Part | None, Part | None] | None = None
         self._need: Need | None = None
 
     def of(self, recipe: Recipe) -> Need | None:
         """What a training of the recipe reads; none: nothing of the data root."""
         return self.of_parts(recipe.dataset, recipe.backbone)
 
-    def of_parts(self, dataset: Part, backbone: Part) -> Need | None:
+    def of_parts(self, dataset: Part | None, backbone: Part | None) -> Need | None:
         """The same of a recipe with these parts."""
         if self._last != (dataset, backbone):
             self._last, self._need = (dataset, backbone), need_of(dataset, backbone, self._catalog)
@@ -36,7 +36,8 @@ def needs(spec: Spec, catalog: Catalog) -> list[Need]:
     lookup, found = Needs(catalog), dict[str, Need]()
     for cell, candidate in islice(_places(spec), MOST_LOOKED_AT):
         raw = recipe_of(spec, cell, candidate)
-        one = lookup.of_parts(Part.model_validate(raw["dataset"]), Part.model_validate(raw["backbone"]))
+        held = {kind: Part.model_validate(raw[kind]) for kind in ("dataset", "backbone") if kind in raw}
+        one = lookup.of_parts(held.get("dataset"), held.get("backbone"))
         if one is not None:
             found.setdefault(one.key, one)
     return list(found.values())

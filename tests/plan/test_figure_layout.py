@@ -7,12 +7,12 @@ import jsonschema
 import pytest
 
 from orchestrator.plan.checking.check import check
-from orchestrator.plan.reading.figure_data import TRAINED, kept_data
+from orchestrator.plan.reading.figure_data import kept_data
 from orchestrator.plan.reading.figure_layout import MOST_FIGURES
 from orchestrator.plan.schema import json_schema
 from orchestrator.publish.figures.kinds import distribution
 from orchestrator.spec.figure import DATA, FITTING, QUANTITIES, FigureSpec
-from workers.catalog import Catalog
+from workers.catalog import Catalog, load
 from workers.contract import Recipe
 
 Small = Callable[..., dict[str, Any]]
@@ -210,5 +210,7 @@ def test_the_curves_are_those_of_a_training(tmp_path: Any) -> None:
     regularizer = {"regularizer": "svmax", "eta_schedule": "linear", "iterations": 3}
     result, _ = recipes.run(recipes.recipe(**regularizer), tmp_path)
     trained = {key.removeprefix("train/") for key in result.curves if key.startswith("train/")}
-    assert trained == set(TRAINED)
+    task = load().get("task", "retrieval")
+    assert task is not None
+    assert trained == set(task.facts["curves"])  # type: ignore[arg-type]
     assert {key for key in result.curves if not key.startswith("train/")} == {"validation/map@r", "validation/recall@1"}

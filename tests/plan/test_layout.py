@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from orchestrator.plan.reading.columns import OF_TRAINING_IMAGES
-from workers.training.loop import NORMS
+from workers.tasks.retrieval import NORMS
 
 Small = Callable[..., dict[str, Any]]
 Told = Callable[[Any], list[tuple[str, str]]]

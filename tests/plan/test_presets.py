@@ -1,5 +1,7 @@
 """The presets in sweeps/: each is sound and has the size that its header and this file say."""
 
+import hashlib
+import json
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -23,6 +25,7 @@ from workers.catalog import Catalog, complete
 from workers.contract import Recipe, Select
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"
+FINGERPRINTS = Path(__file__).with_name("fingerprints.json")
 DEMOS = {"digits", "omniglot", "cub100_cpu"}
 """Sweeps that show no table of a paper."""
 
@@ -403,3 +406,15 @@ def test_mlrc_is_compared_with_what_was_quoted_from_it(plans: Plans) -> None:
             quoted[cell.labels["loss"]] += len(columns) if wanted.published else 0
     own = {"searched proxy_anchor", "searched proxy_isa"}  # single models in the paper
     assert quoted == {loss: 0 if loss in own else 4 for loss in quoted}
+
+
+@pytest.mark.parametrize("name", [*json.loads(FINGERPRINTS.read_text(encoding="utf-8"))])
+def test_a_fingerprint_is_what_it_was_before_a_task_said_what_a_recipe_holds(plans: Plans, name: str) -> None:
+    """Recorded from the commit before: what is trained stays trained."""
+    plan = plans.of(name)
+    if plan.spec.search.adaptive:
+        seen = [f"{number} {recipe.fingerprint}" for number, recipe in plan.outlines()]
+    else:
+        seen = [trial.fingerprint for trial in plan.trials()]
+    found = {"trainings": len(seen), "sha256": hashlib.sha256("\n".join(seen).encode()).hexdigest()}
+    assert found == json.loads(FINGERPRINTS.read_text(encoding="utf-8"))[name]

@@ -1,5 +1,6 @@
 """Small real trainings for tests: recipes on digits, and places to run them."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,10 @@ import torch
 
 from workers import catalog
 from workers.contract import Place, Progress, Recipe, Result
+from workers.data.batches import Batches
+from workers.tasks.retrieval import Retrieval
 from workers.train import train
+from workers.training.session import Session
 
 DIGITS: dict[str, Any] = {
     "dataset": "digits",
@@ -47,10 +51,31 @@ def run(what: Recipe, folder: Path, resume: Path | None = None, **changes: Any) 
     return train(what, place(folder, **changes), reports.append, resume), reports
 
 
+def retrieval(session: Session) -> Retrieval:
+    """The task of a session that trains retrieval."""
+    assert isinstance(session.task, Retrieval)
+    return session.task
+
+
+def batches(session: Session) -> Batches:
+    """The images of a session."""
+    assert session.batches is not None
+    return session.batches
+
+
+def flat(modules: Mapping[str, Mapping[str, Any]]) -> dict[str, torch.Tensor]:
+    """The states of modules by one name each, such as `head.linear.bias`."""
+    return {f"{name}.{key}": value for name, state in modules.items() for key, value in state.items()}
+
+
 def weights(path: Path) -> dict[str, torch.Tensor]:
     """The weights in a kept checkpoint."""
-    model: dict[str, torch.Tensor] = torch.load(path, weights_only=True)["model"]
-    return model
+    return flat(torch.load(path, weights_only=True)["modules"])
+
+
+def weights_of_folds(path: Path) -> list[dict[str, torch.Tensor]]:
+    """Those of each fold."""
+    return [flat(one) for one in torch.load(path, weights_only=True)["modules"]]
 
 
 def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:

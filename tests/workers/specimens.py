@@ -3,6 +3,7 @@
 from typing import Any
 
 from workers.catalog import Catalog, Entry, Parameter
+from workers.figures.options import MODELS
 
 
 def _part(kind: str, name: str, *parameters: Parameter, version: int = 1, **facts: Any) -> Entry:
@@ -11,7 +12,21 @@ def _part(kind: str, name: str, *parameters: Parameter, version: int = 1, **fact
 
 CATALOG = Catalog(
     entries=[
-        _part("task", "retrieval"),
+        Entry(
+            kind="task",
+            name="retrieval",
+            label="retrieval",
+            asks=["model", "loss", "regularizer", "eta", "batches"],
+            facts={
+                "metrics": ["recall@1", "map@r"],
+                "selects": "map@r",
+                "split": "validation",
+                "joins": True,
+                "figures": [*MODELS],
+                "watched": ["recall@1"],
+                "curves": ["loss"],
+            },
+        ),
         _part(
             "loss",
             "triplet",

@@ -8,7 +8,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from tests.workers.recipes import DIGITS, numbers, place, recipe, run, same, weights
+from tests.workers.recipes import DIGITS, batches, numbers, place, recipe, retrieval, run, same, weights
 from tests.workers.test_checkpoint import cut_and_resumed, stopping_after
 from workers import catalog
 from workers.contract import Recipe, Result, Select, Stopped
@@ -111,16 +111,16 @@ def test_folds_apart_and_together(folds: tuple[Result, Path], tmp_path: Path) ->
         apart.append(run(one, tmp_path / str(number))[0])
         greedy = one.model_copy(update={"select": Select(metric="map@r", split="test")})
         run(greedy, tmp_path / f"{number}-test")
-        models.append(weights(tmp_path / f"{number}-test/best.pt"))
+        models.append(torch.load(tmp_path / f"{number}-test/best.pt", weights_only=True)["modules"])
     for name in ("map@r", "recall@1", "nmi"):
         mean = math.fsum(one.metrics[f"best_test/test/{name}"] for one in apart) / 3
         assert result.metrics[f"best_test/test_separated/{name}"] == mean
     session = Session(fold_recipes(recipe(**FOLDS))[0], place(tmp_path), torch.device("cpu"))
     parts = []
     for model in models:
-        session.model.load_state_dict(model)
-        parts.append(geometry.unit(session.task.embed(session.splits.test)))
-    joined = evaluate(torch.cat(parts, dim=1), session.splits.test.labels, ["map@r"])["map@r"]
+        retrieval(session).loaded(model)
+        parts.append(geometry.unit(retrieval(session).embed(batches(session).splits.test)))
+    joined = evaluate(torch.cat(parts, dim=1), batches(session).splits.test.labels, ["map@r"])["map@r"]
     # Their lengths differ, so their cosines do by rounding, which may move one to the other side of the tolerance.
     assert result.metrics["best_test/test/map@r"] == pytest.approx(joined, abs=1e-4)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.workers.recipes import numbers, place, recipe, run, same, weights
+from tests.workers.recipes import batches, numbers, place, recipe, retrieval, run, same, weights_of_folds
 from tests.workers.test_checkpoint import stopping_after
 from tests.workers.test_optimization import OWN
 from workers.contract import CheckpointError, ClassHoldout, Recipe, Result, Stopped
@@ -56,13 +56,13 @@ def test_concatenated_metrics_are_of_the_joined_unit_embeddings(whole: tuple[Res
     assert [path.name for path in folder.iterdir()] == ["best.pt"]
     parts = []
     one = Session(fold_recipes(recipe(**FOLDS))[0], place(tmp_path), torch.device("cpu"))
-    for model in kept["model"]:
-        one.model.load_state_dict(model)
-        parts.append(geometry.unit(one.task.embed(one.splits.test)))
+    for model in kept["modules"]:
+        retrieval(one).loaded(model)
+        parts.append(geometry.unit(retrieval(one).embed(batches(one).splits.test)))
     joined = torch.cat(parts, dim=1)
     assert joined.shape[1] == 3 * 16
     assert geometry.norms(joined).sub(math.sqrt(3)).abs().max() < 1e-5
-    expected = evaluate(joined, one.splits.test.labels, ["map@r", "recall@1"])
+    expected = evaluate(joined, batches(one).splits.test.labels, ["map@r", "recall@1"])
     assert result.metrics["best/test/map@r"] == pytest.approx(expected["map@r"], abs=1e-6)
     assert result.metrics["best/test/recall@1"] == pytest.approx(expected["recall@1"], abs=1e-6)
     assert result.metrics["best/test/norm_mean"] == pytest.approx(1)  # re-normalized
@@ -92,8 +92,8 @@ def test_cut_in_any_fold(whole: tuple[Result, Path], cuts: list[int], tmp_path: 
     expected, folder = whole
     assert numbers(result) == numbers(expected)
     assert result.provenance["folds"] == expected.provenance["folds"]
-    models = zip(weights(tmp_path / "end/best.pt"), weights(folder / "best.pt"), strict=True)
-    assert all(same(ours, theirs) for ours, theirs in models)  # type: ignore[arg-type]
+    models = zip(weights_of_folds(tmp_path / "end/best.pt"), weights_of_folds(folder / "best.pt"), strict=True)
+    assert all(same(ours, theirs) for ours, theirs in models)
 
 
 def test_a_loss_with_parameters_and_patience_go_on_too(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.workers.recipes import numbers, own_part, place, recipe, run
+from tests.workers.recipes import batches, numbers, own_part, place, recipe, retrieval, run
 from tests.workers.test_checkpoint import stopping_after
 from workers.contract import Recipe, Stopped
 from workers.embeddings import geometry
@@ -47,15 +47,16 @@ def same_files(first: Path, second: Path) -> None:
 def visited(what: Recipe, folder: Path, every: int) -> list[torch.Tensor]:
     """The embeddings of all training images at every so many iterations, from 0, seen from outside the trainer."""
     session = Session(what, place(folder), CPU)
-    seen = [session.look()]
-    descend = session.descend
+    task = retrieval(session)
+    seen = [task.look()]
+    after = task.after
 
-    def watched(step: Any) -> None:
-        descend(step)
-        if session.step % every == 0:
-            seen.append(session.look())
+    def watched(step: int) -> None:
+        after(step)
+        if step and step % every == 0:
+            seen.append(task.look())
 
-    session.descend = watched  # type: ignore[method-assign]
+    task.after = watched  # type: ignore[method-assign]
     iterate(session, place(folder), ProgressLog(session.total, 5, session.curves, lambda _: None), session.state_dict)
     return seen
 
@@ -101,7 +102,7 @@ def test_norm_traces_follow_the_same_images(tmp_path: Path) -> None:
     assert held["step"].tolist() == [0, 3, 6, 9, 12]
     expected = torch.stack([geometry.norms(one[torch.from_numpy(held["index"])]) for one in seen])
     np.testing.assert_array_equal(held["norm"], expected.numpy())
-    labels = Session(what, place(tmp_path), CPU).splits.train.labels
+    labels = batches(Session(what, place(tmp_path), CPU)).splits.train.labels
     assert held["label"].tolist() == labels[torch.from_numpy(held["index"])].tolist()
 
 
@@ -109,7 +110,7 @@ def test_followed_images_are_those_of_the_seed_whatever_the_loss(tmp_path: Path)
     def drawn(**changes: Any) -> list[int]:
         seed = changes.pop("draw", 0)
         one = Session(recipe(figures=[{**VARIATION, "seed": seed}], **changes), place(tmp_path), CPU)
-        return one.traces["direction_variation"].index.tolist()
+        return retrieval(one).traces["direction_variation"].index.tolist()
 
     assert drawn() == drawn(loss="multi_similarity", seed=7) == sorted(set(drawn()))
     assert drawn() != drawn(draw=1)
@@ -203,10 +204,10 @@ def test_queries_and_gallery_in_a_real_training(tmp_path: Path) -> None:
 
 def test_the_sheet_shows_images_with_the_names_of_their_classes(tmp_path: Path) -> None:
     session = Session(recipe(), place(tmp_path), CPU)
-    test = session.splits.test
+    test = batches(session).splits.test
     assert test.names == ("6", "7", "8", "9")
-    assert session.splits.train.names == ("2", "3", "4", "5")  # 0 and 1 are held out
-    arrays = figures.panels(session.task.embed(test), test.labels, queries=3, depth=2)
+    assert batches(session).splits.train.names == ("2", "3", "4", "5")  # 0 and 1 are held out
+    arrays = figures.panels(retrieval(session).embed(test), test.labels, queries=3, depth=2)
     content = sheet(test, arrays, side=80)
     image = Image.open(io.BytesIO(content))
     assert image.size == (3 * (80 + 8 + 6) + 6, 3 * (80 + 8 + 28 + 6) + 6)
@@ -217,12 +218,12 @@ def test_the_sheet_shows_images_with_the_names_of_their_classes(tmp_path: Path) 
 def test_sec_fixed_takes_the_mean_norm_of_the_training_set(tmp_path: Path) -> None:
     what = recipe(regularizer={"name": "sec_fixed", "source": "training_set"}, augment="crop_flip", crop=7)
     session = Session(what, place(tmp_path), CPU)
-    expected = float(geometry.norms(session.look()).double().mean())
-    assert session.splits.train.images.shape[-1] == 8
-    assert math.isnan(float(session.regularizer.measured))  # type: ignore[arg-type]
+    expected = float(geometry.norms(retrieval(session).look()).double().mean())
+    assert batches(session).splits.train.images.shape[-1] == 8
+    assert math.isnan(float(retrieval(session).regularizer.measured))  # type: ignore[arg-type]
     with pytest.raises(Stopped):
         run(what, tmp_path, stop=stopping_after(4))
-    kept = torch.load(tmp_path / "last.pt", weights_only=True)["regularizer"]
+    kept = torch.load(tmp_path / "last.pt", weights_only=True)["modules"]["regularizer"]
     assert float(kept["measured"]) == pytest.approx(expected, rel=1e-6)
     number = {"name": "sec_fixed", "mu": float(kept["measured"])}
     first, _ = run(what, tmp_path / "a")

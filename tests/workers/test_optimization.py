@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import torch
 
-from tests.workers.recipes import own_part, place, recipe, run, same, weights
+from tests.workers.recipes import batches, flat, own_part, place, recipe, retrieval, run, same, weights
 from workers.contract import Recipe
 from workers.data.augmentation import PRESETS
-from workers.tasks import Step
+from workers.tasks import Terms
 from workers.training.length import length
 from workers.training.loop import finish
 from workers.training.optimization import parameter_groups
@@ -37,17 +37,17 @@ def session(folder: Path, what: Recipe | None = None, **changes: Any) -> Session
     return Session(what or recipe(parts, **changes), place(folder, parts=parts), torch.device("cpu"))
 
 
-def descend(one: Session, steps: int = 1) -> Step:
+def descend(one: Session, steps: int = 1) -> Terms:
     for _ in range(steps):
-        one.descent.prepare(one.step)
-        step = one.task.step(*one.batch(), one.eta)
-        one.descend(step)
-    return step
+        for terms in one.turns():
+            one.descend(terms)
+        one.step += 1
+    return terms
 
 
 def rates(one: Session) -> dict[str, float]:
     """The learning rate of each group as the optimizer has it."""
-    return {group["name"]: group["lr"] for group in one.descent.optimizer.param_groups}
+    return {group["name"]: group["lr"] for group in one.players["model"].optimizer.param_groups}
 
 
 def test_learning_rates_of_backbone_and_loss(tmp_path: Path) -> None:
@@ -56,18 +56,18 @@ def test_learning_rates_of_backbone_and_loss(tmp_path: Path) -> None:
     )
     assert what.loss_rate == 100  # the loss's own, written out
     one = session(tmp_path, what, parts=tmp_path)
-    assert one.descent.prepare(0) == 0.01
+    assert one.players["model"].prepare(0) == 0.01
     expected = {"backbone": 0.001, "backbone/norm": 0.001, "head": 0.01, "loss": 1.0}
     assert rates(one) == pytest.approx(expected)
     other = session(tmp_path, recipe(tmp_path, loss="proxies", loss_rate=2), parts=tmp_path)
-    other.descent.prepare(0)
+    other.players["model"].prepare(0)
     assert rates(other)["loss"] == pytest.approx(0.002)
     assert recipe().loss_rate == 1.0
 
 
 def test_the_schedule_falls_on_every_group(tmp_path: Path) -> None:
     one = session(tmp_path, backbone_rate=0.5, schedule={"name": "step", "at": [6]})
-    assert [round(one.descent.prepare(step), 9) for step in (5, 6)] == [0.001, 0.0001]
+    assert [round(one.players["model"].prepare(step), 9) for step in (5, 6)] == [0.001, 0.0001]
     assert rates(one) == pytest.approx({"backbone": 5e-5, "backbone/norm": 5e-5, "head": 1e-4})
 
 
@@ -88,7 +88,7 @@ def test_what_is_spared_by_weight_decay() -> None:
 
 def test_a_warm_up_moves_only_the_head_and_the_loss(tmp_path: Path) -> None:
     one = session(tmp_path, warmup=3, optimizer={"name": "adamw", "weight_decay": 0.5})
-    parameters = dict(one.model.named_parameters())
+    parameters = dict(retrieval(one).model.named_parameters())
     before = {name: value.detach().clone() for name, value in parameters.items()}
 
     def moved() -> set[str]:
@@ -104,7 +104,7 @@ def test_clipping_by_value_and_by_norm(tmp_path: Path) -> None:
     def gradients(**changes: Any) -> torch.Tensor:
         one = session(tmp_path, optimizer={"name": "sgd", "momentum": 0.0}, **changes)
         descend(one)
-        held = [p.grad.flatten() for group in one.descent.optimizer.param_groups for p in group["params"]]
+        held = [p.grad.flatten() for group in one.players["model"].optimizer.param_groups for p in group["params"]]
         return torch.cat(held)
 
     free = gradients()
@@ -122,13 +122,13 @@ def test_epochs_are_as_many_whole_batches_as_the_images_fill(tmp_path: Path) -> 
     what = recipe(iterations=None, epochs=3, evaluate_every=None, warmup=1, schedule={"name": "step", "at": [2]})
     assert (what.evaluate_every, what.iterations) == (1, None)
     one = session(tmp_path, what)
-    each = len(one.splits.train) // 12
+    each = len(batches(one).splits.train) // 12
     assert one.length == (3 * each, each, each, each, each)
     assert one.length._fields == ("total", "every", "warmup", "epoch", "unit")
-    assert [one.descent.prepare(step) for step in (2 * each - 1, 2 * each)] == pytest.approx([1e-3, 1e-4])
+    assert [one.players["model"].prepare(step) for step in (2 * each - 1, 2 * each)] == pytest.approx([1e-3, 1e-4])
     assert length(what, 5, 12).total == 3  # fewer images than a batch holds
     result, reports = run(recipe(iterations=None, epochs=2, sampler={"name": "shuffle", "batch": 100}), tmp_path)
-    each = len(one.splits.train) // 100
+    each = len(batches(one).splits.train) // 100
     assert result.steps == 2 * each
     assert reports[0].total == 2 * each
     assert [step for step, _ in result.curves["validation/map@r"]] == [2 * each]  # every 5 epochs of 2
@@ -155,11 +155,11 @@ def test_patience_ends_a_training(tmp_path: Path) -> None:
 
 def test_half_precision_gives_embeddings_in_float32(tmp_path: Path) -> None:
     plain = session(tmp_path)
-    images, labels = plain.batch()
-    reference = plain.model(images)
+    images, labels = batches(plain).next()
+    reference = retrieval(plain).model(images)
     for precision in ("bf16", "fp16"):
         one = session(tmp_path, precision=precision)
-        found = one.model(images)
+        found = retrieval(one).model(images)
         assert found.dtype == torch.float32
         assert not torch.equal(found, reference)
         torch.testing.assert_close(found, reference, rtol=0.05, atol=0.05)
@@ -199,15 +199,16 @@ def test_losses_and_regularizers_compute_in_float32(precision: str, outer: bool,
 
 def test_channels_last_changes_the_layout_and_not_the_meaning(tmp_path: Path) -> None:
     plain, other = session(tmp_path), session(tmp_path, channels_last=True)
-    assert same(plain.model.state_dict(), other.model.state_dict())
-    images, _ = plain.batch()
-    torch.testing.assert_close(other.model(images), plain.model(images), rtol=1e-4, atol=1e-5)
-    kernel = next(p for p in other.model.parameters() if p.ndim == 4 and p.shape[1] > 1)
+    assert same(flat(plain.weights()), flat(other.weights()))
+    images, _ = batches(plain).next()
+    network, changed = retrieval(plain).model, retrieval(other).model
+    torch.testing.assert_close(changed(images), network(images), rtol=1e-4, atol=1e-5)
+    kernel = next(p for p in changed.parameters() if p.ndim == 4 and p.shape[1] > 1)
     assert kernel.is_contiguous(memory_format=torch.channels_last)
 
 
 def test_a_compiled_network_keeps_the_names_of_its_weights(tmp_path: Path) -> None:
-    assert list(session(tmp_path, compile=True).model.state_dict()) == list(session(tmp_path).model.state_dict())
+    assert list(flat(session(tmp_path, compile=True).weights())) == list(flat(session(tmp_path).weights()))
 
 
 def test_the_backbone_says_what_it_expects(tmp_path: Path) -> None:
@@ -223,21 +224,22 @@ def test_the_backbone_says_what_it_expects(tmp_path: Path) -> None:
         backbone="plain",
     )  # fmt: skip
     one = session(tmp_path, what, parts=tmp_path)
-    features = one.model.backbone(one.model.backbone.preprocess(one.batch()[0]))  # type: ignore[operator]
+    backbone = retrieval(one).model.backbone
+    features = backbone(backbone.preprocess(batches(one).next().images))  # type: ignore[operator]
     assert (features >= 1000).all()
 
 
 def test_augmentation_is_random_in_training_only_and_repeats(tmp_path: Path) -> None:
     def pair() -> tuple[torch.Tensor, torch.Tensor]:
         one = session(tmp_path, augment="crop_flip", crop=6)
-        return one.batch()[0], torch.cat(list(one.read(one.splits.test)))
+        return batches(one).next().images, torch.cat(list(retrieval(one).read(batches(one).splits.test)))
 
     (first, test), (second, again) = pair(), pair()
     assert first.shape[1:] == test.shape[1:] == (1, 6, 6)
     assert torch.equal(first, second)
     assert torch.equal(test, again)
     one = session(tmp_path, augment="crop_flip", crop=6)
-    assert torch.equal(test, one.splits.test.images[:, :, 1:7, 1:7])
+    assert torch.equal(test, batches(one).splits.test.images[:, :, 1:7, 1:7])
     result, _ = run(recipe(augment="crop_flip", backbone="mlp"), tmp_path)
     assert result.outcome == "ok"
 
@@ -254,6 +256,6 @@ def test_metrics_at_the_end_leave_the_best_weights(tmp_path: Path) -> None:
     kept = one.weights()
     descend(one, 7)
     finish(one, ProgressLog(12, 5, one.curves, lambda _: None))
-    assert same(one.weights(), kept)
+    assert same(flat(one.weights()), flat(kept))
     run(recipe(), tmp_path)
-    assert weights(tmp_path / "best.pt").keys() == kept.keys()
+    assert weights(tmp_path / "best.pt").keys() == flat(kept).keys()

@@ -172,7 +172,7 @@ def test_what_torch_compiles_lies_in_it(monkeypatch: pytest.MonkeyPatch) -> None
     from torch import nn
 
     from workers.contract import Part, Recipe
-    from workers.training.embedder import embedder
+    from workers.tasks._network import embedder
 
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")

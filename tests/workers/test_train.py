@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.workers.recipes import numbers, own_part, place, recipe, run, same, weights
+from tests.workers.recipes import batches, flat, numbers, own_part, place, recipe, retrieval, run, same, weights
 from workers.contract import Pins, Progress, Result, Stopped
 from workers.data.images import Images
 from workers.evaluation.evaluate import evaluate
@@ -111,14 +111,14 @@ def test_selecting_the_last_keeps_the_last(tmp_path: Path) -> None:
 
 def test_an_evaluation_changes_nothing_and_judges_every_image_by_itself(tmp_path: Path) -> None:
     session = Session(recipe(), place(tmp_path), torch.device("cpu"))
-    before = {name: value.clone() for name, value in session.model.state_dict().items()}
-    images = session.splits.test
-    whole = session.task.evaluate(images, ["norm_mean"])["norm_mean"]
+    task, before = retrieval(session), flat(session.weights())
+    images = batches(session).splits.test
+    whole = task.evaluate("test", ["norm_mean"])["norm_mean"]
     halves = [Images(images.images[start::2], images.labels[start::2]) for start in (0, 1)]
-    means = [session.task.evaluate(half, ["norm_mean"])["norm_mean"] for half in halves]
+    means = [task.judge(task.embed(half), half, ["norm_mean"])["norm_mean"] for half in halves]
     assert sum(means) / 2 == pytest.approx(whole, rel=1e-5)  # batch norm would see another batch
-    assert same(session.model.state_dict(), before)
-    assert session.model.training
+    assert same(flat(session.weights()), before)
+    assert task.model.training
 
 
 @pytest.mark.parametrize(
@@ -128,18 +128,19 @@ def test_an_evaluation_sees_few_images_at_a_time_where_they_are_enlarged(
     tmp_path: Path, backbone: Any, most: int
 ) -> None:
     session = Session(recipe(backbone=backbone), place(tmp_path), torch.device("cpu"))
-    assert max(len(batch) for batch in session.read(session.splits.train)) == min(most, len(session.splits.train))
+    train = batches(session).splits.train
+    assert max(len(batch) for batch in retrieval(session).read(train)) == min(most, len(train))
 
 
 def test_queries_are_searched_in_the_gallery(tmp_path: Path) -> None:
     session = Session(recipe(), place(tmp_path), torch.device("cpu"))
-    test, names = session.splits.test, ["recall@1", "map@r"]
+    task, test, names = retrieval(session), batches(session).splits.test, ["recall@1", "map@r"]
     query = torch.arange(len(test)) % 3 == 0
-    found = session.task.evaluate(replace(test, query=query), names)
-    embeddings = session.task.embed(test)
+    embeddings = task.embed(test)
+    found = task.judge(embeddings, replace(test, query=query), names)
     gallery = (embeddings[~query], test.labels[~query])
     assert found == evaluate(embeddings[query], test.labels[query], names, gallery=gallery)
-    assert found != session.task.evaluate(test, names)
+    assert found != task.evaluate("test", names)
 
 
 def test_eta_weighs_the_regularizer(tmp_path: Path) -> None:
@@ -157,10 +158,10 @@ def test_the_seed_decides_weights_and_batches_whatever_the_loss(tmp_path: Path) 
         Session(what, place_, torch.device("cpu"))
         for what in (recipe(), recipe(loss="multi_similarity"), recipe(seed=1))
     )
-    assert same(first.model.state_dict(), second.model.state_dict())
-    assert torch.equal(first.batch()[0], second.batch()[0])
-    assert not same(first.model.state_dict(), third.model.state_dict())
-    assert not torch.equal(first.batch()[0], third.batch()[0])
+    assert same(retrieval(first).model.state_dict(), retrieval(second).model.state_dict())
+    assert torch.equal(batches(first).next().images, batches(second).next().images)
+    assert not same(retrieval(first).model.state_dict(), retrieval(third).model.state_dict())
+    assert not torch.equal(batches(first).next().images, batches(third).next().images)
 
 
 def test_a_reused_process_gives_what_a_fresh_one_gives(tmp_path: Path) -> None:
@@ -219,9 +220,9 @@ def test_embeddings_that_explode_at_an_evaluation_are_an_outcome(tmp_path: Path)
     assert "embeddings" in reports[-1].log
     session = Session(recipe(), place(tmp_path), torch.device("cpu"))
     with torch.no_grad():
-        session.model.head.get_parameter("linear.bias").fill_(math.nan)
+        retrieval(session).model.head.get_parameter("linear.bias").fill_(math.nan)
     with pytest.raises(Diverged):
-        session.task.evaluate(session.splits.test, ["recall@1"])
+        session.task.evaluate("test", ["recall@1"])
 
 
 def test_what_is_known_of_a_diverged_training(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from workers.catalog.clustering_cost import NEEDS, STARTS, Clustering, stated
 from workers.catalog.defaults import complete
+from workers.catalog.holdings import Holdings, holds, selected
 from workers.catalog.inventory import Catalog, load, metric_entry, metric_problem, parse_metric
 from workers.catalog.near_names import comparing, near
 from workers.catalog.needs import Finding, Inspect, Need, need_of, usual_needs
@@ -20,6 +21,7 @@ __all__ = [
     "Clustering",
     "Entry",
     "Finding",
+    "Holdings",
     "Inspect",
     "Need",
     "Parameter",
@@ -31,6 +33,7 @@ __all__ = [
     "comparing",
     "complete",
     "edition",
+    "holds",
     "listed",
     "load",
     "meant",
@@ -41,6 +44,7 @@ __all__ = [
     "not_computed",
     "parse_metric",
     "problems",
+    "selected",
     "sentence",
     "shown",
     "stamp",

@@ -8,7 +8,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from workers.catalog import clustering_cost
-from workers.catalog.inventory import Catalog, metric_entry, metric_problem
+from workers.catalog.inventory import EMBEDDINGS, Catalog, metric_entry, metric_problem
 from workers.catalog.signature import Entry
 from workers.catalog.wording import Problem, counted, listed, not_computed, shown
 from workers.contract import ClassHoldout, CrossValidation, NoValidation, Recipe, Select
@@ -54,6 +54,7 @@ def disagreements(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
     yield from _per_class(draft)
     yield from _views(draft)
     yield from _norms(draft, catalog)
+    yield from _joining(draft)
     yield from _selection_split(draft)
     yield from _metrics(draft, catalog)
     yield from _selection_metric(draft, catalog)
@@ -147,7 +148,7 @@ def _per_class(draft: RecipeDraft) -> Iterator[Problem]:
 def _views(draft: RecipeDraft) -> Iterator[Problem]:
     """A loss over the views of an image finds views under the augmentation that names its method, and not labels."""
     loss, task, augment = draft.parts.get("loss"), draft.parts.get("task"), draft.rest.augment
-    if loss and task and augment == "simclr" and loss.fact("views") and not task.fact("views"):
+    if loss and task and augment == "simclr" and loss.fact("views") and task.fact("views") in (None, 1):
         found = f"{loss} with `augment: simclr` means SimCLR, whose positives are two views of an image"
         trained = f"but {task} gives it the labels, so that it would train supervised under SimCLR's name"
         yield Problem(path="loss", message=f"{found}, {trained}; take another loss, or another `augment`")
@@ -162,8 +163,19 @@ def _norms(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
         yield Problem(path="regularizer", message=f"{message}; heads that fit: {listed(raw)}")
 
 
+def _joining(draft: RecipeDraft) -> Iterator[Problem]:
+    """The models of several folds are joined only where that means something."""
+    task = draft.parts.get("task")
+    if task and isinstance(draft.validation, CrossValidation) and not task.fact("joins"):
+        message = f"{task} has no way to join the models of several folds; take {{name: class_holdout}}, or none"
+        yield Problem(path="validation", message=message)
+
+
 def _selection_split(draft: RecipeDraft) -> Iterator[Problem]:
     """What selects exists: a validation split only where classes are held out."""
+    if draft.select and draft.select.beside and draft.select.split != "validation":
+        message = f"is only for `split: validation`, but split is {draft.select.split!r}; leave it out"
+        yield Problem(path="select.beside", message=message)
     if draft.select and draft.select.split == "validation" and isinstance(draft.validation, NoValidation):
         right = "add `validation: {name: class_holdout}`, or select by 'test' or 'last'"
         yield Problem(path="select.split", message=f"no classes are held out to select by 'validation'; {right}")
@@ -172,7 +184,7 @@ def _selection_split(draft: RecipeDraft) -> Iterator[Problem]:
 def _metrics(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
     """The metrics that are asked for exist."""
     for at, metric in enumerate(draft.rest.metrics):
-        if message := metric_problem(metric, catalog):
+        if message := metric_problem(metric, catalog) or _unread(metric, draft, catalog):
             yield Problem(path=f"metrics.{at}", message=message)
 
 
@@ -181,17 +193,29 @@ def _selection_metric(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]
     if draft.select is None:
         return
     metric, dataset = draft.select.metric, draft.parts.get("dataset")
-    declared = [*catalog.metrics(dataset.entry.name), *draft.rest.metrics] if dataset else []
+    task = draft.parts.get("task")
+    owner = dataset or (task if task and "batches" not in task.entry.asks else None)
+    named = dataset.entry.name if dataset else None
+    declared = [*catalog.metrics(named, task.entry.name), *draft.rest.metrics] if owner and task else []
     entry = metric_entry(metric, catalog)
-    message = metric_problem(metric, catalog)
+    message = metric_problem(metric, catalog) or _unread(metric, draft, catalog)
     if entry is not None and entry.facts.get("better") == "none":
         message = f"metric {metric!r} has no better value to select by"
-    elif entry is not None and dataset and metric not in declared:
-        message = not_computed(str(dataset), metric, declared)
+    elif entry is not None and owner and not message and metric not in declared:
+        message = not_computed(str(owner), metric, declared)
     elif entry is not None and dataset and entry.facts.get("needs") == clustering_cost.NEEDS and _dear(draft, dataset):
         message = f"metric {metric!r} is dear on {dataset}, and computed only at the end; select by another"
     if message:
         yield Problem(path="select.metric", message=message)
+
+
+def _unread(metric: str, draft: RecipeDraft, catalog: Catalog) -> str | None:
+    """Why a metric has nothing to read in this task; none where it has."""
+    task, entry = draft.parts.get("task"), metric_entry(metric, catalog)
+    if task is None or entry is None or catalog.read_by(metric, task.entry):
+        return None
+    reads, given = entry.facts.get("reads", EMBEDDINGS), task.entry.facts.get("reads", EMBEDDINGS)
+    return f"metric {metric!r} reads {reads}, but {task} gives {given}"
 
 
 def _dear(draft: RecipeDraft, dataset: Chosen) -> bool:
@@ -227,13 +251,18 @@ def _crop(draft: RecipeDraft) -> Iterator[Problem]:
 
 
 def _figures(draft: RecipeDraft) -> Iterator[Problem]:
-    """Each figure of a split is drawn once, and has what it shows."""
-    figures = draft.rest.figures
+    """Each figure of a split is drawn once, by a task that draws it, and has what it shows."""
+    figures, task = draft.rest.figures, draft.parts.get("task")
+    drawn = task.fact("figures") if task else None
     files = [one.file for one in figures]
     if len(set(files)) < len(files):
         yield Problem(path="figures", message=f"expected each figure once, found {listed(files)}")
     for place, figure in enumerate(figures):
         path = f"figures.{place}"
+        if task and figure.name not in (drawn if isinstance(drawn, list) else ()):
+            known = f"it draws {listed(drawn)}" if isinstance(drawn, list) and drawn else "it draws none"
+            yield Problem(path=path, message=f"{task} draws no figure {figure.name!r}; {known}")
+            continue
         if figure.name == "unit_circle" and draft.rest.embedding != 2:
             found = f"`embedding` is {draft.rest.embedding}"
             yield Problem(path=path, message=f"'unit_circle' shows embeddings in 2 dimensions, but {found}")

@@ -5,9 +5,10 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from workers.catalog.holdings import selected
 from workers.catalog.inventory import Catalog, parse_metric
 from workers.catalog.signature import Entry
-from workers.contract import PART_FIELDS, Part, Recipe
+from workers.contract import DEFAULT_TASK, Part, Recipe
 
 PRECISION_VERSIONS: Final[Mapping[str, int]] = {"fp16": 2}
 """The version of what a precision does, where it is above 1.
@@ -23,7 +24,7 @@ def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
     parts: dict[str, Part] = {}
     manifest: str | None = None
     loss_rate, weights = recipe.loss_rate, recipe.pins.weights
-    for kind in PART_FIELDS:
+    for kind in recipe.kinds:
         part = recipe.part(kind)
         entry = catalog.get(kind, part.name)
         if entry is None:
@@ -38,13 +39,16 @@ def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
             stated = entry.facts.get("lr_scale")
             loss_rate = float(stated) if isinstance(stated, int | float) else 1.0
     names = {kind: part.name for kind, part in parts.items()}
-    declared = catalog.metrics(recipe.dataset)
-    versions = versions_of(names, [*recipe.metrics, recipe.select.metric], recipe.precision, catalog)
+    task = catalog.get("task", recipe.task.name)
+    select = recipe.select if task is None else selected(recipe.select, task)
+    declared = catalog.metrics(recipe.dataset, recipe.task)
+    versions = versions_of(names, [*recipe.metrics, select.metric], recipe.precision, catalog)
     return recipe.model_copy(
         update={
             **parts,
             "evaluate_every": recipe.evaluate_every or max(1, (recipe.iterations or 1) // 10),
             "loss_rate": loss_rate,
+            "select": select,
             "metrics": sorted({*recipe.metrics} - {*declared}),
             "pins": recipe.pins.model_copy(update={"versions": versions, "manifest": manifest, "weights": weights}),
         }
@@ -68,13 +72,14 @@ def _filled(entry: Entry, options: Mapping[str, JsonValue]) -> dict[str, JsonVal
 def versions_of(parts: Mapping[str, str], metrics: Iterable[str], precision: str, catalog: Catalog) -> dict[str, int]:
     """What `pins.versions` has for parts by kind: their versions, and those above 1 of what is computed.
 
-    These are the metrics that the data set declares, and `metrics` beside them.
+    These are the metrics that the task and the data set declare, and `metrics` beside them.
 
     A metric in its first version adds nothing, so that a new metric of a data set leaves known fingerprints alone; so
     does what is pinned for some precisions only.
     """
     versions = {kind: entry.version for kind, name in parts.items() if (entry := catalog.get(kind, name)) is not None}
-    computed = {parse_metric(name)[0] for name in [*catalog.metrics(parts["dataset"]), *metrics]}
+    declared = catalog.metrics(parts.get("dataset"), parts.get("task", DEFAULT_TASK))
+    computed = {parse_metric(name)[0] for name in [*declared, *metrics]}
     entries = [entry for entry in catalog.of("metric") if entry.name in computed and entry.version > 1]
     own = {"precision": PRECISION_VERSIONS[precision]} if precision in PRECISION_VERSIONS else {}
     return versions | {f"metric.{entry.name}": entry.version for entry in entries} | own

@@ -14,7 +14,7 @@ FORMER: Final = {
     "workers.decoded": "workers.data.decoded",
     "workers.diagnostics": "workers.embeddings.diagnostics",
     "workers.draws": "workers.training.random_state",
-    "workers.embedder": "workers.training.embedder",
+    "workers.embedder": "workers.tasks._network",
     "workers.evaluate": "workers.evaluation.evaluate",
     "workers.fetch": "workers.data.fetch",
     "workers.geometry": "workers.embeddings.geometry",

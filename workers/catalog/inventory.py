@@ -7,10 +7,13 @@ from typing import Final
 
 from workers.catalog.signature import Entry, PartSourceError, read
 from workers.catalog.wording import listed, unknown
-from workers.contract import FOLDERS, KINDS, Frozen, Part
+from workers.contract import DEFAULT_TASK, FOLDERS, KINDS, Frozen, Part
 
 BUILT_IN: Final = Path(__file__).parents[1]
 """The folder that holds the folders of the built-in parts."""
+
+EMBEDDINGS: Final = "embeddings"
+"""What a metric reads that says nothing of it."""
 
 
 class Catalog(Frozen):
@@ -34,11 +37,31 @@ class Catalog(Frozen):
         """The parts of a kind."""
         return [entry for entry in self.entries if entry.kind == kind]
 
-    def metrics(self, dataset: Part | str) -> list[str]:
-        """The metrics that every training on a data set computes; empty where the data set is unknown."""
+    def metrics(self, dataset: Part | str | None, task: Part | str = DEFAULT_TASK) -> list[str]:
+        """The metrics that every training of a task computes: the task's, or those of its data set.
+
+        A data set says its own where they differ; of these it computes what the task can, and the task's where that is
+        nothing. Empty where the task or the data set is unknown.
+        """
+        known = self.get("task", task if isinstance(task, str) else task.name)
+        usual = _names(known)
+        if dataset is None or known is None:
+            return usual
         entry = self.get("dataset", dataset if isinstance(dataset, str) else dataset.name)
-        declared = entry.facts.get("metrics") if entry else None
-        return [str(name) for name in declared] if isinstance(declared, list) else []
+        if entry is None:
+            return []
+        return [name for name in _names(entry) if self.read_by(name, known)] or usual
+
+    def read_by(self, metric: str, task: Entry) -> bool:
+        """Whether a metric reads what a task evaluates; a metric that does not exist reads everything."""
+        entry = self.get("metric", parse_metric(metric)[0])
+        return entry is None or entry.facts.get("reads", EMBEDDINGS) == task.facts.get("reads", EMBEDDINGS)
+
+
+def _names(entry: Entry | None) -> list[str]:
+    """The metrics that a task or a data set declares."""
+    declared = entry.facts.get("metrics") if entry else None
+    return [str(name) for name in declared] if isinstance(declared, list) else []
 
 
 def load(parts: Path | None = None) -> Catalog:

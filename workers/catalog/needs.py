@@ -52,19 +52,20 @@ class Inspect(Protocol):
         ...
 
 
-def need_of(dataset: Part, backbone: Part, catalog: Catalog) -> Need | None:
+def need_of(dataset: Part | None, backbone: Part | None, catalog: Catalog) -> Need | None:
     """What a training with these parts reads; none: nothing of the data root.
 
     A part of the researcher's own is not looked into: nobody knows how long its constructor takes.
     """
-    entry = catalog.get("dataset", dataset.name)
+    entry = catalog.get("dataset", dataset.name) if dataset else None
     part = None
-    if entry is not None and _reads(entry):
+    if dataset is not None and entry is not None and _reads(entry):
         usual = {one.name: one.default for one in entry.parameters}
         given = entry.filled(dataset.options).items()
         changed = {name: value for name, value in given if name not in _DECODING and value != usual[name]}
         part = Part.model_validate({"name": dataset.name, **changed})
-    entry, path = catalog.get("backbone", backbone.name), backbone.options.get("weights")
+    entry = catalog.get("backbone", backbone.name) if backbone else None
+    path = backbone.options.get("weights") if backbone else None
     weights = path if isinstance(path, str) and entry is not None and _reads(entry) else None
     return Need(dataset=part, weights=weights) if part or weights else None
 

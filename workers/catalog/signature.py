@@ -96,6 +96,8 @@ class Entry(Frozen):
     doc: str = ""
     parameters: list[Parameter] = Field(default_factory=list)
     asks: list[str] = Field(default_factory=list)
+    optional_asks: list[str] = Field(default_factory=list, exclude_if=lambda value: not value)
+    """Those of `asks` that it does without, as their type `X | None` says."""
     facts: dict[str, JsonValue] = Field(default_factory=dict)
     own: bool = False
     """Whether it comes from the researcher's folder."""
@@ -135,7 +137,7 @@ def read(kind: str, path: Path, own: bool = False) -> Entry:
         literals: dict[str, JsonValue] = {}
         for node in reversed(chain):
             literals.update(_literals(node))
-        parameters, asks = _signature(chain)
+        parameters, asks, optional = _signature(chain)
         _check_added(literals.get("added", []), parameters)
         return Entry(
             kind=kind,
@@ -146,6 +148,7 @@ def read(kind: str, path: Path, own: bool = False) -> Entry:
             doc=ast.get_docstring(part) or "",
             parameters=parameters,
             asks=asks,
+            optional_asks=optional,
             facts={name: value for name, value in sorted(literals.items()) if name not in _METADATA},
             own=own,
         )
@@ -218,17 +221,28 @@ def _check_added(added: JsonValue, parameters: list[Parameter]) -> None:
         raise ValueError(f"`added` must be a list of {wanted}; found {shown(added)}")
 
 
-def _signature(chain: list[ast.ClassDef]) -> tuple[list[Parameter], list[str]]:
-    """The hyper-parameters, and the names of what the part asks for, from the nearest `__init__`."""
+def _signature(chain: list[ast.ClassDef]) -> tuple[list[Parameter], list[str], list[str]]:
+    """The hyper-parameters, what the part asks for, and what of that it does without, from the nearest `__init__`."""
     functions = (node for owner in chain for node in owner.body if isinstance(node, ast.FunctionDef))
     init = next((node.args for node in functions if node.name == "__init__"), None)
     if init is None:
-        return [], []
+        return [], [], []
     if init.vararg or init.kwarg:
         raise ValueError("`__init__` names each of its arguments; it has no *args and no **kwargs")
-    asks = [argument.arg for argument in (*init.posonlyargs, *init.args)][1:]
+    asked = [*init.posonlyargs, *init.args][1:]
+    optional = [argument.arg for argument in asked if _spared(argument.annotation)]
     pairs = zip(init.kwonlyargs, init.kw_defaults, strict=True)
-    return [_parameter(argument, default) for argument, default in pairs], asks
+    return [_parameter(argument, default) for argument, default in pairs], [one.arg for one in asked], optional
+
+
+def _spared(annotation: ast.expr | None) -> bool:
+    """Whether a type is `X | None`."""
+    match annotation:
+        case ast.Constant(value=str(quoted)):
+            return _spared(ast.parse(quoted, mode="eval").body)
+        case ast.BinOp(op=ast.BitOr(), left=left, right=right):
+            return any(isinstance(side, ast.Constant) and side.value is None for side in (left, right))
+    return False
 
 
 def _parameter(argument: ast.arg, default: ast.expr | None) -> Parameter:

@@ -9,9 +9,20 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from workers.catalog.compatibility import Chosen, RecipeDraft, disagreements
+from workers.catalog.holdings import holds, not_held, selected
 from workers.catalog.inventory import Catalog
 from workers.catalog.wording import Problem, listed, meant, sentence, shown, unknown
-from workers.contract import PART_FIELDS, ClassHoldout, CrossValidation, NoValidation, Part, Pins, Recipe, Select
+from workers.contract import (
+    DEFAULT_TASK,
+    PART_FIELDS,
+    ClassHoldout,
+    CrossValidation,
+    NoValidation,
+    Part,
+    Pins,
+    Recipe,
+    Select,
+)
 from workers.figures.options import MODELS
 
 MOST_PROBLEMS: Final = 100
@@ -35,13 +46,20 @@ class RecipeValidation:
         fields = self._of_fields(recipe)
         found = list(fields.problems)
         parts: dict[str, Chosen] = {}
+        task = self._of_part("task", recipe.get("task", DEFAULT_TASK))[1]
+        task = task or _chosen("task", DEFAULT_TASK, self._catalog)  # where there is no such one
+        found += not_held(task.entry, recipe, fields.rest, self._catalog)
+        held = holds(task.entry)
         for kind in PART_FIELDS:
-            if kind not in fields.faulty:
-                wrong, chosen = self._of_part(kind, recipe[kind] if kind in recipe else fields.rest.part(kind))
+            value = recipe[kind] if kind in recipe else getattr(fields.rest, kind)
+            spared = value is None and (kind not in held.must or kind not in recipe)
+            if kind not in fields.faulty and kind in held.must | held.may and not spared:
+                wrong, chosen = self._of_part(kind, value)
                 found += wrong
                 if chosen:
                     parts[kind] = chosen
-        draft = RecipeDraft(parts, fields.validation, fields.select, fields.rest, fields.length)
+        select = selected(fields.select, task.entry) if fields.select else None
+        draft = RecipeDraft(parts, fields.validation, select, fields.rest, fields.length)
         return found + list(disagreements(draft, self._catalog))
 
     def _of_fields(self, recipe: Mapping[str, Any]) -> "_Fields":
@@ -49,7 +67,7 @@ class RecipeValidation:
         if key not in self._fields:
             kept = tuple(recipe.values())  # so that no other object gets the identity of one of these
             given = {name: one if name in PART_FIELDS else self._whole(one) for name, one in recipe.items()}
-            self._fields[key] = kept, _fields(given, self._catalog)
+            self._fields[key] = kept, _fields(given)
         return self._fields[key][1]
 
     def _whole(self, value: Any) -> Any:
@@ -83,13 +101,13 @@ class _Fields(NamedTuple):
     length: int | None
 
 
-def _fields(given: Mapping[str, Any], catalog: Catalog) -> _Fields:
-    found = list(_field_problems(given, catalog))
+def _fields(given: Mapping[str, Any]) -> _Fields:
+    found = list(_field_problems(given))
     faulty = {problem.path.partition(".")[0] for problem in found}
     sound = {name: _judged(name, value) for name, value in given.items() if name not in faulty}
     lengths = {name: sound.pop(name) for name in _LENGTHS if name in sound}
     measured = not faulty.intersection(_LENGTHS)
-    rest = Recipe.model_validate(_STAND_IN | sound | (lengths if measured else {"iterations": 1}))
+    rest = Recipe.model_validate(sound | (lengths if measured else {"iterations": 1}))
     validation = None if "validation" in faulty else rest.validation
     select = None if "select" in faulty else rest.select
     return _Fields(found, faulty, rest, validation, select, (rest.iterations or rest.epochs) if measured else None)
@@ -98,10 +116,6 @@ def _fields(given: Mapping[str, Any], catalog: Catalog) -> _Fields:
 # The recipe's own fields
 
 _ANY: Final = Part(name="any")
-_STAND_IN: Final[dict[str, Any]] = {
-    name: _ANY if name in PART_FIELDS else 1 for name, field in Recipe.model_fields.items() if field.is_required()
-}
-"""What a recipe cannot be without, so that fields that are sound by themselves make one."""
 _LENGTHS: Final = ("iterations", "epochs")
 """The fields of which a recipe gives one."""
 
@@ -122,7 +136,7 @@ def _whole(value: Any, depth: int = 4) -> Any:
     return value
 
 
-def _field_problems(given: Mapping[str, Any], catalog: Catalog) -> Iterator[Problem]:
+def _field_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
     lengths = {name for name in _LENGTHS if given.get(name) is not None}
     told: Counter[int | str] = Counter()
     try:
@@ -131,7 +145,7 @@ def _field_problems(given: Mapping[str, Any], catalog: Catalog) -> Iterator[Prob
         for details in error.errors(include_url=False):
             if details["loc"] and told[details["loc"][0]] < MOST_PROBLEMS:
                 told[details["loc"][0]] += 1
-                yield Problem(path=_path(details), message=_message(details, catalog))
+                yield Problem(path=_path(details), message=_message(details))
     # The contract says so too, but only once every field by itself is right.
     if len(lengths) > 1 and not lengths.intersection(map(str, told)):
         yield Problem(path="epochs", message="`iterations` is given too; leave out one of them")
@@ -163,11 +177,8 @@ _SAID_OF_FIGURES: Final = {
 """What is said of a recipe's fields that have several forms."""
 
 
-def _message(error: ErrorDetails, catalog: Catalog) -> str:
+def _message(error: ErrorDetails) -> str:
     name = str(error["loc"][-1])
-    if error["type"] == "missing":
-        known = listed(catalog.names(name))
-        return f"is missing; expected one of {known}"
     if error["type"] == "extra_forbidden":
         owner = "a recipe" if len(error["loc"]) == 1 else f"`{error['loc'][0]}`"
         owner = f"figure {error['loc'][2]!r}" if error["loc"][0] == "figures" else owner

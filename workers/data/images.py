@@ -120,7 +120,7 @@ class Splits:
 
 def splits(recipe: Recipe, root: Path, scratch: Path, parts: Path | None = None) -> Splits:
     """The recipe's data set with its hold-out applied; raises DataMissingError, DataDamagedError, ValueError."""
-    dataset = load(recipe.dataset, root, scratch, parts)
+    dataset = load(recipe.part("dataset"), root, scratch, parts)
     if not isinstance(recipe.validation, ClassHoldout):
         return Splits(dataset.train, None, dataset.test, content(dataset))
     train, validation = hold_out(dataset.train, recipe.validation.held_out(dataset.train.classes))

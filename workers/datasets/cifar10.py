@@ -22,10 +22,6 @@ class Cifar10:
     images: ClassVar[Mapping[str, int]] = {"train": 50000, "test": 10000}
     channels = 3
     side = 32
-    metrics = (
-        "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var",
-        "s_mu",
-    )  # fmt: skip
     manifest = None
 
     def __init__(

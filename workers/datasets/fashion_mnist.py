@@ -28,10 +28,6 @@ class FashionMnist:
     images: ClassVar[Mapping[str, int]] = {"train": 30000, "test": 5000}
     channels = 1
     side = 28
-    metrics = (
-        "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var",
-        "s_mu",
-    )  # fmt: skip
     manifest = None
 
     def __init__(self, root: Path, *, official: bool = True, content: str | None = None) -> None:

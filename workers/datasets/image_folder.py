@@ -23,10 +23,6 @@ class ImageFolder:
     label = "Image folder"
     version = 1
     channels = 3
-    metrics = (
-        "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var",
-        "s_mu",
-    )  # fmt: skip
     manifest = None
 
     def __init__(

@@ -25,10 +25,6 @@ class Mnist:
     images: ClassVar[Mapping[str, int]] = {"train": 30596, "test": 4861}
     channels = 1
     side = 28
-    metrics = (
-        "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var",
-        "s_mu",
-    )  # fmt: skip
     manifest = "sha256:ab5d0cd8cd7dcb7e5e35e98189bb59c9001c3bdae418fe74cc88a0eaeec7abb3"
 
     def __init__(self, root: Path) -> None:

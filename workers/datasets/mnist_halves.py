@@ -21,10 +21,6 @@ class MnistHalves:
     images: ClassVar[Mapping[str, int]] = {"train": 60000, "test": 10000}
     channels = 1
     side = 28
-    metrics = (
-        "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var",
-        "s_mu",
-    )  # fmt: skip
     manifest = "sha256:4bfaad78e8ac2acfc6134ae0dd52dea3405e49edb64820ff0c248a7274c9d9d0"
 
     def __init__(self, root: Path) -> None:

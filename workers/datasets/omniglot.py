@@ -34,10 +34,6 @@ class Omniglot:
     images: ClassVar[Mapping[str, int]] = {"train": 19280, "test": 13180}
     channels = 1
     side = 28
-    metrics = (
-        "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var",
-        "s_mu",
-    )  # fmt: skip
     manifest = "sha256:c50f2237111b05736fa7396766846bcabfc4400d13c5d99947509df94a88b9c5"
 
     def __init__(self, root: Path, scratch: Path) -> None:

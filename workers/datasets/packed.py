@@ -25,10 +25,6 @@ class Packed:
 
     label = "Packed"
     version = 1
-    metrics = (
-        "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var",
-        "s_mu",
-    )  # fmt: skip
     manifest = None
 
     def __init__(

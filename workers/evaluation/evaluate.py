@@ -11,13 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from workers.catalog import parse_metric
-from workers.contract import Part
 from workers.embeddings import geometry
 from workers.embeddings.cosines import PairCosines, gram, pair_cosines
 from workers.evaluation.k_means import k_means
+from workers.evaluation.measures import Measures
 from workers.evaluation.ranking import CHUNK, Neighbours, neighbours
-from workers.registry import build
 
 _ITERATIONS = 20  # of k-means, with one start and a fixed seed: pytorch-metric-learning's protocol
 _SEED = 1234
@@ -189,11 +187,4 @@ def evaluate(
     without a value is NaN: of embeddings that are not finite, or of neighbours where no class has two images. Raises
     UnknownPart for a metric that neither this package nor the folder `parts` has.
     """
-    evaluation = Evaluation(embeddings, labels, gallery=gallery, seed=seed)
-    values: dict[str, float] = {}
-    for name in names:
-        file, k = parse_metric(name)
-        options = {} if k is None else {"k": int(k) if k.isdecimal() else k}
-        value = float(build("metric", Part(name=file, **options), parts)(evaluation))
-        values[name] = value if math.isfinite(value) else math.nan
-    return values
+    return Measures(names, parts, seed).of(Evaluation(embeddings, labels, gallery=gallery, seed=seed), names)

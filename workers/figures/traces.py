@@ -1,7 +1,7 @@
 """What figures follow of a few training images while a training runs: their directions and their norms."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -11,6 +11,13 @@ from workers.embeddings import geometry
 from workers.embeddings.diagnostics import Directions, Variation
 from workers.figures.arrays import Arrays, some
 from workers.figures.options import DirectionVariation, Followed, NormTraces
+
+
+class AskedFigures(NamedTuple):
+    """The figures that a recipe asks for, and the iterations over which they may follow something."""
+
+    figures: Sequence[object]
+    total: int
 
 
 class Trace(Protocol):

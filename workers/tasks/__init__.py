@@ -1,47 +1,107 @@
-"""Tasks: what one step of a training is and what an evaluation of it is; one file a task."""
+"""Tasks: what is trained, what one step of it is and what is measured of it; one file a task."""
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import torch
+from torch import nn
 
-from workers.data.images import Images
+from workers.data.batches import LabelledBatch
+from workers.figures.arrays import Arrays
+from workers.figures.options import Figure
 
 
 class Diverged(ArithmeticError):  # noqa: N818 - an outcome, not an error
     """A loss or an embedding is no longer finite; the training ends with this outcome."""
 
 
-class Step(NamedTuple):
-    """What one batch gives."""
+class At(NamedTuple):
+    """Where a training is."""
 
+    step: int
+    """The iterations that are done."""
+    rate: float
+    """The optimizer's learning rate in the iteration that comes."""
+
+
+class Optimized(NamedTuple):
+    """What one player moves, by an optimizer of its own."""
+
+    modules: Mapping[str, nn.Module]
+    """By their names in the recipe where they are its parts: `backbone` has its own rate and warm-up, `loss` a rate."""
+    rate: float = 1.0
+    """A factor on the recipe's learning rate."""
+
+
+class Terms(NamedTuple):
+    """What a player minimizes in its turn."""
+
+    player: str
     total: torch.Tensor
-    """What is minimized, a scalar."""
-    loss: torch.Tensor
-    regularizer: torch.Tensor | None
-    """Its value before it is weighted by eta; none where there is no regularizer."""
-    embeddings: torch.Tensor
-    """Raw, [b, dim]."""
+    """A scalar."""
+    noted: Callable[[], Mapping[str, float]]
+    """The values of its curves, such as `loss` for `train/loss`; asked only where they become points."""
+
+
+class Measured(Protocol):
+    """What has metrics."""
+
+    def evaluate(self, split: str, names: Sequence[str]) -> Mapping[str, float]:
+        """The metrics `names` of a split; NaN where there is no value. Raises Diverged."""
+        ...
 
 
 class Task(Protocol):
-    """What a part of the kind `task` offers."""
+    """What a part of the kind `task` offers; a task derives from it and leaves out what it has none of.
 
-    def step(self, images: torch.Tensor, labels: torch.Tensor, eta: float | None) -> Step:
-        """The value of a batch ([b, c, h, w] of 0 to 255, int64 [b]), to be differentiated.
+    Its constructor says what a recipe holds: `model` asks for backbone and head, `loss`, `regularizer` and `eta` (its
+    weight) for these, `batches` for data set and sampler; `X | None` may be left out, and what is not named must be.
+    Everyone is offered `measures`, `figures`, `device` and `seed`, one of the task's own.
+    Its literals, which the catalog reads: `metrics`, `selects` and `split` (the defaults of `select`), `reads` (what
+    its metrics read), `watched` (metrics on the way), `joins`, `figures` and `views` (of an image).
+    """
 
-        `eta` is the present weight of the regularizer; none where there is none.
-        """
+    def modules(self) -> Mapping[str, nn.Module]:
+        """All that is trained or kept, by the names that it has in checkpoints."""
         ...
 
-    def embed(self, images: Images) -> torch.Tensor:
-        """The raw embeddings [n, dim] of a split; raises Diverged where they are not finite."""
+    def optimized(self) -> Mapping[str, Optimized]:
+        """What each player moves: one player, or several that take turns."""
         ...
 
-    def evaluate(self, images: Images, names: Sequence[str]) -> dict[str, float]:
-        """The metrics `names` of a split; raises Diverged where embeddings are not finite."""
+    def step(self, batch: LabelledBatch | None, at: At) -> Iterator[Terms]:
+        """What each player in turn minimizes of a batch; resumed after its update."""
         ...
 
-    def judge(self, embeddings: torch.Tensor, images: Images, names: Sequence[str]) -> dict[str, float]:
-        """The metrics `names` of a split with these embeddings, of this model or of several."""
+    def evaluate(self, split: str, names: Sequence[str]) -> Mapping[str, float]:
+        """The metrics `names` of a split; NaN where there is no value. Raises Diverged."""
         ...
+
+    def begin(self) -> None:
+        """What is done once, before the first iteration."""
+
+    def after(self, step: int) -> None:
+        """What is looked at after iteration `step`, whatever became of it. Raises Diverged."""
+
+    def late(self, split: str) -> Sequence[str]:
+        """The metrics that are too dear of a split to be computed of any weights but those that are kept."""
+        return ()
+
+    def end(self) -> Mapping[str, float]:
+        """What else is measured of weights at the end of a training, keyed `train/norm_mean`."""
+        return {}
+
+    def draw(self, figures: Sequence[Figure]) -> Mapping[str, Arrays]:
+        """What figures show of the present weights and of what was followed on the way, by the names of their files."""
+        return {}
+
+    def joined(self, weights: Sequence[Mapping[str, Mapping[str, Any]]]) -> Measured:
+        """The models of several folds as one, by the states of their modules."""
+        raise NotImplementedError(f"{type(self).__name__} joins no models")
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it needs to go on, besides the states of its modules."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where the state was taken."""

@@ -1,19 +1,28 @@
 """Retrieval: images of one class shall lie near each other, also of classes never seen in training."""
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import torch
 from torch import nn
 
+from workers.catalog.clustering_cost import NEEDS, Clustering
+from workers.data.batches import Batches
 from workers.data.images import Images
-from workers.tasks import Diverged, Step
+from workers.embeddings import geometry
+from workers.evaluation.evaluate import Evaluation
+from workers.evaluation.measures import Measures
+from workers.figures.traces import AskedFigures
+from workers.tasks import Measured
+from workers.tasks._embedding import Embedding, Eta
+from workers.tasks._network import Embedder
 
-Evaluate = Callable[..., dict[str, float]]
-"""evaluate(embeddings, labels, names, gallery=...) of workers/evaluation/evaluate.py."""
-Read = Callable[[Images], Iterator[torch.Tensor]]
+NORMS: Final = ("norm_mean", "norm_var")
+"""The metrics of the training images too, at the end: SEC's table 9."""
 
 
-class Retrieval:
+class Retrieval(Embedding):
     """Train by loss + eta x regularizer, both on raw embeddings.
 
     An evaluation searches every image of a split among all others, or the queries among the images of the gallery.
@@ -21,48 +30,80 @@ class Retrieval:
 
     label = "Retrieval"
     version = 1
+    metrics = (
+        "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var",
+        "s_mu",
+    )  # fmt: skip
+    selects = "map@r"
+    split = "validation"
+    reads = "embeddings"
+    watched = ("recall@1",)
+    curves = ("loss", "regularizer", "lr", "eta", "norm_mean", "norm_var", "s_mu", "cos_ap", "cos_an")
+    views = 1
+    joins = True
+    figures = (
+        "norms", "cosines", "panels", "tsne", "unit_circle", "spectrum", "heat_map", "direction_variation",
+        "norm_traces",
+    )  # fmt: skip
 
     def __init__(
-        self, model: nn.Module, loss: nn.Module, regularizer: nn.Module, evaluate: Evaluate, read: Read
+        self,
+        model: Embedder,
+        loss: nn.Module,
+        regularizer: nn.Module,
+        eta: Eta | None,
+        batches: Batches,
+        measures: Measures,
+        figures: AskedFigures,
     ) -> None:
-        self._model = model
-        self._loss = loss
-        self._regularizer = regularizer
-        self._labelled = bool(getattr(regularizer, "labelled", False))
-        self._evaluate = evaluate
-        self._read = read
+        super().__init__(model, loss, regularizer, eta, batches, figures)
+        self._measures = measures
 
-    def step(self, images: torch.Tensor, labels: torch.Tensor, eta: float | None) -> Step:
-        """The value of a batch ([b, c, h, w] of 0 to 255, int64 [b]), to be differentiated."""
-        embeddings = self._model(images)
-        loss = self._loss(embeddings, labels)
-        if eta is None:
-            return Step(loss, loss, None, embeddings)
-        regularizer = self._regularizer(embeddings, labels) if self._labelled else self._regularizer(embeddings)
-        return Step(loss + eta * regularizer, loss, regularizer, embeddings)
-
-    @torch.no_grad()
-    def embed(self, images: Images) -> torch.Tensor:
-        """The raw embeddings [n, dim] of a split; raises Diverged where they are not finite."""
-        self._model.eval()
-        try:
-            embeddings = torch.cat([self._model(batch) for batch in self._read(images)])
-        finally:
-            self._model.train()
-        if not bool(embeddings.isfinite().all()):
-            raise Diverged("embeddings")
-        return embeddings
-
-    def evaluate(self, images: Images, names: Sequence[str]) -> dict[str, float]:
+    def evaluate(self, split: str, names: Sequence[str]) -> dict[str, float]:
         """The metrics `names` of a split; raises Diverged where embeddings are not finite."""
+        images = self.batches.splits.named(split)
         return self.judge(self.embed(images), images, names)
 
     @torch.no_grad()
     def judge(self, embeddings: torch.Tensor, images: Images, names: Sequence[str]) -> dict[str, float]:
         """The metrics `names` of a split with these embeddings, of this model or of several."""
-        labels = images.labels.to(embeddings.device)
-        if images.query is None:
-            return self._evaluate(embeddings, labels, names)
-        query = images.query.to(embeddings.device)
-        gallery = (embeddings[~query], labels[~query])
-        return self._evaluate(embeddings[query], labels[query], names, gallery=gallery)
+        labels, gallery = images.labels.to(embeddings.device), None
+        if images.query is not None:
+            query = images.query.to(embeddings.device)
+            gallery = (embeddings[~query], labels[~query])
+            embeddings, labels = embeddings[query], labels[query]
+        evaluation = Evaluation(embeddings, labels, gallery=gallery, seed=self._measures.seed)
+        return self._measures.of(evaluation, names)
+
+    def late(self, split: str) -> list[str]:
+        """Those of a clustering that is dear of so many images."""
+        images = self.batches.splits.named(split)
+        number = len(images) if images.query is None else int(images.query.sum())
+        dear = Clustering(number, images.classes, self.model.width).dear
+        return [name for name in self._measures.names if dear and self._measures.needs(name) == NEEDS]
+
+    def end(self) -> dict[str, float]:
+        """The norms of the training images."""
+        names = [name for name in NORMS if name in self._measures.names]
+        return {f"train/{name}": value for name, value in self.evaluate("train", names).items()} if names else {}
+
+    def joined(self, weights: Sequence[Mapping[str, Mapping[str, Any]]]) -> Measured:
+        """Several models by their unit embeddings side by side."""
+        return _Joined(self, weights)
+
+
+class _Joined:
+    """The unit embeddings of several models side by side."""
+
+    def __init__(self, task: Retrieval, weights: Sequence[Mapping[str, Mapping[str, Any]]]) -> None:
+        self._task, self._weights = task, weights
+
+    def evaluate(self, split: str, names: Sequence[str]) -> dict[str, float]:
+        """The metrics `names` of a split."""
+        images = self._task.batches.splits.named(split)
+        joined = torch.cat([self._unit(images, model) for model in self._weights], dim=1)
+        return self._task.judge(joined / math.sqrt(len(self._weights)), images, names)
+
+    def _unit(self, images: Images, model: Mapping[str, Mapping[str, Any]]) -> torch.Tensor:
+        self._task.loaded(model)
+        return geometry.unit(self._task.embed(images))

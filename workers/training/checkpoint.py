@@ -11,9 +11,10 @@ from typing import Any, Final
 import torch
 
 from workers.contract import CheckpointError, Recipe
+from workers.training import former_checkpoint
 
-FORMAT: Final = 1
-"""The version of what checkpoints hold."""
+FORMAT: Final = 2
+"""The version of what checkpoints hold: since 2 the states of a task's modules by name."""
 
 
 def save(path: Path, state: Mapping[str, Any]) -> None:
@@ -55,6 +56,8 @@ def load(path: Path) -> dict[str, Any]:
         if isinstance(error, CheckpointError):
             raise
         raise CheckpointError(f"checkpoint {path} is damaged or no checkpoint ({_first_line(error)})") from error
+    if isinstance(state, dict) and state.get("format") == 1:
+        state = former_checkpoint.brought_up(state)
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise CheckpointError(f"checkpoint {path} is of another format than {FORMAT}, the one this version writes")
     return state

@@ -9,27 +9,21 @@ import torch
 from numpy.typing import NDArray
 
 from workers.data.images import Images
-from workers.figures.arrays import FIGURES, Arrays, packed
+from workers.figures.arrays import Arrays, packed
 from workers.figures.contact_sheet import RetrievalRow, contact_sheet
-from workers.figures.options import Followed, Panels
+from workers.figures.options import Panels
 from workers.training.session import Session
 
 
 def drawn(session: Session) -> dict[str, bytes]:
     """The content of each file by its name, of the present weights and of what was followed on the way."""
+    drawn = session.task.draw(session.recipe.figures)
     files: dict[str, bytes] = {}
-    embedded: dict[str, torch.Tensor] = {}
     for figure in session.recipe.figures:
-        if isinstance(figure, Followed):
-            files[f"{figure.file}.npz"] = packed(session.traces[figure.name].arrays(session.splits.train.labels))
-            continue
-        images = session.splits.named(figure.split)
-        if figure.split not in embedded:
-            embedded[figure.split] = session.task.embed(images)
-        arrays = FIGURES[figure.name](embedded[figure.split], images.labels, images.query, **figure.options)
-        files[f"{figure.file}.npz"] = packed(arrays)
-        if isinstance(figure, Panels):
-            files[f"{figure.file}.png"] = sheet(images, arrays, figure.side)
+        files[f"{figure.file}.npz"] = packed(drawn[figure.file])
+        if isinstance(figure, Panels) and session.batches:
+            images = session.batches.splits.named(figure.split)
+            files[f"{figure.file}.png"] = sheet(images, drawn[figure.file], figure.side)
     return files
 
 

@@ -9,12 +9,11 @@ from typing import Any
 import torch
 
 from workers.contract import BEST_TEST, CrossValidation, Place, Progress, Recipe, Result
-from workers.embeddings import geometry
 from workers.tasks import Diverged
 from workers.training import checkpoint, determinism, figure_files
 from workers.training.loop import finish, iterate
 from workers.training.progress_log import Curves, ProgressLog
-from workers.training.session import Session
+from workers.training.session import Session, Weights
 
 
 @dataclass(frozen=True)
@@ -28,10 +27,10 @@ class Fold:
     seconds: float
     metrics: dict[str, float]
     curves: Curves
-    model: dict[str, torch.Tensor]
+    modules: Weights
     files: dict[str, torch.Tensor]
     """The bytes of its figures' files by their names, until all folds are done."""
-    beside: dict[str, torch.Tensor] = field(default_factory=dict)
+    beside: Weights = field(default_factory=dict)
     """The weights that are best on the test split, where the recipe asks for these too."""
 
 
@@ -105,9 +104,9 @@ def _fold(session: Session, metrics: dict[str, float], files: Mapping[str, bytes
         seconds=session.seconds,
         metrics=metrics,
         curves=session.curves,
-        model=session.weights(),
+        modules=session.weights(),
         files={name: torch.frombuffer(bytearray(content), dtype=torch.uint8) for name, content in files.items()},
-        beside=session.beside.model if session.beside else {},
+        beside=session.beside.modules if session.beside else {},
     )
 
 
@@ -122,29 +121,22 @@ def _written(done: Sequence[Fold], folder: Path) -> list[str]:
 
 
 def _result(recipe: Recipe, done: Sequence[Fold], session: Session, place: Place) -> Result:
-    """Means over the folds, the test metrics of their joined embeddings, and one file with the weights of all."""
+    """Means over the folds, the test metrics of their models joined, and one file with the weights of all."""
     checkpoint_ = recipe.select.checkpoint
     metrics = {key.replace("/test/", "/test_separated/"): value for key, value in _means(done).items()}
-    metrics |= _joined(session, [fold.model for fold in done], checkpoint_)
+    metrics |= _joined(session, [fold.modules for fold in done], checkpoint_)
     if all(fold.beside for fold in done):
         metrics |= _joined(session, [fold.beside for fold in done], BEST_TEST)
     kept = "best.pt" if checkpoint_ == "best" else "final.pt"
-    weights = {"step": [fold.step for fold in done], "model": [fold.model for fold in done]}
+    weights = {"step": [fold.step for fold in done], "modules": [fold.modules for fold in done]}
     checkpoint.save(place.storage / kept, {"recipe": recipe.model_dump_json(), **weights})
     return _result_of(done, metrics, session, [kept, *_written(done, place.storage)])
 
 
-def _joined(session: Session, models: Sequence[Mapping[str, torch.Tensor]], prefix: str) -> dict[str, float]:
-    """The test metrics, keyed `<prefix>/test/map@r`, of the unit embeddings by all models side by side."""
-    embeddings = torch.cat([_unit(session, model) for model in models], dim=1) / math.sqrt(len(models))
-    found = session.task.judge(embeddings, session.splits.test, session.among(session.metrics))
+def _joined(session: Session, models: Sequence[Weights], prefix: str) -> dict[str, float]:
+    """The test metrics, keyed `<prefix>/test/map@r`, of all models as one."""
+    found = session.task.joined(models).evaluate("test", session.among(session.metrics))
     return {f"{prefix}/test/{name}": value for name, value in found.items() if math.isfinite(value)}
-
-
-def _unit(session: Session, model: Mapping[str, torch.Tensor]) -> torch.Tensor:
-    """The unit embeddings of the test split by the weights of a fold."""
-    session.model.load_state_dict(model)
-    return geometry.unit(session.task.embed(session.splits.test))
 
 
 def _means(done: Sequence[Fold]) -> dict[str, float]:

@@ -14,7 +14,7 @@ class Length(NamedTuple):
     warmup: int
     """With a frozen backbone, at the start."""
     epoch: int
-    """floor(N/b) batches of the N images that train, at least one."""
+    """floor(N/b) batches of the N images that train, at least one; 1 where there are no images."""
     unit: int
     """What the recipe counts in: 1, or an epoch."""
 

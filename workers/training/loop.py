@@ -6,15 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from workers.contract import BEST_TEST, Place, Stopped
-from workers.embeddings.diagnostics import batch_statistics
 from workers.training import checkpoint
 from workers.training.progress_log import ProgressLog
 from workers.training.session import Session
 
-NORMS: Final = ("norm_mean", "norm_var")
-"""The metrics of the training images too, at the end: SEC's table 9."""
-CHEAP: Final = ("recall@1",)
-"""The metrics computed while a training runs, besides the one that selects."""
 LAST: Final = "last.pt"
 """The checkpoint from which an unfinished training goes on."""
 
@@ -34,9 +29,9 @@ def iterate(session: Session, place: Place, journal: ProgressLog, state: State) 
             raise Stopped(f"stopped after {session.step} of {session.total} iterations")
         if session.over:
             return
-        _descend(session, journal)
+        _iteration(session, journal)
         if session.step % session.length.every == 0 and session.step < session.total:
-            _judge(session, journal, _evaluate(session, session.watched, session.among(CHEAP)))
+            _judge(session, journal, _evaluate(session, session.watched, session.among(session.cheap)))
         if time.monotonic() - saved >= place.checkpoint_seconds:
             _save(session, place, journal, state)
             saved = time.monotonic()
@@ -49,23 +44,21 @@ def finish(session: Session, journal: ProgressLog, dear: bool = True) -> dict[st
     What is dear of test images is computed of the weights that were chosen, and only if `dear`. Leaves the weights that
     are kept in the model: the best, or the last where the recipe selects these.
     """
-    splits = ["test"] if session.splits.validation is None else ["test", "validation"]
     names = session.among(session.metrics)
-    norms = [name for name in NORMS if name in session.metrics]
 
     def everything() -> dict[str, float]:
-        return _evaluate(session, splits, names) | _evaluate(session, ["train"], norms)
+        return _evaluate(session, session.splits, names) | dict(session.task.end())
 
     known = {session.step: everything()}
     last = known[session.step]
     if session.step == session.total:  # else patience ended it at an evaluation, which is noted already
-        watched = [f"{split}/{name}" for split in session.watched for name in session.among(CHEAP)]
+        watched = [f"{split}/{name}" for split in session.watched for name in session.among(session.cheap)]
         _judge(session, journal, {key: last[key] for key in watched})
     kept = session.best.step if session.best else session.step
     if session.best is not None and kept not in known:
-        session.model.load_state_dict(session.best.model)
+        session.load(session.best.modules)
         known[kept] = everything()
-    late = session.dear(session.splits.test) if dear else []
+    late = [*session.task.late("test")] if dear else []
     if late:
         journal.tell(session.step, {}, f"computing {', '.join(late)} of step {kept}: dear of so many images")
         known[kept] |= _values(session, "test", late)
@@ -85,34 +78,30 @@ def _beside(
     found = known.get(session.beside.step, {})
     if not found or any(f"test/{name}" not in found for name in late):
         kept = session.weights()
-        session.model.load_state_dict(session.beside.model)
+        session.load(session.beside.modules)
         found = _evaluate(session, ["test"], names) | (_values(session, "test", late) if late else {})
-        session.model.load_state_dict(kept)
+        session.load(kept)
     return {key: value for key, value in found.items() if key.startswith("test/")}
 
 
-def _descend(session: Session, journal: ProgressLog) -> None:
-    """One iteration."""
+def _iteration(session: Session, journal: ProgressLog) -> None:
+    """One iteration: every player has its turn."""
     if session.step == 0:
-        session.begin()
-    rate, eta = session.descent.prepare(session.step), session.eta
-    images, labels = session.batch()
-    session.descent.scale.keep()
-    step = session.task.step(images, labels, eta)
-    if not bool(step.total.isfinite()):
-        said = session.skip()
-        journal.skipped(session.step, said)
-        session.follow()
-        return
-    session.descend(step)
-    session.follow()
-    if journal.due(session.step):
-        values = {"loss": float(step.loss.detach()), "lr": rate}
-        if step.regularizer is not None:
-            values["regularizer"] = float(step.regularizer.detach())
-        if eta is not None and session.recipe.eta_schedule.name != "constant":
-            values["eta"] = eta
-        values |= batch_statistics(step.embeddings, labels)
+        session.task.begin()
+    values: dict[str, float] = {}
+    skipped, due = "", journal.due(session.step + 1)
+    for terms in session.turns():
+        if not bool(terms.total.isfinite()):
+            skipped = session.skip(terms)
+            continue
+        session.descend(terms)
+        if due:
+            values |= terms.noted()
+    session.step += 1
+    if skipped:
+        journal.skipped(session.step, skipped)
+    session.task.after(session.step)
+    if due and not skipped:
         journal.trained(session.step, {f"train/{name}": value for name, value in values.items()})
 
 
@@ -120,14 +109,13 @@ def _evaluate(session: Session, splits: Sequence[str], names: list[str]) -> dict
     """The metrics `names` of the present weights, keyed `validation/map@r`, but those that are dear of a split."""
     found: dict[str, float] = {}
     for split in splits:
-        dear = session.dear(session.splits.named(split))
+        dear = session.task.late(split)
         found |= _values(session, split, [name for name in names if name not in dear])
     return found
 
 
 def _values(session: Session, split: str, names: list[str]) -> dict[str, float]:
-    images = session.splits.named(split)
-    return {f"{split}/{name}": value for name, value in session.task.evaluate(images, names).items()}
+    return {f"{split}/{name}": value for name, value in session.task.evaluate(split, names).items()}
 
 
 def _judge(session: Session, journal: ProgressLog, values: Mapping[str, float]) -> None:

@@ -17,9 +17,10 @@ NORMALIZATIONS: Final = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.Grou
 
 
 class Optimization:
-    """The optimizer over `modules` (backbone, head, loss), and what it does to learning rates and gradients.
+    """A player's optimizer over `modules`, and what it does to learning rates and gradients.
 
-    `besides` are modules that own no parameters, but buffers that change as the training computes.
+    The recipe's fields say more of the modules `backbone` and `loss`; `rate` is a factor on all learning rates. `every`
+    are the modules whose buffers change as the player computes; none: its own.
     """
 
     def __init__(
@@ -29,20 +30,25 @@ class Optimization:
         modules: Mapping[str, nn.Module],
         device: torch.device,
         parts: Path | None,
-        besides: Iterable[nn.Module] = (),
+        every: Iterable[nn.Module] | None = None,
+        rate: float = 1.0,
     ) -> None:
         self._recipe, self._warmup = recipe, length.warmup
-        factors = {"backbone": recipe.backbone_rate, "loss": loss_rate(recipe, modules["loss"])}
+        factors = {"backbone": recipe.backbone_rate}
+        if "loss" in modules:
+            factors["loss"] = loss_rate(recipe, modules["loss"])
         groups = list(parameter_groups(modules, recipe.undecayed))
         self.optimizer: torch.optim.Optimizer = registry.build("optimizer", recipe.optimizer, parts, groups=groups)
         self._base = float(self.optimizer.defaults["lr"])
         found = self.optimizer.param_groups
-        self.rates = [float(group["lr"]) * factors.get(group["name"].partition("/")[0], 1.0) for group in found]
+        named = [factors.get(group["name"].partition("/")[0], 1.0) for group in found]
+        self.rates = [float(group["lr"]) * factor * rate for group, factor in zip(found, named, strict=True)]
         self.schedule = registry.build("schedule", recipe.schedule, parts, total=length.total, unit=length.unit)
         # What is frozen for good, such as the batch norm of a backbone, is in no group and stays as it is.
         self._backbone = [p for group in found if group["name"].startswith("backbone") for p in group["params"]]
         self._parameters = [parameter for group in found for parameter in group["params"]]
-        self.scale = LossScale(device, [*modules.values(), *besides], enabled=recipe.precision == "fp16")
+        kept = modules.values() if every is None else every
+        self.scale = LossScale(device, kept, enabled=recipe.precision == "fp16")
 
     def prepare(self, step: int) -> float:
         """Set learning rates and what is frozen for iteration `step`, from 0; gives the optimizer's learning rate."""

@@ -4,15 +4,15 @@ from pathlib import Path
 
 from workers import registry
 from workers.catalog.defaults import PRECISION_VERSIONS
-from workers.catalog.inventory import parse_metric
-from workers.contract import PART_FIELDS, Recipe
+from workers.catalog.inventory import load, parse_metric
+from workers.contract import Recipe
 
 
 def check(recipe: Recipe, parts: Path | None) -> None:
     """Raise ValueError where this machine's parts or data are not the ones that the recipe's fingerprint stands for."""
-    dataset, versions = registry.find("dataset", recipe.dataset.name, parts), recipe.pins.versions
-    wanted = [(kind, recipe.part(kind).name, versions.get(kind)) for kind in PART_FIELDS]
-    computed = (*getattr(dataset, "metrics", ()), *recipe.metrics, recipe.select.metric)
+    versions = recipe.pins.versions
+    wanted = [(kind, recipe.part(kind).name, versions.get(kind)) for kind in recipe.kinds]
+    computed = (*load(parts).metrics(recipe.dataset, recipe.task), *recipe.metrics, recipe.select.metric)
     metrics = {parse_metric(name)[0] for name in computed}
     # A metric in its first version is not pinned; a recipe without any pins was never completed.
     wanted += [("metric", name, versions.get(f"metric.{name}", 1 if versions else None)) for name in sorted(metrics)]
@@ -24,8 +24,10 @@ def check(recipe: Recipe, parts: Path | None) -> None:
     if versions and pinned != here:
         value = f"`precision: {recipe.precision}`"
         raise ValueError(f"pins: the recipe is for version {pinned} of {value}; this machine has {here}")
-    manifest = getattr(dataset, "manifest", None)
-    if recipe.pins.manifest is not None and recipe.pins.manifest != manifest:
+    if recipe.dataset is None or recipe.pins.manifest is None:
+        return
+    manifest = getattr(registry.find("dataset", recipe.dataset.name, parts), "manifest", None)
+    if recipe.pins.manifest != manifest:
         raise ValueError(
             f"pins: the recipe is for content {recipe.pins.manifest} of dataset {recipe.dataset.name!r}; "
             f"this machine has {manifest}"

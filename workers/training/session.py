@@ -1,34 +1,28 @@
-"""One training between two iterations: its parts, and all that a checkpoint holds of them."""
+"""One training between two iterations: its task, its optimizers, and all that a checkpoint holds of them."""
 
+import copy
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import torch
-from torch import nn
 
 from workers import registry
-from workers.catalog import parse_metric
-from workers.catalog.clustering_cost import NEEDS, Clustering
+from workers.catalog import load, parse_metric
 from workers.contract import Place, Recipe
-from workers.data.augmentation import Augment
-from workers.data.images import Images, Splits, splits
-from workers.embeddings import geometry
-from workers.evaluation.evaluate import evaluate
-from workers.figures import traces
-from workers.samplers import Sampler
-from workers.tasks import Diverged, Step, Task
+from workers.data.batches import Batches
+from workers.evaluation.measures import Measures
+from workers.tasks import At, Task, Terms
 from workers.training import checkpoint, determinism, pins
-from workers.training.embedder import Embedder, embedder
 from workers.training.length import Length, length
+from workers.training.offers import Offers
 from workers.training.optimization import Optimization
 
-_PIXELS: Final = 2**24  # bytes of images embedded at a time in an evaluation
-_BATCH: Final = 1024  # images at most
-_SHARE: Final = 16  # the part of the free memory of a device that images may take: others train there too
+Weights = dict[str, dict[str, Any]]
+"""The states of a task's modules by their names."""
 
 
 @dataclass(frozen=True)
@@ -37,36 +31,34 @@ class Best:
 
     step: int
     score: float
-    model: dict[str, torch.Tensor]
+    modules: Weights
 
 
 class Session:
-    """The parts of a recipe at work, after `step` iterations."""
+    """The task of a recipe at work, after `step` iterations."""
 
     def __init__(self, recipe: Recipe, place: Place, device: torch.device) -> None:
         self.recipe, self.device = recipe, device
         pins.check(recipe, place.parts)
-        self.splits = _on(device, splits(recipe, place.data_root, place.scratch, place.parts))
-        declared = getattr(registry.find("dataset", recipe.dataset.name, place.parts), "metrics", ())
-        self.metrics = tuple(dict.fromkeys([*declared, *recipe.metrics]))
-        self._clustered = {name for name in self.among(self.metrics) if _clusters(name, place.parts)}
-        self.manifest = self.splits.content
-        self.watched, self._sign = self._selection(place.parts)
-        self.augment = Augment(recipe.augment, stored=self.splits.train.side, crop=recipe.crop)
-        self._drawn = torch.Generator().manual_seed(determinism.derived(recipe.seed, "augment"))
-        self.generator = torch.Generator().manual_seed(determinism.derived(recipe.seed, "sampler"))
-        self.sampler: Sampler = registry.build(
-            "sampler", recipe.sampler, place.parts, labels=self.splits.train.labels.cpu(), generator=self.generator
-        )
-        self.length: Length = length(recipe, len(self.splits.train), self.sampler.batch)
+        seed = partial(determinism.derived, recipe.seed)
+        self.batches = None if recipe.dataset is None else Batches(recipe, place, device, seed)
+        images, batch = (len(self.batches.splits.train), self.batches.sampler.batch) if self.batches else (1, 1)
+        self.length: Length = length(recipe, images, batch)
         self.total = self.length.total
-        self.model, self.loss, self.regularizer = self._modules(place)
-        self.weights_origin: str | None = getattr(self.model.backbone, "origin", None)
-        if recipe.pins.weights not in {None, self.weights_origin}:
-            found = f"this machine has {self.weights_origin}"
-            raise ValueError(f"pins: the recipe is for weights {recipe.pins.weights} of the backbone; {found}")
-        self._build_rest(place.parts)
-        self.traces = traces.asked(recipe.figures, len(self.splits.train), self.total)
+        self.manifest = self.batches.splits.content if self.batches else None
+        self.splits = ("test", "validation") if self.batches and self.batches.splits.validation else ("test",)
+        declared = load(place.parts).metrics(recipe.dataset, recipe.task)
+        self.metrics = tuple(dict.fromkeys([*declared, *recipe.metrics]))
+        measures = Measures(
+            dict.fromkeys([*self.metrics, recipe.select.metric]),
+            place.parts,
+            seed("clusters"),
+        )
+        self.task: Task = Offers(recipe, place, device, self.batches, self.length).task(measures)
+        self.weights_origin = self._origin()
+        self.watched, self._sign = self._selection(place.parts)
+        self.cheap: tuple[str, ...] = getattr(self.task, "watched", ())
+        self.players = self._players(place.parts)
         self.step = self.unimproved = 0
         self.best: Best | None = None
         self.beside: Best | None = None  # on the test split, where the recipe asks for it
@@ -74,117 +66,60 @@ class Session:
         self._since = time.monotonic()
         determinism.seed_everything(determinism.derived(recipe.seed, "steps"))
 
+    def _origin(self) -> str | None:
+        """The hash of the pretrained weights; raises ValueError where the recipe is for others."""
+        stated = (getattr(module, "origin", None) for module in self.task.modules().values())
+        origin: str | None = next((one for one in stated if one is not None), None)
+        wanted = self.recipe.pins.weights
+        if wanted not in {None, origin}:
+            raise ValueError(f"pins: the recipe is for weights {wanted} of the backbone; this machine has {origin}")
+        return origin
+
     def _selection(self, parts: Path | None) -> tuple[tuple[str, ...], int]:
         """The splits that are evaluated on the way, and +1 or -1 where a higher or a lower metric is better."""
         select = self.recipe.select
-        if select.split == "validation" and self.splits.validation is None:
+        if select.split == "validation" and "validation" not in self.splits:
             raise ValueError("select.split is 'validation', but the recipe holds no classes out for it")
         better = registry.find("metric", parse_metric(select.metric)[0], parts).better
         if better == "none":
             raise ValueError(f"select.metric {select.metric!r} cannot choose: neither higher nor lower is better")
         watched = (select.split, *([select.beside] if select.beside else [])) if select.split != "last" else ("test",)
-        if any(select.metric in self.dear(self.splits.named(split)) for split in watched):
+        if any(select.metric in self.task.late(split) for split in watched):
             raise ValueError(f"select.metric {select.metric!r} is dear of so many images, and computed at the end only")
         return watched, 1 if better == "higher" else -1
 
-    def _modules(self, place: Place) -> tuple[Embedder, nn.Module, nn.Module]:
-        """The parts with weights or buffers; each is initialized from a seed of its own, whatever the others are."""
-        recipe, train = self.recipe, self.splits.train
-        offers: dict[str, Any] = {
-            "channels": train.channels, "side": self.augment.side, "classes": train.classes, "images": len(train),
-            "dim": recipe.embedding, "batch": self.sampler.batch, "epoch": self.length.epoch,
-            "root": place.data_root, "scratch": place.scratch,
-        }  # fmt: skip
+    def _players(self, parts: Path | None) -> dict[str, Optimization]:
+        """The optimizer of each player."""
+        every = self.task.modules().values()
+        return {
+            name: Optimization(self.recipe, self.length, one.modules, self.device, parts, every, one.rate)
+            for name, one in self.task.optimized().items()
+        }
 
-        def made(kind: str, **more: Any) -> Any:
-            determinism.seed_everything(determinism.derived(recipe.seed, kind))
-            return registry.build(kind, recipe.part(kind), place.parts, **offers, **more).to(self.device)
+    def turns(self) -> Iterator[Terms]:
+        """What each player minimizes in the iteration that comes, of the next batch; resumed after its update."""
+        rates = [player.prepare(self.step) for player in self.players.values()]
+        batch = self.batches.next() if self.batches else None
+        self._keep()
+        for terms in self.task.step(batch, At(self.step, rates[0])):
+            yield terms
+            if len(self.players) > 1:  # the next player computes with what this update has left
+                self._keep()
 
-        backbone = made("backbone")
-        head = made("head", features=backbone.features)
-        return embedder(backbone, head, recipe), made("loss"), made("regularizer")
+    def _keep(self) -> None:
+        for player in self.players.values():
+            player.scale.keep()
 
-    def _build_rest(self, parts: Path | None) -> None:
-        recipe, span = self.recipe, self.length
-        eta = getattr(self.regularizer, "eta", None)
-        self.eta_schedule = None
-        if eta is not None:
-            offers = {"eta": float(eta), "total": span.total, "epoch": span.epoch, "unit": span.unit}
-            self.eta_schedule = registry.build("eta_schedule", recipe.eta_schedule, parts, **offers)
-        self.task: Task = registry.build(
-            "task",
-            recipe.task,
-            parts,
-            model=self.model,
-            loss=self.loss,
-            regularizer=self.regularizer,
-            evaluate=partial(evaluate, parts=parts, seed=determinism.derived(recipe.seed, "clusters")),
-            read=self.read,
-        )
-        modules = {"backbone": self.model.backbone, "head": self.model.head, "loss": self.loss}
-        self.descent = Optimization(recipe, span, modules, self.device, parts, [self.regularizer])
+    def descend(self, terms: Terms) -> None:
+        """One step of the player's optimizer down the gradient of what it minimizes."""
+        self.players[terms.player].down(terms.total)
 
-    def batch(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """The images of the next batch, augmented, and their labels."""
-        indices = self.sampler.draw()
-        images, sizes = self.splits.train.take(indices)
-        labels = self.splits.train.labels[indices.to(self.splits.train.labels.device)]
-        return self.augment.train(images.to(self.device), self._drawn, sizes), labels.to(self.device)
+    def skip(self, terms: Terms) -> str:
+        """Leave out the turn of a player whose loss is not finite, where float16 may be why, and say so.
 
-    def read(self, images: Images, chosen: torch.Tensor | None = None) -> Iterator[torch.Tensor]:
-        """All images of a split in order, or those `chosen`, as an evaluation sees them and some at a time."""
-        # A backbone may enlarge images, and colour grey ones; that of a researcher's own says so by any callable.
-        asked = getattr(self.model.backbone, "preprocess", None)
-        side = max(self.augment.side, getattr(asked, "side", None) or 0)
-        channels = max(images.channels, len(getattr(asked, "mean", ())))
-        size = max(1, min(_BATCH, _PIXELS // (channels * side**2)))
-        for indices in torch.split(torch.arange(len(images)) if chosen is None else chosen, size):
-            batch, sizes = images.take(indices)
-            yield self.augment.test(batch.to(self.device), sizes)
-
-    @torch.no_grad()
-    def look(self, chosen: torch.Tensor | None = None) -> torch.Tensor:
-        """The raw embeddings [n, d] of all training images or those `chosen`, as an evaluation sees them.
-
-        Changes nothing of the training. Raises Diverged where they are not finite.
+        Raises Diverged.
         """
-        self.model.eval()
-        try:
-            embeddings = torch.cat([self.model(batch) for batch in self.read(self.splits.train, chosen)])
-        finally:
-            self.model.train()
-        if not bool(embeddings.isfinite().all()):
-            raise Diverged("embeddings")
-        return embeddings
-
-    def begin(self) -> None:
-        """What is done once, before the first iteration."""
-        begin = getattr(self.regularizer, "begin", None)
-        if begin is not None:
-            begin(lambda: float(geometry.norms(self.look()).double().mean()))
-        self.follow()
-
-    def follow(self) -> None:
-        """Show the figures that follow training images how these lie now, where it is time."""
-        for trace in self.traces.values():
-            if self.step % trace.every == 0:
-                trace.note(self.step, self.look(trace.index))
-
-    @property
-    def eta(self) -> float | None:
-        """The weight of the regularizer in the next iteration; none where there is no regularizer."""
-        return None if self.eta_schedule is None else float(self.eta_schedule(self.step))
-
-    def descend(self, step: Step) -> None:
-        """One step of the optimizer down the gradient of `step.total`."""
-        self.descent.down(step.total)
-        self.step += 1
-
-    def skip(self) -> str:
-        """Leave out an iteration whose loss is not finite, where float16 may be why, and say so; raises Diverged."""
-        said = self.descent.scale.skip()
-        self.step += 1
-        return said
+        return self.players[terms.player].scale.skip()
 
     @property
     def over(self) -> bool:
@@ -197,12 +132,6 @@ class Session:
         declared = [name for name in names if name in self.metrics]
         return list(dict.fromkeys([self.recipe.select.metric, *declared]))
 
-    def dear(self, images: Images) -> list[str]:
-        """The metrics that are dear to compute of a split: only the weights that are kept are judged by them."""
-        number = len(images) if images.query is None else int(images.query.sum())
-        clustered = Clustering(number, images.classes, self.recipe.embedding)
-        return [name for name in self.metrics if clustered.dear and name in self._clustered]
-
     def improves(self, score: float, on: float) -> bool:
         """Whether the selection metric prefers `score` to `on`; equal ones do not improve."""
         return (score - on) * self._sign > 0
@@ -214,11 +143,17 @@ class Session:
     def keep_beside(self, score: float) -> None:
         """Take them as the best on the test split; weights that are the best anyway are held once."""
         shared = self.best is not None and self.best.step == self.step
-        self.beside = Best(self.step, score, self.best.model if self.best and shared else self.weights())
+        self.beside = Best(self.step, score, self.best.modules if self.best and shared else self.weights())
 
-    def weights(self) -> dict[str, torch.Tensor]:
+    def weights(self) -> Weights:
         """A copy of the present weights."""
-        return {name: value.detach().cpu().clone() for name, value in self.model.state_dict().items()}
+        return {name: _copied(module.state_dict()) for name, module in self.task.modules().items()}
+
+    def load(self, weights: Mapping[str, Mapping[str, Any]]) -> None:
+        """Take these weights; modules that they have nothing of stay."""
+        for name, module in self.task.modules().items():
+            if name in weights:
+                module.load_state_dict(weights[name])
 
     @property
     def seconds(self) -> float:
@@ -233,13 +168,14 @@ class Session:
             "step": self.step,
             "unimproved": self.unimproved,
             "seconds": self.seconds,
-            **{name: getattr(self, name).state_dict() for name in _STATEFUL},
-            "generators": [self.generator.get_state(), self._drawn.get_state()],
+            "modules": {name: module.state_dict() for name, module in self.task.modules().items()},
+            "players": {name: player.state_dict() for name, player in self.players.items()},
+            "batches": self.batches.state_dict() if self.batches else None,
+            "task": self.task.state_dict(),
             "random": determinism.random_state(self.device),
             "curves": self.curves,
             "best": vars(self.best) if self.best else None,
             "beside": vars(self.beside) if self.beside else None,
-            "traces": {name: trace.state_dict() for name, trace in self.traces.items()},
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -248,15 +184,16 @@ class Session:
             raise ValueError(f"it was trained on {state['content']}, and the data set is {self.manifest} now")
         self.step, self.unimproved = state["step"], state["unimproved"]
         self._since = time.monotonic() - state["seconds"]
-        for name in _STATEFUL:
-            getattr(self, name).load_state_dict(state[name])
-        for generator, held in zip((self.generator, self._drawn), state["generators"], strict=True):
-            generator.set_state(held)
+        for name, module in self.task.modules().items():
+            module.load_state_dict(state["modules"][name])
+        for name, player in self.players.items():
+            player.load_state_dict(state["players"][name])
+        if self.batches:
+            self.batches.load_state_dict(state["batches"])
+        self.task.load_state_dict(state["task"])
         determinism.restore_random_state(state["random"], self.device)
         self.curves = state["curves"]
         self.best, self.beside = (Best(**found) if found else None for found in (state["best"], state.get("beside")))
-        for name, trace in self.traces.items():
-            trace.load_state_dict(state["traces"][name])
 
     def resume(self, path: Path) -> None:
         """Go on from a checkpoint file; raises CheckpointError where it is damaged or of another recipe."""
@@ -264,23 +201,9 @@ class Session:
             self.load_state_dict(state)
 
 
-_STATEFUL: Final = ("model", "loss", "regularizer", "descent", "sampler")
-
-
-def _clusters(metric: str, parts: Path | None) -> bool:
-    """Whether a metric is of the clustering that can be dear."""
-    found = registry.find("metric", parse_metric(metric)[0], parts)
-    return getattr(found, "needs", "") == NEEDS
-
-
-def _on(device: torch.device, found: Splits) -> Splits:
-    """The splits with their labels on the device, and their pixels too where they need little of its memory."""
-    sets = [split for split in (found.train, found.validation, found.test) if split]
-    size = sum(split.images.nbytes for split in sets)
-    fits = device.type == "cuda" and size * _SHARE <= torch.cuda.mem_get_info(device)[0]
-
-    def moved(split: Images) -> Images:
-        return split.to(device) if fits else replace(split, labels=split.labels.to(device))
-
-    validation = moved(found.validation) if found.validation else None
-    return Splits(moved(found.train), validation, moved(found.test), found.content)
+def _copied(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The state of a module apart from it, on the CPU."""
+    return {
+        name: value.detach().cpu().clone() if isinstance(value, torch.Tensor) else copy.deepcopy(value)
+        for name, value in state.items()
+    }

@@ -11,6 +11,7 @@ from orchestrator.plan.checking.leftover import Leftover
 from orchestrator.plan.checking.soundness import Soundness
 from orchestrator.plan.problems import effort
 from orchestrator.plan.problems.findings import Findings
+from orchestrator.plan.reading.computed import tasks
 from orchestrator.plan.reading.entries import Nameable
 from orchestrator.plan.reading.figure_layout import read_figures
 from orchestrator.plan.reading.layout import read_tables
@@ -19,7 +20,7 @@ from orchestrator.plan.reading.reader import KEYS, SpecDraft, read
 from orchestrator.plan.reading.subset import narrowed
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError
-from workers.catalog import Catalog, Problem, shown
+from workers.catalog import Catalog, Problem, selected, shown
 
 FEWEST_CHECKED: Final = 500
 """Combinations that are looked at where there are too many trials, which is the first thing to be mended."""
@@ -46,6 +47,7 @@ def _checked(
 ) -> Spec:
     problems = Findings()
     whole = read(document, problems)
+    whole = replace(whole, spec=_selecting(whole.spec, catalog))
     too_many = _too_many(whole)
     problems += too_many
     subset = whole if too_many else replace(whole, spec=narrowed(whole.spec, problems))
@@ -68,6 +70,12 @@ def _checked(
     if notes is not None:
         notes += leftover.notes
     return spec
+
+
+def _selecting(spec: Spec, catalog: Catalog) -> Spec:
+    """The spec with the metric and the split of its task where `select` does not say them."""
+    named = tasks(spec, catalog)
+    return spec.model_copy(update={"select": selected(spec.select, named[0])}) if named else spec
 
 
 def _too_many(draft: SpecDraft) -> list[Problem]:

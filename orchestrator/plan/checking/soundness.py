@@ -16,7 +16,7 @@ from orchestrator.spec.axis import ROLES
 from orchestrator.spec.patch import apply
 from orchestrator.spec.when import applies
 from orchestrator.views.planned import Labels
-from workers.catalog import Catalog, Problem, RecipeValidation, listed
+from workers.catalog import Catalog, Problem, RecipeValidation, holds, listed
 
 MOST_PROBLEMS: Final = 200
 """Different problems after which no more recipes are looked at."""
@@ -46,7 +46,7 @@ class Soundness:
         self._found: dict[Problem, tuple[Setter, list[Labels]]] = {}
         self._seen: list[Labels] = []
         self.datasets: dict[str, None] = {}
-        """The names of all data sets that were seen, in order."""
+        """The names of all data sets that were seen, in order; an empty one where a task takes none."""
 
     def problems(self) -> list[Problem]:
         """Everything that is wrong with the recipes, each problem once."""
@@ -72,7 +72,13 @@ class Soundness:
         recipe = recipe_of(self._spec, combination.cell, combination.candidate)
         if dataset := named_part("dataset", recipe):
             self.datasets[dataset] = None
+        elif self._takes_no_data(recipe):
+            self.datasets[""] = None
         self._note_problems(recipe, ranks, labels)
+
+    def _takes_no_data(self, recipe: Mapping[str, Any]) -> bool:
+        task = self._catalog.get("task", named_part("task", dict(recipe)) or "")
+        return task is not None and "dataset" not in holds(task).must
 
     def _look_at_repeats(self) -> None:
         """Each alternative of the repeat axes in the first cell where it applies."""

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from orchestrator.plan.problems.place import DocumentPlace
 from orchestrator.plan.problems.sentences import sentences
-from orchestrator.plan.reading.computed import missing
+from orchestrator.plan.reading.computed import declared, missing
 from orchestrator.plan.reading.entries import Nameable
 from orchestrator.plan.reading.when import read_when
 from orchestrator.spec.axis import labels_of
@@ -22,12 +22,12 @@ OF_TRAINING_IMAGES: Final = ("norm_mean", "norm_var")
 """The metrics that a training computes of its training images too, at its end."""
 
 
-def default_metrics(nameable: Nameable) -> list[str]:
-    """The retrieval metrics that all these data sets declare: those of which one value is better than another."""
-    declared = [nameable.catalog.metrics(dataset) for dataset in nameable.datasets]
-    if not declared:
+def default_metrics(spec: Spec, nameable: Nameable) -> list[str]:
+    """The metrics of trainings on all these data sets: those of which one value is better than another."""
+    computed = [declared(dataset, spec, nameable.catalog) for dataset in nameable.datasets]
+    if not computed:
         return []
-    shared = [metric for metric in declared[0] if all(metric in other for other in declared[1:])]
+    shared = [metric for metric in computed[0] if all(metric in other for other in computed[1:])]
     entries = {metric: metric_entry(metric, nameable.catalog) for metric in shared}
     return [metric for metric, entry in entries.items() if entry and entry.facts.get("better") != "none"]
 
@@ -42,7 +42,7 @@ class ColumnReader:
     def read(self, posted: Any, axes: Any) -> list[str | MetricColumn]:
         """The metrics of a table whose column axes are `axes`; those that its data sets declare where it names none."""
         if posted is None:
-            return [*default_metrics(self._nameable)]
+            return [*default_metrics(self._spec, self._nameable)]
         if not isinstance(posted, list) or not posted:
             self._note("metrics", f"expected a list of at least one metric, found {shown(posted)}")
             return []

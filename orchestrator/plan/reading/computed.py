@@ -1,18 +1,37 @@
-"""Which metrics the trainings of a sweep compute: those that a data set declares, and those that recipes add."""
+"""Which metrics the trainings of a sweep compute: those of a task or a data set, and those that recipes add."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from orchestrator.spec.patch import Patch
 from orchestrator.spec.spec import Spec
-from workers.catalog import Catalog, not_computed
+from workers.catalog import Catalog, Entry, not_computed
 
 
 def missing(metric: str, dataset: str, spec: Spec, catalog: Catalog) -> str | None:
-    """Why no training on `dataset` computes `metric`; none where one does, or the data set declares none."""
-    declared = catalog.metrics(dataset)
-    if not declared or metric in declared or metric in _added(dataset, spec):
+    """Why no training on `dataset` computes `metric`; none where one does, or nothing declares any.
+
+    The data set is empty where the task takes none.
+    """
+    known = declared(dataset, spec, catalog)
+    if not known or metric in known or metric in _added(dataset, spec):
         return None
-    return not_computed(f"dataset {dataset!r}", metric, declared)
+    owner = f"dataset {dataset!r}" if dataset else f"task {tasks(spec, catalog)[0].name!r}"
+    return not_computed(owner, metric, known)
+
+
+def declared(dataset: str, spec: Spec, catalog: Catalog) -> list[str]:
+    """The metrics of trainings on a data set, by all tasks of the sweep."""
+    found = (name for task in tasks(spec, catalog) for name in catalog.metrics(dataset or None, task.name))
+    return list(dict.fromkeys(found))
+
+
+def tasks(spec: Spec, catalog: Catalog) -> list[Entry]:
+    """The tasks of a sweep that exist: those that its axes and rules set, or that of its base recipe."""
+    base, *others = (_name(patch.get("task")) for patch in spec.patches())
+    set_ = dict.fromkeys(name for name in others if name)
+    entries = (catalog.get("task", name) for name in set_ or [base])
+    return [entry for entry in entries if entry is not None]
 
 
 def _added(dataset: str, spec: Spec) -> Iterator[str]:
@@ -25,5 +44,8 @@ def _added(dataset: str, spec: Spec) -> Iterator[str]:
 
 def _names(patch: Patch) -> str | None:
     """The data set that a patch sets."""
-    part = patch.get("dataset")
-    return str(part.get("name", "")) if isinstance(part, dict) else None
+    return _name(patch["dataset"]) if isinstance(patch.get("dataset"), dict) else None
+
+
+def _name(part: Any) -> str:
+    return str(part.get("name", "")) if isinstance(part, dict) else ""

@@ -1,29 +1,22 @@
 """What the trainings of a sweep leave for its figures: curves by key, and files of data."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from orchestrator.spec.figure import DATA
 from orchestrator.spec.spec import Spec
-from workers.catalog import Catalog, listed, meant, metric_problem
+from workers.catalog import Catalog, Entry, listed, meant, metric_problem
 from workers.contract import Select
 
-TRAINED: Final = (
-    "loss", "regularizer", "lr", "eta", "norm_mean", "norm_var", "s_mu", "cos_ap", "cos_an",
-)  # fmt: skip
-"""The curves of a training itself, each with `train/` before it."""
 
-WATCHED: Final = ("recall@1",)
-"""The metrics that are evaluated on the way, besides the one that selects."""
-
-
-def trouble_of_curve(key: str, select: Select, catalog: Catalog) -> str | None:
+def trouble_of_curve(key: str, select: Select, tasks: Sequence[Entry], catalog: Catalog) -> str | None:
     """Why no training leaves the curve `split/metric`, or `metric` on the split that is watched; none where it does."""
+    trained, watched_too = _stated(tasks, "curves"), _stated(tasks, "watched")
     watched = "validation" if select.split == "validation" else "test"
     evaluated_on = (watched, select.beside)
     split, slash, metric = key.rpartition("/")
     if split == "train":
-        return None if metric in TRAINED else f"no curve is named '{key}'; {_meant(key, 'train', TRAINED)}"
+        return None if metric in trained else f"no curve is named '{key}'; {_meant(key, 'train', trained)}"
     if slash and split not in evaluated_on:
         if split in ("validation", "test"):
             why = f"this sweep selects on '{select.split}', so that trainings are evaluated on the {watched} split"
@@ -31,13 +24,19 @@ def trouble_of_curve(key: str, select: Select, catalog: Catalog) -> str | None:
         return f"no curve is of '{split}'; expected 'train', '{watched}', or just the metric"
     if wrong := metric_problem(metric, catalog):
         return wrong
-    evaluated = dict.fromkeys((*WATCHED, select.metric))
+    evaluated = dict.fromkeys((*watched_too, select.metric))
     if metric in evaluated:
         return None
     return f"'{metric}' is not evaluated while a training runs; only {listed(evaluated)} and train/... are"
 
 
-def _meant(key: str, split: str, metrics: tuple[str, ...]) -> str:
+def _stated(tasks: Sequence[Entry], fact: str) -> list[str]:
+    """What the tasks of a sweep state: `curves` of a training itself, metrics that are `watched` on the way."""
+    lists = (task.facts.get(fact) for task in tasks)
+    return list(dict.fromkeys(str(name) for one in lists if isinstance(one, list) for name in one))
+
+
+def _meant(key: str, split: str, metrics: Sequence[str]) -> str:
     return meant(key, [f"{split}/{metric}" for metric in metrics])
 
 

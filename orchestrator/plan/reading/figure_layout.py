@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from orchestrator.plan.problems.place import DocumentPlace
 from orchestrator.plan.problems.sentences import sentences
-from orchestrator.plan.reading.computed import missing
+from orchestrator.plan.reading.computed import missing, tasks
 from orchestrator.plan.reading.entries import Nameable, entries
 from orchestrator.plan.reading.figure_data import kept_data, trouble_of_curve, trouble_of_data
 from orchestrator.plan.reading.naming import Naming
@@ -99,7 +99,8 @@ class _Figure:
             if metric in metrics[:at]:
                 self._note(field, f"'{metric}' stands twice")
             elif figure.kind == "curves":
-                if wrong := trouble_of_curve(metric, self._spec.select, self._catalog):
+                named = tasks(self._spec, self._catalog)
+                if wrong := trouble_of_curve(metric, self._spec.select, named, self._catalog):
                     self._note(field, wrong)
             else:
                 self._check_metric(metric, field)

@@ -28,7 +28,7 @@ def read_tables(draft: SpecDraft, nameable: Nameable, problems: list[Problem]) -
     if draft.tables is None or draft.tables == {}:
         columns = ["dataset"] if "dataset" in draft.spec.compare else []
         rows = [axis for axis in draft.spec.compare if axis not in columns]
-        return {DEFAULT: TableSpec(rows=rows, columns=columns, metrics=[*default_metrics(nameable)])}
+        return {DEFAULT: TableSpec(rows=rows, columns=columns, metrics=[*default_metrics(draft.spec, nameable)])}
     posted = entries("tables", draft.tables, MOST_TABLES, problems)
     read = {name: _Table(place, draft, nameable).read(given) for name, given, place in posted}
     return {name: table for name, table in read.items() if table is not None}

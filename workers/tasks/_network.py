@@ -21,10 +21,18 @@ class Embedder(nn.Module):
     any precision, so that losses, norms and singular values are too.
     """
 
-    def __init__(self, backbone: nn.Module, head: nn.Module, precision: str = "none", channels_last: bool = False):
+    def __init__(
+        self,
+        backbone: nn.Module,
+        head: nn.Module,
+        precision: str = "none",
+        channels_last: bool = False,
+        width: int = 0,
+    ) -> None:
         super().__init__()
         self.backbone = backbone
         self.head = head
+        self.width = width
         self._type = _TYPES[precision]
         self._format = torch.channels_last if channels_last else torch.contiguous_format
         if channels_last:
@@ -43,7 +51,7 @@ class Embedder(nn.Module):
 
 def embedder(backbone: nn.Module, head: nn.Module, recipe: Recipe) -> Embedder:
     """The network of a recipe; its state has the same names whether it is compiled or not."""
-    made = Embedder(backbone, head, recipe.precision, recipe.channels_last)
+    made = Embedder(backbone, head, recipe.precision, recipe.channels_last, recipe.embedding)
     if recipe.compile:
         # torch's own choice has a name that anybody can guess, and it runs what it finds there.
         os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(private(scratch() / "inductor")))

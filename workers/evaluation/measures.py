@@ -1,0 +1,35 @@
+"""The metrics of a training: which they are, what they need, and how they are computed."""
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from workers import registry
+from workers.catalog import parse_metric
+from workers.contract import Part
+
+
+class Measures:
+    """The metrics `names`, built in or from the folder `parts`; `seed` is what they draw by."""
+
+    def __init__(self, names: Iterable[str], parts: Path | None = None, seed: int = 0) -> None:
+        self.names, self.seed = tuple(names), seed
+        self._parts = parts
+
+    def needs(self, name: str) -> str:
+        """What the metric `name` is computed from, as it states it; raises UnknownPart."""
+        return str(getattr(registry.find("metric", parse_metric(name)[0], self._parts), "needs", ""))
+
+    def of(self, evaluation: Any, names: Sequence[str]) -> dict[str, float]:
+        """The metrics `names`, such as `recall@1`, of what they read, keyed as given; NaN where there is no value.
+
+        Raises UnknownPart for a metric that neither this package nor the folder of own parts has.
+        """
+        values: dict[str, float] = {}
+        for name in names:
+            file, k = parse_metric(name)
+            options = {} if k is None else {"k": int(k) if k.isdecimal() else k}
+            value = float(registry.build("metric", Part(name=file, **options), self._parts)(evaluation))
+            values[name] = value if math.isfinite(value) else math.nan
+        return values

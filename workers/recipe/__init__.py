@@ -1,0 +1,1 @@
+"""What a recipe is made of; others see it through the contract."""

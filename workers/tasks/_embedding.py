@@ -1,0 +1,142 @@
+"""What tasks share that train a network of embeddings by a loss and a regularizer over them."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+from workers.data.batches import Batches, LabelledBatch
+from workers.data.images import Images
+from workers.embeddings import geometry
+from workers.embeddings.diagnostics import batch_statistics
+from workers.figures import traces
+from workers.figures.arrays import FIGURES, Arrays
+from workers.figures.options import Figure, Followed
+from workers.figures.traces import AskedFigures
+from workers.tasks import At, Diverged, Optimized, Task, Terms
+from workers.tasks._network import Embedder
+
+
+class Eta(Protocol):
+    """The weight of the regularizer."""
+
+    def __call__(self, step: int) -> float:
+        """Its value in iteration `step`, from 0."""
+        ...
+
+
+class Embedding(Task):
+    """Trains by loss + eta x regularizer, both on raw embeddings.
+
+    `eta` is none where there is no regularizer.
+    """
+
+    def __init__(
+        self,
+        model: Embedder,
+        loss: nn.Module,
+        regularizer: nn.Module,
+        eta: Eta | None,
+        batches: Batches,
+        figures: AskedFigures,
+    ) -> None:
+        self.model, self.loss, self.regularizer, self.batches = model, loss, regularizer, batches
+        self.eta = eta
+        self.traces = traces.asked(figures.figures, len(batches.splits.train), figures.total)
+        self._labelled = bool(getattr(regularizer, "labelled", False))
+
+    def modules(self) -> Mapping[str, nn.Module]:
+        """The parts of the recipe that have weights or buffers."""
+        model = self.model
+        return {"backbone": model.backbone, "head": model.head, "loss": self.loss, "regularizer": self.regularizer}
+
+    def optimized(self) -> Mapping[str, Optimized]:
+        """The network together with what the loss learns."""
+        return {"model": Optimized({name: one for name, one in self.modules().items() if name != "regularizer"})}
+
+    def step(self, batch: LabelledBatch | None, at: At) -> Iterator[Terms]:
+        """The value of a batch."""
+        if batch is None:
+            raise ValueError("embeddings are of images, and there is no batch of them")
+        embeddings = self.model(batch.images)
+        loss = total = self.loss(embeddings, batch.labels)
+        eta, regularizer = None if self.eta is None else float(self.eta(at.step)), None
+        if eta is not None:
+            regularizer = self.regularizer(embeddings, batch.labels) if self._labelled else self.regularizer(embeddings)
+            total = loss + eta * regularizer
+
+        def noted() -> dict[str, float]:
+            values = {"loss": float(loss.detach()), "lr": at.rate}
+            if regularizer is not None:
+                values["regularizer"] = float(regularizer.detach())
+            if eta is not None and getattr(self.eta, "moves", True):
+                values["eta"] = eta
+            return values | batch_statistics(embeddings, batch.labels)
+
+        yield Terms("model", total, noted)
+
+    def begin(self) -> None:
+        """Tell the regularizer the norms that it starts from, where it asks."""
+        begin: Callable[[Callable[[], float]], None] | None = getattr(self.regularizer, "begin", None)
+        if begin is not None:
+            begin(lambda: float(geometry.norms(self.look()).double().mean()))
+        self.after(0)
+
+    def after(self, step: int) -> None:
+        """Show the figures that follow training images how these lie now, where it is time."""
+        for trace in self.traces.values():
+            if step % trace.every == 0:
+                trace.note(step, self.look(trace.index))
+
+    def read(self, images: Images, chosen: torch.Tensor | None = None) -> Iterator[torch.Tensor]:
+        """All images of a split in order, or those `chosen`, as an evaluation sees them and some at a time."""
+        return self.batches.read(images, getattr(self.model.backbone, "preprocess", None), chosen)
+
+    @torch.no_grad()
+    def embed(self, images: Images, chosen: torch.Tensor | None = None) -> torch.Tensor:
+        """The raw embeddings [n, dim] of a split, or of the images `chosen`; changes nothing of the training.
+
+        Raises Diverged where they are not finite.
+        """
+        self.model.eval()
+        try:
+            embeddings = torch.cat([self.model(batch) for batch in self.read(images, chosen)])
+        finally:
+            self.model.train()
+        if not bool(embeddings.isfinite().all()):
+            raise Diverged("embeddings")
+        return embeddings
+
+    def look(self, chosen: torch.Tensor | None = None) -> torch.Tensor:
+        """The raw embeddings of all training images or those `chosen`, as an evaluation sees them."""
+        return self.embed(self.batches.splits.train, chosen)
+
+    def draw(self, figures: Sequence[Figure]) -> Mapping[str, Arrays]:
+        """What figures show of embeddings."""
+        drawn: dict[str, Arrays] = {}
+        embedded: dict[str, torch.Tensor] = {}
+        for figure in figures:
+            if isinstance(figure, Followed):
+                drawn[figure.file] = self.traces[figure.name].arrays(self.batches.splits.train.labels)
+                continue
+            images = self.batches.splits.named(figure.split)
+            if figure.split not in embedded:
+                embedded[figure.split] = self.embed(images)
+            made = FIGURES[figure.name](embedded[figure.split], images.labels, images.query, **figure.options)
+            drawn[figure.file] = made
+        return drawn
+
+    def loaded(self, weights: Mapping[str, Mapping[str, Any]]) -> None:
+        """Take the weights of the network from the states of modules."""
+        self.model.backbone.load_state_dict(weights["backbone"])
+        self.model.head.load_state_dict(weights["head"])
+
+    def state_dict(self) -> dict[str, Any]:
+        """What figures have followed so far."""
+        return {"traces": {name: trace.state_dict() for name, trace in self.traces.items()}}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where the state was taken."""
+        for name, trace in self.traces.items():
+            trace.load_state_dict(state["traces"][name])
