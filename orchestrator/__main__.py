@@ -101,7 +101,7 @@ def _healthy(settings: Settings) -> int:
     """For a supervisor: a conductor that stands by is as healthy as the one that holds the lease."""
     store = Store.open(settings.database, migrate=False)
     try:
-        conducted = store.conducted()
+        conducted = store.lease.conducted()
     finally:
         store.close()
     print("a conductor holds the lease" if conducted else "no conductor holds the lease")

@@ -12,7 +12,9 @@ import yaml
 from orchestrator.__main__ import main
 from orchestrator.conduct.availability import AGAIN_SECONDS, SETTLE_SECONDS, Availability
 from orchestrator.conduct.conductor import Conductor
-from orchestrator.record.store import AskedNeed, Store
+from orchestrator.conduct.intake import Intake
+from orchestrator.record.reads.data import AskedNeed
+from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
@@ -89,7 +91,7 @@ def test_data_that_come_while_a_conductor_waits_are_seen_by_it(
 ) -> None:
     sweep = service.submit(spec(compare={"dataset": ["cub200"]})).id
     looks = iter(range(100))
-    active = held.store.active
+    active = held.store.sweeps.active
 
     def counted() -> bool:
         if next(looks) == 3:
@@ -99,7 +101,7 @@ def test_data_that_come_while_a_conductor_waits_are_seen_by_it(
             held.conductor.close()
         return active()
 
-    held.store.active = counted  # type: ignore[method-assign]
+    held.store.sweeps.active = counted  # type: ignore[method-assign]
     held.conductor.conduct()
     assert (service.sweep(sweep).counts.finished, service.sweep(sweep).notice) == (4, None)
 
@@ -131,19 +133,19 @@ def test_a_submit_warns_of_what_was_seen_to_be_missing(service: Service, held: H
 
 
 def test_who_cannot_see_holds_nothing_and_a_training_that_finds_nothing_waits_again(
-    service: Service, held: Held, settings: Settings
+    service: Service, held: Held, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (settings.data_root / "blind").touch()
     sweep = service.submit(spec(compare={"dataset": ["cub200"]}, repeat={"seed": [0]}, tune={})).id
     held.conductor._retries._now = lambda: 0.0  # the pause after a loss is not this test's
-    failed = held.conductor.failed
+    failed = Intake.failed
 
-    def seeing(order: Any, failure: Any) -> None:
+    def seeing(self: Intake, order: Any, failure: Any) -> None:
         assert failure.kind == "missing"
         (settings.data_root / "blind").unlink()
-        failed(order, failure)
+        failed(self, order, failure)
 
-    held.conductor.failed = seeing  # type: ignore[method-assign]
+    monkeypatch.setattr(Intake, "failed", seeing)
     held.conduct(turns=5)
     found = service.sweep(sweep)
     assert (found.state, found.counts.waiting, found.counts.failed) == ("running", 1, 0)
@@ -209,6 +211,8 @@ class Machines:
         self.looks: list[tuple[str, list[Need]]] = []
         self.found: list[Inspected] = []
         self.noted: list[list[str]] = []
+        self.data = self
+        self.data = self
 
     def asked_needs(self) -> list[AskedNeed]:
         return [AskedNeed(1, need) for need in self.needs]
@@ -216,7 +220,7 @@ class Machines:
     def waiting_for(self, sweep: int, key: str) -> bool:
         return True
 
-    def note_findings(self, fence: int, found: Sequence[Inspected], there: list[str]) -> None:
+    def note_findings(self, found: Sequence[Inspected], there: list[str]) -> None:
         self.noted.append(there)
 
     def machines(self) -> list[Node]:
@@ -246,23 +250,23 @@ def test_where_some_have_the_data_only_they_are_given_their_trainings(tmp_path: 
     clock = [0.0]
     machines = Machines(CUB)
     (tmp_path / "b" / "cub200").mkdir(parents=True)
-    one = Availability(machines, machines, [SOP], lambda: clock[0])  # type: ignore[arg-type]
-    one.look(1)
+    one = Availability(machines, machines, machines, [SOP], lambda: clock[0])  # type: ignore[arg-type]
+    one.look()
     assert [uid for uid, _ in machines.looks] == ["a", "b"]
     assert (one.held, one.settled, one.notices) == ({CUB.key}, False, {}), "nobody knows yet, and nobody is told"
     assert set(one.lacking(CUB.key)) == {"a", "b"}
     machines.end(tmp_path)
-    one.look(1)
+    one.look()
     assert (one.held, one.settled, one.lacking(CUB.key), one.lacking(None)) == (frozenset(), True, ("a",), ())
     machines.there.pop()
     clock[0] += 2
-    one.look(1)
+    one.look()
     assert one.held == {CUB.key}, "the one that had them left"
     assert one.notices[1][0].startswith("no node has cub200: on ann: ")
     assert machines.noted[-1] == ["a"]
     machines.there.clear()
     clock[0] += 2
-    one.look(1)
+    one.look()
     assert (one.held, one.notices) == (frozenset(), {}), "whoever comes may have them"
 
 
@@ -270,32 +274,32 @@ def test_a_machine_is_asked_again_in_time_and_later_for_what_nobody_has_asked(tm
     clock = [0.0]
     machines = Machines(CUB)
     del machines.there[1:]
-    one = Availability(machines, machines, [CUB, SOP], lambda: clock[0])  # type: ignore[arg-type]
-    one.look(1)
+    one = Availability(machines, machines, machines, [CUB, SOP], lambda: clock[0])  # type: ignore[arg-type]
+    one.look()
     clock[0] += 4
     machines.end(tmp_path)
-    one.look(1)
+    one.look()
     assert machines.looks == []
     clock[0] += SETTLE_SECONDS
-    one.look(1)
+    one.look()
     assert machines.looks == [("a", [SOP])]
     machines.end(tmp_path)
-    one.look(1)
+    one.look()
     clock[0] += AGAIN_SECONDS - 1
-    one.look(1)
+    one.look()
     assert machines.looks == []
     clock[0] += 2
-    one.look(1)
+    one.look()
     assert machines.looks == [("a", [CUB])]
     clock[0] += 1
-    one.look(1)
+    one.look()
     assert len(machines.looks) == 1, "not while it looks"
     clock[0] += 30
     (tmp_path / "a" / "cub200").mkdir(parents=True)
     machines.end(tmp_path)
-    one.look(1)
+    one.look()
     assert one.held == frozenset()
     one.doubt(CUB.key)
-    one.look(1)
+    one.look()
     assert machines.looks == [("a", [CUB])], "at once"
     assert one.held == {CUB.key}

@@ -8,6 +8,7 @@ import yaml
 
 from orchestrator.conduct.capacity import TURN_SECONDS, Capacity
 from orchestrator.conduct.conductor import Conductor
+from orchestrator.conduct.finalization import Settlement
 from orchestrator.plan.unschedulable import crowded
 from orchestrator.plan.validated import read
 from orchestrator.record.store import Store
@@ -57,19 +58,19 @@ class Cluster:
     def conduct(self, turns: int = 3) -> None:
         """Serve so many looks at an idle queue, then close."""
         left = iter(range(turns))
-        active = self.store.active
+        active = self.store.sweeps.active
 
         def counted() -> bool:
             if next(left, None) is None:
                 self.conductor.close()
             return active()
 
-        self.store.active = counted  # type: ignore[method-assign]
+        self.store.sweeps.active = counted  # type: ignore[method-assign]
         self.conductor._closing = False
         try:
             self.conductor.conduct()
         finally:
-            self.store.active = active  # type: ignore[method-assign]
+            self.store.sweeps.active = active  # type: ignore[method-assign]
 
 
 @pytest.fixture
@@ -153,16 +154,18 @@ class Asked:
 
     def __init__(self, waiting: list[Slot]) -> None:
         self.waiting, self.heard = waiting, list[list[float]]()
+        self.capacity = self
+        self.capacity = self
 
     def nodes(self) -> list[Node]:
         return [SMALL]
 
-    def note_nodes(self, fence: int, alive: Sequence[Node]) -> None: ...
+    def note_nodes(self, alive: Sequence[Node]) -> None: ...
 
     def asked_slots(self) -> list[Any]:
         return []
 
-    def note_notices(self, fence: int, notices: dict[int, str]) -> None: ...
+    def note_notices(self, notices: dict[int, str]) -> None: ...
 
     def waiting_slots(self, most: int, quota: int | None, held: Collection[str]) -> list[Slot]:
         return self.waiting
@@ -174,15 +177,15 @@ class Asked:
 def test_what_no_node_was_ever_seen_to_hold_is_asked_for_in_turn() -> None:
     clock = [1000.0]
     asked = Asked([Slot(cpus=cpus, gpus=0) for cpus in (64, 1, 96, 64)])
-    capacity = Capacity(asked, asked, None, lambda: clock[0])  # type: ignore[arg-type]
+    capacity = Capacity(asked, asked, asked, None, lambda: clock[0])  # type: ignore[arg-type]
     for _ in range(4):
-        capacity.look(1, anew=True)
+        capacity.look(anew=True)
         clock[0] += TURN_SECONDS
     assert asked.heard == [[64, 1, 64], [1], [1, 96], [1]], "one that cannot be had keeps the others waiting for long"
     asked.waiting, asked.heard = [Slot(cpus=64, gpus=0)], []
-    capacity.look(1, anew=True)
+    capacity.look(anew=True)
     clock[0] += TURN_SECONDS
-    capacity.look(1, anew=True)
+    capacity.look(anew=True)
     assert asked.heard == [[64], [64]]
 
 
@@ -196,16 +199,18 @@ def test_an_extension_without_slots_takes_those_of_trials_back(clustered_service
     assert (found.state, found.counts.finished, found.notice) == ("finished", 12, None)
 
 
-def test_a_sweep_that_waits_is_not_looked_through_at_every_turn(clustered_service: Service, cluster: Cluster) -> None:
+def test_a_sweep_that_waits_is_not_looked_through_at_every_turn(
+    clustered_service: Service, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clustered_service.submit(spec(slot={"cpus": 64, "gpus": 0}))
     forced: list[bool] = []
-    settle = cluster.conductor._settlement.settle
+    settle = Settlement.settle
 
-    def counted(fence: int, *, force: bool = False) -> Any:
+    def counted(self: Settlement, *, force: bool = False) -> Any:
         forced.append(force)
-        return settle(fence, force=force)
+        return settle(self, force=force)
 
-    cluster.conductor._settlement.settle = counted  # type: ignore[method-assign]
+    monkeypatch.setattr(Settlement, "settle", counted)
     cluster.conduct(turns=8)
     assert forced[0]
     assert len(forced) > 1
@@ -218,7 +223,7 @@ def test_a_lease_is_given_back_though_the_engine_does_not_close(cluster: Cluster
 
     cluster.engine.close = broken  # type: ignore[method-assign]
     cluster.conduct()
-    assert not cluster.store.conducted()
+    assert not cluster.store.lease.conducted()
 
 
 def test_a_node_that_left_makes_its_trials_wait_without_a_notice(clustered_service: Service, cluster: Cluster) -> None:
@@ -267,9 +272,9 @@ def test_more_slots_than_trainings_run_at_once_is_said() -> None:
 
 def test_an_inline_engine_knows_no_shortage(service: Service, settings: Settings) -> None:
     store = Store.open(settings.database)
-    fence = store.acquire("earlier", 60)
+    fence = store.lease.acquire("earlier", 60)
     assert fence is not None
-    store.note_nodes(fence, [SMALL])
-    store.release(fence)
+    store.writer(fence).capacity.note_nodes([SMALL])
+    store.writer(fence).lease.release()
     store.close()
     assert service.submit(spec(slot={"cpus": 64})).warnings == []

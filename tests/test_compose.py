@@ -261,10 +261,10 @@ def test_health_follows_the_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("METRICSWEEP_DATABASE_URL", f"sqlite:///{tmp_path / 'metricsweep.db'}")
     store = Store.open(f"sqlite:///{tmp_path / 'metricsweep.db'}")
     assert main(["healthy"]) == 1
-    fence = store.acquire("here:1", 60)
+    fence = store.lease.acquire("here:1", 60)
     assert fence is not None
     assert main(["healthy"]) == 0
-    store.release(fence)
+    store.writer(fence).lease.release()
     assert main(["healthy"]) == 1
     store.close()
 

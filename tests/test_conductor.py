@@ -119,8 +119,8 @@ def test_a_conductor_without_the_lease_writes_nothing(service: Service, settings
 
     def stolen(order: Any, holder: str, host: str) -> None:
         started(order, holder, host)
-        thief.release(first._fence)
-        assert thief.acquire("thief", 60) is not None
+        first._writer.lease.release()
+        assert thief.lease.acquire("thief", 60) is not None
 
     first.started = stolen  # type: ignore[method-assign]
     with pytest.raises(FencedError):

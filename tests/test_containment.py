@@ -16,6 +16,7 @@ from orchestrator.plan import grid, suggestion
 from orchestrator.record import schema
 from orchestrator.record.recorder import Mirror
 from orchestrator.record.store import Store
+from orchestrator.record.writes.sweeps import SweepWriter
 from orchestrator.run.message import Message
 from orchestrator.run.spool import FILE, read
 from orchestrator.service.service import Service
@@ -48,7 +49,7 @@ def alter(settings: Settings, change: Callable[[dict[str, Any]], dict[str, Any]]
     """Change the spec of the first sweep as no client could."""
     store = Store.open(settings.database)
     one = schema.sweep.c.id == 1
-    with store._database.writing() as connection:
+    with store.database.writing() as connection:
         found = connection.execute(sa.select(schema.sweep.c.spec).where(one)).scalar_one()
         connection.execute(sa.update(schema.sweep).where(one).values(spec=change(found)))
     store.close()
@@ -76,7 +77,7 @@ def test_a_spec_that_cannot_be_expanded(
 def test_a_database_that_was_away_fails_no_sweep(
     service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sweep, start, tries = service.submit(spec()).id, Store.start_sweep, []
+    sweep, start, tries = service.submit(spec()).id, SweepWriter.start, []
 
     def away(*given: Any) -> None:
         tries.append(1)
@@ -84,7 +85,7 @@ def test_a_database_that_was_away_fails_no_sweep(
             raise UnavailableError("the database cannot be used: locked")
         start(*given)
 
-    monkeypatch.setattr(Store, "start_sweep", away)
+    monkeypatch.setattr(SweepWriter, "start", away)
     monkeypatch.setattr(conductors, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda seconds: None))
     conduct(settings)
     assert service.sweep(sweep).state == "finished"
@@ -163,7 +164,7 @@ DAMAGED = b'{"seq": 3, "kind": "finished", "body": {"outcome": "ok\x00}}\n'
 
 def test_messages_that_cannot_be_read() -> None:
     each, ear = order(), Ear()
-    intake = Intake(ear, ear, ear, ear, 1)  # type: ignore[arg-type]
+    intake = Intake(ear, ear, ear, ear)  # type: ignore[arg-type]
     intake.told(each, Message.made(1, "progress", {"step": "many"}))
     intake.told(each, Message.made(2, "progress", {"step": 1, "total": 3}))
     assert [(type(one), getattr(one, "seq", None)) for one in ear.events] == [(events.Progressed, 2)]
@@ -196,16 +197,16 @@ def test_a_run_whose_error_no_database_holds(sqlite_store: Store) -> None:
             raise RuntimeError("half a letter: \ud800, and much more " * 1_000)
         return Shelf.experiment(shelf, name, uid, tags)
 
-    mirror = Mirror(sqlite_store, shelf, fence=fence)
+    mirror = Mirror(sqlite_store, sqlite_store.writer(fence), shelf)
     shelf.experiment = refuse  # type: ignore[method-assign]
     assert mirror.forward(10) == 1
 
 
 def test_what_a_statement_is_wrong_in_is_no_outage(sqlite_store: Store) -> None:
     """A request for more than the database takes would else be waited for without end."""
-    with pytest.raises(sa.exc.OperationalError), sqlite_store._database.reading() as connection:
+    with pytest.raises(sa.exc.OperationalError), sqlite_store.database.reading() as connection:
         connection.exec_driver_sql("SELECT nothing FROM nowhere")
     fence = lease(sqlite_store)
-    sweep = sqlite_store.add_sweep(new_sweep()).id
-    sqlite_store.fail_sweep(fence, sweep, "half a letter: \ud800 " * 1_000)
-    assert len(sqlite_store.sweep(sweep).error or "") == 2_000
+    sweep = sqlite_store.submissions.add_sweep(new_sweep()).id
+    sqlite_store.writer(fence).sweeps.fail(sweep, "half a letter: \ud800 " * 1_000)
+    assert len(sqlite_store.sweeps.get(sweep).error or "") == 2_000

@@ -15,7 +15,9 @@ from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.pruning import evaluations
 from orchestrator.conduct.retries import Retries
 from orchestrator.record import schema
+from orchestrator.record.reads.pruning import PruningReader
 from orchestrator.record.store import Store
+from orchestrator.record.writes.pruning import PruningWriter
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.message import Message
 from orchestrator.service.service import Service
@@ -175,7 +177,7 @@ def test_a_verdict_that_was_not_written_is_given_by_the_next_conductor(
 ) -> None:
     sweep = service.submit(spec({"name": "wilcoxon", "p": 0.3}, seeds=4)).id
     with monkeypatch.context() as patched:
-        patched.setattr(Store, "prune", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+        patched.setattr(PruningWriter, "prune", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             conduct(settings)
     assert pruned(service, sweep) == []
@@ -227,7 +229,7 @@ def test_a_search_hears_of_pruned_candidates_and_replays(tmp_path: Path) -> None
         while every is not None and service.sweep(sweep).state != "finished":
             conduct(settings, every)
         conduct(settings)
-        suggestions = service._store.suggestions(sweep, 0)
+        suggestions = service._store.searches.suggestions(sweep, 0)
         found.append([replace(one, mean=None) for one in suggestions])
         stopped = [one for one in suggestions if one.pruned is not None]
         assert stopped
@@ -278,7 +280,7 @@ def test_nothing_is_read_for_sweeps_that_do_not_stop_early(
 ) -> None:
     service.submit(spec(None))
     for name in ("competitors", "competitors_of", "evaluations", "cells_under_way", "appended"):
-        monkeypatch.setattr(Store, name, None)
+        monkeypatch.setattr(PruningReader, name, None)
     conduct(settings)
     assert service.sweep(1).counts.finished == 12
 
@@ -286,7 +288,7 @@ def test_nothing_is_read_for_sweeps_that_do_not_stop_early(
 def test_a_pruned_training_is_pruned_too(service: Service, settings: Settings) -> None:
     service.submit(spec())
     conduct(settings)
-    with service._store._database.reading() as connection:
+    with service._store.database.reading() as connection:
         found = connection.execute(sa.select(schema.training.c.state)).scalars().all()
         told = connection.execute(sa.select(schema.candidate.c.pruned, schema.candidate.c.score)).all()
     assert Counter(found) == {"finished": 8, "pruned": 4}

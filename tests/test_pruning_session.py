@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from orchestrator.conduct.pruning_session import PruningSession, RepeatPruningSession
-from orchestrator.record.store import Competitor, RecordedEvaluation
+from orchestrator.record.reads.pruning import Competitor, RecordedEvaluation
 from orchestrator.run.optuna.pruners import OptunaPruner
 from orchestrator.views.lifecycle import TrialState
 

@@ -14,6 +14,7 @@ from orchestrator.plan.checking.check import check
 from orchestrator.plan.extension import extension
 from orchestrator.record import schema
 from orchestrator.record.store import Store
+from orchestrator.record.writes.sweeps import SweepWriter
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
@@ -35,7 +36,7 @@ def named(name: str) -> bytes:
 def append(store: Store, kind: str, sweep: int, arguments: dict[str, Any] | None = None) -> int:
     """A request as one API appends it that has not seen what another one appended just before."""
     values = {"kind": kind, "sweep_id": sweep, "created": datetime.now(UTC), "arguments": arguments}
-    with store._database.writing() as connection:
+    with store.database.writing() as connection:
         made = sa.insert(schema.request).values(values).returning(schema.request.c.id)
         return int(connection.execute(made).scalar_one())
 
@@ -43,7 +44,7 @@ def append(store: Store, kind: str, sweep: int, arguments: dict[str, Any] | None
 def outcomes(settings: Settings) -> dict[int, str | None]:
     """What became of every request."""
     store = Store.open(settings.database)
-    with store._database.reading() as connection:
+    with store.database.reading() as connection:
         found = {row.id: row.outcome for row in connection.execute(sa.select(schema.request))}
     store.close()
     return found
@@ -68,21 +69,23 @@ def test_owners_take_turns(service: Service, settings: Settings) -> None:
     """A second owner's trainings run beside the first one's, though these came earlier."""
     ann, bob = service.submit(named("a"), actor="ann").id, service.submit(named("b"), actor="bob").id
     store = Store.open(settings.database)
-    fence = store.acquire("test", 60)
+    fence = store.lease.acquire("test", 60)
     assert fence is not None
-    for queued in store.queued():
+    for queued in store.sweeps.queued():
         wanted = Spec.model_validate(queued.spec)
         plan = grid.expand(wanted, catalog.load())
-        store.start_sweep(fence, queued.id, plan.cells, plan.candidates, plan.trials(), wanted.slot, wanted.fresh)
-    seeds = {sweep: {int(one.labels["seed"]) for one in store.trials(sweep).items} for sweep in (ann, bob)}
+        store.writer(fence).sweeps.start(
+            queued.id, plan.cells, plan.candidates, plan.trials(), wanted.slot, wanted.fresh
+        )
+    seeds = {sweep: {int(one.labels["seed"]) for one in store.trials.page(sweep).items} for sweep in (ann, bob)}
     sweeps = []
     for _ in range(4):
-        order = store.next_order(fence)
+        order = store.writer(fence).claims.next()
         assert order is not None
         sweeps.append(next(sweep for sweep, own in seeds.items() if order.recipe["seed"] in own))
     assert sweeps == [ann, bob, ann, bob]
-    assert store.next_order(fence, quota=2) is None, "both owners hold as many slots as they may"
-    assert store.next_order(fence, quota=3) is not None
+    assert store.writer(fence).claims.next(quota=2) is None, "both owners hold as many slots as they may"
+    assert store.writer(fence).claims.next(quota=3) is not None
     store.close()
 
 
@@ -112,8 +115,10 @@ def test_a_retry_leaves_a_paused_sweep_paused(service: Service, settings: Settin
 def test_a_request_that_cannot_be_carried_out_does_not_block_the_next(service: Service, settings: Settings) -> None:
     sweep = service.submit(named("a")).id
     store = Store.open(settings.database)
-    store.add_request("extend", sweep, None, None, {"text": "", "spec": {"version": 1}})  # as of another version
-    store.add_request("priority", sweep, None, None, {})
+    store.submissions.add_request(
+        "extend", sweep, None, None, {"text": "", "spec": {"version": 1}}
+    )  # as of another version
+    store.submissions.add_request("priority", sweep, None, None, {})
     store.close()
     service.prioritize(sweep, 4)
     conduct(settings)
@@ -242,25 +247,27 @@ def test_a_sweep_that_goes_on_is_not_deleted(service: Service) -> None:
 def test_a_deletion_waits_for_what_is_being_stopped(service: Service, settings: Settings) -> None:
     sweep = service.submit(spec()).id
     store = Store.open(settings.database)
-    fence = store.acquire("test", 600)
+    fence = store.lease.acquire("test", 600)
     assert fence is not None
-    plan = grid.expand(Spec.model_validate(store.sweep(sweep).spec), catalog.load())
-    store.start_sweep(fence, sweep, plan.cells, plan.candidates, plan.trials(), Slot(gpus=0), False)
-    order = store.next_order(fence)
+    plan = grid.expand(Spec.model_validate(store.sweeps.get(sweep).spec), catalog.load())
+    store.writer(fence).sweeps.start(sweep, plan.cells, plan.candidates, plan.trials(), Slot(gpus=0), False)
+    order = store.writer(fence).claims.next()
     assert order is not None
-    store.cancel(fence, sweep)
+    store.writer(fence).trials.cancel(sweep)
     service.delete(sweep, "rates")
     last = settings.storage / order.training / "1" / "last.pt"
     last.parent.mkdir(parents=True)
     last.touch()
-    inbox = Requests(store, catalog.load(), None, settings.storage, Renewal(store, catalog.load()))
-    assert not inbox.apply(fence, store.requests()[0])
+    writer = store.writer(fence)
+    renewal = Renewal(store, writer, catalog.load())
+    inbox = Requests(store, writer, catalog.load(), None, settings.storage, renewal)
+    assert not inbox.apply(store.requests.pending()[0])
     assert last.exists()
     assert service.sweep(sweep).state == "cancelled"
-    store.apply(fence, AttemptStopped(order.attempt))
-    assert inbox.apply(fence, store.requests()[0])
+    store.writer(fence).events.write(AttemptStopped(order.attempt))
+    assert inbox.apply(store.requests.pending()[0])
     assert not last.exists()
-    assert store.requests() == []
+    assert store.requests.pending() == []
     store.close()
 
 
@@ -305,19 +312,21 @@ def test_a_deletion_that_waits_keeps_its_sweep_as_it_is(service: Service, settin
     """What comes behind it would else make the sweep go on, and the deletion would be refused."""
     sweep = service.submit(spec()).id
     store = Store.open(settings.database)
-    fence = store.acquire("test", 600)
+    fence = store.lease.acquire("test", 600)
     assert fence is not None
-    plan = grid.expand(Spec.model_validate(store.sweep(sweep).spec), catalog.load())
-    store.start_sweep(fence, sweep, plan.cells, plan.candidates, plan.trials(), Slot(gpus=0), False)
-    order = store.next_order(fence)
+    plan = grid.expand(Spec.model_validate(store.sweeps.get(sweep).spec), catalog.load())
+    store.writer(fence).sweeps.start(sweep, plan.cells, plan.candidates, plan.trials(), Slot(gpus=0), False)
+    order = store.writer(fence).claims.next()
     assert order is not None
-    store.cancel(fence, sweep)
+    store.writer(fence).trials.cancel(sweep)
     deletion, behind = append(store, "delete", sweep), append(store, "retry", sweep)
-    inbox = Requests(store, catalog.load(), None, settings.storage, Renewal(store, catalog.load()))
-    assert [inbox.apply(fence, one) for one in store.requests()] == [False, True]
+    writer = store.writer(fence)
+    renewal = Renewal(store, writer, catalog.load())
+    inbox = Requests(store, writer, catalog.load(), None, settings.storage, renewal)
+    assert [inbox.apply(one) for one in store.requests.pending()] == [False, True]
     assert "about to be deleted" in (outcomes(settings)[behind] or "")
-    store.apply(fence, AttemptStopped(order.attempt))
-    assert inbox.apply(fence, store.requests()[0])
+    store.writer(fence).events.write(AttemptStopped(order.attempt))
+    assert inbox.apply(store.requests.pending()[0])
     assert outcomes(settings)[deletion] == "deleted"
     store.close()
 
@@ -335,7 +344,7 @@ def test_whatever_a_request_fails_in_is_its_own_trouble(
     def fail(*_: object) -> None:
         raise RecursionError("too deep \ud800")
 
-    monkeypatch.setattr(Store, "pause", fail)
+    monkeypatch.setattr(SweepWriter, "pause", fail)
     service.pause(sweep)
     conduct(settings)
     found = outcomes(settings)

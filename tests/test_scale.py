@@ -134,7 +134,7 @@ def test_settling_a_cell_reads_no_other(tmp_path: Any, small: str, large: str) -
         expanded(settings, shape).close()
         with counted() as work:
             store = Store.open(settings.database, migrate=False)
-            outcomes = store.outcomes(1, [2])
+            outcomes = store.outcomes.of(1, [2])
             store.close()
         assert {one.cell for one in outcomes.trials} == {one.index for one in outcomes.cells} == {2}
         assert (len(outcomes.trials), len(outcomes.candidates)) == (50, 5)
@@ -149,13 +149,13 @@ def test_a_sweep_is_expanded_in_one_transaction_that_holds_a_thousand_rows(setti
     spec = json.loads(body(Shape(13, 20, 10))) | {"fresh": fresh}
     service.submit(json.dumps(spec).encode())
     store = Store.open(settings.database)
-    fence = store.acquire("test", 60.0)
+    fence = store.lease.acquire("test", 60.0)
     assert fence is not None
-    queued = store.queued()[0]
+    queued = store.sweeps.queued()[0]
     conductor = Conductor(
         settings, store, Inline(Workplace("", settings.storage, settings.home)), catalogs.load(), None
     )
-    conductor._fence = fence
+    conductor._begin(store.writer(fence))
     with counted() as work:
         conductor._expand(queued)
     assert (work.commits, work.most_rows) == (1, 1_000)
@@ -170,14 +170,14 @@ def test_a_fresh_sweep_trains_a_recipe_once_wherever_it_stands(settings: Setting
     service = expanded(settings, "1x100x10")
     submitted = service.submit(json.dumps(json.loads(body(Shape(1, 100, 10))) | {"fresh": True}).encode()).id
     store = Store.open(settings.database)
-    fence = store.acquire("test", 60.0)
+    fence = store.lease.acquire("test", 60.0)
     assert fence is not None
-    queued = next(one for one in store.queued() if one.id == submitted)
+    queued = next(one for one in store.sweeps.queued() if one.id == submitted)
     plan = grid.expand(Spec.model_validate(queued.spec), catalogs.load())
     twice = [replace(one, cell=cell) for cell in (0, 1) for one in plan.trials()]
     cells = [Cell(0, {"embedding": "1"}), Cell(1, {"embedding": "again"})]
     candidates = [replace(one, cell=cell.index) for cell in cells for one in plan.candidates]
-    store.start_sweep(fence, submitted, cells, candidates, twice, plan.spec.slot, fresh=True)
+    store.writer(fence).sweeps.start(submitted, cells, candidates, twice, plan.spec.slot, fresh=True)
     first, own, again = (service.trial(number).training for number in (1, 1_001, 2_001))
     assert first != own == again
     store.close()

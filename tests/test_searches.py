@@ -11,7 +11,9 @@ import yaml
 from orchestrator.conduct import searches
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.plan import suggestion
-from orchestrator.record.store import Store, Suggested
+from orchestrator.record.reads.searches import Suggested
+from orchestrator.record.store import Store
+from orchestrator.record.writes.searches import SearchWriter
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
@@ -116,21 +118,23 @@ def test_a_retried_candidate_may_be_the_one_that_is_reproduced() -> None:
     assert replace(told, score=0.4).merit == 0.4, "reproductions do not change by what it won"
 
 
-def test_what_is_not_recorded_was_not_asked(service: Service, settings: Settings) -> None:
+def test_what_is_not_recorded_was_not_asked(
+    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sweep = service.submit(spec(compare={})).id
     store = Store.open(settings.database)
-    add, left = store.add_candidate, iter([True])
+    add, left = SearchWriter.add_candidate, iter([True])
 
     def add_later(*given: Any) -> None:
         if next(left, False):
             raise UnavailableError("the database does not answer")
         add(*given)
 
-    store.add_candidate = add_later  # type: ignore[method-assign]
+    monkeypatch.setattr(SearchWriter, "add_candidate", add_later)
     workplace = Workplace(settings.train, settings.storage, settings.data_root)
     Conductor(settings, store, Inline(workplace), catalogs.load(), None).conduct(until_idle=True)
     store.close()
-    found = service._store.suggestions(sweep, 0)
+    found = service._store.searches.suggestions(sweep, 0)
     assert (service.sweep(sweep).state, [one.index for one in found]) == ("finished", list(range(6)))
     assert sorted([one.asked for one in found] + [one.told or 0 for one in found]) == list(range(12))
 
@@ -165,7 +169,7 @@ def test_a_search_is_exported_for_optunas_own_tools(service: Service, settings: 
         (name,) = optuna.get_all_study_names(storage)
         assert name.startswith(f"{SPEC['name']}, sweep {sweep}, cell {cell}")
         study = optuna.load_study(study_name=name, storage=storage)
-        recorded = service._store.suggestions(sweep, cell)
+        recorded = service._store.searches.suggestions(sweep, cell)
         assert study.direction == optuna.study.StudyDirection.MAXIMIZE
         assert [one.number for one in study.trials] == [one.index for one in recorded]
         assert [one.params for one in study.trials] == [dict(one.values) for one in recorded]

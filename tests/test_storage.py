@@ -177,7 +177,7 @@ def test_a_sweep_over_a_bucket(bucket_url: str, own_scratch: Path, tmp_path: Pat
     arrays, missing = service._files.arrays_of([first], "norms")
     assert arrays.keys() == {first}
     assert missing == {}
-    folder = Store.open(settings.database).kept([first])[first].folder
+    folder = Store.open(settings.database).artifacts.of([first])[first].folder
     names = bucket.names(folder)
     assert [name for name in names if not name.startswith("spool-")] == ["best.pt", "norms.npz"], "last.pt is gone"
     assert len(names) > 10, "the spool went along with the checkpoints"

@@ -129,11 +129,11 @@ def test_a_storm_of_requests(installation: Installation) -> None:
         for one in blowing:
             one.result()
     store = Store.open(installation.settings.database)
-    installation.until(lambda: not [one for one in store.requests() if one.kind != "delete"], "all is applied")
+    installation.until(lambda: not [one for one in store.requests.pending() if one.kind != "delete"], "all is applied")
     for one in client.sweeps(SweepState.PAUSED):
         storm.ask("resume", lambda sweep=one.id: client.resume(sweep))  # type: ignore[misc]
     last = client.submit(spec(name="after")).id
-    installation.until(lambda: not store.requests() and not store.active(), "all has ended")
+    installation.until(lambda: not store.requests.pending() and not store.sweeps.active(), "all has ended")
     assert installation._kept["conductor"].child.pid == conductor
     assert installation.exits("conductor") == [], installation.log("conductor")[-3000:]
     assert client.sweep(last).state == SweepState.FINISHED
@@ -144,7 +144,7 @@ def test_a_storm_of_requests(installation: Installation) -> None:
 def whole(store: Store, storm: Storm) -> None:
     """The database holds together, and every request has an outcome that its sender can see."""
     check(store)
-    with store._database.reading() as connection:
+    with store.database.reading() as connection:
         assert connection.exec_driver_sql("PRAGMA foreign_key_check").all() == []
         assert connection.exec_driver_sql("PRAGMA integrity_check").scalar_one() == "ok"
         requests = connection.execute(sa.select(schema.request)).all()

@@ -22,7 +22,7 @@ from orchestrator.publish.bundle.rebuilding import rebuild
 from orchestrator.record import schema
 from orchestrator.record.recorder import Mirror
 from orchestrator.record.store import Store
-from orchestrator.record.writes import renewing
+from orchestrator.record.writes import trainings as renewing
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
@@ -75,17 +75,17 @@ def conduct(settings: Settings, catalog: Catalog) -> None:
 
 
 def rows(store: Store, query: str) -> list[Any]:
-    with store._database.reading() as connection:
+    with store.database.reading() as connection:
         return [tuple(row) for row in connection.execute(sa.text(query))]
 
 
 def active_stamps(store: Store) -> list[str]:
     """The trainings that a trial waits for or runs, of older versions than `CHANGED`."""
-    return [one.stamp for one in store.outdated(Renewal(store, CHANGED).outdated)]
+    return [one.stamp for one in store.trainings.outdated(Renewal(store, store.writer(0), CHANGED).outdated)]
 
 
 def test_the_stamps_of_a_database_without_them_are_those_of_its_recipes(store: Store) -> None:
-    with store._database.reading() as connection:
+    with store.database.reading() as connection:
         found = connection.execute(sa.select(schema.training.c.stamp, schema.training.c.recipe)).all()
     assert len(found) == 16
     assert all(row.stamp == stamp(row.recipe) for row in found)
@@ -96,12 +96,11 @@ def test_the_stamps_of_a_database_without_them_are_those_of_its_recipes(store: S
 
 def test_what_waits_is_planned_anew_and_what_is_finished_stays(home: Settings, store: Store) -> None:
     before = {row[0]: row[1:] for row in rows(store, "SELECT uid, fingerprint, state, metrics FROM training")}
-    renewal = Renewal(store, CHANGED)
     assert active_stamps(store)
-    fence = lease(store)
-    said = renewal.renew(fence)
+    renewal = Renewal(store, store.writer(lease(store)), CHANGED)
+    said = renewal.renew()
     assert active_stamps(store) == []
-    assert renewal.renew(fence) == {}, "a second time changes nothing"
+    assert renewal.renew() == {}, "a second time changes nothing"
     after = {row[0]: row[1:] for row in rows(store, "SELECT uid, fingerprint, state, metrics FROM training")}
     finished = {uid for uid, row in before.items() if row[1] == "finished"}
     assert {uid: after[uid] for uid in finished} == {uid: before[uid] for uid in finished}
@@ -110,14 +109,14 @@ def test_what_waits_is_planned_anew_and_what_is_finished_stays(home: Settings, s
     assert "metric 'map' (version " in said[HALF]
     assert "6 trials planned anew, 2 of them from the start though they had begun" in said[HALF]
     assert "2 trials finished before keep their numbers" in said[HALF]
-    noted = store.requests_of(HALF).items[0]
+    noted = store.requests.page(HALF).items[0]
     assert (noted.kind, noted.state, noted.actor, noted.outcome) == ("renew", "done", None, said[HALF])
     assert after[LOST][1] == "cancelled"
     assert after[RUNNING][1] == "running", "until its slot was stopped"
 
 
 def test_all_sweeps_that_share_a_training_follow_it(store: Store) -> None:
-    Renewal(store, CHANGED).renew(lease(store))
+    Renewal(store, store.writer(lease(store)), CHANGED).renew()
     pairs = {
         row[:2]: row[2]
         for row in rows(
@@ -133,7 +132,7 @@ def test_all_sweeps_that_share_a_training_follow_it(store: Store) -> None:
 def test_nothing_goes_on_from_a_checkpoint_of_older_versions(home: Settings, store: Store) -> None:
     conduct(home, CHANGED)
     assert rows(store, "SELECT uid FROM attempt WHERE resumed_from IS NOT NULL") == []
-    states = {sweep.id: sweep.state.value for sweep in store.sweeps().items}
+    states = {sweep.id: sweep.state.value for sweep in store.sweeps.page().items}
     assert states == {
         1: "finished",
         2: "finished",
@@ -144,29 +143,29 @@ def test_nothing_goes_on_from_a_checkpoint_of_older_versions(home: Settings, sto
         7: "finished",
     }
     lost = next(
-        one for one in store.trials(HALF).items if one.labels["seed"] == "21" and one.labels["loss"] == "triplet"
+        one for one in store.trials.page(HALF).items if one.labels["seed"] == "21" and one.labels["loss"] == "triplet"
     )
-    assert store.trial(lost.id).training != LOST
+    assert store.trials.get(lost.id).training != LOST
     assert (home.storage / LOST / "1" / "last.pt").exists(), "it is kept until the sweep is deleted"
 
 
 def test_a_finished_training_of_today_is_taken(home: Settings, store: Store) -> None:
     service = Service(home, store, CHANGED)
-    spec = yaml.safe_load(store.sweep(SHARES).text) | {"name": "today"}
+    spec = yaml.safe_load(store.sweeps.get(SHARES).text) | {"name": "today"}
     today = service.submit(yaml.safe_dump(spec).encode()).id
     fence = lease(store)
-    for queued in store.queued():
+    for queued in store.sweeps.queued():
         its = Spec.model_validate(queued.spec)
         plan = grid.expand(its, CHANGED)
-        store.start_sweep(fence, queued.id, plan.cells, plan.candidates, plan.trials(), its.slot, its.fresh)
+        store.writer(fence).sweeps.start(queued.id, plan.cells, plan.candidates, plan.trials(), its.slot, its.fresh)
     for sweep in (2, HALF, SHARES, FRESH):
-        store.pause(fence, sweep)
+        store.writer(fence).sweeps.pause(sweep)
     run_all(store, fence)
-    assert store.sweep(today).counts.finished == 2
-    Renewal(store, CHANGED).renew(fence)
-    counts = store.sweep(SHARES).counts
+    assert store.sweeps.get(today).counts.finished == 2
+    Renewal(store, store.writer(fence), CHANGED).renew()
+    counts = store.sweeps.get(SHARES).counts
     assert (counts.finished, counts.reused, counts.waiting) == (2, 2, 0)
-    assert store.sweep(FRESH).counts.finished == 0, "it wants trainings of its own"
+    assert store.sweeps.get(FRESH).counts.finished == 0, "it wants trainings of its own"
 
 
 def test_a_crash_within_leaves_nothing_half_done(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,9 +174,9 @@ def test_a_crash_within_leaves_nothing_half_done(store: Store, monkeypatch: pyte
     with monkeypatch.context() as patched:
         patched.setattr(renewing, "_note", lambda *_: (_ for _ in ()).throw(RuntimeError("the power went")))
         with pytest.raises(RuntimeError):
-            Renewal(store, CHANGED).renew(fence)
+            Renewal(store, store.writer(fence), CHANGED).renew()
     assert rows(store, "SELECT id, training_id, state FROM trial") == before
-    assert set(Renewal(store, CHANGED).renew(fence)) == {2, HALF, SHARES, FRESH}
+    assert set(Renewal(store, store.writer(fence), CHANGED).renew()) == {2, HALF, SHARES, FRESH}
 
 
 def test_a_recipe_that_is_refused_today_fails_and_says_why(store: Store) -> None:
@@ -185,16 +184,16 @@ def test_a_recipe_that_is_refused_today_fails_and_says_why(store: Store) -> None
         one.model_copy(update={"version": 9, "parameters": []}) if one.name == "normface" else one
         for one in TODAY.entries
     ]
-    said = Renewal(store, Catalog(entries=entries)).renew(lease(store))
+    said = Renewal(store, store.writer(lease(store)), Catalog(entries=entries)).renew()
     assert "3 trials failed, since today's version refuses their recipes" in said[HALF]
-    failed = [one for one in store.trials(HALF).items if one.state == "failed"]
+    failed = [one for one in store.trials.page(HALF).items if one.state == "failed"]
     assert "normface" in (failed[0].error or "")
 
 
 def test_versions_that_did_not_change_leave_all_as_it_is(store: Store) -> None:
     before = rows(store, "SELECT id, training_id, state FROM trial")
     entries = [one.model_copy(update={"version": _then(store, one.kind, one.version)}) for one in TODAY.entries]
-    assert Renewal(store, Catalog(entries=entries)).renew(lease(store)) == {}
+    assert Renewal(store, store.writer(lease(store)), Catalog(entries=entries)).renew() == {}
     assert rows(store, "SELECT id, training_id, state FROM trial") == before
 
 
@@ -206,12 +205,13 @@ def _then(store: Store, kind: str, today: int) -> int:
 
 def test_a_retry_of_an_old_failure_is_planned_anew_and_says_so(home: Settings, store: Store) -> None:
     fence, service = lease(store), Service(home, store, CHANGED)
-    Renewal(store, CHANGED).renew(fence)
+    writer = store.writer(fence)
+    Renewal(store, writer, CHANGED).renew()
     asked = service.retry(FAILED_SWEEP).id
-    inbox = Requests(store, CHANGED, None, home.storage, Renewal(store, CHANGED))
-    for request in store.requests():
-        inbox.apply(fence, request)
-    said = store.request(asked).outcome or ""
+    inbox = Requests(store, writer, CHANGED, None, home.storage, Renewal(store, writer, CHANGED))
+    for request in store.requests.pending():
+        inbox.apply(request)
+    said = store.requests.get(asked).outcome or ""
     assert said.startswith("1 trial waiting again; numbers changed in metric 'map' (version ")
     assert "1 trial planned anew, 1 of them from the start though they had begun" in said
     assert active_stamps(store) == []
@@ -219,7 +219,7 @@ def test_a_retry_of_an_old_failure_is_planned_anew_and_says_so(home: Settings, s
 
 def test_an_old_sweep_does_not_grow_and_says_what_to_do(home: Settings, store: Store) -> None:
     service = Service(home, store, CHANGED)
-    spec = yaml.safe_load(store.sweep(1).text)
+    spec = yaml.safe_load(store.sweeps.get(1).text)
     spec["repeat"]["seed"].append(2)
     with pytest.raises(NumbersChangedError) as caught:
         service.extend(1, yaml.safe_dump(spec).encode())
@@ -229,7 +229,7 @@ def test_an_old_sweep_does_not_grow_and_says_what_to_do(home: Settings, store: S
 
 
 def test_the_answer_to_such_an_extension_lists_what_changed(home: Settings, store: Store) -> None:
-    spec = yaml.safe_load(store.sweep(1).text)
+    spec = yaml.safe_load(store.sweeps.get(1).text)
     spec["repeat"]["seed"].append(2)
     service = Service(home, store, CHANGED)
     app = create_app(service, home.model_copy(update={"token": SecretStr(TOKEN)}))
@@ -243,15 +243,15 @@ def test_the_answer_to_such_an_extension_lists_what_changed(home: Settings, stor
 
 def test_what_was_replaced_goes_with_the_sweep_that_replaced_it(home: Settings, store: Store) -> None:
     conduct(home, CHANGED)
-    both = store.deletion(SHARES)
+    both = store.sweeps.deletion(SHARES)
     assert both is not None
     assert LOST not in both.trainings, "sweep 4 has the training that took its place too"
     fence = lease(store)
-    store.delete_sweep(fence, HALF)
-    alone = store.deletion(SHARES)
+    store.writer(fence).sweeps.delete(HALF)
+    alone = store.sweeps.deletion(SHARES)
     assert alone is not None
     assert LOST in alone.trainings
-    store.delete_sweep(fence, SHARES)
+    store.writer(fence).sweeps.delete(SHARES)
     assert rows(store, f"SELECT id FROM training WHERE uid = '{LOST}'") == []
 
 
@@ -262,7 +262,7 @@ def test_a_wrong_spec_is_told_before_versions(home: Settings, store: Store) -> N
 
 def test_results_are_marked_by_version(home: Settings, store: Store) -> None:
     service = Service(home, store, CHANGED)
-    old = store.trials(1).items[0].id
+    old = store.trials.page(1).items[0].id
     shown = service.trial(old)
     assert any(one.startswith("metric 'map' (version 1, now ") for one in shown.outdated)
     caption = json.loads(service.table(1, "main", "json").content)["caption"]
@@ -284,7 +284,7 @@ def test_what_mixes_versions_says_so(home: Settings, store: Store) -> None:
     assert "ersions" not in only["caption"]
     both = json.loads(service.compare([SHARES, 1], "main", "merged", "json").content)
     assert "numbers of older versions in NormFace." in both["caption"]
-    renewed = [service.trial(one.id) for one in store.trials(HALF).items]
+    renewed = [service.trial(one.id) for one in store.trials.page(HALF).items]
     assert {one.training for trial in renewed for one in trial.replaced} == {LOST, RUNNING}
     assert all(not trial.outdated for trial in renewed if trial.replaced)
 
@@ -303,7 +303,7 @@ def test_this_release_trains_what_waits_under_its_own_versions(home: Settings, s
     said = {one.what for row in stamped for one in changes(row[0], TODAY)}
     assert said >= {"loss 'normface'", "metric 'map'", "metric 'recall'"}
     conduct(home.model_copy(update={"train": "workers.train:train"}), TODAY)
-    assert {sweep.id: sweep.state.value for sweep in store.sweeps().items} == {
+    assert {sweep.id: sweep.state.value for sweep in store.sweeps.page().items} == {
         1: "finished", 2: "finished", 3: "failed", 4: "finished", 5: "finished", 6: "finished", 7: "finished"
     }  # fmt: skip
     finished = rows(store, "SELECT recipe, stamp FROM training WHERE state = 'finished' AND heir IS NULL")
@@ -336,22 +336,22 @@ def test_what_older_versions_scored_is_no_evidence_for_early_stopping(settings: 
 
 def test_the_tracker_ends_the_run_of_what_was_replaced(home: Settings, store: Store) -> None:
     shelf, fence = Shelf(), lease(store)
-    trial = next(one.id for one in store.trials(HALF).items if store.trial(one.id).training == RUNNING)
-    mirror = Mirror(store, shelf, fence=fence)
+    trial = next(one.id for one in store.trials.page(HALF).items if store.trials.get(one.id).training == RUNNING)
+    mirror = Mirror(store, store.writer(fence), shelf)
     while mirror.forward():
         pass
-    old = store.run_id("trial", HALF, trial)
+    old = store.runs.run("trial", HALF, trial)
     assert old is not None
-    Renewal(store, CHANGED).renew(fence)
+    Renewal(store, store.writer(fence), CHANGED).renew()
     shelf.ids = {f"{key}/{run}" if run == old else key: run for key, run in shelf.ids.items()}  # its key changes
     while mirror.forward():
         pass
     left = next(run for run in shelf.runs.values() if run.run == old and run.status == "KILLED")
     assert left.tags["metricsweep.state"] == "planned anew"
-    assert store.run_id("trial", HALF, trial) is None
+    assert store.runs.run("trial", HALF, trial) is None
     run_all(store, fence)
     while mirror.forward():
         pass
-    again = store.run_id("trial", HALF, trial)
+    again = store.runs.run("trial", HALF, trial)
     assert again not in {None, old}
     assert next(run for key, run in shelf.runs.items() if shelf.ids[key] == again).status == "FINISHED"

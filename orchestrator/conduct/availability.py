@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from orchestrator.plan.missing_data import ABSENT, absence
-from orchestrator.record.store import AskedNeed, Store
+from orchestrator.record.reads.data import AskedNeed
+from orchestrator.record.store import Store, Writer
 from orchestrator.run.engine import Engine
 from orchestrator.views.nodes import Inspected, Node
 from workers.catalog import Need
@@ -44,9 +45,14 @@ class Availability:
     """The conductor's view of the data roots. A trial whose data no machine has waits, and holds up no other."""
 
     def __init__(
-        self, store: Store, engine: Engine, usual: Sequence[Need], now: Callable[[], float] = time.monotonic
+        self,
+        store: Store,
+        writer: Writer,
+        engine: Engine,
+        usual: Sequence[Need],
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._store, self._engine, self._now = store, engine, now
+        self._store, self._writer, self._engine, self._now = store, writer, engine, now
         self._usual = {one.key: one for one in usual}
         self._machines: dict[str, _Machine] = {}
         self._asked: list[AskedNeed] = []
@@ -62,16 +68,16 @@ class Availability:
         keys = {one.need.key for one in self._asked}
         return all(keys <= one.found.keys() and not keys & one.looking for one in self._machines.values())
 
-    def look(self, fence: int, *, anew: bool = False) -> None:
+    def look(self, *, anew: bool = False) -> None:
         """Have machines look where that is due, and note what they found; `anew`: trials were added or changed."""
         if anew or self._now() - self._asked_at > LOOK_SECONDS:
-            self._asked, self._asked_at = self._store.asked_needs(), self._now()
-            self._meet(fence, self._engine.machines())
+            self._asked, self._asked_at = self._store.data.asked_needs(), self._now()
+            self._meet(self._engine.machines())
             for machine in self._machines.values():
                 self._begin(machine)
         elif not any(machine.looking for machine in self._machines.values()):
             return
-        self._hear(fence)
+        self._hear()
         self._judge()
 
     def lacking(self, key: str | None) -> tuple[str, ...]:
@@ -87,12 +93,12 @@ class Availability:
                 machine.found.pop(key, None)
         self._asked_at = float("-inf")
 
-    def _meet(self, fence: int, machines: Sequence[Node]) -> None:
+    def _meet(self, machines: Sequence[Node]) -> None:
         """Note which machines there are now; those that left are forgotten once another one is there."""
         now, known = self._now(), self._machines
         self._machines = {one.uid: known.get(one.uid) or _Machine(one, now, {}) for one in machines}
         if self._machines and not known.keys() <= self._machines.keys():
-            self._store.note_findings(fence, [], list(self._machines))
+            self._writer.data.note_findings([], list(self._machines))
 
     def _begin(self, machine: _Machine) -> None:
         """Have a machine look for what it is asked for, and else for what may be asked."""
@@ -112,7 +118,7 @@ class Availability:
             machine.looking, machine.began = frozenset(wanted), self._now()
             self._engine.inspect(machine.node, list(wanted.values()))
 
-    def _hear(self, fence: int) -> None:
+    def _hear(self) -> None:
         """Take what was found."""
         found = [one for one in self._engine.inspected() if one.node in self._machines]
         for one in found:
@@ -121,7 +127,7 @@ class Availability:
             machine.looking -= {one.need.key}
             machine.looked, machine.took = self._now(), self._now() - machine.began
         if found:
-            self._store.note_findings(fence, found, list(self._machines))
+            self._writer.data.note_findings(found, list(self._machines))
 
     def _judge(self) -> None:
         """Which needs have to wait, and what their sweeps say of it."""
@@ -134,6 +140,6 @@ class Availability:
                 continue
             held.add(key)
             said = absence(one.need, seen) if len(seen) == len(machines) else None
-            if said and self._store.waiting_for(one.sweep, key):
+            if said and self._store.data.waiting_for(one.sweep, key):
                 notices.setdefault(one.sweep, []).append(said)
         self.held, self.notices = frozenset(held), notices

@@ -6,7 +6,8 @@ from typing import Final
 
 from orchestrator.plan.reading.slots import where
 from orchestrator.plan.unschedulable import waiting
-from orchestrator.record.store import AskedSlot, Store
+from orchestrator.record.reads.capacity import AskedSlot
+from orchestrator.record.store import Store, Writer
 from orchestrator.run.engine import Engine
 from orchestrator.spec.spec import Spec
 from orchestrator.views.nodes import Node
@@ -25,9 +26,9 @@ class Capacity:
     """The conductor's view of the cluster. A trial whose slot no node can hold waits, and does not hold up others."""
 
     def __init__(
-        self, store: Store, engine: Engine, quota: int | None, now: Callable[[], float] = time.monotonic
+        self, store: Store, writer: Writer, engine: Engine, quota: int | None, now: Callable[[], float] = time.monotonic
     ) -> None:
-        self._store, self._engine, self._quota, self._now = store, engine, quota, now
+        self._store, self._writer, self._engine, self._quota, self._now = store, writer, engine, quota, now
         self._began = now()
         self._alive: list[Node] | None = None
         self.notices: dict[int, list[str]] | None = None
@@ -36,7 +37,7 @@ class Capacity:
         self.barred: frozenset[str] = frozenset()
         """The slots, as the database holds them, that no node which is there can hold."""
 
-    def look(self, fence: int, held: Collection[str] = frozenset(), *, anew: bool = False) -> None:
+    def look(self, held: Collection[str] = frozenset(), *, anew: bool = False) -> None:
         """Note what changed of the cluster and of what waits for it; `anew`: trials were added or changed.
 
         Nodes are not asked for by what waits for its data, whose needs are `held`.
@@ -51,7 +52,7 @@ class Capacity:
         if alive is None:
             self.barred = frozenset()
         elif changed:
-            self._store.note_nodes(fence, alive)
+            self._writer.capacity.note_nodes(alive)
         self._alive = alive
         if changed or anew or self.notices:
             self._judge()
@@ -63,7 +64,10 @@ class Capacity:
 
         Ray's second autoscaler starts nothing at all while one of the slots fits none of its kinds of nodes.
         """
-        waiting, seen = self._store.waiting_slots(MOST_DEMANDED, self._quota, held), self._store.nodes()
+        waiting, seen = (
+            self._store.capacity.waiting_slots(MOST_DEMANDED, self._quota, held),
+            self._store.capacity.nodes(),
+        )
         names = [slot.model_dump_json() for slot in waiting]
         kinds = dict(zip(names, waiting, strict=True))
         unknown = [name for name, slot in kinds.items() if not possible(slot, seen)]
@@ -77,20 +81,20 @@ class Capacity:
         """Which slots have to wait, and what their sweeps say of it."""
         notices: dict[int, list[str]] = {}
         if self._alive is not None:
-            asked = self._store.asked_slots()
+            asked = self._store.capacity.asked_slots()
             self.barred = frozenset(one.text for one in asked if not possible(one.slot, self._alive))
-            seen = self._store.nodes()
+            seen = self._store.capacity.nodes()
             for one in asked:
                 # Another one that was here may come back: of that nobody needs to be told.
                 reason = shortage(one.slot, seen) if one.text in self.barred else None
-                labels = self._store.waiting_labels(one) if reason else None
+                labels = self._store.capacity.waiting_labels(one) if reason else None
                 if reason and labels is not None:
                     notices.setdefault(one.sweep, []).append(f"{reason}; {self._said(one, labels)}")
         self.notices = notices
 
     def _said(self, one: AskedSlot, labels: Labels) -> str:
         try:
-            of_it = where(Spec.model_validate(self._store.sweep(one.sweep).spec), labels) if one.own else ""
+            of_it = where(Spec.model_validate(self._store.sweeps.get(one.sweep).spec), labels) if one.own else ""
         except ValueError:  # a spec of an earlier version: then it is not said of which trials
             of_it = ""
         return waiting(of_it)

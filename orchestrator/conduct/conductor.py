@@ -21,8 +21,9 @@ from orchestrator.conduct.searches import Searches
 from orchestrator.plan import grid
 from orchestrator.publish import formats
 from orchestrator.publish.tables import table
+from orchestrator.record.reads.sweeps import QueuedSweep
 from orchestrator.record.recorder import Recorder
-from orchestrator.record.store import QueuedSweep, Store
+from orchestrator.record.store import Store, Writer
 from orchestrator.record.tracker import Tracker
 from orchestrator.record.writes.standby import Standby
 from orchestrator.run.engine import Engine
@@ -51,27 +52,19 @@ class Conductor:
         self._settings, self._store, self._engine, self._catalog = settings, store, engine, catalog
         self._tracker = tracker
         self._closing = False
-        self._fence = 0
         self._ticked = 0.0
         self._orphans: list[Order] = []
         self._retries = Retries()
-        self._searches = Searches(store, catalog)
-        self._settlement = Settlement(store, catalog)
-        self._renewal = Renewal(store, catalog)
-        self._pruning = Pruning(store, catalog, self._renewal)
-        self._hindrances = Hindrances(store, engine, usual_needs(catalog), settings.owner_slots)
-        self._requests = Requests(store, catalog, tracker, settings.storage, self._renewal)
 
     def conduct(self, *, until_idle: bool = False) -> None:
         """Take the lease and serve until closed; with `until_idle`, until nothing more can be trained."""
-        if not self._take_lease():
+        writer = self._take_lease()
+        if writer is None:
             return
+        self._begin(writer)
         lease = Heartbeat("lease", self._renew, self._settings.lease_seconds / 3)
         mirror = Heartbeat("mirror", self._forward, MIRROR_SECONDS)
         self._lease = lease
-        self._recorder = Recorder(self._store, self._tracker, self._fence, self._tables, self._settings.address)
-        self._renewal.begin()
-        self._intake = Intake(self._recorder, self._retries, self._pruning, self._hindrances, self._fence)
         lease.start()
         mirror.start()
         try:
@@ -82,7 +75,20 @@ class Conductor:
             self._drain()
             lease.end()
             if not lease.lost.is_set():
-                self._store.release(self._fence)
+                self._writer.lease.release()
+
+    def _begin(self, writer: Writer) -> None:
+        """Make what writes as the holder of the lease; it begins with what the database says, not with what it knew."""
+        settings, store, catalog = self._settings, self._store, self._catalog
+        self._writer = writer
+        self._recorder = Recorder(store, writer, self._tracker, self._tables, settings.address)
+        self._searches = Searches(store, writer, catalog)
+        self._settlement = Settlement(store, writer, catalog)
+        self._renewal = Renewal(store, writer, catalog)
+        self._pruning = Pruning(store, writer, catalog, self._renewal)
+        self._hindrances = Hindrances(store, writer, self._engine, usual_needs(catalog), settings.owner_slots)
+        self._requests = Requests(store, writer, catalog, self._tracker, settings.storage, self._renewal)
+        self._intake = Intake(self._recorder, self._retries, self._pruning, self._hindrances)
 
     def close(self, *_: object) -> None:
         """Ask `conduct` to return soon; what trains on a slot trains on. Also a signal handler."""
@@ -109,7 +115,7 @@ class Conductor:
 
     def installation(self) -> str:
         """The UUID of this database, which its next conductor finds too."""
-        return self._store.installation(self._fence)
+        return self._writer.lease.installation()
 
     def closing(self) -> bool:
         """True once asked to end, or once another conductor holds the lease."""
@@ -121,21 +127,21 @@ class Conductor:
             return
         if self._lease.lost.is_set():
             raise FencedError("another conductor holds the lease")
-        self._renewal.renew(self._fence)  # before anything of an older release is given out, adopted or judged
-        queued, requests = self._store.queued(), self._store.requests()
+        self._renewal.renew()  # before anything of an older release is given out, adopted or judged
+        queued, requests = self._store.sweeps.queued(), self._store.requests.pending()
         for sweep in queued:  # first, so that a request finds trials
             self._expand(sweep)
         for request in requests:
-            if not self._requests.apply(self._fence, request):
+            if not self._requests.apply(request):
                 continue
             if request.kind == "retry":
                 self._retries.forget()
             self._pruning.forget()
-        self._pruning.refresh(self._fence)
+        self._pruning.refresh()
         added = self._search()
-        for ended in self._settlement.settle(self._fence, force=not self._ticked):
+        for ended in self._settlement.settle(force=not self._ticked):
             self._settle(ended)
-        self._hindrances.look(self._fence, anew=bool(queued or requests or added))
+        self._hindrances.look(anew=bool(queued or requests or added))
         self._ticked = time.monotonic()
 
     def next_order(self) -> Order | None:
@@ -148,7 +154,7 @@ class Conductor:
         return order
 
     def _claim(self) -> Order | None:
-        order = self._store.next_order(self._fence, *self._turn())
+        order = self._writer.claims.next(*self._turn())
         return order and replace(order, lacking=self._hindrances.lacking(order))
 
     def _turn(self) -> tuple[int | None, frozenset[str], frozenset[str], frozenset[str]]:
@@ -158,7 +164,7 @@ class Conductor:
 
     def wanted(self, order: Order) -> bool:
         """Whether any trial still wants the order's training."""
-        return self._store.wanted(order.attempt)
+        return self._store.claims.wanted(order.attempt)
 
     def started(self, order: Order, holder: str, host: str) -> None:
         """Note the slot that trains the order."""
@@ -178,12 +184,12 @@ class Conductor:
 
     def outranked(self, order: Order) -> bool:
         """Whether another of a higher priority waits, or only paused sweeps want the order."""
-        return self._store.outranked(order.attempt, *self._turn())
+        return self._store.claims.outranked(order.attempt, *self._turn())
 
     def returned(self, order: Order, reason: str) -> None:
         """Record that an order was not begun, and why."""
         self._intake.returned(order, reason)
-        self._hindrances.look(self._fence, anew=True)
+        self._hindrances.look(anew=True)
 
     # Sequencing.
 
@@ -194,15 +200,17 @@ class Conductor:
                 if ran:  # settle at once what it left; while all waits, a large sweep is only looked through at times
                     self._ticked, ran = 0.0, False
                 self.tick()
-                self._orphans = self._store.orphans()
+                self._orphans = self._store.claims.orphans()
                 if self._orphans:
                     log.info("%d attempts were left running; going on with them", len(self._orphans))
-                if self._orphans or (self._store.active() and not self._hindrances.stuck):
+                if self._orphans or (self._store.sweeps.active() and not self._hindrances.stuck):
                     ran = True
                     self._engine.run(self)
                 else:
                     self._engine.rest(self)
-                if until_idle and (not self._store.active() or (self._hindrances.hopeless and not ran)):  # settled
+                if until_idle and (
+                    not self._store.sweeps.active() or (self._hindrances.hopeless and not ran)
+                ):  # settled
                     break
             except (UnavailableError, ConnectionError) as error:
                 log.warning("holding, nothing is requeued: %s", error)
@@ -211,24 +219,24 @@ class Conductor:
         if self._lease.lost.is_set():
             raise FencedError("another conductor holds the lease")
 
-    def _take_lease(self) -> bool:
+    def _take_lease(self) -> Writer | None:
+        """What the holder of the lease writes with; none when asked to close before it was free."""
         holder = f"{socket.gethostname()}:{os.getpid()}"
         told, standby = False, Standby()
         while not self._closing:
-            lapsed = standby.lapsed(self._store.held())
-            fence = self._store.acquire(holder, self._settings.lease_seconds, lapsed)
+            lapsed = standby.lapsed(self._store.lease.held())
+            fence = self._store.lease.acquire(holder, self._settings.lease_seconds, lapsed)
             if fence is not None:
-                self._fence = fence
                 log.info("holding the lease with fence %d", fence)
-                return True
+                return self._store.writer(fence)
             if not told:
                 log.info("another conductor holds the lease; standing by")
                 told = True
             time.sleep(min(1.0, self._settings.lease_seconds / 5))
-        return False
+        return None
 
     def _renew(self) -> bool:
-        return self._store.renew(self._fence, self._settings.lease_seconds)
+        return self._writer.lease.renew(self._settings.lease_seconds)
 
     def _forward(self) -> bool:
         self._recorder.forward(50)
@@ -244,24 +252,22 @@ class Conductor:
             log.warning("the tracker was not told everything: %s", error)
 
     def _search(self) -> bool:
-        added = self._searches.advance(self._fence)
+        added = self._searches.advance()
         if added:
-            self._pruning.grown(self._fence)
+            self._pruning.grown()
         return added
 
     def _expand(self, queued: QueuedSweep) -> None:
         try:
             spec = Spec.model_validate(queued.spec)
             plan = grid.expand(spec, self._catalog)
-            self._store.start_sweep(
-                self._fence, queued.id, plan.cells, plan.candidates, plan.trials(), spec.slot, spec.fresh
-            )
+            self._writer.sweeps.start(queued.id, plan.cells, plan.candidates, plan.trials(), spec.slot, spec.fresh)
         except FOR_ALL:
             raise
         except Exception as error:  # whatever a spec is wrong in, others are expanded
             log.exception("sweep %d cannot be expanded", queued.id)
             said = str(error) if isinstance(error, MetricsweepError) else f"{type(error).__name__}: {error}"
-            self._store.fail_sweep(self._fence, queued.id, f"cannot be expanded: {said}")
+            self._writer.sweeps.fail(queued.id, f"cannot be expanded: {said}")
 
     def _settle(self, ended: events.CellSettled | events.SweepSettled) -> None:
         try:
@@ -273,7 +279,7 @@ class Conductor:
 
     def _tables(self, sweep: int) -> Mapping[str, bytes]:
         """A sweep's tables as files, for its summary run in the tracker."""
-        outcomes = self._store.outcomes(sweep)
+        outcomes = self._store.outcomes.of(sweep)
         files: dict[str, bytes] = {}
         for name in outcomes.spec["tables"]:
             built = table.build(outcomes, name, self._catalog)

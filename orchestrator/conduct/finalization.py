@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from orchestrator.publish import select
-from orchestrator.record.store import Store
+from orchestrator.record.store import Store, Writer
 from orchestrator.views import events
 from orchestrator.views.errors import FOR_ALL, MetricsweepError
 from workers.catalog import Catalog
@@ -22,12 +22,14 @@ SHARE: Final = 0.05
 class Settlement:
     """Looks for ended cells and sweeps, not at every turn where many cells are unsettled."""
 
-    def __init__(self, store: Store, catalog: Catalog, now: Callable[[], float] = time.monotonic) -> None:
-        self._store, self._catalog, self._now = store, catalog, now
+    def __init__(
+        self, store: Store, writer: Writer, catalog: Catalog, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._store, self._writer, self._catalog, self._now = store, writer, catalog, now
         self._rests_until = float("-inf")
         self._broken: dict[int, str] = {}  # why the cells of a sweep cannot be summed up
 
-    def settle(self, fence: int, *, force: bool = False) -> Iterable[events.CellSettled | events.SweepSettled]:
+    def settle(self, *, force: bool = False) -> Iterable[events.CellSettled | events.SweepSettled]:
         """What has ended, each to be recorded before the next is asked for; nothing while it rests, unless forced.
 
         A sweep whose cells cannot be summed up fails once its trials have ended. Raises FencedError.
@@ -35,16 +37,16 @@ class Settlement:
         began = self._now()
         if began < self._rests_until and not force:
             return
-        found = self._store.cells_to_settle()
+        found = self._store.sweeps.cells_to_settle()
         self._rests_until = self._now() + (self._now() - began) / SHARE
         ended: dict[int, list[int]] = {}
         for sweep, cell in found:
             ended.setdefault(sweep, []).append(cell)
         for sweep, cells in ended.items():
             yield from self._summed(sweep, cells)
-        for sweep in self._store.unsettled(fence):
+        for sweep in self._writer.sweeps.unsettled():
             if sweep in self._broken:
-                self._store.fail_sweep(fence, sweep, f"its cells cannot be summed up: {self._broken[sweep]}")
+                self._writer.sweeps.fail(sweep, f"its cells cannot be summed up: {self._broken[sweep]}")
             else:
                 yield events.SweepSettled(sweep)
 
@@ -62,7 +64,7 @@ class Settlement:
             self._broken[sweep] = said
 
     def _cells(self, sweep: int, cells: list[int]) -> Iterable[events.CellSettled]:
-        outcomes = self._store.outcomes(sweep, cells)
+        outcomes = self._store.outcomes.of(sweep, cells)
         better = select.direction(select.selection(outcomes.spec).metric, self._catalog)
         for summary in select.summaries(outcomes, better):
             yield events.CellSettled(sweep, summary)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from orchestrator.conduct.availability import Availability
 from orchestrator.conduct.capacity import Capacity
-from orchestrator.record.store import Store
+from orchestrator.record.store import Store, Writer
 from orchestrator.run.engine import Engine
 from orchestrator.views.orders import Failure, Order
 from workers.catalog import Need
@@ -13,10 +13,10 @@ from workers.catalog import Need
 class Hindrances:
     """What the conductor has to pass over, and what is said of it on the sweeps that it hinders."""
 
-    def __init__(self, store: Store, engine: Engine, usual: Sequence[Need], quota: int | None) -> None:
-        self._store = store
-        self._capacity = Capacity(store, engine, quota)
-        self._availability = Availability(store, engine, usual)
+    def __init__(self, store: Store, writer: Writer, engine: Engine, usual: Sequence[Need], quota: int | None) -> None:
+        self._store, self._writer = store, writer
+        self._capacity = Capacity(store, writer, engine, quota)
+        self._availability = Availability(store, writer, engine, usual)
         self._told: dict[int, str] | None = None  # none: whatever an earlier conductor noted
 
     @property
@@ -32,24 +32,24 @@ class Hindrances:
     @property
     def stuck(self) -> bool:
         """Whether all that waits is hindered, so that there is nothing to give out."""
-        return bool(self.barred or self.held) and not self._store.waits(self.barred, self.held)
+        return bool(self.barred or self.held) and not self._store.claims.waits(self.barred, self.held)
 
     @property
     def hopeless(self) -> bool:
         """Whether that is so until somebody does something: every machine has looked for what is asked."""
         return self.stuck and self._availability.settled
 
-    def look(self, fence: int, *, anew: bool = False) -> None:
+    def look(self, *, anew: bool = False) -> None:
         """Look at the machines, and say of each sweep why trials of it wait; `anew`: trials were added or changed."""
-        self._availability.look(fence, anew=anew)
-        self._capacity.look(fence, self.held, anew=anew)
+        self._availability.look(anew=anew)
+        self._capacity.look(self.held, anew=anew)
         lines: dict[int, list[str]] = {}
         for notices in (self._capacity.notices or {}, self._availability.notices):
             for sweep, said in notices.items():
                 lines.setdefault(sweep, []).extend(said)
         told = {sweep: "\n".join(said) for sweep, said in lines.items()}
         if told != self._told:
-            self._store.note_notices(fence, told)
+            self._writer.capacity.note_notices(told)
             self._told = told
 
     def lacking(self, order: Order) -> tuple[str, ...]:

@@ -19,10 +19,8 @@ log = logging.getLogger(__name__)
 class Intake:
     """The conductor's ear. A training says what its author wrote: no message of one may end the work on all others."""
 
-    def __init__(
-        self, recorder: Recorder, retries: Retries, pruning: Pruning, hindrances: Hindrances, fence: int
-    ) -> None:
-        self._recorder, self._retries, self._pruning, self._fence = recorder, retries, pruning, fence
+    def __init__(self, recorder: Recorder, retries: Retries, pruning: Pruning, hindrances: Hindrances) -> None:
+        self._recorder, self._retries, self._pruning = recorder, retries, pruning
         self._hindrances = hindrances
 
     def started(self, order: Order, holder: str, host: str) -> None:
@@ -58,13 +56,13 @@ class Intake:
     def _progressed(self, order: Order, seq: int, progress: Progress) -> None:
         if not self._kept(order, events.Progressed(order.attempt, seq, progress)):
             return
-        self._pruning.progressed(self._fence, order, progress)
+        self._pruning.progressed(order, progress)
         if progress.checkpoint is not None:
             self._retries.advanced(order, progress.step)
 
     def _finished(self, order: Order, result: Result) -> None:
         if self._kept(order, events.Finished(order.attempt, result)):
-            self._pruning.finished(self._fence, order)
+            self._pruning.finished(order)
             self._retries.ended(order)
 
     def failed(self, order: Order, failure: Failure) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 from orchestrator.conduct.pruning_session import PruningSession, RepeatPruningSession
 from orchestrator.conduct.renewal import Renewal
 from orchestrator.publish import select
-from orchestrator.record.store import Competitor, Store
+from orchestrator.record.reads.pruning import Competitor
+from orchestrator.record.store import Store, Writer
 from orchestrator.run.optuna.pruners import OptunaPruner
 from orchestrator.run.pruner import Pruner
 from orchestrator.spec.prune import Hyperband, Prune, Wilcoxon
@@ -42,14 +43,14 @@ class _Rule:
 class Pruning:
     """Nothing of it is kept but the verdicts: what was reported is on record, and is judged again after a crash."""
 
-    def __init__(self, store: Store, catalog: Catalog, renewal: Renewal) -> None:
-        self._store, self._catalog, self._renewal = store, catalog, renewal
+    def __init__(self, store: Store, writer: Writer, catalog: Catalog, renewal: Renewal) -> None:
+        self._store, self._writer, self._catalog, self._renewal = store, writer, catalog, renewal
         self._rules: dict[int, _Rule | None] = {}  # of the sweeps that go on; none: it prunes nothing
         self._sessions: dict[tuple[int, int], PruningSession] = {}
 
-    def refresh(self, fence: int) -> None:
+    def refresh(self) -> None:
         """Learn which sweeps go on; in those that are new here, judge what an earlier conductor did not."""
-        going = self._store.going()
+        going = self._store.sweeps.going()
         for gone in self._rules.keys() - set(going):
             del self._rules[gone]
             self._sessions = {at: one for at, one in self._sessions.items() if at[0] != gone}
@@ -58,8 +59,8 @@ class Pruning:
                 continue
             rule = self._rule(sweep)
             if rule is not None:
-                for cell in self._store.cells_under_way(sweep):
-                    self._judge(fence, rule, cell)
+                for cell in self._store.pruning.cells_under_way(sweep):
+                    self._judge(rule, cell)
             self._rules.setdefault(sweep, rule)
 
     def forget(self) -> None:
@@ -67,34 +68,34 @@ class Pruning:
         self._rules.clear()
         self._sessions.clear()
 
-    def grown(self, fence: int) -> None:
+    def grown(self) -> None:
         """Judge the candidates that searches have added: what an earlier sweep trained of them is on record."""
         for rule in [one for one in self._rules.values() if one is not None and one.grows]:
             for cell in dict.fromkeys(one.cell for one in self._append(rule)):
                 session = self._sessions.get((rule.sweep, cell))
                 if session is None:
-                    self._judge(fence, rule, cell)
+                    self._judge(rule, cell)
                 else:
-                    self._settle(fence, session)
+                    self._settle(session)
 
-    def progressed(self, fence: int, order: Order, progress: Progress) -> None:
+    def progressed(self, order: Order, progress: Progress) -> None:
         """Judge an evaluation that has been recorded."""
         rules = [rule for rule in self._rules.values() if rule and not rule.by_repeats and rule.key in progress.metrics]
         if rules:
-            self._follow(fence, order)
+            self._follow(order)
 
-    def finished(self, fence: int, order: Order) -> None:
+    def finished(self, order: Order) -> None:
         """Judge by a result that has been recorded."""
         if any(self._rules.values()):
-            self._follow(fence, order)
+            self._follow(order)
 
-    def _follow(self, fence: int, order: Order) -> None:
-        for one in self._store.competitors_of(order.attempt):
+    def _follow(self, order: Order) -> None:
+        for one in self._store.pruning.competitors_of(order.attempt):
             rule = self._rules.get(one.sweep)
             if rule is not None:
-                self._judge(fence, rule, one.cell, one)
+                self._judge(rule, one.cell, one)
 
-    def _judge(self, fence: int, rule: _Rule, cell: int, news: Competitor | None = None) -> None:
+    def _judge(self, rule: _Rule, cell: int, news: Competitor | None = None) -> None:
         """Judge by the news of one trial; without any, by all that is on record."""
         at = (rule.sweep, cell)
         try:
@@ -106,7 +107,7 @@ class Pruning:
             else:
                 self._append(rule)
                 self._tell(rule, session, [news], session.after(news.trial))
-            self._settle(fence, session)
+            self._settle(session)
             if news is not None and self._over(rule, news):
                 del self._sessions[at]
         except FOR_ALL:
@@ -118,11 +119,11 @@ class Pruning:
 
     def _over(self, rule: _Rule, news: Competitor) -> bool:
         """Whether nothing can be pruned any more where the news comes from."""
-        return news.ended is not None and not rule.grows and not self._store.has_active(news.sweep, news.cell)
+        return news.ended is not None and not rule.grows and not self._store.trials.has_active(news.sweep, news.cell)
 
-    def _settle(self, fence: int, session: PruningSession) -> None:
+    def _settle(self, session: PruningSession) -> None:
         for verdict in session.verdicts():
-            pruned = self._store.prune(fence, verdict)
+            pruned = self._writer.pruning.prune(verdict)
             if pruned is None:
                 continue  # it is the last that can be selected
             session.decide(verdict.candidate)
@@ -134,18 +135,18 @@ class Pruning:
         """Tell the sessions that are under way of the candidates that a search has added since; these are returned."""
         if not rule.grows:
             return []
-        added = self._store.appended(rule.sweep, rule.position)
+        added = self._store.pruning.appended(rule.sweep, rule.position)
         for cell in dict.fromkeys(one.cell for one in added):
             session = self._sessions.get((rule.sweep, cell))
             if session is not None:
                 self._tell(rule, session, [one for one in added if one.cell == cell])
         if added:
-            rule.position = self._store.last_position(rule.sweep)
+            rule.position = self._store.trials.last_position(rule.sweep)
         return added
 
     def _session(self, rule: _Rule, cell: int) -> PruningSession:
         """The session of a cell as far as it is on record."""
-        competitors = self._store.competitors(rule.sweep, cell)
+        competitors = self._store.pruning.competitors(rule.sweep, cell)
         options: dict[str, float] = {
             name: value for name, value in rule.prune.model_dump(exclude={"name"}).items() if value is not None
         }
@@ -163,17 +164,17 @@ class Pruning:
         # What older versions scored is no measure for what trains under today's.
         competitors = [one for one in competitors if one.stamp not in self._renewal.outdated]
         trainings = () if rule.by_repeats else [one.training for one in competitors]
-        session.take(competitors, self._store.evaluations(trainings, rule.key, after))
+        session.take(competitors, self._store.pruning.evaluations(trainings, rule.key, after))
 
     def _rule(self, sweep: int) -> _Rule | None:
         try:
-            posted = self._store.pruning_spec(sweep)
+            posted = self._store.pruning.spec(sweep)
             spec = Spec.model_validate(posted) if posted else None
             if spec is None or spec.prune is None:
                 return None
             higher = select.direction(spec.select.metric, self._catalog) == "higher"
             key = spec.select.key.partition("/")[2]
-            position = self._store.last_position(sweep)
+            position = self._store.trials.last_position(sweep)
         except FOR_ALL:
             raise
         except Exception as error:  # such as a metric that the catalog has no more

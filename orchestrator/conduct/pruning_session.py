@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from orchestrator.record.store import Competitor, PruningDecision, RecordedEvaluation
+from orchestrator.record.reads.pruning import Competitor, RecordedEvaluation
+from orchestrator.record.writes.pruning import PruningDecision
 from orchestrator.run.pruner import Pruner
 from orchestrator.views.lifecycle import TrialState
 

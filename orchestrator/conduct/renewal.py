@@ -3,8 +3,9 @@
 import logging
 from collections.abc import Iterable
 
-from orchestrator.record.store import Store
-from orchestrator.record.writes.renewing import Outdated, Renewed, Tally
+from orchestrator.record.reads.trainings import Outdated
+from orchestrator.record.store import Store, Writer
+from orchestrator.record.writes.trainings import Renewed, Tally
 from orchestrator.views.planned import PlannedTrial
 from workers.catalog import Catalog, Change, changes, complete, need_of, problems
 from workers.contract import Recipe
@@ -15,36 +16,32 @@ log = logging.getLogger(__name__)
 class Renewal:
     """Knows which stamps of the database are outdated; what is planned while it lives has today's versions."""
 
-    def __init__(self, store: Store, catalog: Catalog) -> None:
-        self._store, self._catalog = store, catalog
+    def __init__(self, store: Store, writer: Writer, catalog: Catalog) -> None:
+        self._store, self._writer, self._catalog = store, writer, catalog
         self._changed: dict[str, tuple[Change, ...]] | None = None
-
-    def begin(self) -> None:
-        """Look at the database anew: another release may have written to it."""
-        self._changed = None
 
     @property
     def outdated(self) -> frozenset[str]:
         """The stamps of trainings that had other numbers than they would have today."""
         return frozenset(self._known())
 
-    def renew(self, fence: int) -> dict[int, str]:
+    def renew(self) -> dict[int, str]:
         """Plan anew what waits or runs under older versions; gives by sweep what was done, in words.
 
         A training that runs is stopped: its slot holds the code of another release, of which a part that it imports
         late would be of this one.
         """
         said: dict[int, str] = {}
-        while found := self._store.outdated(self.outdated):
+        while found := self._store.trainings.outdated(self.outdated):
             renewed = [self._renewed(one) for one in found]
-            for sweep, words in self._store.plan_anew(fence, renewed, self.outdated, self._words).items():
+            for sweep, words in self._writer.trainings.plan_anew(renewed, self.outdated, self._words).items():
                 log.warning("sweep %d: %s", sweep, words)
                 said[sweep] = words
         return said
 
     def _known(self) -> dict[str, tuple[Change, ...]]:
         if self._changed is None:
-            found = ((stamp, changes(stamp, self._catalog)) for stamp in self._store.stamps())
+            found = ((stamp, changes(stamp, self._catalog)) for stamp in self._store.trainings.stamps())
             self._changed = {stamp: changed for stamp, changed in found if changed}
         return self._changed
 

@@ -8,7 +8,8 @@ from orchestrator.host.storage import opened
 from orchestrator.plan import grid
 from orchestrator.plan.extension import extension
 from orchestrator.record.existence import REFUSED
-from orchestrator.record.store import PendingRequest, Store
+from orchestrator.record.reads.requests import PendingRequest
+from orchestrator.record.store import Store, Writer
 from orchestrator.record.tracker import Tracker
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import FOR_ALL, ConflictError, MetricsweepError, NotFoundError
@@ -21,16 +22,22 @@ class Requests:
     """Applies requests; each may be applied a second time after a crash, and then changes nothing more."""
 
     def __init__(
-        self, store: Store, catalog: Catalog, tracker: Tracker | None, storage: Path | str, renewal: Renewal
+        self,
+        store: Store,
+        writer: Writer,
+        catalog: Catalog,
+        tracker: Tracker | None,
+        storage: Path | str,
+        renewal: Renewal,
     ) -> None:
-        self._store, self._catalog, self._tracker, self._storage = store, catalog, tracker, opened(storage)
-        self._renewal = renewal
+        self._store, self._writer, self._catalog, self._renewal = store, writer, catalog, renewal
+        self._tracker, self._storage = tracker, opened(storage)
 
-    def apply(self, fence: int, asked: PendingRequest) -> bool:
+    def apply(self, asked: PendingRequest) -> bool:
         """Carry out a request and note what became of it; False where it has to wait, and is to be applied later."""
         try:
-            self._store.require_standing(asked)
-            outcome = self._apply(fence, asked)
+            self._store.requests.require_standing(asked)
+            outcome = self._apply(asked)
         except FOR_ALL:
             raise
         except MetricsweepError as error:
@@ -41,51 +48,51 @@ class Requests:
             log.exception("request %d (%s of sweep %d) cannot be carried out", asked.id, asked.kind, asked.sweep)
         if outcome is None:
             return False
-        self._store.applied(fence, asked.id, outcome)
+        self._writer.requests.applied(asked.id, outcome)
         return True
 
-    def _apply(self, fence: int, asked: PendingRequest) -> str | None:
+    def _apply(self, asked: PendingRequest) -> str | None:
         act = {
             "cancel": self._cancel, "retry": self._retry, "pause": self._pause, "resume": self._resume,
             "priority": self._prioritize, "extend": self._extend, "delete": self._delete,
         }.get(asked.kind)  # fmt: skip
         if act is None:
             raise ConflictError(f"this version knows no request of the kind {asked.kind!r}")
-        return act(fence, asked)
+        return act(asked)
 
-    def _cancel(self, fence: int, asked: PendingRequest) -> str:
-        cancelled = self._store.cancel(fence, asked.sweep, asked.trial, asked.arguments.get("cell"))
+    def _cancel(self, asked: PendingRequest) -> str:
+        cancelled = self._writer.trials.cancel(asked.sweep, asked.trial, asked.arguments.get("cell"))
         return f"{_trials(cancelled)} cancelled"
 
-    def _retry(self, fence: int, asked: PendingRequest) -> str:
+    def _retry(self, asked: PendingRequest) -> str:
         cell, what = asked.arguments.get("cell"), asked.arguments.get("what", "")
-        outcome = f"{_trials(self._store.retry(fence, asked.sweep, asked.trial, cell, what))} waiting again"
-        renewed = self._renewal.renew(fence).get(asked.sweep)  # what failed may be of an older release
+        outcome = f"{_trials(self._writer.trials.retry(asked.sweep, asked.trial, cell, what))} waiting again"
+        renewed = self._renewal.renew().get(asked.sweep)  # what failed may be of an older release
         return f"{outcome}; {renewed}" if renewed else outcome
 
-    def _pause(self, fence: int, asked: PendingRequest) -> str:
-        return "paused" if self._store.pause(fence, asked.sweep) else "was not running"
+    def _pause(self, asked: PendingRequest) -> str:
+        return "paused" if self._writer.sweeps.pause(asked.sweep) else "was not running"
 
-    def _resume(self, fence: int, asked: PendingRequest) -> str:
-        return "resumed" if self._store.resume(fence, asked.sweep) else "was not paused"
+    def _resume(self, asked: PendingRequest) -> str:
+        return "resumed" if self._writer.sweeps.resume(asked.sweep) else "was not paused"
 
-    def _prioritize(self, fence: int, asked: PendingRequest) -> str:
+    def _prioritize(self, asked: PendingRequest) -> str:
         priority = int(asked.arguments["priority"])
-        self._store.prioritize(fence, asked.sweep, priority)
+        self._writer.sweeps.prioritize(asked.sweep, priority)
         return f"priority {priority}"
 
-    def _extend(self, fence: int, asked: PendingRequest) -> str:
+    def _extend(self, asked: PendingRequest) -> str:
         spec = Spec.model_validate(asked.arguments["spec"])
         plan = grid.expand(spec, self._catalog)
-        places = self._store.places(asked.sweep)
+        places = self._store.trials.keys(asked.sweep)
         # It was checked when it came, but another extension may have been quicker: then it is refused.
         wider = extension(places, plan, asked.arguments["text"], asked.arguments["spec"], self._catalog)
-        self._store.extend_sweep(fence, asked.sweep, wider)
+        self._writer.sweeps.extend(asked.sweep, wider)
         return f"{_trials(len(wider.trials))} added"
 
-    def _delete(self, fence: int, asked: PendingRequest) -> str | None:
+    def _delete(self, asked: PendingRequest) -> str | None:
         sweep = asked.sweep
-        doomed = self._store.deletion(sweep)
+        doomed = self._store.sweeps.deletion(sweep)
         if doomed is None:
             raise NotFoundError(f"no sweep {sweep}")
         if doomed.busy:
@@ -93,7 +100,7 @@ class Requests:
         self._remove_experiment(doomed.experiment, sweep)
         left = self._clear(doomed.trainings)
         outcome = f"deleted{left}"
-        experiment = self._store.delete_sweep(fence, sweep, asked.id, outcome)
+        experiment = self._writer.sweeps.delete(sweep, asked.id, outcome)
         if experiment != doomed.experiment:  # the mirror was quicker than we
             self._remove_experiment(experiment, sweep)
         log.info("sweep %d deleted, with %d trainings", sweep, len(doomed.trainings))

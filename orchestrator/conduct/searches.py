@@ -10,7 +10,8 @@ from orchestrator.plan import suggestion
 from orchestrator.plan.reading.points import cells_of
 from orchestrator.plan.suggestion import Space
 from orchestrator.publish import select
-from orchestrator.record.store import OpenCell, Store, Suggested
+from orchestrator.record.reads.searches import OpenCell, Suggested
+from orchestrator.record.store import Store, Writer
 from orchestrator.run.optuna.samplers import Answer, OptunaStudy, write_journal
 from orchestrator.run.search import Study, Values
 from orchestrator.spec.search import Search
@@ -42,13 +43,13 @@ class _Cell:
 class Searches:
     """Everything that is asked and told is recorded first, so that a study can be rebuilt after any crash."""
 
-    def __init__(self, store: Store, catalog: Catalog, make: Make = _optuna) -> None:
-        self._store, self._catalog, self._make = store, catalog, make
+    def __init__(self, store: Store, writer: Writer, catalog: Catalog, make: Make = _optuna) -> None:
+        self._store, self._writer, self._catalog, self._make = store, writer, catalog, make
         self._cells: dict[tuple[int, int], _Cell] = {}
 
-    def advance(self, fence: int) -> bool:
+    def advance(self) -> bool:
         """Take every search as far as it can go now; whether anything was added."""
-        found = self._store.open_cells()
+        found = self._store.searches.open_cells()
         for gone in self._cells.keys() - {(one.sweep, one.cell) for one in found}:
             del self._cells[gone]
         added, failed = False, set[int]()
@@ -56,7 +57,7 @@ class Searches:
             if one.sweep in failed:
                 continue  # what would be added to it now would wait for ever
             try:
-                added |= self._advance(fence, one)
+                added |= self._advance(one)
             except FOR_ALL:
                 # What was asked or told may not be recorded, and so did not happen: rebuild the study.
                 self._cells.pop((one.sweep, one.cell), None)
@@ -69,14 +70,14 @@ class Searches:
                 log.exception("sweep %d: the search of cell %d cannot go on", one.sweep, one.cell)
                 ours = isinstance(error, (MetricsweepError, ValueError, LookupError))
                 said = str(error) if ours else f"{type(error).__name__}: {error}"
-                self._store.fail_sweep(fence, one.sweep, f"the search of cell {one.cell} cannot go on: {said}")
+                self._writer.sweeps.fail(one.sweep, f"the search of cell {one.cell} cannot go on: {said}")
         return added
 
-    def _advance(self, fence: int, one: OpenCell) -> bool:
+    def _advance(self, one: OpenCell) -> bool:
         at = self._cells.get((one.sweep, one.cell)) or self._rebuild(one)
         self._cells[one.sweep, one.cell] = at
         for ended in (suggested for suggested in one.untold if suggested.ended):
-            self._store.tell(fence, one.sweep, one.cell, ended, at.events)
+            self._writer.searches.tell(one.sweep, one.cell, ended, at.events)
             at.study.tell(ended.index, ended.score, ended.pruned)
             at.events += 1
         going = sum(not suggested.ended for suggested in one.untold)
@@ -85,28 +86,28 @@ class Searches:
             asked = at.study.ask()
             if asked is None:
                 break
-            self._add(fence, one, at, *asked)
+            self._add(one, at, *asked)
             count, going = count + 1, going + 1
         # One that is trained again after it was told as failed or pruned may be the best: its end is waited for.
-        over = not going and not self._store.has_active(one.sweep, one.cell)
+        over = not going and not self._store.trials.has_active(one.sweep, one.cell)
         if over:
-            self._end(fence, one, at)
+            self._end(one, at)
         return count > one.candidates or over
 
-    def _add(self, fence: int, one: OpenCell, at: _Cell, number: int, values: Values) -> None:
+    def _add(self, one: OpenCell, at: _Cell, number: int, values: Values) -> None:
         made = suggestion.candidate(at.spec, one.cell, number, values)
         trials = list(suggestion.trials(at.spec, self._catalog, made))
-        self._store.add_candidate(fence, one.sweep, made, values, at.events, trials)
+        self._writer.searches.add_candidate(one.sweep, made, values, at.events, trials)
         at.events += 1
 
-    def _end(self, fence: int, one: OpenCell, at: _Cell) -> None:
+    def _end(self, one: OpenCell, at: _Cell) -> None:
         """The search is over: have its best candidate reproduced if asked for, and close the cell."""
         if at.spec.search.reproduce:
-            self._reproduce(fence, one, at)
-        self._store.close_cell(fence, one.sweep, one.cell)
+            self._reproduce(one, at)
+        self._writer.searches.close_cell(one.sweep, one.cell)
 
-    def _reproduce(self, fence: int, one: OpenCell, at: _Cell) -> None:
-        scored = [found for found in self._store.suggestions(one.sweep, one.cell) if found.merit is not None]
+    def _reproduce(self, one: OpenCell, at: _Cell) -> None:
+        scored = [found for found in self._store.searches.suggestions(one.sweep, one.cell) if found.merit is not None]
         if not scored:
             return
         sign = 1 if higher(at.spec, self._catalog) else -1
@@ -114,13 +115,13 @@ class Searches:
         made = suggestion.candidate(at.spec, one.cell, best.index, best.values)
         planned = list(suggestion.trials(at.spec, self._catalog, made))
         if best.trials == len(planned):  # else a conductor did so before it was killed
-            self._store.add_trials(fence, one.sweep, list(suggestion.reproductions(at.spec, planned)))
+            self._writer.searches.add_trials(one.sweep, list(suggestion.reproductions(at.spec, planned)))
 
     def _rebuild(self, one: OpenCell) -> _Cell:
-        spec = Spec.model_validate(self._store.sweep(one.sweep).spec)
+        spec = Spec.model_validate(self._store.sweeps.get(one.sweep).spec)
         space = suggestion.space(spec, one.cell)
         at = _Cell(spec, space, self._study(spec, space), 0)
-        recorded = self._store.suggestions(one.sweep, one.cell)
+        recorded = self._store.searches.suggestions(one.sweep, one.cell)
         at.events = len(recorded) + sum(found.told is not None for found in recorded)
         if not _replay(at.study, recorded):
             log.warning("sweep %d, cell %d: the search is rebuilt from its candidates alone", one.sweep, one.cell)
@@ -140,7 +141,7 @@ def export(store: Store, catalog: Catalog, sweep: int, cell: int, file: Path) ->
 
     Replaces the file. Raises NotFoundError, and ConflictError where the sweep tries a grid.
     """
-    view = store.sweep(sweep)
+    view = store.sweeps.get(sweep)
     spec = Spec.model_validate(view.spec)
     if not spec.search.adaptive:
         raise ConflictError(f"sweep {sweep} trains a grid: there is no study of it")
@@ -152,7 +153,7 @@ def export(store: Store, catalog: Catalog, sweep: int, cell: int, file: Path) ->
     study = f"{view.name}, sweep {sweep}, cell {cell}" + (f": {labels}" if labels else "")
     answers = [
         Answer(one.values, one.score, one.told is None and not one.ended, one.pruned)
-        for one in store.suggestions(sweep, cell)
+        for one in store.searches.suggestions(sweep, cell)
     ]
     write_journal(file, study, space.dimensions, answers, higher=higher(spec, catalog))
     return len(answers)

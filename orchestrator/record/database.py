@@ -77,27 +77,60 @@ class Database:
             yield connection
 
     @contextmanager
-    def writing(self, fence: int | None = None) -> Iterator[sa.Connection]:
-        """A transaction that writes; with a fence, only while the lease still carries it (else FencedError)."""
+    def writing(self) -> Iterator[sa.Connection]:
+        """A transaction that writes, whoever holds the lease; raises UnavailableError."""
         with _unavailable(), self._writer.begin() as connection:
-            if fence is not None:
-                check_fence(connection, fence, lock=True)
             yield connection
-
-    def insert(self, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
-        """The dialect's INSERT, which knows ON CONFLICT."""
-        return sqlite.insert(table) if self.sqlite else postgresql.insert(table)
 
     def close(self) -> None:
         """Close every connection."""
         self.engine.dispose()
 
 
+class FencedDatabase:
+    """The same to the conductor that holds the lease: each of its writes is refused once the lease has passed on."""
+
+    def __init__(self, database: Database, fence: int) -> None:
+        self._database, self.fence = database, fence
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """A transaction that sees one moment of the database, whoever holds the lease; raises UnavailableError."""
+        with self._database.reading() as connection:
+            yield connection
+
+    @contextmanager
+    def holding(self) -> Iterator[sa.Connection]:
+        """The same, only while the lease still carries our fence (else FencedError)."""
+        with self._database.reading() as connection:
+            _check_fence(connection, self.fence)
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sa.Connection]:
+        """A transaction that writes, only while the lease still carries our fence (else FencedError)."""
+        with self._database.writing() as connection:
+            _check_fence(connection, self.fence, lock=True)
+            yield connection
+
+
 class Access:
-    """What the store's parts share: the database."""
+    """What reads, or what everyone may write: it has the database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+
+class FencedAccess:
+    """What only the holder of the lease may write."""
+
+    def __init__(self, database: FencedDatabase) -> None:
+        self._database = database
+
+
+def insertion(connection: sa.Connection, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
+    """The dialect's INSERT, which knows ON CONFLICT."""
+    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
 
 
 def chunked(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
@@ -107,7 +140,7 @@ def chunked(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         yield chunk
 
 
-def check_fence(connection: sa.Connection, fence: int, lock: bool = False) -> None:
+def _check_fence(connection: sa.Connection, fence: int, *, lock: bool = False) -> None:
     """Raise FencedError unless the lease carries `fence`; with `lock` it stays so until the transaction ends."""
     query = sa.select(lease.c.fence).where(lease.c.name == CONDUCTOR)
     row = connection.execute(query.with_for_update() if lock else query).one_or_none()

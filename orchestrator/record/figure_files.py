@@ -44,7 +44,7 @@ class FigureFiles:
 
     def listed(self, trial: int) -> list[FigureFile]:
         """The figure files of a trial that lie in the storage; raises NotFoundError where there is no such trial."""
-        kept = self._store.kept_by(trial)
+        kept = self._store.artifacts.of_trial(trial)
         if kept is None:
             return []
         found = []
@@ -62,7 +62,7 @@ class FigureFiles:
 
     def read(self, trial: int, name: str) -> Rendered:
         """One figure file of a trial; raises NotFoundError."""
-        kept = self._store.kept_by(trial)
+        kept = self._store.artifacts.of_trial(trial)
         if kept is None or name not in _of_figures(kept):
             known = ", ".join(sorted(_of_figures(kept))) if kept else ""
             raise NotFoundError(f"trial {trial} has no figure file {name!r}; it has {known or 'none'}")
@@ -72,7 +72,7 @@ class FigureFiles:
     def arrays_of(self, trials: Iterable[int], file: str) -> tuple[dict[int, Arrays], dict[int, str]]:
         """The arrays of `<file>.npz` by trial, and for each trial without them why that is."""
         wanted = list(dict.fromkeys(trials))
-        kept = self._store.kept(wanted)
+        kept = self._store.artifacts.of(wanted)
         name = f"{file}.npz"
         found: dict[int, Arrays] = {}
         missing: dict[int, str] = {}

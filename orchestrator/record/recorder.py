@@ -15,7 +15,7 @@ from orchestrator.record.mlflow.mirrors import (
     trial_mirror,
 )
 from orchestrator.record.mlflow.outbox import Dirty
-from orchestrator.record.store import Store
+from orchestrator.record.store import Store, Writer
 from orchestrator.record.tracker import Tracker
 from orchestrator.views.errors import FencedError, NotFoundError, UnavailableError
 from orchestrator.views.events import Event
@@ -38,9 +38,9 @@ class Mirror:
     """Tells the tracker what the outbox holds, each run as it stands when it is sent; nothing is ever lost."""
 
     def __init__(
-        self, store: Store, tracker: Tracker, tables: Tables = _no_tables, url: str = "", fence: int | None = None
+        self, store: Store, writer: Writer, tracker: Tracker, tables: Tables = _no_tables, url: str = ""
     ) -> None:
-        self._store, self._tracker, self._tables, self._fence = store, tracker, tables, fence
+        self._store, self._writer, self._tracker, self._tables = store, writer, tracker, tables
         self._url = url.rstrip("/")
         self._away = 0  # passes in a row that ended because the tracker did not answer
         self._resume_at = 0.0
@@ -53,7 +53,7 @@ class Mirror:
         if time.monotonic() < self._resume_at:
             return 0
         sent = unanswered = 0
-        for dirty in self._store.dirty(limit):
+        for dirty in self._store.outbox.due(limit):
             try:
                 run, last_point = self._send(dirty)
             except FencedError:
@@ -62,7 +62,7 @@ class Mirror:
                 self._postpone(dirty, error)
                 unanswered += isinstance(error, UnavailableError)
             else:
-                self._store.sent(dirty, run, last_point, self._fence)
+                self._writer.outbox.sent(dirty, run, last_point)
                 sent, unanswered = sent + 1, 0
             if unanswered == 2:  # one refusal may be the run's own fault; two in a row are not
                 break
@@ -73,14 +73,14 @@ class Mirror:
     def _postpone(self, dirty: Dirty, error: Exception) -> None:
         _log.warning("the run of %s %s was not mirrored: %s", dirty.kind, dirty.entity, error)
         said = f"{type(error).__name__}: {error}"
-        self._store.postpone(dirty, said, _pause(dirty.failures + 1), self._fence)
+        self._writer.outbox.postpone(dirty, said, _pause(dirty.failures + 1))
 
     def _send(self, dirty: Dirty) -> tuple[str | None, int]:
         if dirty.kind == "trial":
             return self._send_trial(dirty.entity)
         if dirty.kind == "cell":
-            return self._send_cell(self._store.cell_run(dirty.sweep, dirty.entity)), 0
-        return self._send_sweep(self._store.sweep_run(dirty.sweep)), 0
+            return self._send_cell(self._store.mirror_states.cell(dirty.sweep, dirty.entity)), 0
+        return self._send_sweep(self._store.mirror_states.sweep(dirty.sweep)), 0
 
     def _send_sweep(self, sweep: SweepRun) -> str | None:
         if sweep.started is None and sweep.run is None:
@@ -92,42 +92,42 @@ class Mirror:
         return self._tracker.mirror(self._experiment(cell.sweep), cell_mirror(cell, self._url))
 
     def _send_trial(self, trial_id: int) -> tuple[str | None, int]:
-        trial = self._store.trial_run(trial_id)
+        trial = self._store.mirror_states.trial(trial_id)
         if trial.left is not None:
             self._tracker.mirror(self._experiment(trial.cell.sweep), left_mirror(trial, trial.left))
-            self._store.forget_left(trial_id, trial.left, self._fence)
+            self._writer.outbox.forget_left(trial_id, trial.left)
         if trial.run is None and trial.started is None:
             return None, 0  # it never ran
         experiment = self._experiment(trial.cell.sweep)
         if trial.cell.run is None:
             parent = self._send_cell(trial.cell)
-            self._store.keep_run("cell", trial.cell.sweep.id, trial.cell.index, parent, self._fence)
-            trial = self._store.trial_run(trial_id)
+            self._writer.outbox.keep_run("cell", trial.cell.sweep.id, trial.cell.index, parent)
+            trial = self._store.mirror_states.trial(trial_id)
         return self._tracker.mirror(experiment, trial_mirror(trial, self._url)), trial.last_point
 
     def _experiment(self, sweep: SweepRun) -> str:
-        known = sweep.experiment or self._store.experiment_id(sweep.id)
+        known = sweep.experiment or self._store.runs.experiment(sweep.id)
         if known is not None:
             return known
         made = self._tracker.experiment(experiment_name(sweep), sweep.uid, experiment_tags(sweep))
-        if not self._store.keep_experiment(sweep.id, made, self._fence):
+        if not self._writer.outbox.keep_experiment(sweep.id, made):
             self._tracker.remove(made)  # else nobody would: the sweep was deleted while its experiment was made
             raise NotFoundError(f"sweep {sweep.id} was deleted")
         return made
 
 
 class Recorder:
-    """One conductor's pen: it writes with the conductor's fence."""
+    """One conductor's pen."""
 
     def __init__(
-        self, store: Store, tracker: Tracker | None, fence: int, tables: Tables = _no_tables, url: str = ""
+        self, store: Store, writer: Writer, tracker: Tracker | None, tables: Tables = _no_tables, url: str = ""
     ) -> None:
-        self._store, self._fence = store, fence
-        self._mirror = None if tracker is None else Mirror(store, tracker, tables, url, fence)
+        self._writer = writer
+        self._mirror = None if tracker is None else Mirror(store, writer, tracker, tables, url)
 
     def record(self, event: Event) -> None:
         """Write an event to the database, and a mark for the tracker with it; raises FencedError."""
-        self._store.apply(self._fence, event)
+        self._writer.events.write(event)
 
     def forward(self, limit: int = 100) -> int:
         """Tell the tracker of at most `limit` changed runs; 0 when there is no tracker. May run in its own thread."""

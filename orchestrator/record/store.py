@@ -1,92 +1,58 @@
-"""The store: everything that reads or writes the database, opened from one URL."""
+"""The store: everything that reads or writes the database, opened from one URL, by noun."""
 
 import sqlalchemy as sa
 
-from orchestrator.record.database import Database
+from orchestrator.record.database import Database, FencedDatabase
 from orchestrator.record.migrations import migrate as upgrade
-from orchestrator.record.mlflow.mirror_states import MirrorStates
-from orchestrator.record.mlflow.outbox import Dirty, Outbox
-from orchestrator.record.mlflow.runs import Runs
-from orchestrator.record.reads.artifacts import Artifacts
-from orchestrator.record.reads.durations import Durations
-from orchestrator.record.reads.lineage import Lineage
-from orchestrator.record.reads.outcomes import Outcomes
-from orchestrator.record.reads.request_views import RequestViews
-from orchestrator.record.reads.sweep_views import SweepViews
-from orchestrator.record.reads.trial_keys import TrialKeys
-from orchestrator.record.reads.trial_views import TrialViews
-from orchestrator.record.writes.applying import Applying
-from orchestrator.record.writes.availability import AskedNeed, Availability, DataFindings
-from orchestrator.record.writes.capacity import AskedSlot, Capacity, Nodes
-from orchestrator.record.writes.claims import Claims
-from orchestrator.record.writes.deleting import Deleting
-from orchestrator.record.writes.extending import Extending
-from orchestrator.record.writes.leases import Leases
-from orchestrator.record.writes.pruning import Competitor, Pruning, PruningDecision, RecordedEvaluation
-from orchestrator.record.writes.queueing import Queueing
-from orchestrator.record.writes.renewing import Renewing
-from orchestrator.record.writes.requests import PendingRequest, QueuedSweep, Requests
-from orchestrator.record.writes.searching import OpenCell, Searching, Suggested
-from orchestrator.record.writes.settling import Settling
-from orchestrator.record.writes.starting import Starting
-from orchestrator.record.writes.submissions import NewSweep, Submissions
-
-__all__ = [
-    "AskedNeed",
-    "AskedSlot",
-    "Competitor",
-    "Dirty",
-    "NewSweep",
-    "OpenCell",
-    "PendingRequest",
-    "PruningDecision",
-    "QueuedSweep",
-    "RecordedEvaluation",
-    "Store",
-    "Suggested",
-]
+from orchestrator.record.mlflow.mirror_states import MirrorStateReader
+from orchestrator.record.mlflow.outbox import OutboxReader, OutboxWriter
+from orchestrator.record.mlflow.runs import RunReader
+from orchestrator.record.reads.artifacts import ArtifactReader
+from orchestrator.record.reads.capacity import CapacityReader
+from orchestrator.record.reads.claims import ClaimReader
+from orchestrator.record.reads.curves import CurveReader
+from orchestrator.record.reads.data import DataReader
+from orchestrator.record.reads.outcomes import OutcomeReader
+from orchestrator.record.reads.pruning import PruningReader
+from orchestrator.record.reads.requests import RequestReader
+from orchestrator.record.reads.searches import SearchReader
+from orchestrator.record.reads.sweeps import SweepReader
+from orchestrator.record.reads.trainings import TrainingReader
+from orchestrator.record.reads.trials import TrialReader
+from orchestrator.record.writes.capacity import CapacityWriter, DataWriter
+from orchestrator.record.writes.claims import ClaimWriter
+from orchestrator.record.writes.events import EventWriter
+from orchestrator.record.writes.lease import Lease, LeaseWriter
+from orchestrator.record.writes.pruning import PruningWriter
+from orchestrator.record.writes.searches import SearchWriter
+from orchestrator.record.writes.submissions import RequestWriter, Submissions
+from orchestrator.record.writes.sweeps import SweepWriter
+from orchestrator.record.writes.trainings import TrainingWriter
+from orchestrator.record.writes.trials import TrialWriter
 
 
-class Client(
-    Submissions,
-    SweepViews,
-    RequestViews,
-    TrialViews,
-    Artifacts,
-    Outcomes,
-    Durations,
-    Runs,
-    TrialKeys,
-    Lineage,
-    Nodes,
-    DataFindings,
-):
-    """What the API uses: it appends sweeps and requests, and reads."""
+class Store:
+    """What everyone may do: read, append sweeps and requests, take the lease. Safe to share between threads."""
 
-
-class Conductor(
-    Leases,
-    Requests,
-    Starting,
-    Searching,
-    Pruning,
-    Extending,
-    Renewing,
-    Deleting,
-    Queueing,
-    Capacity,
-    Availability,
-    Claims,
-    Applying,
-    Settling,
-    Outbox,
-    MirrorStates,
-):
-    """What the holder of the lease uses: it alone changes what exists."""
-
-
-class Store(Client, Conductor):
-    """Both sides over one database. Safe to share between threads."""
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.submissions = Submissions(database)
+        self.sweeps = SweepReader(database)
+        self.trials = TrialReader(database)
+        self.trainings = TrainingReader(database)
+        self.outcomes = OutcomeReader(database)
+        self.curves = CurveReader(database)
+        self.artifacts = ArtifactReader(database)
+        self.requests = RequestReader(database)
+        self.lease = Lease(database)
+        self.claims = ClaimReader(database)
+        self.searches = SearchReader(database)
+        self.pruning = PruningReader(database)
+        self.capacity = CapacityReader(database)
+        self.data = DataReader(database)
+        self.runs = RunReader(database)
+        self.outbox = OutboxReader(database)
+        self.mirror_states = MirrorStateReader(database)
 
     @classmethod
     def open(cls, url: str, migrate: bool = True) -> "Store":
@@ -97,11 +63,34 @@ class Store(Client, Conductor):
                 upgrade(connection)
         return cls(database)
 
+    def writer(self, fence: int) -> "Writer":
+        """What the holder of the lease writes with, for as long as the lease carries this fence."""
+        return Writer(self.database, fence)
+
     def close(self) -> None:
         """Close every connection."""
-        self._database.close()
+        self.database.close()
 
     def ping(self) -> None:
         """Raise UnavailableError unless the database answers."""
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             connection.execute(sa.select(1)).one()
+
+
+class Writer:
+    """What the conductor alone may do. Each write is guarded in its own transaction; a former one's: FencedError."""
+
+    def __init__(self, database: Database, fence: int) -> None:
+        fenced = FencedDatabase(database, fence)
+        self.lease = LeaseWriter(database, fenced)
+        self.sweeps = SweepWriter(fenced)
+        self.trials = TrialWriter(fenced)
+        self.trainings = TrainingWriter(fenced)
+        self.requests = RequestWriter(fenced)
+        self.claims = ClaimWriter(fenced)
+        self.events = EventWriter(fenced)
+        self.searches = SearchWriter(fenced)
+        self.pruning = PruningWriter(fenced)
+        self.capacity = CapacityWriter(fenced)
+        self.data = DataWriter(fenced)
+        self.outbox = OutboxWriter(fenced)

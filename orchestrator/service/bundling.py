@@ -22,12 +22,12 @@ class Bundling:
 
     def bundle(self, sweep: int) -> IO[bytes]:
         """A sweep's archive as an open file at its beginning, which is gone once it is closed; NotFoundError."""
-        view = self._store.sweep(sweep)
+        view = self._store.sweeps.get(sweep)
         material = Material(
             head=Head.model_validate(view.model_dump(include=set(Head.model_fields))),
             text=view.text,
-            outcomes=self._store.outcomes(sweep, trials=False),
-            evidence=self._store.evidence(sweep),
+            outcomes=self._store.outcomes.of(sweep, trials=False),
+            evidence=self._store.outcomes.provenance(sweep),
             catalog=self._catalog,
             sources=self._sources,
         )

@@ -32,7 +32,7 @@ class Requesting(ABC):
     ) -> RequestView:
         """Ask for a sweep's trials, those of a cell, or one of them to be cancelled; ConflictError where all ended."""
         arguments = self._of_cell(sweep, cell)
-        self._store.require_going(sweep, "cancelled", trial, cell)
+        self._store.requests.require_going(sweep, "cancelled", trial, cell)
         return self._ask("cancel", sweep, trial, actor, arguments)
 
     def retry(
@@ -63,24 +63,24 @@ class Requesting(ABC):
         spec, text = checked.spec.model_dump(mode="json"), body.decode("utf-8-sig")
         if self.sweep(sweep).state is SweepState.QUEUED:
             raise ConflictError(f"sweep {sweep} is not expanded yet; try again in a moment")
-        extension(self._store.places(sweep), checked.plan, text, spec, self._catalog)
+        extension(self._store.trials.keys(sweep), checked.plan, text, spec, self._catalog)
         return self._ask("extend", sweep, None, actor, {"text": text, "spec": spec})
 
     def delete(self, sweep: int, confirm: str, actor: str | None = None) -> RequestView:
         """Ask that an ended sweep be deleted with what only it uses; `confirm` is its name, else ConflictError."""
-        found = self._store.sweep(sweep)
+        found = self._store.sweeps.get(sweep)
         if confirm != found.name:
             raise ConflictError(f"confirm the deletion of sweep {sweep} by its name, {found.name!r}")
-        self._store.deletion(sweep)
+        self._store.sweeps.deletion(sweep)
         return self._ask("delete", sweep, None, actor)
 
     def request(self, number: int) -> RequestView:
         """What became of one request."""
-        return self._store.request(number)
+        return self._store.requests.get(number)
 
     def requests(self, sweep: int, cursor: str | None, limit: int) -> Page[RequestView]:
         """What was asked of a sweep, newest first, also of one that was deleted."""
-        return self._store.requests_of(sweep, cursor, limit)
+        return self._store.requests.page(sweep, cursor, limit)
 
     def _ask(
         self,
@@ -90,15 +90,15 @@ class Requesting(ABC):
         actor: str | None,
         arguments: Mapping[str, Any] | None = None,
     ) -> RequestView:
-        return self._store.request(self._store.add_request(kind, sweep, trial, actor, arguments))
+        return self._store.requests.get(self._store.submissions.add_request(kind, sweep, trial, actor, arguments))
 
     def _queue(self, kind: Literal["pause", "resume"], sweep: int, actor: str | None) -> RequestView:
-        self._store.require_going(sweep, f"{kind}d")
+        self._store.requests.require_going(sweep, f"{kind}d")
         return self._ask(kind, sweep, None, actor)
 
     def _of_cell(self, sweep: int, cell: int | None) -> dict[str, Any]:
         if cell is None:
             return {}
-        if not 0 <= cell < self._store.cell_count(sweep):
+        if not 0 <= cell < self._store.sweeps.cell_count(sweep):
             raise NotFoundError(f"no cell {cell} in sweep {sweep}")
         return {"cell": cell}

@@ -32,7 +32,7 @@ class Comparing(ABC):
         if not 2 <= len(sweeps) <= (2 if view == "difference" else merge.MOST):
             most = "two" if view == "difference" else f"2 to {merge.MOST}"
             raise ConflictError(f"the view {view} compares {most} sweeps, not {len(sweeps)}")
-        several = [self._store.outcomes(sweep) for sweep in sweeps]
+        several = [self._store.outcomes.of(sweep) for sweep in sweeps]
         tables = several[0].spec.get("tables") or {}
         chosen = name if name is not None else next(iter(tables), "")
         if chosen not in tables:

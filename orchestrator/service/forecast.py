@@ -57,13 +57,13 @@ def forecast(checked: Checked, store: "Store | None", catalog: Catalog) -> Previ
     adaptive = spec.search.adaptive
     trials, shares = _found_by_search(checked, catalog) if adaptive else _planned(checked, catalog)
     reusing = store is not None and not spec.fresh and not adaptive
-    known = store.known(trials) if store is not None and reusing else set[str]()
+    known = store.trainings.known(trials) if store is not None and reusing else set[str]()
     demands: dict[str, Demand] = defaultdict(Demand)
     for fingerprint, share in shares.items():
         if fingerprint not in known:
             share.add_to(demands[share.shape], trials[fingerprint] if adaptive else 1)
     cost = (
-        estimate(demands, store.durations(demands), spec.slot.gpus, _slots(spec.slot, store))
+        estimate(demands, store.trainings.durations(demands), spec.slot.gpus, _slots(spec.slot, store))
         if store is not None
         else estimate(demands, {}, spec.slot.gpus)
     )
@@ -91,7 +91,7 @@ def _bounds(checked: Checked, shares: Mapping[str, Share]) -> Iterator[str]:
 
 
 def _slots(slot: Slot, store: "Store") -> Slots:
-    nodes = store.nodes(present=True)
+    nodes = store.capacity.nodes(present=True)
     return Slots(resources.slots(slot, nodes), resources.shape_of(slot, nodes).gpus > 0)
 
 

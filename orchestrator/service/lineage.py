@@ -21,11 +21,11 @@ class Tracing:
 
     def cell(self, sweep: int, index: int) -> CellView:
         """A cell of a sweep with its candidates, their trials and provenance; NotFoundError."""
-        evidence = list(self._store.evidence(sweep, index))
-        found = cells.trace(self._store.outcomes(sweep), index, evidence, self._catalog)
+        evidence = list(self._store.outcomes.provenance(sweep, index))
+        found = cells.trace(self._store.outcomes.of(sweep), index, evidence, self._catalog)
         runs = {one.outcome.trial: one.run for one in evidence if one.run is not None}
-        own = self._store.run_id("cell", sweep, index)
-        return cells.linked(found, self._links, self._store.experiment_id(sweep), runs, own)
+        own = self._store.runs.run("cell", sweep, index)
+        return cells.linked(found, self._links, self._store.runs.experiment(sweep), runs, own)
 
     def _addressed(self, table: Table, *, here: bool) -> Table:
         """The table with links from its cells: within our own pages, or, where this server's address is set, to it."""

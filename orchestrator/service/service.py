@@ -18,7 +18,8 @@ from orchestrator.publish.published import library
 from orchestrator.publish.tables import published_comparison
 from orchestrator.publish.tables.table_data import Numbers
 from orchestrator.record.figure_files import FigureFiles
-from orchestrator.record.store import NewSweep, Store
+from orchestrator.record.store import Store
+from orchestrator.record.writes.submissions import NewSweep
 from orchestrator.service import offline
 from orchestrator.service.bundling import Bundling
 from orchestrator.service.commands import Requesting
@@ -50,7 +51,7 @@ class Service(Requesting, Tracing, Bundling, Comparing):
         self._outlook = Outlook(store, catalog)
         self._links = Links(settings.mlflow_pages)
         self._files = FigureFiles(store, settings.storage)
-        self._sources = Sources(store.curves_of, self._files.arrays_of)
+        self._sources = Sources(store.curves.of_trials, self._files.arrays_of)
 
     @classmethod
     def open(cls, settings: Settings) -> "Service":
@@ -67,7 +68,7 @@ class Service(Requesting, Tracing, Bundling, Comparing):
     ) -> Submitted:
         """Queue the sweep that `body` specifies; nothing is stored for a refused spec."""
         checked = read(body, self._catalog, library.names())
-        submitted = self._store.add_sweep(
+        submitted = self._store.submissions.add_sweep(
             NewSweep(
                 name=checked.spec.name,
                 uid=str(uuid.uuid4()),
@@ -92,12 +93,12 @@ class Service(Requesting, Tracing, Bundling, Comparing):
 
     def sweeps(self, state: str | None, name: str | None, cursor: str | None, limit: int) -> Page[SweepSummary]:
         """Sweeps, newest first; `name` is a part of the name."""
-        return self._store.sweeps(state, name, cursor, limit)
+        return self._store.sweeps.page(state, name, cursor, limit)
 
     def sweep(self, sweep: int) -> SweepView:
         """One sweep whole."""
-        found = self._store.sweep(sweep)
-        experiment = self._store.experiment_id(sweep)
+        found = self._store.sweeps.get(sweep)
+        experiment = self._store.runs.experiment(sweep)
         return found.model_copy(update={"mlflow_url": self._links.to(experiment)})
 
     def left(self, sweep: SweepView) -> Cost | None:
@@ -106,41 +107,41 @@ class Service(Requesting, Tracing, Bundling, Comparing):
 
     def grid(self, sweep: int, most: int | None = None) -> list[GridCell]:
         """A sweep's trials by cell, candidate and repeat; with `most`, the first cells, up to so many trials."""
-        experiment, runs = self._store.experiment_id(sweep), self._store.cell_runs(sweep)
+        experiment, runs = self._store.runs.experiment(sweep), self._store.runs.of_cells(sweep)
         return [
             cell.model_copy(update={"mlflow_url": self._links.to(experiment, runs.get(cell.index))})
-            for cell in self._store.grid(sweep, most)
+            for cell in self._store.sweeps.grid(sweep, most)
         ]
 
     def cell_count(self, sweep: int) -> int:
         """How many cells a sweep has; none before it is expanded."""
-        return self._store.cell_count(sweep)
+        return self._store.sweeps.cell_count(sweep)
 
     def trials(
         self, sweep: int, state: str | None, cell: int | None, cursor: str | None, limit: int
     ) -> Page[TrialSummary]:
         """A sweep's trials in their order."""
-        return self._store.trials(sweep, state, cell, cursor, limit)
+        return self._store.trials.page(sweep, state, cell, cursor, limit)
 
     def trial(self, trial: int) -> TrialView:
         """One trial whole."""
-        found = self._store.trial(trial)
-        run = self._store.run_id("trial", found.sweep, trial)
-        link = self._links.to(self._store.experiment_id(found.sweep), run) if run else None
+        found = self._store.trials.get(trial)
+        run = self._store.runs.run("trial", found.sweep, trial)
+        link = self._links.to(self._store.runs.experiment(found.sweep), run) if run else None
         outdated = [str(one) for one in catalogs.changes(catalogs.stamp(found.recipe), self._catalog)]
         return found.model_copy(update={"mlflow_url": link, "outdated": outdated})
 
     def curves(self, trial: int) -> list[Curve]:
         """A trial's curves, one a metric."""
-        return self._store.curves(trial)
+        return self._store.curves.of(trial)
 
     def curves_figure(self, trial: int) -> dict[str, Any]:
         """A trial's curves as a Vega-Lite figure."""
-        return training.curves(self._store.curves(trial), f"Trial {trial}", self._catalog)
+        return training.curves(self._store.curves.of(trial), f"Trial {trial}", self._catalog)
 
     def log(self, trial: int, offset: int = 0) -> LogView:
         """A trial's log from a character offset on."""
-        return self._store.log(trial, offset)
+        return self._store.trials.log(trial, offset)
 
     def table(
         self,
@@ -162,12 +163,12 @@ class Service(Requesting, Tracing, Bundling, Comparing):
 
     def figures(self, sweep: int) -> list[FigureView]:
         """The figures of a sweep."""
-        found = self._store.sweep(sweep)
+        found = self._store.sweeps.get(sweep)
         return drawing.listed(sweep, found.name, found.spec)
 
     def figure(self, sweep: int, name: str, file_format: str, heading: bool = True) -> Rendered:
         """A figure of a sweep in one of the formats, drawn from what is known now; `heading`: with its words."""
-        outcomes = self._store.outcomes(sweep)
+        outcomes = self._store.outcomes.of(sweep)
         return rendering.render(
             drawing.draw(outcomes, name, self._catalog, self._sources, heading=heading), file_format
         )
@@ -195,7 +196,7 @@ class Service(Requesting, Tracing, Bundling, Comparing):
                 host=one.host, node=one.node, data=str(one.need), state=one.finding.state, said=one.finding.said,
                 looked=one.looked,
             )
-            for one in self._store.findings()
+            for one in self._store.data.findings()
         ]  # fmt: skip
 
     def catalog(self) -> Catalog:
@@ -222,7 +223,7 @@ class Service(Requesting, Tracing, Bundling, Comparing):
             yield Check(name="database", ok=False, detail=str(error))
             return
         yield Check(name="database", ok=True, detail="answers")
-        alive = self._store.conducted()
+        alive = self._store.lease.conducted()
         yield Check(
             name="conductor",
             ok=alive,
@@ -232,12 +233,12 @@ class Service(Requesting, Tracing, Bundling, Comparing):
     def _warnings(self, checked: Checked) -> list[str]:
         """What would wait; where trainings run in the conductor's process, every slot is that."""
         inline = self._settings.engine == "inline"
-        nodes = [] if inline else self._store.nodes()
+        nodes = [] if inline else self._store.capacity.nodes()
         slots = [*shortages(checked.spec, nodes), *crowded(checked.spec, checked.plan.trial_count, nodes)]
-        return slots + absences(checked.spec, self._catalog, self._store.findings())
+        return slots + absences(checked.spec, self._catalog, self._store.data.findings())
 
     def _outcomes(self, sweep: int, name: str) -> SweepOutcomes:
-        outcomes = self._store.outcomes(sweep)
+        outcomes = self._store.outcomes.of(sweep)
         tables = outcomes.spec.get("tables", {})
         if name not in tables:
             raise NotFoundError(f"in sweep {sweep}: {unknown('table', name, tables)}")

@@ -57,48 +57,45 @@ class Conductor:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        fence = store.acquire("played", 3600.0)
+        fence = store.lease.acquire("played", 3600.0)
         assert fence is not None
-        self.fence = fence
+        self.writer = store.writer(fence)
 
     def begin(self) -> None:
         """Expand every queued sweep, as the real one does."""
-        for queued in self.store.queued():
+        for queued in self.store.sweeps.queued():
             spec = Spec.model_validate(queued.spec)
             plan = grid.expand(spec, catalog.load())
-            self.store.start_sweep(
-                self.fence, queued.id, plan.cells, plan.candidates, plan.trials(), spec.slot, spec.fresh
-            )
+            self.writer.sweeps.start(queued.id, plan.cells, plan.candidates, plan.trials(), spec.slot, spec.fresh)
 
     def start(self) -> Order:
         """Claim the next training and report half of it."""
-        order = self.store.next_order(self.fence)
+        order = self.writer.claims.next()
         assert order is not None
-        self.store.apply(self.fence, events.Started(order.attempt, "slot-0", "lab"))
+        self.writer.events.write(events.Started(order.attempt, "slot-0", "lab"))
         half = Progress(step=10, total=20, metrics={"train/loss": 0.4}, log="step 10/20 <half>\n")
-        self.store.apply(self.fence, events.Progressed(order.attempt, 1, half))
+        self.writer.events.write(events.Progressed(order.attempt, 1, half))
         return order
 
     def finish(self, value: float = 0.5, diverged: bool = False) -> None:
         """Train the next training to its end."""
-        self.store.apply(self.fence, events.Finished(self.start().attempt, result(value, diverged)))
+        self.writer.events.write(events.Finished(self.start().attempt, result(value, diverged)))
 
     def fail(self, message: str = "ValueError: no such thing") -> None:
         """Let the next training fail."""
         failure = Failure("recipe", message, "Traceback ...")
-        self.store.apply(self.fence, events.Failed(self.start().attempt, failure, requeue=False))
+        self.writer.events.write(events.Failed(self.start().attempt, failure, requeue=False))
 
     def settle(self) -> None:
         """Settle the sweeps whose trials have all ended."""
-        for sweep in self.store.unsettled(self.fence):
-            self.store.apply(self.fence, events.SweepSettled(sweep))
+        for sweep in self.writer.sweeps.unsettled():
+            self.writer.events.write(events.SweepSettled(sweep))
 
     def obey(self) -> None:
         """Apply what clients asked for."""
-        for request in self.store.requests():
-            Requests(self.store, catalog.load(), None, Path("nowhere"), Renewal(self.store, catalog.load())).apply(
-                self.fence, request
-            )
+        for request in self.store.requests.pending():
+            renewal = Renewal(self.store, self.writer, catalog.load())
+            Requests(self.store, self.writer, catalog.load(), None, Path("nowhere"), renewal).apply(request)
 
 
 class Into(Output):

@@ -17,6 +17,7 @@ from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.api.conftest import TOKEN, named
 from tests.api.played import SPEC, Conductor
+from tests.record.sample import lease
 from tests.served_app import served
 
 
@@ -65,7 +66,7 @@ def test_a_shown_address_of_mlflow_can_be_opened(settings: Settings, spec: Path)
     try:
         with served(create_app(service, behind)) as address:
             metricsweep(address, "submit", spec)
-            store.keep_experiment(1, "7")
+            store.writer(lease(store)).outbox.keep_experiment(1, "7")
             assert f"mlflow    {address}/mlflow/#/experiments/7/runs" in metricsweep(address, "show", 1).stdout
     finally:
         store.close()
@@ -180,7 +181,7 @@ def test_cancel_and_retry(url: str, spec: Path, conductor: Conductor) -> None:
     metricsweep(url, "submit", spec)
     assert metricsweep(url, "cancel", 1).exit_code == 0
     assert metricsweep(url, "retry", 1).exit_code == 0
-    asked = [(one.kind, one.sweep) for one in conductor.store.requests()]
+    asked = [(one.kind, one.sweep) for one in conductor.store.requests.pending()]
     assert asked == [("cancel", 1), ("retry", 1)]
     conductor.begin()
     conductor.obey()

@@ -51,7 +51,7 @@ def warned(http: TestClient, spec: str = CUB) -> list[str]:
 
 def test_a_submit_and_a_dry_run_warn(http: TestClient, store: Store, conductor: Conductor) -> None:
     assert warned(http) == [], "nobody has looked"
-    store.note_findings(conductor.fence, [found("lab")], ["lab"])
+    conductor.writer.data.note_findings([found("lab")], ["lab"])
     assert warned(http) == [ABSENT]
     assert http.post("/v1/sweeps", content=CUB, headers=YAML).json()["warnings"] == [ABSENT]
     assert warned(http, SPEC) == []
@@ -64,7 +64,7 @@ def test_what_is_wrong_is_said_and_whether_any_node_will_do(
     http: TestClient, store: Store, conductor: Conductor
 ) -> None:
     def warning(*ones: Inspected) -> str:
-        store.note_findings(conductor.fence, ones, [one.host for one in ones])
+        conductor.writer.data.note_findings(ones, [one.host for one in ones])
         return "\n".join(warned(http))
 
     wrong = found("lab", "wrong", "train has 3 images, expected 5,864")
@@ -83,7 +83,7 @@ def test_what_is_wrong_is_said_and_whether_any_node_will_do(
 
 
 def test_a_need_of_every_cell_is_said_once(http: TestClient, store: Store, conductor: Conductor) -> None:
-    store.note_findings(conductor.fence, [found("lab")], ["lab"])
+    conductor.writer.data.note_findings([found("lab")], ["lab"])
     axis = "  dataset: [digits, cub200]\n  loss: ["
     several = SPEC.replace("  loss: [", axis)
     assert warned(http, several) == [ABSENT]
@@ -95,12 +95,12 @@ def test_a_need_of_every_cell_is_said_once(http: TestClient, store: Store, condu
 def test_the_commands_and_the_pages_tell_it(
     url: str, spec: Path, http: TestClient, store: Store, conductor: Conductor
 ) -> None:
-    store.note_findings(conductor.fence, [found("lab")], ["lab"])
+    conductor.writer.data.note_findings([found("lab")], ["lab"])
     spec.write_text(CUB)
     told = metricsweep(url, "submit", spec)
     assert (told.exit_code, told.stderr) == (0, f"warning: {ABSENT}\n")
     assert json.loads(metricsweep(url, "submit", spec, "--json").stdout)["warnings"] == [ABSENT]
-    store.note_notices(conductor.fence, {1: ABSENT})
+    conductor.writer.capacity.note_notices({1: ABSENT})
     assert f"notice    {ABSENT}" in metricsweep(url, "show", 1).stdout
     page = http.get("/sweeps/1").text
     assert "Some trials wait" in page
@@ -110,7 +110,7 @@ def test_the_commands_and_the_pages_tell_it(
 def test_the_data_of_the_nodes_are_listed(url: str, http: TestClient, store: Store, conductor: Conductor) -> None:
     assert http.get("/v1/data").json() == []
     assert "no node has looked yet" in metricsweep(url, "data").stderr
-    store.note_findings(conductor.fence, [found("hall", "ok", ""), found("lab")], ["hall", "lab"])
+    conductor.writer.data.note_findings([found("hall", "ok", ""), found("lab")], ["hall", "lab"])
     assert [(one["host"], one["data"], one["state"], one["said"]) for one in http.get("/v1/data").json()] == [
         ("hall", "cub200", "ok", ""), ("lab", "cub200", "missing", SAID),
     ]  # fmt: skip
@@ -125,7 +125,7 @@ def test_the_data_of_the_nodes_are_listed(url: str, http: TestClient, store: Sto
 
 
 def test_run_begins_what_was_missing_when_somebody_looked_last(url: str, store: Store, conductor: Conductor) -> None:
-    store.note_findings(conductor.fence, [found("lab", minutes=600)], ["lab"])
+    conductor.writer.data.note_findings([found("lab", minutes=600)], ["lab"])
     with Client(url, TOKEN) as client:
         assert _begun(client, CUB.encode(), alone=True) == 1
 

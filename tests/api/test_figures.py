@@ -44,7 +44,7 @@ def train(conductor: Conductor, settings: Settings) -> None:
     (folder / "norms.npz").write_bytes(stream.getvalue())
     (folder / "panels.png").write_bytes(b"\x89PNG")
     kept = result().model_copy(update={"artifacts": ["best.pt", "norms.npz", "panels.png"]})
-    conductor.store.apply(conductor.fence, events.Finished(order.attempt, kept))
+    conductor.writer.events.write(events.Finished(order.attempt, kept))
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ BIG = SPEC + "slots: [{when: {loss: triplet}, cpus: 64}]\n"
 def seen(settings: Settings, conductor: Conductor) -> Store:
     """The store, once a small node was seen."""
     store = Store.open(settings.database)
-    store.note_nodes(conductor.fence, [Node("small", "lab", {"CPU": 4.0})])
+    conductor.writer.capacity.note_nodes([Node("small", "lab", {"CPU": 4.0})])
     return store
 
 
@@ -54,7 +54,7 @@ def test_the_commands_warn_on_stderr_and_show_the_notice(
     as_json = metricsweep(url, "submit", spec, "--json")
     assert json.loads(as_json.stdout)["warnings"] == [WARNING]
     assert as_json.stderr == f"warning: {WARNING}\n"
-    store.note_notices(conductor.fence, {1: WARNING})
+    conductor.writer.capacity.note_notices({1: WARNING})
     store.close()
     assert f"notice    {WARNING}" in metricsweep(url, "show", 1).stdout
     assert "queued (waits)" in metricsweep(url, "list").stdout
@@ -69,12 +69,12 @@ def test_watching_says_once_why_trials_wait_and_when_that_is_over(
     with Client(url, TOKEN) as client:
         sweep = client.submit(BIG.encode()).id
         conductor.begin()
-        store.note_notices(conductor.fence, {sweep: WARNING})
+        conductor.writer.capacity.note_notices({sweep: WARNING})
 
         def play() -> None:
             match next(looks):
                 case 3:
-                    store.note_notices(conductor.fence, {})
+                    conductor.writer.capacity.note_notices({})
                 case 5:
                     for _ in range(4):
                         conductor.finish()
@@ -96,7 +96,7 @@ def test_who_watches_may_give_up_at_a_notice(url: str, settings: Settings, condu
     with Client(url, TOKEN) as client:
         sweep = client.submit(BIG.encode()).id
         conductor.begin()
-        store.note_notices(conductor.fence, {sweep: WARNING})
+        conductor.writer.capacity.note_notices({sweep: WARNING})
         with pytest.raises(MetricsweepError, match="no node of the cluster"):
             follow(client, sweep, Into(io.StringIO()), 0.01, seen=give_up)
     store.close()
@@ -114,7 +114,7 @@ def test_run_refuses_what_its_one_machine_cannot_hold(url: str, settings: Settin
 def test_the_pages_show_the_notice(http: TestClient, settings: Settings, conductor: Conductor) -> None:
     http.post("/v1/sweeps", content=BIG, headers=YAML)
     store = seen(settings, conductor)
-    store.note_notices(conductor.fence, {1: WARNING})
+    conductor.writer.capacity.note_notices({1: WARNING})
     store.close()
     assert "Some trials wait" in http.get("/sweeps/1").text
     assert "some trials wait: " in http.get("/").text

@@ -74,9 +74,9 @@ class Stage:
     def __init__(self, service: Service, store: Store) -> None:
         self.service, self.store = service, store
         self.random = random.Random(7)
-        fence = store.acquire("stage", 36_000.0)
+        fence = store.lease.acquire("stage", 36_000.0)
         assert fence is not None
-        self.fence = fence
+        self.writer = store.writer(fence)
 
     def submit(self, text: str, begin: bool = True) -> int:
         """A sweep, expanded unless it is to stay queued."""
@@ -87,18 +87,16 @@ class Stage:
 
     def begin(self) -> None:
         """Expand what is queued."""
-        for queued in self.store.queued():
+        for queued in self.store.sweeps.queued():
             spec = Spec.model_validate(queued.spec)
             plan = grid.expand(spec, catalog.load())
-            self.store.start_sweep(
-                self.fence, queued.id, plan.cells, plan.candidates, plan.trials(), spec.slot, spec.fresh
-            )
+            self.writer.sweeps.start(queued.id, plan.cells, plan.candidates, plan.trials(), spec.slot, spec.fresh)
 
     def start(self, upto: float = 0.5) -> Order:
         """Claim the next training and report its first part."""
-        order = self.store.next_order(self.fence)
+        order = self.writer.claims.next()
         assert order is not None
-        self.store.apply(self.fence, events.Started(order.attempt, "slot-1", "lab-3"))
+        self.writer.events.write(events.Started(order.attempt, "slot-1", "lab-3"))
         total = int(order.recipe["iterations"])
         for seq, step in enumerate(range(total // 10, int(total * upto) + 1, total // 10), start=1):
             self.report(order, seq, step)
@@ -114,7 +112,7 @@ class Stage:
         }  # fmt: skip
         log = f"step {step}/{total}  loss {loss:.4f}  map@r {0.6 - loss / 3:.4f}  <b>not bold</b>\n"
         message = Progress(step=step, total=total, metrics=metrics, log=log)
-        self.store.apply(self.fence, events.Progressed(order.attempt, seq, message))
+        self.writer.events.write(events.Progressed(order.attempt, seq, message))
 
     def finish(self, order: Order | None = None, diverged: bool = False) -> Order:
         """A training to its end."""
@@ -141,24 +139,24 @@ class Stage:
             seconds=8.25,
             provenance={"device": "cpu", "threads": 1, "git_commit": "b5bef52", "versions": {"torch": "2.6.0"}},
         )
-        self.store.apply(self.fence, events.Finished(order.attempt, result))
+        self.writer.events.write(events.Finished(order.attempt, result))
         return order
 
     def fail(self, order: Order | None = None, message: str = 'ValueError: <script>alert("hi")</script>') -> None:
         """A training that ends without a result."""
         order = order or self.start(0.3)
-        self.store.apply(self.fence, events.Failed(order.attempt, Failure("recipe", message, TRACE), requeue=False))
+        self.writer.events.write(events.Failed(order.attempt, Failure("recipe", message, TRACE), requeue=False))
 
     def settle(self) -> None:
         """Settle the cells, and then the sweeps, whose trials have all ended."""
-        for sweep, cell in self.store.cells_to_settle():
-            summary = select.summarize(self.store.outcomes(sweep), cell, "higher")
-            self.store.apply(self.fence, events.CellSettled(sweep, summary))
-        for sweep in self.store.unsettled(self.fence):
-            self.store.apply(self.fence, events.SweepSettled(sweep))
+        for sweep, cell in self.store.sweeps.cells_to_settle():
+            summary = select.summarize(self.store.outcomes.of(sweep), cell, "higher")
+            self.writer.events.write(events.CellSettled(sweep, summary))
+        for sweep in self.writer.sweeps.unsettled():
+            self.writer.events.write(events.SweepSettled(sweep))
 
     def obey(self) -> None:
         """Apply what the pages' forms asked for."""
-        for request in self.store.requests():
-            act = self.store.cancel if request.kind == "cancel" else self.store.retry
-            self.store.applied(self.fence, request.id, f"{act(self.fence, request.sweep, request.trial)} trials")
+        for request in self.store.requests.pending():
+            act = self.writer.trials.cancel if request.kind == "cancel" else self.writer.trials.retry
+            self.writer.requests.applied(request.id, f"{act(request.sweep, request.trial)} trials")

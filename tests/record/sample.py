@@ -4,7 +4,8 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from orchestrator.record.store import NewSweep, Store
+from orchestrator.record.store import Store
+from orchestrator.record.writes.submissions import NewSweep
 from orchestrator.views.events import Failed, Finished, Progressed, Started
 from orchestrator.views.orders import Failure, Order
 from orchestrator.views.planned import Candidate, Cell, PlannedTrial
@@ -58,14 +59,14 @@ def planned(losses: Sequence[str] = ("triplet", "semihard"), seeds: Sequence[int
 
 def started(store: Store, fence: int, name: str = "sample", fresh: bool = False, **plan: Any) -> int:
     """A sweep that runs; returns its id."""
-    sweep = store.add_sweep(new_sweep(name)).id
-    store.start_sweep(fence, sweep, **planned(**plan), slot=SLOT, fresh=fresh)
+    sweep = store.submissions.add_sweep(new_sweep(name)).id
+    store.writer(fence).sweeps.start(sweep, **planned(**plan), slot=SLOT, fresh=fresh)
     return sweep
 
 
 def lease(store: Store, holder: str = "conductor-1", seconds: float = 600) -> int:
     """The fence of a conductor that just started."""
-    fence = store.acquire(holder, seconds)
+    fence = store.lease.acquire(holder, seconds)
     assert fence is not None
     return fence
 
@@ -92,21 +93,25 @@ def progress(step: int, **more: Any) -> Progress:
 
 def run(store: Store, fence: int, order: Order, score: float = 0.5, outcome: str = "ok") -> None:
     """Everything that a good attempt reports."""
-    store.apply(fence, Started(order.attempt, "slot-0", "host-a"))
-    store.apply(fence, Progressed(order.attempt, 1, progress(10, metrics={"train/loss": 1.0}, log="step 10\n")))
-    store.apply(fence, Progressed(order.attempt, 2, progress(20, metrics={"validation/map@r": score})))
-    store.apply(fence, Finished(order.attempt, result(score, outcome)))
+    store.writer(fence).events.write(Started(order.attempt, "slot-0", "host-a"))
+    store.writer(fence).events.write(
+        Progressed(order.attempt, 1, progress(10, metrics={"train/loss": 1.0}, log="step 10\n"))
+    )
+    store.writer(fence).events.write(Progressed(order.attempt, 2, progress(20, metrics={"validation/map@r": score})))
+    store.writer(fence).events.write(Finished(order.attempt, result(score, outcome)))
 
 
 def fail(store: Store, fence: int, order: Order, requeue: bool = False, kind: Any = "recipe") -> None:
     """An attempt that ends without a result."""
-    store.apply(fence, Failed(order.attempt, Failure(kind, "ValueError: no such class", "Traceback ..."), requeue))
+    store.writer(fence).events.write(
+        Failed(order.attempt, Failure(kind, "ValueError: no such class", "Traceback ..."), requeue)
+    )
 
 
 def run_all(store: Store, fence: int) -> int:
     """Run whatever waits; returns how many trainings that were."""
     ran = 0
-    while (order := store.next_order(fence)) is not None:
+    while (order := store.writer(fence).claims.next()) is not None:
         run(store, fence, order, score=0.5 + ran / 100)
         ran += 1
     return ran
@@ -114,11 +119,11 @@ def run_all(store: Store, fence: int) -> int:
 
 def claimed(store: Store, fence: int) -> Order:
     """The next order, which must exist."""
-    order = store.next_order(fence)
+    order = store.writer(fence).claims.next()
     assert order is not None
     return order
 
 
 def states(store: Store, sweep: int) -> list[str]:
     """The states of a sweep's trials, in order."""
-    return [trial.state.value for trial in store.trials(sweep, limit=1000).items]
+    return [trial.state.value for trial in store.trials.page(sweep, limit=1000).items]

@@ -16,69 +16,69 @@ def with_big(store: Store, fence: int, loss: str = "triplet") -> int:
     """A sweep whose trials of one loss have a slot of their own."""
     rules = [{"when": {"loss": [loss]}, "slot": {"cpus": 64}}]
     new = new_sweep()
-    sweep = store.add_sweep(replace(new, spec={**new.spec, "slots": rules})).id
+    sweep = store.submissions.add_sweep(replace(new, spec={**new.spec, "slots": rules})).id
     plan = planned()
     cell = next(one.index for one in plan["cells"] if one.labels["loss"] == loss)
     plan["trials"] = [replace(one, slot=BIG) if one.cell == cell else one for one in plan["trials"]]
-    store.start_sweep(fence, sweep, **plan, slot=SLOT, fresh=False)
+    store.writer(fence).sweeps.start(sweep, **plan, slot=SLOT, fresh=False)
     return sweep
 
 
 def barred(store: Store, slot: Slot) -> set[str]:
-    return {one.text for one in store.asked_slots() if one.slot == slot}
+    return {one.text for one in store.capacity.asked_slots() if one.slot == slot}
 
 
 def test_nodes_are_remembered_when_they_leave(store: Store) -> None:
     fence = lease(store)
     one, two = Node("a", "ann", {"CPU": 4.0}), Node("b", "bob", {"CPU": 2.0, "GPU": 1.0})
-    store.note_nodes(fence, [one, two])
-    store.note_nodes(fence, [replace(one, resources={"CPU": 8.0})])
-    assert store.nodes() == [Node("a", "ann", {"CPU": 8.0}), two]
+    store.writer(fence).capacity.note_nodes([one, two])
+    store.writer(fence).capacity.note_nodes([replace(one, resources={"CPU": 8.0})])
+    assert store.capacity.nodes() == [Node("a", "ann", {"CPU": 8.0}), two]
     for number in range(MOST_AWAY + 10):
-        store.note_nodes(fence, [Node(f"n{number}", f"x{number}", {"CPU": 1.0})])
-    assert len(store.nodes()) == MOST_AWAY + 1, "an autoscaling cluster does not fill the table"
+        store.writer(fence).capacity.note_nodes([Node(f"n{number}", f"x{number}", {"CPU": 1.0})])
+    assert len(store.capacity.nodes()) == MOST_AWAY + 1, "an autoscaling cluster does not fill the table"
 
 
 def test_what_has_not_begun_gives_way_to_a_higher_priority_and_to_a_pause(store: Store) -> None:
     fence = lease(store)
     first = started(store, fence)
-    held = store.next_order(fence)
+    held = store.writer(fence).claims.next()
     assert held is not None
-    assert not store.outranked(held.attempt, None, (), ())
+    assert not store.claims.outranked(held.attempt, None, (), ())
     other = started(store, fence, losses=("contrastive",))
-    assert not store.outranked(held.attempt, None, (), ()), "of the same priority"
-    store.prioritize(fence, other, 5)
-    assert store.outranked(held.attempt, None, (), ())
-    assert not store.outranked(held.attempt, None, (), barred(store, SLOT)), "by what cannot be given out"
-    store.pause(fence, other)
-    assert not store.outranked(held.attempt, None, (), ())
-    store.pause(fence, first)
-    assert store.outranked(held.attempt, None, (), ())
+    assert not store.claims.outranked(held.attempt, None, (), ()), "of the same priority"
+    store.writer(fence).sweeps.prioritize(other, 5)
+    assert store.claims.outranked(held.attempt, None, (), ())
+    assert not store.claims.outranked(held.attempt, None, (), barred(store, SLOT)), "by what cannot be given out"
+    store.writer(fence).sweeps.pause(other)
+    assert not store.claims.outranked(held.attempt, None, (), ())
+    store.writer(fence).sweeps.pause(first)
+    assert store.claims.outranked(held.attempt, None, (), ())
 
 
 def test_a_machine_that_came_back_as_another_node_counts_once(store: Store) -> None:
     fence = lease(store)
     before, now, other = (Node(uid, host, {"CPU": 4.0}) for uid, host in (("a", "ann"), ("c", "ann"), ("b", "bob")))
-    store.note_nodes(fence, [before, other])
-    store.note_nodes(fence, [now])
-    assert store.nodes() == [other, now]
+    store.writer(fence).capacity.note_nodes([before, other])
+    store.writer(fence).capacity.note_nodes([now])
+    assert store.capacity.nodes() == [other, now]
 
 
 def test_a_training_that_several_sweeps_wait_for_is_asked_for_once(store: Store) -> None:
     fence = lease(store)
     started(store, fence)
-    alone = store.waiting_slots(100)
+    alone = store.capacity.waiting_slots(100)
     started(store, fence)
     assert alone
-    assert store.waiting_slots(100) == alone
+    assert store.capacity.waiting_slots(100) == alone
 
 
 def test_an_order_has_the_slot_of_its_trial(store: Store) -> None:
     fence = lease(store)
     with_big(store, fence)
-    found = [store.next_order(fence) for _ in range(4)]
+    found = [store.writer(fence).claims.next() for _ in range(4)]
     assert [one.slot for one in found if one] == [BIG, BIG, SLOT, SLOT]
-    attempts = store.trial(1).attempts
+    attempts = store.trials.get(1).attempts
     assert attempts[0].asked["cpus"] == 64
 
 
@@ -87,56 +87,56 @@ def test_what_no_node_can_hold_blocks_nothing(store: Store) -> None:
     sweep = with_big(store, fence)
     texts = barred(store, BIG)
     assert len(texts) == 1
-    found = [store.next_order(fence, barred=texts) for _ in range(3)]
+    found = [store.writer(fence).claims.next(barred=texts) for _ in range(3)]
     assert [one.slot if one else None for one in found] == [SLOT, SLOT, None]
-    assert store.unsettled(fence) == [], "the others still wait"
-    again = store.next_order(fence)
+    assert store.writer(fence).sweeps.unsettled() == [], "the others still wait"
+    again = store.writer(fence).claims.next()
     assert again is not None
     assert again.slot == BIG
-    assert store.sweep(sweep).state == SweepState.RUNNING
+    assert store.sweeps.get(sweep).state == SweepState.RUNNING
 
 
 def test_a_sweep_whose_own_slot_has_to_wait_gives_the_trials_that_have_another(store: Store) -> None:
     fence = lease(store)
     with_big(store, fence)
-    found = [store.next_order(fence, barred=barred(store, SLOT)) for _ in range(3)]
+    found = [store.writer(fence).claims.next(barred=barred(store, SLOT)) for _ in range(3)]
     assert [one.slot if one else None for one in found] == [BIG, BIG, None]
     other = started(store, fence, losses=("contrastive",))
-    assert store.next_order(fence, barred=barred(store, SLOT)) is None
-    assert store.sweep(other).counts.waiting == 2
+    assert store.writer(fence).claims.next(barred=barred(store, SLOT)) is None
+    assert store.sweeps.get(other).counts.waiting == 2
 
 
 def test_which_slots_are_asked_for_and_by_which_trials(store: Store) -> None:
     fence = lease(store)
     plain, mixed = started(store, fence), with_big(store, fence)
-    asked = store.asked_slots()
+    asked = store.capacity.asked_slots()
     assert [(one.sweep, one.slot, one.own) for one in asked] == [
         (plain, SLOT, False), (mixed, SLOT, False), (mixed, BIG, True),
     ]  # fmt: skip
     own = next(one for one in asked if one.own)
-    assert store.waiting_labels(own) == {"loss": "triplet", "loss.margin": "0.2"}
-    store.cancel(fence, mixed, cell=0)
-    assert store.waiting_labels(own) is None
-    store.cancel(fence, plain)
-    assert [one.sweep for one in store.asked_slots()] == [mixed, mixed]
+    assert store.capacity.waiting_labels(own) == {"loss": "triplet", "loss.margin": "0.2"}
+    store.writer(fence).trials.cancel(mixed, cell=0)
+    assert store.capacity.waiting_labels(own) is None
+    store.writer(fence).trials.cancel(plain)
+    assert [one.sweep for one in store.capacity.asked_slots()] == [mixed, mixed]
 
 
 def test_the_slots_that_are_waited_for_up_to_a_limit_and_the_quota(store: Store) -> None:
     fence = lease(store)
     with_big(store, fence)
-    assert store.waiting_slots(256) == [BIG, BIG, SLOT, SLOT]
-    assert store.waiting_slots(3) == [BIG, BIG, SLOT]
-    store.next_order(fence)
-    assert store.waiting_slots(256, quota=2) == [BIG], "one runs, and the owner may have two"
+    assert store.capacity.waiting_slots(256) == [BIG, BIG, SLOT, SLOT]
+    assert store.capacity.waiting_slots(3) == [BIG, BIG, SLOT]
+    store.writer(fence).claims.next()
+    assert store.capacity.waiting_slots(256, quota=2) == [BIG], "one runs, and the owner may have two"
 
 
 def test_a_notice_is_written_once_and_goes_again(store: Store) -> None:
     fence = lease(store)
     sweep, other = started(store, fence), started(store, fence, fresh=True)
-    store.note_notices(fence, {sweep: "no room"})
-    assert (store.sweep(sweep).notice, store.sweep(other).notice) == ("no room", None)
-    assert [one.notice for one in store.sweeps().items] == [None, "no room"]
-    store.note_notices(fence, {other: "no room either"})
-    assert (store.sweep(sweep).notice, store.sweep(other).notice) == (None, "no room either")
-    store.note_notices(fence, {})
-    assert store.sweep(other).notice is None
+    store.writer(fence).capacity.note_notices({sweep: "no room"})
+    assert (store.sweeps.get(sweep).notice, store.sweeps.get(other).notice) == ("no room", None)
+    assert [one.notice for one in store.sweeps.page().items] == [None, "no room"]
+    store.writer(fence).capacity.note_notices({other: "no room either"})
+    assert (store.sweeps.get(sweep).notice, store.sweeps.get(other).notice) == (None, "no room either")
+    store.writer(fence).capacity.note_notices({})
+    assert store.sweeps.get(other).notice is None

@@ -32,8 +32,8 @@ def finished(sqlite_store: Store, tmp_path: Path) -> tuple[FigureFiles, Path]:
     started(sqlite_store, fence)
     order = claimed(sqlite_store, fence)
     names = ["best.pt", "norms.npz", "panels.png", "../secret.npz", "/etc/passwd", "link.npz", "a b.svg", ".hidden"]
-    sqlite_store.apply(fence, Started(order.attempt, "slot-0", "lab"))
-    sqlite_store.apply(fence, Finished(order.attempt, result(artifacts=names)))
+    sqlite_store.writer(fence).events.write(Started(order.attempt, "slot-0", "lab"))
+    sqlite_store.writer(fence).events.write(Finished(order.attempt, result(artifacts=names)))
     root = tmp_path / "storage"
     folder = root / order.training / str(order.number)
     folder.mkdir(parents=True)
@@ -142,9 +142,9 @@ def test_the_attempt_that_finished_keeps_the_files(store: Store) -> None:
     fail(store, fence, first, requeue=True)
     again = next(order for order in iter(lambda: claimed(store, fence), None) if order.training == first.training)
     assert again.number == 2
-    store.apply(fence, Started(again.attempt, "slot-0", "lab"))
-    store.apply(fence, Finished(again.attempt, result(artifacts=["norms.npz"])))
-    (kept,) = store.kept(range(1, 5)).values()
+    store.writer(fence).events.write(Started(again.attempt, "slot-0", "lab"))
+    store.writer(fence).events.write(Finished(again.attempt, result(artifacts=["norms.npz"])))
+    (kept,) = store.artifacts.of(range(1, 5)).values()
     assert (kept.folder, kept.names) == (f"{first.training}/2", ("norms.npz",))
 
 
@@ -153,15 +153,17 @@ def test_curves_of_several_trials_at_once(store: Store) -> None:
     started(store, fence)
     done, half = claimed(store, fence), claimed(store, fence)
     for order in (done, half):
-        store.apply(fence, Started(order.attempt, "slot-0", "lab"))
+        store.writer(fence).events.write(Started(order.attempt, "slot-0", "lab"))
         reported = progress(10, metrics={"train/loss": 1.0, "train/lr": 0.1, "validation/map@r": 0.4})
-        store.apply(fence, Progressed(order.attempt, 1, reported))
-    store.apply(fence, Finished(done.attempt, result(curves={"train/loss": [(5, 2.0), (10, float("nan"))]})))
-    found = store.curves_of([1, 2, 3, 99], ["train/loss", "validation/map@r"])
+        store.writer(fence).events.write(Progressed(order.attempt, 1, reported))
+    store.writer(fence).events.write(
+        Finished(done.attempt, result(curves={"train/loss": [(5, 2.0), (10, float("nan"))]}))
+    )
+    found = store.curves.of_trials([1, 2, 3, 99], ["train/loss", "validation/map@r"])
     assert found[1] == {"train/loss": [(5, 2.0), (10, None)], "validation/map@r": [(10, 0.4)]}
     assert found[2] == {"train/loss": [(10, 1.0)], "validation/map@r": [(10, 0.4)]}
     assert (found[3], 99 in found) == ({}, False)
-    assert store.curves_of([1], ["train/loss"])[1] == {"train/loss": [(5, 2.0), (10, None)]}
+    assert store.curves.of_trials([1], ["train/loss"])[1] == {"train/loss": [(5, 2.0), (10, None)]}
 
 
 def test_a_store_that_is_away_is_asked_once(

@@ -23,6 +23,7 @@ class History:
     def __init__(self, store: Store, seed: int) -> None:
         self.store, self.random = store, random.Random(seed)
         self.fence = lease(store)
+        self.writer = store.writer(self.fence)
         self.sweeps: list[int] = []
         self.orders: list[Order] = []
         self.steps: list[Callable[[], object]] = [
@@ -37,55 +38,56 @@ class History:
             fresh = self.random.random() < 0.2
             self.sweeps.append(started(self.store, self.fence, losses=losses, seeds=seeds, fresh=fresh))
         else:
-            self.store.cancel(self.fence, self.store.add_sweep(new_sweep()).id)
+            self.writer.trials.cancel(self.store.submissions.add_sweep(new_sweep()).id)
 
     def claim(self) -> None:
-        order = self.store.next_order(self.fence)
+        order = self.writer.claims.next()
         if order is not None:
             self.orders.append(order)
 
     def finish(self) -> None:
         if self.orders:
             outcome = self.random.choice(["ok", "ok", "diverged"])
-            self.store.apply(self.fence, Finished(self.random.choice(self.orders).attempt, result(outcome=outcome)))
+            self.writer.events.write(Finished(self.random.choice(self.orders).attempt, result(outcome=outcome)))
 
     def fail(self) -> None:
         if self.orders:
             order, failure = self.random.choice(self.orders), Failure("recipe", "no")
-            self.store.apply(self.fence, Failed(order.attempt, failure, self.random.random() < 0.5))
+            self.writer.events.write(Failed(order.attempt, failure, self.random.random() < 0.5))
 
     def stop(self) -> None:
         for order in self.orders:
-            if not self.store.wanted(order.attempt):
-                self.store.apply(self.fence, AttemptStopped(order.attempt))
+            if not self.store.claims.wanted(order.attempt):
+                self.writer.events.write(AttemptStopped(order.attempt))
 
     def cancel(self) -> None:
         if self.sweeps and self.random.random() < 0.4:
-            self.store.cancel(self.fence, self.random.choice(self.sweeps))
+            self.writer.trials.cancel(self.random.choice(self.sweeps))
 
     def cancel_one(self) -> None:
         if self.sweeps:
             sweep = self.random.choice(self.sweeps)
-            self.store.cancel(self.fence, sweep, self.random.choice(self.store.trials(sweep).items).id)
+            self.writer.trials.cancel(sweep, self.random.choice(self.store.trials.page(sweep).items).id)
 
     def retry(self) -> None:
         if self.sweeps:
-            self.store.retry(self.fence, self.random.choice(self.sweeps))
+            self.writer.trials.retry(self.random.choice(self.sweeps))
 
     def settle(self) -> None:
-        for sweep, cell in self.store.cells_to_settle():
-            self.store.apply(self.fence, CellSettled(sweep, CellSummary(cell, "complete", 0, {}, "k", None, {}, 1)))
-        for sweep in self.store.unsettled(self.fence):
-            self.store.apply(self.fence, SweepSettled(sweep))
+        for sweep, cell in self.store.sweeps.cells_to_settle():
+            self.writer.events.write(CellSettled(sweep, CellSummary(cell, "complete", 0, {}, "k", None, {}, 1)))
+        for sweep in self.writer.sweeps.unsettled():
+            self.writer.events.write(SweepSettled(sweep))
 
     def take_over(self) -> None:
-        self.store.release(self.fence)
+        self.writer.lease.release()
         self.fence = lease(self.store, "next")
-        self.orders = self.store.orphans()
+        self.writer = self.writer
+        self.orders = self.store.claims.orphans()
 
 
 def check(store: Store) -> None:
-    with store._database.reading() as connection:
+    with store.database.reading() as connection:
         trials = connection.execute(
             sa.select(schema.trial, schema.training.c.state.label("training_state"), schema.sweep.c.state.label("of"))
             .join(schema.training, schema.training.c.id == schema.trial.c.training_id)
@@ -122,11 +124,11 @@ def test_trials_and_trainings_agree(sqlite_store: Store, seed: int) -> None:
         check(sqlite_store)
     # At the end everything can be brought to a good end.
     for sweep in history.sweeps:
-        sqlite_store.retry(history.fence, sweep)
-    for order in sqlite_store.orphans():
-        sqlite_store.apply(history.fence, Finished(order.attempt, result()))
+        sqlite_store.writer(history.fence).trials.retry(sweep)
+    for order in sqlite_store.claims.orphans():
+        sqlite_store.writer(history.fence).events.write(Finished(order.attempt, result()))
     run_all(sqlite_store, history.fence)
     history.settle()
     check(sqlite_store)
-    assert {sqlite_store.sweep(sweep).state.value for sweep in history.sweeps} <= {"finished"}
-    assert not sqlite_store.active()
+    assert {sqlite_store.sweeps.get(sweep).state.value for sweep in history.sweeps} <= {"finished"}
+    assert not sqlite_store.sweeps.active()

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.record.recorder import Recorder
 from orchestrator.record.store import Store
-from orchestrator.record.writes.leases import Held
+from orchestrator.record.writes.lease import Held
 from orchestrator.record.writes.standby import Standby
 from orchestrator.views.errors import FencedError
 from orchestrator.views.events import AttemptStopped, CellSettled, Finished, Progressed, Started, SweepSettled
@@ -17,57 +17,57 @@ from tests.record.sample import SLOT, claimed, lease, new_sweep, planned, progre
 
 def test_the_lease_has_one_holder_and_every_holder_a_higher_fence(store: Store, another: Callable[[], Store]) -> None:
     other = another()
-    first = store.acquire("one", 600)
+    first = store.lease.acquire("one", 600)
     assert first == 1
-    assert other.acquire("two", 600) is None
-    assert store.renew(first, 600)
-    store.release(first)
-    assert not store.conducted()
-    second = other.acquire("two", 600)
-    assert store.conducted()
+    assert other.lease.acquire("two", 600) is None
+    assert store.writer(first).lease.renew(600)
+    store.writer(first).lease.release()
+    assert not store.lease.conducted()
+    second = other.lease.acquire("two", 600)
+    assert store.lease.conducted()
     assert second == 2
-    assert not store.renew(first, 600)
-    store.release(first)  # another's lease is not given back
-    assert store.acquire("one", 600) is None
+    assert not store.writer(first).lease.renew(600)
+    store.writer(first).lease.release()  # another's lease is not given back
+    assert store.lease.acquire("one", 600) is None
 
 
 def test_an_installation_has_one_name(store: Store, another: Callable[[], Store]) -> None:
     first = lease(store, seconds=-1)
-    name = store.installation(first)
+    name = store.writer(first).lease.installation()
     second = lease(another(), "conductor-2")
-    assert another().installation(second) == name
+    assert another().writer(second).lease.installation() == name
     with pytest.raises(FencedError):
-        store.installation(first)
+        store.writer(first).lease.installation()
 
 
 def test_a_lease_that_ran_out_is_taken_over(store: Store) -> None:
-    assert store.acquire("one", -1) == 1  # it has run out already
-    assert store.acquire("two", 600) == 2
+    assert store.lease.acquire("one", -1) == 1  # it has run out already
+    assert store.lease.acquire("two", 600) == 2
 
 
 def test_a_lease_that_ran_out_but_was_not_taken_still_writes(store: Store) -> None:
     fence = lease(store, seconds=-1)
     started(store, fence)
-    assert store.renew(fence, 600)
-    assert store.acquire("two", 600) is None
+    assert store.writer(fence).lease.renew(600)
+    assert store.lease.acquire("two", 600) is None
 
 
 def test_a_clock_set_back_keeps_no_dead_conductor_alive(store: Store) -> None:
-    first = store.acquire("one", 3600)  # as a clock an hour ahead would have written it
+    first = store.lease.acquire("one", 3600)  # as a clock an hour ahead would have written it
     assert first is not None
-    seen = store.held()
+    seen = store.lease.held()
     assert seen is not None
-    assert store.acquire("two", 600) is None
-    assert store.acquire("two", 600, seen) == first + 1, "nobody renewed it since it was seen"
-    assert store.acquire("three", 600, seen) is None, "that was another holder's"
+    assert store.lease.acquire("two", 600) is None
+    assert store.lease.acquire("two", 600, seen) == first + 1, "nobody renewed it since it was seen"
+    assert store.lease.acquire("three", 600, seen) is None, "that was another holder's"
 
 
 def test_a_holder_that_renews_is_never_taken_for_dead(store: Store) -> None:
-    first = store.acquire("one", 3600)
+    first = store.lease.acquire("one", 3600)
     assert first is not None
-    seen = store.held()
-    assert store.renew(first, 3601)
-    assert store.acquire("two", 600, seen) is None
+    seen = store.lease.held()
+    assert store.writer(first).lease.renew(3601)
+    assert store.lease.acquire("two", 600, seen) is None
 
 
 def test_a_standby_judges_by_its_own_clock() -> None:
@@ -87,7 +87,7 @@ def test_a_standby_judges_by_its_own_clock() -> None:
 def test_of_many_that_want_the_lease_one_gets_it(store: Store, another: Callable[[], Store]) -> None:
     stores = [another() for _ in range(4)]
     got: list[int | None] = []
-    threads = [threading.Thread(target=lambda one=one: got.append(one.acquire("x", 600))) for one in stores * 2]
+    threads = [threading.Thread(target=lambda one=one: got.append(one.lease.acquire("x", 600))) for one in stores * 2]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -98,25 +98,26 @@ def test_of_many_that_want_the_lease_one_gets_it(store: Store, another: Callable
 def test_a_fenced_conductor_writes_nothing(store: Store, another: Callable[[], Store]) -> None:
     old = lease(store, seconds=-1)
     sweep = started(store, old)
-    queued = store.add_sweep(new_sweep()).id
+    queued = store.submissions.add_sweep(new_sweep()).id
     order = claimed(store, old)
-    request = store.add_request("cancel", sweep, None, "ann")
+    request = store.submissions.add_request("cancel", sweep, None, "ann")
     other = another()
     new = lease(other, "conductor-2")
-    dirty = store.dirty(10)[0]
+    dirty = store.outbox.due(10)[0]
     summary = CellSummary(0, "complete", 0, {}, "key", None, {}, 1)
+    former = store.writer(old)
     refused: list[Callable[[], object]] = [
-        lambda: store.next_order(old),
-        lambda: store.start_sweep(old, queued, **planned(), slot=SLOT, fresh=False),
-        lambda: store.fail_sweep(old, queued, "no"),
-        lambda: store.applied(old, request, "done"),
-        lambda: store.cancel(old, sweep),
-        lambda: store.retry(old, sweep),
-        lambda: store.unsettled(old),
-        lambda: store.sent(dirty, "run", fence=old),
-        lambda: store.postpone(dirty, "no", 1, fence=old),
+        former.claims.next,
+        lambda: former.sweeps.start(queued, **planned(), slot=SLOT, fresh=False),
+        lambda: former.sweeps.fail(queued, "no"),
+        lambda: former.requests.applied(request, "done"),
+        lambda: former.trials.cancel(sweep),
+        lambda: former.trials.retry(sweep),
+        former.sweeps.unsettled,
+        lambda: former.outbox.sent(dirty, "run"),
+        lambda: former.outbox.postpone(dirty, "no", 1),
         *(
-            lambda event=event: Recorder(store, None, old).record(event)
+            lambda event=event: Recorder(store, former, None).record(event)
             for event in (
                 Started(order.attempt, "slot", "host"),
                 Progressed(order.attempt, 1, progress(1, metrics={"train/loss": 1.0})),
@@ -131,8 +132,8 @@ def test_a_fenced_conductor_writes_nothing(store: Store, another: Callable[[], S
         with pytest.raises(FencedError):
             write()
     assert states(store, sweep) == ["running", "waiting", "waiting", "waiting"]
-    assert [one.attempt for one in other.orphans()] == [order.attempt]
-    assert other.cancel(new, sweep) == 4
+    assert [one.attempt for one in other.claims.orphans()] == [order.attempt]
+    assert other.writer(new).trials.cancel(sweep) == 4
 
 
 def test_threads_never_claim_the_same_training(store: Store, another: Callable[[], Store]) -> None:
@@ -141,7 +142,7 @@ def test_threads_never_claim_the_same_training(store: Store, another: Callable[[
     claimed_by: list[list[str]] = [[] for _ in range(8)]
 
     def claim(mine: list[str], own: Store) -> None:
-        while (order := own.next_order(fence)) is not None:
+        while (order := own.writer(fence).claims.next()) is not None:
             mine.append(order.training)
 
     shared = another()

@@ -64,13 +64,13 @@ def test_a_database_of_every_version_is_brought_along(dump: Path, tmp_path: Path
     url = f"sqlite:///{path}"
     store = Store.open(url)
     assert differences(url) == []
-    (sweep,) = store.sweeps().items
+    (sweep,) = store.sweeps.page().items
     assert (sweep.name, sweep.counts.finished, sweep.counts.failed) == ("released", 3, 1)
-    first = store.trials(sweep.id).items[0]
-    assert store.trial(first.id).metrics["best/validation/map@r"] == 0.5
-    assert store.log(first.id).text == "step 10\n"
+    first = store.trials.page(sweep.id).items[0]
+    assert store.trials.get(first.id).metrics["best/validation/map@r"] == 0.5
+    assert store.trials.log(first.id).text == "step 10\n"
     fence = lease(store)
-    store.retry(fence, sweep.id)
+    store.writer(fence).trials.retry(sweep.id)
     assert run_all(store, fence) == 1
     store.close()
 

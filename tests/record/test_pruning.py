@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from orchestrator.record.store import PruningDecision, Store
+from orchestrator.record.store import Store
+from orchestrator.record.writes.pruning import PruningDecision
 from orchestrator.views.events import AttemptStopped, Finished, Progressed
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.planned import Candidate, Cell, PlannedTrial
@@ -12,13 +13,13 @@ from tests.record.test_writers import allowed, listening
 
 def two_candidates(store: Store, fence: int, **more: Any) -> int:
     """A sweep of one cell with two candidates of two repeats; returns its id."""
-    sweep = store.add_sweep(new_sweep()).id
+    sweep = store.submissions.add_sweep(new_sweep()).id
     made = [(one, repeat, recipe(seed=repeat, embedding=8 * (one + 1))) for one in range(2) for repeat in range(2)]
     planned = [
         PlannedTrial(0, one, repeat, {"seed": str(repeat)}, whole, whole.fingerprint) for one, repeat, whole in made
     ]
     candidates = [Candidate(0, one, {"embedding": str(one)}) for one in range(2)]
-    store.start_sweep(fence, sweep, [Cell(0, {})], candidates, planned, slot=SLOT, fresh=False)
+    store.writer(fence).sweeps.start(sweep, [Cell(0, {})], candidates, planned, slot=SLOT, fresh=False)
     return sweep
 
 
@@ -29,68 +30,68 @@ def verdict(sweep: int, candidate: int, trial: int, value: float = 0.25) -> Prun
 def test_pruning_ends_what_is_active_and_says_why(store: Store) -> None:
     fence = lease(store)
     sweep = two_candidates(store, fence)
-    first, second = store.trials(sweep).items[:2]
+    first, second = store.trials.page(sweep).items[:2]
     order = claimed(store, fence)
-    store.apply(fence, Progressed(order.attempt, 1, progress(10, metrics={"validation/map@r": 0.3})))
-    assert store.cells_under_way(sweep) == [0]
+    store.writer(fence).events.write(Progressed(order.attempt, 1, progress(10, metrics={"validation/map@r": 0.3})))
+    assert store.pruning.cells_under_way(sweep) == [0]
     with listening() as written:
-        assert store.prune(fence, verdict(sweep, 0, first.id)) == 2
+        assert store.writer(fence).pruning.prune(verdict(sweep, 0, first.id)) == 2
     assert ("update", "trial", "reason") in written
     assert written <= allowed("conductor")
     assert states(store, sweep) == ["pruned", "pruned", "waiting", "waiting"]
-    assert store.trial(first.id).reason == "pruned after evaluation 2: validation/map@r 0.25; too low"
+    assert store.trials.get(first.id).reason == "pruned after evaluation 2: validation/map@r 0.25; too low"
     assert (
-        store.trial(second.id).reason
+        store.trials.get(second.id).reason
         == f"pruned with trial {first.id}, after evaluation 2: validation/map@r 0.25; too low"
     )
-    assert not store.wanted(order.attempt)
-    store.apply(fence, AttemptStopped(order.attempt))
-    assert store.prune(fence, verdict(sweep, 0, first.id)) == 0, "a second time in vain"
-    competitors = store.competitors(sweep, 0)
+    assert not store.claims.wanted(order.attempt)
+    store.writer(fence).events.write(AttemptStopped(order.attempt))
+    assert store.writer(fence).pruning.prune(verdict(sweep, 0, first.id)) == 0, "a second time in vain"
+    competitors = store.pruning.competitors(sweep, 0)
     assert [one.state for one in competitors[:2]] == [TrialState.PRUNED] * 2
     assert [one.recipe is not None for one in competitors] == [True, True, False, False]
-    (evaluation,) = store.evaluations([one.training for one in competitors], "validation/map@r")
+    (evaluation,) = store.pruning.evaluations([one.training for one in competitors], "validation/map@r")
     assert (evaluation.step, evaluation.value, evaluation.training) == (10, 0.3, competitors[0].training)
-    assert store.evaluations([evaluation.training], "validation/map@r", evaluation.id) == []
-    assert [one.trial for one in store.competitors_of(order.attempt)] == [first.id]
-    assert [one.trial for one in store.appended(sweep, 1)] == [one.trial for one in competitors[2:]]
-    assert store.last_position(sweep) == 3
+    assert store.pruning.evaluations([evaluation.training], "validation/map@r", evaluation.id) == []
+    assert [one.trial for one in store.pruning.competitors_of(order.attempt)] == [first.id]
+    assert [one.trial for one in store.pruning.appended(sweep, 1)] == [one.trial for one in competitors[2:]]
+    assert store.trials.last_position(sweep) == 3
 
 
 def test_the_last_candidate_that_can_be_selected_is_left(store: Store) -> None:
     fence = lease(store)
     sweep = two_candidates(store, fence)
-    trials = store.trials(sweep).items
-    assert store.prune(fence, verdict(sweep, 1, trials[2].id)) == 2
-    assert store.prune(fence, verdict(sweep, 0, trials[0].id)) is None
+    trials = store.trials.page(sweep).items
+    assert store.writer(fence).pruning.prune(verdict(sweep, 1, trials[2].id)) == 2
+    assert store.writer(fence).pruning.prune(verdict(sweep, 0, trials[0].id)) is None
     assert states(store, sweep) == ["waiting", "waiting", "pruned", "pruned"]
 
 
 def test_retried_ones_are_spared_and_go_on_from_their_checkpoint(store: Store) -> None:
     fence = lease(store)
     sweep = two_candidates(store, fence)
-    trials = store.trials(sweep).items
+    trials = store.trials.page(sweep).items
     order = claimed(store, fence)
-    store.apply(fence, Progressed(order.attempt, 1, progress(10, checkpoint="last.pt")))
-    store.prune(fence, verdict(sweep, 0, trials[0].id, float("nan")))
-    store.apply(fence, AttemptStopped(order.attempt))
-    assert store.retry(fence, sweep) == 0
-    assert store.retry(fence, sweep, what="all") == 2
-    assert [one.spared for one in store.competitors(sweep, 0)] == [True, True, False, False]
-    assert store.trial(trials[0].id).reason is None, "it waits again"
+    store.writer(fence).events.write(Progressed(order.attempt, 1, progress(10, checkpoint="last.pt")))
+    store.writer(fence).pruning.prune(verdict(sweep, 0, trials[0].id, float("nan")))
+    store.writer(fence).events.write(AttemptStopped(order.attempt))
+    assert store.writer(fence).trials.retry(sweep) == 0
+    assert store.writer(fence).trials.retry(sweep, what="all") == 2
+    assert [one.spared for one in store.pruning.competitors(sweep, 0)] == [True, True, False, False]
+    assert store.trials.get(trials[0].id).reason is None, "it waits again"
     again = claimed(store, fence)
     assert (again.training, again.number) == (order.training, 2)
     assert again.resume is not None
     run(store, fence, again, 0.7)
-    assert [one.score for one in store.competitors(sweep, 0)] == [0.7, None, None, None]
+    assert [one.score for one in store.pruning.competitors(sweep, 0)] == [0.7, None, None, None]
 
 
 def test_a_training_that_another_sweep_wants_stays_wanted(store: Store) -> None:
     fence = lease(store)
     first, second = two_candidates(store, fence), two_candidates(store, fence)
     order = claimed(store, fence)
-    store.prune(fence, verdict(first, 0, store.trials(first).items[0].id))
-    assert store.wanted(order.attempt)
+    store.writer(fence).pruning.prune(verdict(first, 0, store.trials.page(first).items[0].id))
+    assert store.claims.wanted(order.attempt)
     run(store, fence, order)
     assert (states(store, first)[0], states(store, second)[0]) == ("pruned", "finished")
 
@@ -99,6 +100,8 @@ def test_a_candidate_without_a_score_is_no_rival(store: Store) -> None:
     fence = lease(store)
     sweep = two_candidates(store, fence)
     for _ in range(2):
-        store.apply(fence, Finished(claimed(store, fence).attempt, result(metrics={"last/test/map@r": 0.5})))
-    assert store.prune(fence, verdict(sweep, 1, store.trials(sweep).items[2].id)) is None
+        store.writer(fence).events.write(
+            Finished(claimed(store, fence).attempt, result(metrics={"last/test/map@r": 0.5}))
+        )
+    assert store.writer(fence).pruning.prune(verdict(sweep, 1, store.trials.page(sweep).items[2].id)) is None
     assert states(store, sweep) == ["finished", "finished", "waiting", "waiting"]

@@ -38,11 +38,11 @@ def forward_all(mirror: Mirror) -> int:
 
 
 def settle(store: Store, fence: int, sweep: int) -> None:
-    for one, cell in store.cells_to_settle():
+    for one, cell in store.sweeps.cells_to_settle():
         statistics = {KEY: Statistic(0.5, 0.01, 2), "best/test/recall@1": Statistic(0.4, None, 1)}
         summary = CellSummary(cell, "complete", 0, {"eta": "0.5"}, KEY, statistics[KEY], statistics, 3)
-        store.apply(fence, CellSettled(one, summary))
-    store.apply(fence, SweepSettled(sweep))
+        store.writer(fence).events.write(CellSettled(one, summary))
+    store.writer(fence).events.write(SweepSettled(sweep))
 
 
 @pytest.fixture
@@ -60,44 +60,44 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_a_sweep_is_mirrored_whole(store: Store, shelf: Shelf) -> None:
     fence = lease(store)
     sweep = started(store, fence)
-    uid = store.sweep(sweep).uid
+    uid = store.sweeps.get(sweep).uid
     asked: list[int] = []
 
     def tables(one: int) -> dict[str, bytes]:
         asked.append(one)
         return {"main.tex": b"table"}
 
-    mirror = Mirror(store, shelf, tables, URL + "/", fence)
+    mirror = Mirror(store, store.writer(fence), shelf, tables, URL + "/")
     assert forward_all(mirror) == 1
     assert list(shelf.experiments.values()) == [f"sample #{sweep}"]
     assert shelf.runs[f"{uid}/summary"].status == "RUNNING"
     assert shelf.runs[f"{uid}/summary"].metrics == {}
 
     order = claimed(store, fence)
-    store.apply(fence, Started(order.attempt, "slot-0", "host-a"))
-    store.apply(fence, Progressed(order.attempt, 1, progress(10, metrics={"train/loss": 2.0})))
+    store.writer(fence).events.write(Started(order.attempt, "slot-0", "host-a"))
+    store.writer(fence).events.write(Progressed(order.attempt, 1, progress(10, metrics={"train/loss": 2.0})))
     forward_all(mirror)
-    first = store.trials(sweep).items[0]
+    first = store.trials.page(sweep).items[0]
     shown = shelf.runs[first.uid]
     assert (shown.status, shown.ended, shown.name) == ("RUNNING", None, "triplet · margin=0.2 · seed=0")
-    assert shown.parent == shelf.ids[f"{uid}/cell/0"] == store.run_id("cell", sweep, 0)
+    assert shown.parent == shelf.ids[f"{uid}/cell/0"] == store.runs.run("cell", sweep, 0)
     assert shelf.sent.index(f"{uid}/cell/0") < shelf.sent.index(first.uid)
-    assert shelf.ids[first.uid] == store.run_id("trial", sweep, first.id)
-    store.apply(fence, Progressed(order.attempt, 2, progress(20, metrics={"validation/map@r": 0.5})))
-    store.apply(fence, Finished(order.attempt, result()))
+    assert shelf.ids[first.uid] == store.runs.run("trial", sweep, first.id)
+    store.writer(fence).events.write(Progressed(order.attempt, 2, progress(20, metrics={"validation/map@r": 0.5})))
+    store.writer(fence).events.write(Finished(order.attempt, result()))
     run_all(store, fence)
     settle(store, fence, sweep)
     forward_all(mirror)
 
-    assert store.outbox_lag() == 0
+    assert store.outbox.lag() == 0
     assert asked == [sweep]
     summary = shelf.runs[f"{uid}/summary"]
     assert (summary.status, summary.files) == ("FINISHED", {"main.tex": b"table"})
     assert summary.metrics["trials/finished"] == 4
     assert summary.metrics["trials/failed"] == 0
-    assert store.run_id("summary", sweep, sweep) == shelf.ids[f"{uid}/summary"]
-    assert store.experiment_id(sweep) == "experiment-0"
-    assert store.cell_runs(sweep) == {index: shelf.ids[f"{uid}/cell/{index}"] for index in (0, 1)}
+    assert store.runs.run("summary", sweep, sweep) == shelf.ids[f"{uid}/summary"]
+    assert store.runs.experiment(sweep) == "experiment-0"
+    assert store.runs.of_cells(sweep) == {index: shelf.ids[f"{uid}/cell/{index}"] for index in (0, 1)}
     shown = shelf.runs[first.uid]
     assert shown.status == "FINISHED"
     assert shown.ended is not None
@@ -116,15 +116,15 @@ def test_a_trials_params_are_its_recipe_and_its_tags_the_rest(store: Store, shel
     fence = lease(store)
     sweep = started(store, fence, seeds=[3])
     run_all(store, fence)
-    forward_all(Mirror(store, shelf, url=URL, fence=fence))
-    trial = store.trial(store.trials(sweep).items[1].id)
+    forward_all(Mirror(store, store.writer(fence), shelf, url=URL))
+    trial = store.trials.get(store.trials.page(sweep).items[1].id)
     shown = shelf.runs[trial.uid]
     assert shown.params["loss.name"] == "semihard"
     assert shown.params["loss.margin"] == "0.2"
     assert shown.params["validation.folds"] == "3"
     assert shown.params["seed"] == "3"
     assert not any(key.startswith("pins") for key in shown.params)
-    assert shown.tags["metricsweep.sweep"] == store.sweep(sweep).uid
+    assert shown.tags["metricsweep.sweep"] == store.sweeps.get(sweep).uid
     assert shown.tags["metricsweep.cell"] == "semihard"
     assert shown.tags["metricsweep.cell.loss"] == "semihard"
     assert shown.tags["metricsweep.candidate.loss.margin"] == "0.2"
@@ -142,11 +142,11 @@ def test_a_reused_trial_is_a_small_run_that_names_its_source(store: Store, shelf
     fence = lease(store)
     one = started(store, fence, losses=["triplet"], seeds=[0])
     run_all(store, fence)
-    mirror = Mirror(store, shelf, fence=fence)
+    mirror = Mirror(store, store.writer(fence), shelf)
     forward_all(mirror)
     two = started(store, fence, losses=["triplet"], seeds=[0])
     forward_all(mirror)
-    source, reused = store.trials(one).items[0], store.trials(two).items[0]
+    source, reused = store.trials.page(one).items[0], store.trials.page(two).items[0]
     shown = shelf.runs[reused.uid]
     assert (shown.status, shown.points) == ("FINISHED", ())
     assert shown.metrics[KEY] == 0.5
@@ -157,33 +157,37 @@ def test_a_reused_trial_is_a_small_run_that_names_its_source(store: Store, shelf
 def test_points_that_a_later_attempt_repeats_are_told_once(store: Store, shelf: Shelf) -> None:
     fence = lease(store)
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
-    mirror = Mirror(store, shelf, fence=fence)
+    mirror = Mirror(store, store.writer(fence), shelf)
     first = claimed(store, fence)
     for seq, step in enumerate((10, 20), start=1):
-        store.apply(fence, Progressed(first.attempt, seq, progress(step, metrics={"train/loss": float(step)})))
+        store.writer(fence).events.write(
+            Progressed(first.attempt, seq, progress(step, metrics={"train/loss": float(step)}))
+        )
     forward_all(mirror)
-    store.apply(fence, Failed(first.attempt, Failure("infrastructure", "lost"), requeue=True))
+    store.writer(fence).events.write(Failed(first.attempt, Failure("infrastructure", "lost"), requeue=True))
     forward_all(mirror)
     second = claimed(store, fence)
     for seq, step in enumerate((20, 30), start=1):
-        store.apply(fence, Progressed(second.attempt, seq, progress(step, metrics={"train/loss": float(step)})))
-    store.apply(fence, Finished(second.attempt, result()))
+        store.writer(fence).events.write(
+            Progressed(second.attempt, seq, progress(step, metrics={"train/loss": float(step)}))
+        )
+    store.writer(fence).events.write(Finished(second.attempt, result()))
     forward_all(mirror)
-    uid = store.trials(sweep).items[0].uid
+    uid = store.trials.page(sweep).items[0].uid
     assert [step for _, step, _ in shelf.points[uid]] == [10, 20, 30]
 
 
 def test_a_retried_trials_run_runs_again(store: Store, shelf: Shelf) -> None:
     fence = lease(store)
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
-    mirror = Mirror(store, shelf, fence=fence)
+    mirror = Mirror(store, store.writer(fence), shelf)
     order = claimed(store, fence)
-    store.apply(fence, Failed(order.attempt, Failure("recipe", "ValueError: no"), requeue=False))
+    store.writer(fence).events.write(Failed(order.attempt, Failure("recipe", "ValueError: no"), requeue=False))
     forward_all(mirror)
-    uid = store.trials(sweep).items[0].uid
+    uid = store.trials.page(sweep).items[0].uid
     assert shelf.runs[uid].status == "FAILED"
     assert shelf.runs[uid].tags["metricsweep.error"] == "ValueError: no"
-    store.retry(fence, sweep)
+    store.writer(fence).trials.retry(sweep)
     forward_all(mirror)
     assert (shelf.runs[uid].status, shelf.runs[uid].ended) == ("RUNNING", None)
     assert "metricsweep.error" not in shelf.runs[uid].tags
@@ -191,14 +195,14 @@ def test_a_retried_trials_run_runs_again(store: Store, shelf: Shelf) -> None:
 
 def test_what_never_ran_has_no_run(store: Store, shelf: Shelf) -> None:
     fence = lease(store)
-    queued = store.add_sweep(new_sweep()).id
-    store.cancel(fence, queued)
+    queued = store.submissions.add_sweep(new_sweep()).id
+    store.writer(fence).trials.cancel(queued)
     sweep = started(store, fence)
-    store.cancel(fence, sweep)
-    forward_all(Mirror(store, shelf, fence=fence))
+    store.writer(fence).trials.cancel(sweep)
+    forward_all(Mirror(store, store.writer(fence), shelf))
     assert list(shelf.experiments.values()) == [f"sample #{sweep}"]
     assert [shown.kind for shown in shelf.runs.values()] == ["sweep"]
-    assert shelf.runs[f"{store.sweep(sweep).uid}/summary"].status == "KILLED"
+    assert shelf.runs[f"{store.sweeps.get(sweep).uid}/summary"].status == "KILLED"
 
 
 def test_marks_coalesce(store: Store) -> None:
@@ -206,40 +210,40 @@ def test_marks_coalesce(store: Store) -> None:
     started(store, fence, losses=["triplet"], seeds=[0])
     order = claimed(store, fence)
     for seq in range(1, 20):
-        store.apply(fence, Progressed(order.attempt, seq, progress(seq, metrics={"train/loss": 1.0})))
-    assert store.outbox_lag() == 2  # the sweep and the trial
-    assert sorted(dirty.kind for dirty in store.dirty(100)) == ["sweep", "trial"]
+        store.writer(fence).events.write(Progressed(order.attempt, seq, progress(seq, metrics={"train/loss": 1.0})))
+    assert store.outbox.lag() == 2  # the sweep and the trial
+    assert sorted(dirty.kind for dirty in store.outbox.due(100)) == ["sweep", "trial"]
 
 
 def test_a_mark_that_is_made_while_it_is_sent_is_kept(store: Store) -> None:
     fence = lease(store)
     started(store, fence, losses=["triplet"], seeds=[0])
     order = claimed(store, fence)
-    store.apply(fence, Started(order.attempt, "slot-0", "host-a"))
-    (dirty,) = [one for one in store.dirty(100) if one.kind == "trial"]
-    store.apply(fence, Finished(order.attempt, result()))
-    store.sent(dirty, "run-1", 0, fence)
-    (again,) = [one for one in store.dirty(100) if one.kind == "trial"]
+    store.writer(fence).events.write(Started(order.attempt, "slot-0", "host-a"))
+    (dirty,) = [one for one in store.outbox.due(100) if one.kind == "trial"]
+    store.writer(fence).events.write(Finished(order.attempt, result()))
+    store.writer(fence).outbox.sent(dirty, "run-1", 0)
+    (again,) = [one for one in store.outbox.due(100) if one.kind == "trial"]
     assert again.version > dirty.version
-    store.sent(again, "run-1", 0, fence)
-    assert store.outbox_lag() == 1
+    store.writer(fence).outbox.sent(again, "run-1", 0)
+    assert store.outbox.lag() == 1
 
 
 def test_a_tracker_that_is_away_now_and_then_loses_nothing(store: Store, shelf: Shelf, quick: None) -> None:
     fence = lease(store)
     sweep = started(store, fence)
     shelf.away_every = 3
-    mirror = Mirror(store, shelf, fence=fence)
-    while (order := store.next_order(fence)) is not None:
+    mirror = Mirror(store, store.writer(fence), shelf)
+    while (order := store.writer(fence).claims.next()) is not None:
         run(store, fence, order)
         mirror.forward(3)
     settle(store, fence, sweep)
     for _ in range(100):
         mirror.forward(3)
-    assert store.outbox_lag() == 0
+    assert store.outbox.lag() == 0
     assert sorted(shown.kind for shown in shelf.runs.values()) == ["cell"] * 2 + ["sweep"] + ["trial"] * 4
     assert {shown.status for shown in shelf.runs.values()} == {"FINISHED"}
-    for trial in store.trials(sweep).items:
+    for trial in store.trials.page(sweep).items:
         assert shelf.points[trial.uid] == [("train/loss", 10, 1.0), ("validation/map@r", 20, 0.5)]
 
 
@@ -248,31 +252,31 @@ def test_a_tracker_that_is_away_is_asked_rarely(store: Store, shelf: Shelf) -> N
     started(store, fence)
     run_all(store, fence)
     shelf.away = True
-    mirror = Mirror(store, shelf, fence=fence)
+    mirror = Mirror(store, store.writer(fence), shelf)
     assert mirror.forward(100) == 0
     assert shelf.calls == 2
     assert mirror.forward(100) == 0
     assert shelf.calls == 2
-    assert store.outbox_lag() == 5
+    assert store.outbox.lag() == 5
 
 
 def test_one_bad_run_does_not_keep_the_others(store: Store, shelf: Shelf, caplog: pytest.LogCaptureFixture) -> None:
     fence = lease(store)
     sweep = started(store, fence)
     run_all(store, fence)
-    first, second, *others = store.trials(sweep).items
+    first, second, *others = store.trials.page(sweep).items
     shelf.poison.add("triplet · margin=0.2 · seed=0")
     shelf.refused.add("triplet · margin=0.2 · seed=1")
-    mirror = Mirror(store, shelf, fence=fence)
+    mirror = Mirror(store, store.writer(fence), shelf)
     forward_all(mirror)
     assert {one.uid for one in others} <= set(shelf.runs)
     assert not {first.uid, second.uid} & set(shelf.runs)
-    assert store.outbox_lag() == 2
+    assert store.outbox.lag() == 2
     assert "too long" in caplog.text
     shelf.poison.clear()
     shelf.refused.clear()
     deadline = time.monotonic() + 60
-    while store.outbox_lag() and time.monotonic() < deadline:
+    while store.outbox.lag() and time.monotonic() < deadline:
         mirror.forward(10)
         time.sleep(0.05)
     assert {first.uid, second.uid} <= set(shelf.runs)
@@ -291,19 +295,19 @@ def test_a_run_that_was_sent_but_not_noted_is_sent_again_under_its_key(store: St
 
     fragile = Fragile()
     with pytest.raises(KeyboardInterrupt):
-        Mirror(store, fragile, fence=fence).forward(10)
+        Mirror(store, store.writer(fence), fragile).forward(10)
     shelf.ids, shelf.runs, shelf.experiments = fragile.ids, fragile.runs, fragile.experiments
-    forward_all(Mirror(store, shelf, fence=fence))
-    assert store.outbox_lag() == 0
+    forward_all(Mirror(store, store.writer(fence), shelf))
+    assert store.outbox.lag() == 0
     assert len(shelf.runs) == 3
-    assert store.trials(sweep).items[0].uid in shelf.runs
+    assert store.trials.page(sweep).items[0].uid in shelf.runs
 
 
 def test_the_recorder_writes_and_forwards_with_its_fence(store: Store, shelf: Shelf) -> None:
     fence = lease(store, seconds=-1)
     started(store, fence, losses=["triplet"], seeds=[0])
     order = claimed(store, fence)
-    silent, told = Recorder(store, None, fence), Recorder(store, shelf, fence, url=URL)
+    silent, told = Recorder(store, store.writer(fence), None), Recorder(store, store.writer(fence), shelf, url=URL)
     silent.record(Started(order.attempt, "slot-0", "host-a"))
     assert silent.forward() == 0
     assert told.forward() == 2
@@ -315,11 +319,11 @@ def test_the_recorder_writes_and_forwards_with_its_fence(store: Store, shelf: Sh
 def test_a_mark_from_before_the_clock_was_set_back_is_due(store: Store) -> None:
     fence = lease(store)
     started(store, fence)
-    (mark,) = store.dirty(10)
-    store.postpone(mark, "away", 30, fence)
-    assert store.dirty(10) == []
-    store.postpone(mark, "away", 3_600, fence)  # what a clock an hour ahead would have written
-    assert [one.id for one in store.dirty(10)] == [mark.id]
+    (mark,) = store.outbox.due(10)
+    store.writer(fence).outbox.postpone(mark, "away", 30)
+    assert store.outbox.due(10) == []
+    store.writer(fence).outbox.postpone(mark, "away", 3_600)  # what a clock an hour ahead would have written
+    assert [one.id for one in store.outbox.due(10)] == [mark.id]
 
 
 @dataclass
@@ -344,18 +348,18 @@ def ended(store: Store, fence: int) -> int:
 def test_the_experiment_of_a_sweep_that_was_deleted_meanwhile_does_not_stay(store: Store) -> None:
     fence = lease(store)
     sweep = ended(store, fence)
-    late = _Late(meanwhile=lambda: store.delete_sweep(fence, sweep))
-    mirror = Mirror(store, late, url=URL)
+    late = _Late(meanwhile=lambda: store.writer(fence).sweeps.delete(sweep))
+    mirror = Mirror(store, store.writer(fence), late, url=URL)
     assert mirror.forward(1) == 0
     assert (late.calls, late.experiments, late.runs) == (2, {}, {})
-    assert (mirror.forward(10), store.outbox_lag()) == (0, 0)
+    assert (mirror.forward(10), store.outbox.lag()) == (0, 0)
 
 
 def test_a_deletion_gives_the_experiment_that_was_made_after_it_began(store: Store, shelf: Shelf) -> None:
     fence = lease(store)
     sweep = ended(store, fence)
-    doomed = store.deletion(sweep)
+    doomed = store.sweeps.deletion(sweep)
     assert doomed is not None
     assert doomed.experiment is None
-    forward_all(Mirror(store, shelf, url=URL))
-    assert [store.delete_sweep(fence, sweep)] == list(shelf.experiments)
+    forward_all(Mirror(store, store.writer(fence), shelf, url=URL))
+    assert [store.writer(fence).sweeps.delete(sweep)] == list(shelf.experiments)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from orchestrator.record.reads import trial_views
+from orchestrator.record.reads import trials as trial_views
 from orchestrator.record.store import Store
 from orchestrator.record.writes import journal
 from orchestrator.views.errors import NotFoundError
@@ -27,43 +27,51 @@ from tests.record.sample import (
 
 def test_sweeps_are_listed_newest_first_in_pages(store: Store) -> None:
     fence = lease(store)
-    ids = [store.add_sweep(new_sweep(f"Table {number}")).id for number in range(5)]
-    page = store.sweeps(limit=2)
+    ids = [store.submissions.add_sweep(new_sweep(f"Table {number}")).id for number in range(5)]
+    page = store.sweeps.page(limit=2)
     assert [one.id for one in page.items] == [ids[4], ids[3]]
-    page = store.sweeps(cursor=page.next_cursor, limit=2)
+    page = store.sweeps.page(cursor=page.next_cursor, limit=2)
     assert [one.id for one in page.items] == [ids[2], ids[1]]
-    page = store.sweeps(cursor=page.next_cursor, limit=2)
+    page = store.sweeps.page(cursor=page.next_cursor, limit=2)
     assert [one.id for one in page.items] == [ids[0]]
     assert page.next_cursor is None
-    assert [one.id for one in store.sweeps(name="table 3").items] == [ids[3]]
-    assert store.sweeps(name="100%").items == []
-    store.cancel(fence, ids[0])
-    assert [one.id for one in store.sweeps(state="cancelled").items] == [ids[0]]
-    summary = store.sweeps().items[0]
+    assert [one.id for one in store.sweeps.page(name="table 3").items] == [ids[3]]
+    assert store.sweeps.page(name="100%").items == []
+    store.writer(fence).trials.cancel(ids[0])
+    assert [one.id for one in store.sweeps.page(state="cancelled").items] == [ids[0]]
+    summary = store.sweeps.page().items[0]
     assert (summary.name, summary.total, summary.tables, summary.actor) == ("Table 4", 4, ["main"], "ann")
     assert summary.created.utcoffset() is not None
     with pytest.raises(NotFoundError, match="next_cursor"):
-        store.sweeps(cursor="%%%")
+        store.sweeps.page(cursor="%%%")
 
 
 def test_trials_are_listed_in_the_order_of_the_plan(store: Store) -> None:
     fence = lease(store)
     sweep = started(store, fence, seeds=[0, 1, 2])
     fail(store, fence, claimed(store, fence))
-    page = store.trials(sweep, limit=4)
-    rest = store.trials(sweep, cursor=page.next_cursor, limit=4)
+    page = store.trials.page(sweep, limit=4)
+    rest = store.trials.page(sweep, cursor=page.next_cursor, limit=4)
     assert [(one.cell, one.repeat) for one in [*page.items, *rest.items]] == [
         (0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2),
     ]  # fmt: skip
     assert rest.next_cursor is None
     assert page.items[1].labels == {"loss": "triplet", "loss.margin": "0.2", "seed": "1"}
     assert page.items[0].error == "ValueError: no such class"
-    assert [one.id for one in store.trials(sweep, state="failed").items] == [page.items[0].id]
-    assert [one.cell for one in store.trials(sweep, cell=1).items] == [1, 1, 1]
+    assert [one.id for one in store.trials.page(sweep, state="failed").items] == [page.items[0].id]
+    assert [one.cell for one in store.trials.page(sweep, cell=1).items] == [1, 1, 1]
 
 
 def test_what_does_not_exist_is_said_so(store: Store) -> None:
-    for read in (store.sweep, store.grid, store.trials, store.trial, store.curves, store.log, store.outcomes):
+    for read in (
+        store.sweeps.get,
+        store.sweeps.grid,
+        store.trials.page,
+        store.trials.get,
+        store.curves.of,
+        store.trials.log,
+        store.outcomes.of,
+    ):
         with pytest.raises(NotFoundError, match=r"no (sweep|trial) 7"):
             read(7)
 
@@ -75,7 +83,7 @@ def test_a_sweep_counts_its_trials_and_names_its_problems(store: Store) -> None:
     run(store, fence, claimed(store, fence), score=math.nan, outcome="diverged")
     run(store, fence, claimed(store, fence))
     claimed(store, fence)
-    view = store.sweep(sweep)
+    view = store.sweeps.get(sweep)
     counts = view.counts
     assert (counts.waiting, counts.running, counts.finished, counts.failed) == (2, 1, 2, 1)
     assert (counts.diverged, counts.reused, counts.total) == (1, 0, 6)
@@ -91,14 +99,14 @@ def test_a_sweep_counts_its_trials_and_names_its_problems(store: Store) -> None:
 def test_the_eta_is_the_mean_length_times_what_is_left(store: Store) -> None:
     fence = lease(store)
     sweep = started(store, fence, seeds=[0, 1])
-    assert store.sweep(sweep).eta_seconds is None
+    assert store.sweeps.get(sweep).eta_seconds is None
     run(store, fence, claimed(store, fence))
-    assert store.sweep(sweep).eta_seconds == pytest.approx(3 * 8.0)
+    assert store.sweeps.get(sweep).eta_seconds == pytest.approx(3 * 8.0)
     half, _ = claimed(store, fence), claimed(store, fence)
-    store.apply(fence, Progressed(half.attempt, 1, progress(50)))
-    assert store.sweep(sweep).eta_seconds == pytest.approx(2.5 * 8.0 / 2)
+    store.writer(fence).events.write(Progressed(half.attempt, 1, progress(50)))
+    assert store.sweeps.get(sweep).eta_seconds == pytest.approx(2.5 * 8.0 / 2)
     reused = started(store, fence, losses=["triplet"], seeds=[0])
-    assert store.sweep(reused).eta_seconds is None
+    assert store.sweeps.get(reused).eta_seconds is None
 
 
 def test_a_trial_shows_its_recipe_attempts_and_result(store: Store) -> None:
@@ -106,8 +114,8 @@ def test_a_trial_shows_its_recipe_attempts_and_result(store: Store) -> None:
     sweep = started(store, fence, seeds=[0])
     order = claimed(store, fence)
     run(store, fence, order, score=0.7)
-    summary = store.trials(sweep).items[0]
-    view = store.trial(summary.id)
+    summary = store.trials.page(sweep).items[0]
+    view = store.trials.get(summary.id)
     assert view.recipe == order.recipe
     assert (view.sweep_name, view.training, view.step, view.total_steps) == ("sample", order.training, 100, 100)
     assert (view.score, summary.score) == (0.7, 0.7)
@@ -118,24 +126,28 @@ def test_a_trial_shows_its_recipe_attempts_and_result(store: Store) -> None:
     assert (attempt.number, attempt.state, attempt.slot, attempt.host) == (1, "finished", "slot-0", "host-a")
     assert attempt.ended is not None
     fail(store, fence, claimed(store, fence))
-    failed = store.trial(store.trials(sweep).items[1].id)
+    failed = store.trials.get(store.trials.page(sweep).items[1].id)
     assert (failed.error, failed.trace) == ("ValueError: no such class", "Traceback ...")
 
 
 def test_curves_come_from_reports_while_it_runs_and_from_the_result_at_its_end(store: Store) -> None:
     fence = lease(store)
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
-    trial = store.trials(sweep).items[0].id
+    trial = store.trials.page(sweep).items[0].id
     first = claimed(store, fence)
     for seq, step in enumerate((10, 20), start=1):
-        store.apply(fence, Progressed(first.attempt, seq, progress(step, metrics={"train/loss": 3.0 - seq})))
-    store.apply(fence, Failed(first.attempt, Failure("infrastructure", "slot lost"), requeue=True))
+        store.writer(fence).events.write(
+            Progressed(first.attempt, seq, progress(step, metrics={"train/loss": 3.0 - seq}))
+        )
+    store.writer(fence).events.write(Failed(first.attempt, Failure("infrastructure", "slot lost"), requeue=True))
     second = claimed(store, fence)
-    store.apply(fence, Progressed(second.attempt, 1, progress(20, metrics={"train/loss": 7.0, "train/lr": math.inf})))
-    curves = {curve.key: curve.points for curve in store.curves(trial)}
+    store.writer(fence).events.write(
+        Progressed(second.attempt, 1, progress(20, metrics={"train/loss": 7.0, "train/lr": math.inf}))
+    )
+    curves = {curve.key: curve.points for curve in store.curves.of(trial)}
     assert curves == {"train/loss": [(10, 2.0), (20, 7.0)], "train/lr": [(20, None)]}
-    store.apply(fence, Finished(second.attempt, result()))
-    curves = {curve.key: curve.points for curve in store.curves(trial)}
+    store.writer(fence).events.write(Finished(second.attempt, result()))
+    curves = {curve.key: curve.points for curve in store.curves.of(trial)}
     assert curves == {"train/loss": [(10, 1.0), (20, 0.5)], "train/lr": [(20, None)]}
 
 
@@ -143,32 +155,32 @@ def test_a_result_over_its_limit_keeps_the_curves_that_were_reported(store: Stor
     fence = lease(store)
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
     order = claimed(store, fence)
-    store.apply(fence, Progressed(order.attempt, 1, progress(10, metrics={"train/loss": 2.0})))
+    store.writer(fence).events.write(Progressed(order.attempt, 1, progress(10, metrics={"train/loss": 2.0})))
     long = {"train/loss": [(step, step / 7) for step in range(60_000)]}
-    store.apply(fence, Finished(order.attempt, result(curves=long)))
-    assert store.curves(store.trials(sweep).items[0].id)[0].points == [(10, 2.0)]
+    store.writer(fence).events.write(Finished(order.attempt, result(curves=long)))
+    assert store.curves.of(store.trials.page(sweep).items[0].id)[0].points == [(10, 2.0)]
 
 
 def test_a_log_is_read_from_an_offset_over_all_attempts(store: Store) -> None:
     fence = lease(store)
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
-    trial = store.trials(sweep).items[0].id
+    trial = store.trials.page(sweep).items[0].id
     first = claimed(store, fence)
-    store.apply(fence, Started(first.attempt, "slot-0", "host-a"))
-    store.apply(fence, Progressed(first.attempt, 1, progress(1, log="größe 1\n")))
-    view = store.log(trial, 0)
+    store.writer(fence).events.write(Started(first.attempt, "slot-0", "host-a"))
+    store.writer(fence).events.write(Progressed(first.attempt, 1, progress(1, log="größe 1\n")))
+    view = store.trials.log(trial, 0)
     assert (view.text, view.next_offset, view.complete) == ("größe 1\n", 8, False)
-    store.apply(fence, Progressed(first.attempt, 2, progress(2, log="zwei\x00\n")))
-    assert store.log(trial, 4).text == "e 1\nzwei\n"
-    assert store.log(trial, 99).text == ""
-    store.apply(fence, Failed(first.attempt, Failure("infrastructure", "slot lost"), requeue=True))
+    store.writer(fence).events.write(Progressed(first.attempt, 2, progress(2, log="zwei\x00\n")))
+    assert store.trials.log(trial, 4).text == "e 1\nzwei\n"
+    assert store.trials.log(trial, 99).text == ""
+    store.writer(fence).events.write(Failed(first.attempt, Failure("infrastructure", "slot lost"), requeue=True))
     second = claimed(store, fence)
-    store.apply(fence, Progressed(second.attempt, 1, progress(2, log="drei\n")))
-    store.apply(fence, Finished(second.attempt, result()))
-    view = store.log(trial, view.next_offset)
+    store.writer(fence).events.write(Progressed(second.attempt, 1, progress(2, log="drei\n")))
+    store.writer(fence).events.write(Finished(second.attempt, result()))
+    view = store.trials.log(trial, view.next_offset)
     assert view.text == "zwei\n--- attempt 2 ---\ndrei\n"
     assert view.complete
-    assert store.log(trial, view.next_offset).complete
+    assert store.trials.log(trial, view.next_offset).complete
 
 
 def test_a_log_stops_at_its_limit_with_a_note(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,9 +190,9 @@ def test_a_log_stops_at_its_limit_with_a_note(store: Store, monkeypatch: pytest.
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
     order = claimed(store, fence)
     for seq in range(1, 5):
-        store.apply(fence, Progressed(order.attempt, seq, progress(seq, log="öabc")))
-    trial, text, offset = store.trials(sweep).items[0].id, "", 0
-    while page := store.log(trial, offset).text:
+        store.writer(fence).events.write(Progressed(order.attempt, seq, progress(seq, log="öabc")))
+    trial, text, offset = store.trials.page(sweep).items[0].id, "", 0
+    while page := store.trials.log(trial, offset).text:
         assert len(page) <= 7
         text, offset = text + page, offset + len(page)
     assert text == "öabcöabc\n[the log is cut here: it passed 10 MiB]\n"
@@ -191,7 +203,7 @@ def test_outcomes_hold_every_trial(store: Store) -> None:
     sweep = started(store, fence, seeds=[0, 1])
     fail(store, fence, claimed(store, fence))
     run_all(store, fence)
-    outcomes = store.outcomes(sweep)
+    outcomes = store.outcomes.of(sweep)
     assert (outcomes.name, outcomes.state, outcomes.spec["tables"]) == (
         "sample",
         "running",
@@ -205,4 +217,4 @@ def test_outcomes_hold_every_trial(store: Store) -> None:
     assert math.isnan(outcomes.trials[1].values["best/test/recall@1"])
     assert outcomes.trials[3].repeat_labels == {"seed": "1"}
     assert states(store, sweep)[0] == "failed"
-    assert [one.cell for one in store.outcomes(sweep, only=[1]).trials] == [1, 1]
+    assert [one.cell for one in store.outcomes.of(sweep, only=[1]).trials] == [1, 1]

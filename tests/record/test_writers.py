@@ -3,15 +3,19 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from orchestrator.record import schema, store
+from orchestrator.record import schema
+from orchestrator.record import store as store_module
+from orchestrator.record.database import FencedAccess
 from orchestrator.record.schema import metadata
-from orchestrator.record.store import Client, Conductor, Store
+from orchestrator.record.store import Store
 from orchestrator.record.writers import WRITERS
+from orchestrator.record.writes.lease import LeaseWriter
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.events import CellSettled, SweepSettled
 from orchestrator.views.nodes import Inspected, Node
@@ -54,55 +58,56 @@ def allowed(side: str) -> Written:
     return {(verb, table, column) for (verb, table), columns in WRITERS[side].items() for column in {"", *columns}}
 
 
-def use_as_client(one: Store, fence: int) -> None:
-    one.add_sweep(new_sweep(key="k"))
-    one.add_sweep(new_sweep(key="k"))
+def use_as_client(store: Store, fence: int) -> None:
+    store.submissions.add_sweep(new_sweep(key="k"))
+    store.submissions.add_sweep(new_sweep(key="k"))
     with pytest.raises(ConflictError):
-        one.add_sweep(new_sweep(key="k", body_hash="other"))
+        store.submissions.add_sweep(new_sweep(key="k", body_hash="other"))
     with pytest.raises(NotFoundError):
-        one.add_request("cancel", 99, None, None)
-    sweep = one.sweeps().items[-1].id
-    trial = one.trials(sweep).items[0].id
-    one.add_request("retry", sweep, trial, "ann")
-    one.nodes()
-    for read in (one.sweep, one.grid, one.outcomes, one.trials):
+        store.submissions.add_request("cancel", 99, None, None)
+    sweep = store.sweeps.page().items[-1].id
+    trial = store.trials.page(sweep).items[0].id
+    store.submissions.add_request("retry", sweep, trial, "ann")
+    store.capacity.nodes()
+    for read in (store.sweeps.get, store.sweeps.grid, store.outcomes.of, store.trials.page):
         read(sweep)
-    for look in (one.trial, one.curves, one.log):
+    for look in (store.trials.get, store.curves.of, store.trials.log):
         look(trial)
-    one.known(["abc"])
+    store.trainings.known(["abc"])
 
 
-def use_as_conductor(one: Store, fence: int) -> None:
-    assert one.renew(fence, 600)
-    assert one.installation(fence)
-    sweep = started(one, fence)
-    fail(one, fence, claimed(one, fence), requeue=True)
-    fail(one, fence, claimed(one, fence))
-    run_all(one, fence)
-    one.apply(fence, CellSettled(sweep, CellSummary(0, "complete", 0, {}, "key", None, {}, 1)))
-    one.apply(fence, SweepSettled(sweep))
-    one.retry(fence, sweep)
-    one.cancel(fence, sweep)
-    for pending in one.requests():
-        one.applied(fence, pending.id, "done")
-    one.fail_sweep(fence, one.add_sweep(new_sweep()).id, "no")
-    for dirty in one.dirty(100):
-        one.postpone(dirty, "away", 0, fence)
-        one.sent(dirty, "run", 3, fence)
-    one.keep_experiment(sweep, "7", fence)
-    one.pause(fence, sweep)
-    one.resume(fence, sweep)
-    one.prioritize(fence, sweep, 3)
+def use_as_conductor(store: Store, fence: int) -> None:
+    writer = store.writer(fence)
+    assert writer.lease.renew(600)
+    assert writer.lease.installation()
+    sweep = started(store, fence)
+    fail(store, fence, claimed(store, fence), requeue=True)
+    fail(store, fence, claimed(store, fence))
+    run_all(store, fence)
+    writer.events.write(CellSettled(sweep, CellSummary(0, "complete", 0, {}, "key", None, {}, 1)))
+    writer.events.write(SweepSettled(sweep))
+    writer.trials.retry(sweep)
+    writer.trials.cancel(sweep)
+    for pending in store.requests.pending():
+        writer.requests.applied(pending.id, "done")
+    writer.sweeps.fail(store.submissions.add_sweep(new_sweep()).id, "no")
+    for dirty in store.outbox.due(100):
+        writer.outbox.postpone(dirty, "away", 0)
+        writer.outbox.sent(dirty, "run", 3)
+    writer.outbox.keep_experiment(sweep, "7")
+    writer.sweeps.pause(sweep)
+    writer.sweeps.resume(sweep)
+    writer.sweeps.prioritize(sweep, 3)
     for host in ("one", "two"):
-        one.note_nodes(fence, [Node(host, host, {"CPU": 4.0})])
-    one.note_notices(fence, {sweep: "no room"})
+        writer.capacity.note_nodes([Node(host, host, {"CPU": 4.0})])
+    writer.capacity.note_notices({sweep: "no room"})
     cub = Need(dataset=Part(name="cub200"))
     for node in ("one", "two"):
-        one.note_findings(fence, [Inspected(node, node, cub, Finding(), datetime.now(UTC))], [node])
-        one.note_findings(fence, [Inspected(node, node, cub, Finding(state="missing"), datetime.now(UTC))], [node])
-    one.cancel(fence, sweep)
-    one.delete_sweep(fence, sweep)
-    one.release(fence)
+        writer.data.note_findings([Inspected(node, node, cub, Finding(), datetime.now(UTC))], [node])
+        writer.data.note_findings([Inspected(node, node, cub, Finding(state="missing"), datetime.now(UTC))], [node])
+    writer.trials.cancel(sweep)
+    writer.sweeps.delete(sweep)
+    writer.lease.release()
 
 
 @pytest.mark.parametrize(("side", "use"), [("client", use_as_client), ("conductor", use_as_conductor)])
@@ -121,7 +126,7 @@ def test_a_write_out_of_place_is_heard(sqlite_store: Store) -> None:
     fence = lease(sqlite_store)
     sweep = started(sqlite_store, fence)
     with listening() as written:
-        sqlite_store.cancel(fence, sweep)
+        sqlite_store.writer(fence).trials.cancel(sweep)
     assert ("update", "trial", "state") in written
     assert ("update", "training", "state") in written
     assert not written <= allowed("client")
@@ -135,13 +140,19 @@ def test_the_table_of_writers_names_what_exists() -> None:
     assert schema.metadata is metadata
 
 
-def test_what_the_client_has_is_not_the_conductors() -> None:
-    client = {name for name in dir(Client) if not name.startswith("_")}
-    conductor = {name for name in dir(Conductor) if not name.startswith("_")}
-    assert client == {
-        "add_sweep", "add_request", "sweeps", "sweep", "grid", "trials", "trial", "curves", "log", "outcomes", "known",
-        "curves_of", "durations", "evidence", "kept", "kept_by", "places", "deletion", "experiment_id", "run_id",
-        "cell_runs", "nodes", "cell_count", "findings", "request", "requests_of", "require_going",
-    }  # fmt: skip
-    assert not client & conductor
-    assert store.Store.__mro__.index(Client) < store.Store.__mro__.index(Conductor)
+def test_the_two_sides_share_no_object(sqlite_store: Store) -> None:
+    reads, writes = (set(map(type, vars(one).values())) for one in (sqlite_store, sqlite_store.writer(1)))
+    assert not reads & writes
+    assert all(issubclass(one, FencedAccess) for one in writes - {LeaseWriter})
+    assert not any(issubclass(one, FencedAccess) for one in reads)
+
+
+def test_what_everyone_has_writes_only_where_it_says_so() -> None:
+    """Sweeps and requests are appended by one object, and the lease is taken by another; all others read."""
+    room = Path(store_module.__file__).parent
+    writing = {
+        path.stem
+        for path in [*room.glob("reads/*.py"), room / "mlflow" / "runs.py"]
+        if ".writing()" in path.read_text()
+    }
+    assert not writing

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from orchestrator.record import schema
 from orchestrator.record.database import Access
 from orchestrator.record.json_floats import number
-from orchestrator.record.reads.sweep_views import of_candidate
-from orchestrator.record.reads.trial_views import first_trial
+from orchestrator.record.reads.joins import of_candidate
+from orchestrator.record.reads.trials import first_trial
 from orchestrator.record.schema import attempt, candidate, cell, metric, training, trial
 from orchestrator.record.tracker import CurvePoint
 
@@ -81,21 +81,21 @@ class TrialRun:
     last_point: int  # the last metric row among them, or the last sent
 
 
-class MirrorStates(Access):
+class MirrorStateReader(Access):
     """Reads what the tracker is to be told."""
 
-    def sweep_run(self, sweep: int) -> SweepRun:
+    def sweep(self, sweep: int) -> SweepRun:
         """A sweep as its summary run shows it."""
         with self._database.reading() as connection:
             counts = sa.select(trial.c.state, sa.func.count()).where(trial.c.sweep_id == sweep).group_by(trial.c.state)
             return _sweep_run(connection, sweep, {row[0]: row[1] for row in connection.execute(counts)})
 
-    def cell_run(self, sweep: int, index: int) -> CellRun:
+    def cell(self, sweep: int, index: int) -> CellRun:
         """A cell as the parent run of its trials shows it."""
         with self._database.reading() as connection:
             return _cell_run(connection, sweep, index)
 
-    def trial_run(self, trial: int) -> TrialRun:
+    def trial(self, trial: int) -> TrialRun:
         """A trial as its run shows it, with the points that were not sent yet."""
         with self._database.reading() as connection:
             return _trial_run(connection, trial)

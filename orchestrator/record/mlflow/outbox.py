@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from orchestrator.record import schema
 from orchestrator.record.clock import DatabaseSeconds
-from orchestrator.record.database import Access
+from orchestrator.record.database import Access, FencedAccess
 from orchestrator.record.mlflow.runs import RunKind
 from orchestrator.record.schema import outbox
 from orchestrator.record.writes.journal import MAX_MESSAGE, storable
@@ -28,10 +28,10 @@ class Dirty:
     failures: int
 
 
-class Outbox(Access):
-    """What is still to be told to the tracker, and the tracker's ids."""
+class OutboxReader(Access):
+    """Reads what is still to be told to the tracker."""
 
-    def dirty(self, limit: int) -> list[Dirty]:
+    def due(self, limit: int) -> list[Dirty]:
         """Marks that are due, those first that wait longest."""
         now = DatabaseSeconds()
         query = sa.select(outbox).where(sa.or_(outbox.c.next_try <= now, outbox.c.next_try > now + _FAR))
@@ -39,9 +39,18 @@ class Outbox(Access):
             rows = connection.execute(query.order_by(outbox.c.next_try, outbox.c.id).limit(limit))
             return [Dirty(row.id, row.kind, row.sweep_id, row.entity, row.version, row.failures) for row in rows]
 
-    def sent(self, dirty: Dirty, run_id: str | None, last_point: int = 0, fence: int | None = None) -> None:
+    def lag(self) -> int:
+        """How many runs the tracker does not show as they are."""
+        with self._database.reading() as connection:
+            return int(connection.execute(sa.select(sa.func.count()).select_from(outbox)).scalar_one())
+
+
+class OutboxWriter(FencedAccess):
+    """Writes what the tracker was told, and its ids of what it holds."""
+
+    def sent(self, dirty: Dirty, run_id: str | None, last_point: int = 0) -> None:
         """The run shows what it was when it was read; `last_point` is the last metric row sent (0: none was)."""
-        with self._database.writing(fence) as connection:
+        with self._database.writing() as connection:
             if run_id is not None:
                 _keep_run(connection, dirty, run_id, last_point)
             mine = outbox.c.id == dirty.id
@@ -49,34 +58,29 @@ class Outbox(Access):
             if done.rowcount == 0:  # marked again meanwhile: at the end of the queue
                 connection.execute(sa.update(outbox).where(mine).values(next_try=DatabaseSeconds(), failures=0))
 
-    def postpone(self, dirty: Dirty, error: str, seconds: float, fence: int | None = None) -> None:
+    def postpone(self, dirty: Dirty, error: str, seconds: float) -> None:
         """Try the mark again in `seconds`, and keep why."""
         later = {"next_try": DatabaseSeconds() + seconds, "failures": outbox.c.failures + 1}
         said = storable(error)[:MAX_MESSAGE]
-        with self._database.writing(fence) as connection:
+        with self._database.writing() as connection:
             connection.execute(sa.update(outbox).where(outbox.c.id == dirty.id).values(error=said, **later))
 
-    def outbox_lag(self) -> int:
-        """How many runs the tracker does not show as they are."""
-        with self._database.reading() as connection:
-            return int(connection.execute(sa.select(sa.func.count()).select_from(outbox)).scalar_one())
-
-    def keep_experiment(self, sweep: int, experiment: str, fence: int | None = None) -> bool:
+    def keep_experiment(self, sweep: int, experiment: str) -> bool:
         """Note the tracker's id of a sweep's experiment; False where the sweep has been deleted meanwhile."""
         table = schema.sweep
-        with self._database.writing(fence) as connection:
+        with self._database.writing() as connection:
             noting = sa.update(table).where(table.c.id == sweep).values(mlflow_experiment=experiment)
             return connection.execute(noting).rowcount > 0
 
-    def keep_run(self, kind: RunKind, sweep: int, entity: int, run_id: str, fence: int | None = None) -> None:
+    def keep_run(self, kind: RunKind, sweep: int, entity: int, run_id: str) -> None:
         """Note the tracker's id of a run."""
-        with self._database.writing(fence) as connection:
+        with self._database.writing() as connection:
             connection.execute(_of(kind, sweep, entity).values(mlflow_run=run_id))
 
-    def forget_left(self, trial: int, run_id: str, fence: int | None = None) -> None:
+    def forget_left(self, trial: int, run_id: str) -> None:
         """Note that the tracker knows that a trial has left a run."""
         table = schema.trial
-        with self._database.writing(fence) as connection:
+        with self._database.writing() as connection:
             mine = sa.update(table).where(table.c.id == trial, table.c.mlflow_left == run_id)
             connection.execute(mine.values(mlflow_left=None))
 

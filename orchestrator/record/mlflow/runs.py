@@ -10,17 +10,17 @@ from orchestrator.record.database import Access
 RunKind = Literal["trial", "cell", "summary"]
 
 
-class Runs(Access):
+class RunReader(Access):
     """Reads what the tracker calls things."""
 
-    def experiment_id(self, sweep: int) -> str | None:
+    def experiment(self, sweep: int) -> str | None:
         """The tracker's id of a sweep's experiment, once it is made."""
         table = schema.sweep
         with self._database.reading() as connection:
             query = sa.select(table.c.mlflow_experiment).where(table.c.id == sweep)
             return connection.execute(query).scalar_one_or_none()
 
-    def run_id(self, kind: RunKind, sweep: int, entity: int) -> str | None:
+    def run(self, kind: RunKind, sweep: int, entity: int) -> str | None:
         """The tracker's id of the run of a trial (by id), a cell (by index) or a sweep's summary, once it is made."""
         if kind == "trial":
             query: sa.Select[Any] = sa.select(schema.trial.c.mlflow_run).where(schema.trial.c.id == entity)
@@ -32,7 +32,7 @@ class Runs(Access):
         with self._database.reading() as connection:
             return connection.execute(query).scalar_one_or_none()
 
-    def cell_runs(self, sweep: int) -> dict[int, str]:
+    def of_cells(self, sweep: int) -> dict[int, str]:
         """The tracker's ids of a sweep's cell runs by the cell's index, in one query."""
         table = schema.cell
         query = sa.select(table.c.cell, table.c.mlflow_run).where(table.c.sweep_id == sweep)

@@ -19,10 +19,10 @@ class Kept:
     names: tuple[str, ...]  # as the worker wrote them: nothing to trust
 
 
-class Artifacts(Access):
+class ArtifactReader(Access):
     """Reads what trainings have kept."""
 
-    def kept(self, trials: Iterable[int]) -> dict[int, Kept]:
+    def of(self, trials: Iterable[int]) -> dict[int, Kept]:
         """By trial, the files of those whose training has finished."""
         table = schema.trial
         finished = sa.and_(attempt.c.training_id == training.c.id, attempt.c.state == "finished")
@@ -42,9 +42,9 @@ class Artifacts(Access):
                     found[row.id] = Kept(f"{row.uid}/{row.number}", files)
         return found
 
-    def kept_by(self, trial: int) -> Kept | None:
+    def of_trial(self, trial: int) -> Kept | None:
         """The same of one trial, none where its training has not finished; raises NotFoundError."""
         with self._database.reading() as connection:
             if connection.execute(sa.select(schema.trial.c.id).where(schema.trial.c.id == trial)).first() is None:
                 raise NotFoundError(f"no trial {trial}")
-        return self.kept([trial]).get(trial)
+        return self.of([trial]).get(trial)

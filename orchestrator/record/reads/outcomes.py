@@ -1,14 +1,14 @@
-"""What a sweep's tables are computed from, and which trainings are known."""
+"""What a sweep's tables are computed from, and every trial with what stands behind its numbers."""
 
 import sys
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import sqlalchemy as sa
 
 from orchestrator.record import schema
-from orchestrator.record.database import Access, chunked
-from orchestrator.record.existence import absence
+from orchestrator.record.database import Access
+from orchestrator.record.existence import absence, require_sweep
 from orchestrator.record.json_floats import number
 from orchestrator.record.schema import candidate, cell, training, trial
 from orchestrator.views.deadline import timely
@@ -16,12 +16,16 @@ from orchestrator.views.errors import NotFoundError
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
 from orchestrator.views.planned import Candidate, Cell
+from orchestrator.views.provenance import TrialProvenance
+from workers.catalog import stamp
+
+_AT_ONCE: Final = 500
 
 
-class Outcomes(Access):
+class OutcomeReader(Access):
     """Reads what trainings gave."""
 
-    def outcomes(self, sweep: int, only: Collection[int] | None = None, *, trials: bool = True) -> SweepOutcomes:
+    def of(self, sweep: int, only: Collection[int] | None = None, *, trials: bool = True) -> SweepOutcomes:
         """Every trial of a sweep with its result's metrics, a metric that is not a number as NaN; raises NotFoundError.
 
         With `only`, of these cells alone, at most a thousand: settling one reads no other. Without `trials`, the cells
@@ -46,15 +50,36 @@ class Outcomes(Access):
                 trials=tuple(_trials(connection, sweep, only)) if trials else (),
             )  # fmt: skip
 
-    def known(self, fingerprints: Iterable[str]) -> set[str]:
-        """Those of the fingerprints whose training has finished."""
-        found: set[str] = set()
-        finished = training.c.state == TrialState.FINISHED
+    def provenance(self, sweep: int, cell: int | None = None) -> Iterator[TrialProvenance]:
+        """A sweep's trials, or those of one cell, in the order of the plan; raises NotFoundError.
+
+        A sweep may have a hundred thousand with kilobytes each: no more than a few hundred are held at once.
+        """
+        after = -1
+        while rows := self._rows(sweep, cell, after):
+            for row in rows:
+                yield _provenance(row)
+            after = rows[-1].position
+
+    def _rows(self, sweep: int, cell: int | None, after: int) -> Sequence[Any]:
+        query = (
+            sa.select(
+                trial.c.id, trial.c.uid, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.repeat_labels,
+                trial.c.state, trial.c.diverged, trial.c.reused, trial.c.reason, trial.c.position, trial.c.mlflow_run,
+                training.c.uid.label("training"), training.c.fingerprint, training.c.recipe, training.c.metrics,
+                training.c.best_step, training.c.seconds, training.c.score, training.c.error,
+                training.c.result["provenance"].label("provenance"),
+            )
+            .join(training, training.c.id == trial.c.training_id)
+            .where(trial.c.sweep_id == sweep, trial.c.position > after)
+            .order_by(trial.c.position)
+            .limit(_AT_ONCE)
+        )  # fmt: skip
+        if cell is not None:
+            query = query.where(trial.c.cell == cell)
         with self._database.reading() as connection:
-            for chunk in chunked(dict.fromkeys(fingerprints), 1_000):
-                query = sa.select(training.c.fingerprint).where(training.c.fingerprint.in_(chunk), finished)
-                found.update(connection.execute(query).scalars())
-        return found
+            require_sweep(connection, sweep)
+            return connection.execute(query).all()
 
 
 def _trials(connection: sa.Connection, sweep: int, only: Collection[int] | None) -> Iterable[TrialOutcome]:
@@ -84,3 +109,20 @@ def _trials(connection: sa.Connection, sweep: int, only: Collection[int] | None)
 def _values(metrics: Mapping[str, Any] | None) -> Mapping[str, float]:
     # Each row's JSON brings keys of its own; of a hundred thousand rows they would be half of the memory.
     return {sys.intern(key): number(value) for key, value in (metrics or {}).items()}
+
+
+def _provenance(row: Any) -> TrialProvenance:
+    state = TrialState(row.state)
+    finished = state is TrialState.FINISHED
+    outcome = TrialOutcome(
+        trial=row.id, cell=row.cell, candidate=row.candidate, repeat=row.repeat, repeat_labels=row.repeat_labels,
+        state=state, diverged=row.diverged, reused=row.reused, values=_values(row.metrics) if finished else {},
+        stamp=stamp(row.recipe) if finished else "",
+    )  # fmt: skip
+    return TrialProvenance(
+        outcome=outcome, uid=row.uid, training=row.training, fingerprint=row.fingerprint, recipe=row.recipe,
+        provenance=(row.provenance or {}) if finished else {}, best_step=row.best_step if finished else None,
+        seconds=row.seconds if finished else None, score=row.score if finished else None,
+        error=row.error if state is TrialState.FAILED else None, run=row.mlflow_run,
+        reason=row.reason if state is TrialState.PRUNED else None,
+    )  # fmt: skip

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import sqlalchemy as sa
 
-from orchestrator.record.reads.sweep_views import of_candidate
+from orchestrator.record.reads.joins import of_candidate
 from orchestrator.record.schema import candidate, cell, sweep, trial
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from orchestrator.record.database import Database
+from orchestrator.record.database import insertion
 from orchestrator.record.json_floats import finite_or_none
 from orchestrator.record.schema import log, metric, training
 from workers.contract import Progress
@@ -19,7 +19,7 @@ MAX_MESSAGE: Final = 2_000
 _CUT_NOTE = "\n[the log is cut here: it passed 10 MiB]\n"
 
 
-def append_points(database: Database, connection: sa.Connection, attempt_id: int, progress: Progress) -> None:
+def append_points(connection: sa.Connection, attempt_id: int, progress: Progress) -> None:
     """One row for each metric at this step; a point that is there already is kept."""
     if not progress.metrics:
         return
@@ -28,8 +28,8 @@ def append_points(database: Database, connection: sa.Connection, attempt_id: int
         {"attempt_id": attempt_id, "key": key, "step": progress.step, "value": finite_or_none(value), "at": now}
         for key, value in progress.metrics.items()
     ]
-    insertion = database.insert(metric)
-    connection.execute(insertion.on_conflict_do_nothing(index_elements=["attempt_id", "key", "step"]), rows)
+    adding = insertion(connection, metric).on_conflict_do_nothing(index_elements=["attempt_id", "key", "step"])
+    connection.execute(adding, rows)
 
 
 def append_log(connection: sa.Connection, attempt: sa.Row[Any], seq: int, text: str) -> int:

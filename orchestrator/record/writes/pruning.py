@@ -1,50 +1,19 @@
-"""Early stopping: who competes in a cell, what their trainings reported, and those that are pruned."""
+"""Early stopping: the candidates that are pruned, and what ends with them."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 import sqlalchemy as sa
 
-from orchestrator.record import schema
-from orchestrator.record.database import Access, chunked
-from orchestrator.record.json_floats import finite_or_none, number
-from orchestrator.record.schema import attempt, candidate, metric, training, trial
+from orchestrator.record.database import FencedAccess, chunked
+from orchestrator.record.json_floats import finite_or_none
+from orchestrator.record.schema import candidate, training, trial
 from orchestrator.record.writes.dirty_flags import mark_trials
-from orchestrator.views.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, TRIAL_STEPS, TrialState, before
+from orchestrator.views.lifecycle import TRIAL_ACTIVE, TRIAL_STEPS, TrialState, before
 
 _CHUNK: Final = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Competitor:
-    """A trial as early stopping sees it."""
-
-    trial: int
-    sweep: int
-    cell: int
-    candidate: int
-    repeat: int
-    training: int
-    state: TrialState
-    ended: datetime | None  # of a reused one when it was trained: its peers were judged by that
-    spared: bool  # pruned once and retried since: it is trained to its end
-    total: int  # steps of its training
-    score: float | None  # of a finished one; none where it diverged
-    stamp: str = ""  # of its training's versions
-    recipe: dict[str, Any] | None = None  # of the cell's first candidate only
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedEvaluation:
-    """A value of the selection metric that a training reported."""
-
-    id: int  # in the order in which they were recorded
-    training: int
-    step: int
-    value: float
-    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,85 +29,16 @@ class PruningDecision:
     why: str
 
 
-class Pruning(Access):
-    """What the conductor's early stopping reads and writes."""
+class PruningWriter(FencedAccess):
+    """Ends what is hopeless."""
 
-    def going(self) -> list[int]:
-        """Sweeps in which something may train."""
-        table = schema.sweep
-        query = sa.select(table.c.id).where(table.c.state.in_(SWEEP_GOING))
-        with self._database.reading() as connection:
-            return list(connection.execute(query.order_by(table.c.id)).scalars())
-
-    def pruning_spec(self, sweep: int) -> dict[str, Any] | None:
-        """The spec of a sweep that stops early; none for any other."""
-        with self._database.reading() as connection:
-            found = connection.execute(sa.select(schema.sweep.c.spec).where(schema.sweep.c.id == sweep)).scalar_one()
-        return dict(found) if found.get("prune") else None
-
-    def cells_under_way(self, sweep: int) -> list[int]:
-        """Cells of which something has begun and something is still to come."""
-        active = sa.func.sum(sa.case((trial.c.state.in_(TRIAL_ACTIVE), 1), else_=0))
-        begun = sa.func.sum(sa.case((trial.c.state != TrialState.WAITING, 1), else_=0))
-        query = sa.select(trial.c.cell).where(trial.c.sweep_id == sweep).group_by(trial.c.cell)
-        with self._database.reading() as connection:
-            return list(connection.execute(query.having(active > 0, begun > 0).order_by(trial.c.cell)).scalars())
-
-    def last_position(self, sweep: int) -> int:
-        """The position of a sweep's last trial; -1 when it has none."""
-        query = sa.select(sa.func.coalesce(sa.func.max(trial.c.position), -1)).where(trial.c.sweep_id == sweep)
-        with self._database.reading() as connection:
-            return int(connection.execute(query).scalar_one())
-
-    def competitors(self, sweep: int, cell: int) -> list[Competitor]:
-        """The trials of a cell in order; those of its first candidate with their recipes."""
-        here = (trial.c.sweep_id == sweep, trial.c.cell == cell)
-        first = sa.case((trial.c.candidate == 0, training.c.recipe))
-        return self._competitors(_competing().add_columns(first.label("recipe")).where(*here))
-
-    def appended(self, sweep: int, position: int) -> list[Competitor]:
-        """The trials of a sweep after a position, in order."""
-        return self._competitors(_competing().where(trial.c.sweep_id == sweep, trial.c.position > position))
-
-    def competitors_of(self, attempt_uid: str) -> list[Competitor]:
-        """The trials, of any sweep, that share the training of an attempt."""
-        its = sa.select(attempt.c.training_id).where(attempt.c.uid == attempt_uid).scalar_subquery()
-        return self._competitors(_competing().where(trial.c.training_id == its))
-
-    def _competitors(self, query: sa.Select[Any]) -> list[Competitor]:
-        with self._database.reading() as connection:
-            return [_competitor(row) for row in connection.execute(query.order_by(trial.c.sweep_id, trial.c.position))]
-
-    def evaluations(self, trainings: Iterable[int], key: str, after: int = 0) -> list[RecordedEvaluation]:
-        """What trainings reported under a key, beyond row `after`, in the order of the rows."""
-        columns = (metric.c.id, attempt.c.training_id, metric.c.step, metric.c.value, metric.c.at)
-        found: list[RecordedEvaluation] = []
-        with self._database.reading() as connection:
-            for chunk in chunked(dict.fromkeys(trainings), _CHUNK):
-                query = (
-                    sa.select(*columns)
-                    .join(attempt, attempt.c.id == metric.c.attempt_id)
-                    .where(attempt.c.training_id.in_(chunk), metric.c.key == key, metric.c.id > after)
-                )
-                found += [
-                    RecordedEvaluation(row.id, row.training_id, row.step, number(row.value), row.at)
-                    for row in connection.execute(query)
-                ]
-        return sorted(found, key=lambda one: one.id)
-
-    def has_active(self, sweep: int, cell: int) -> bool:
-        """Whether a trial of a cell waits or runs."""
-        query = sa.select(trial.c.id).where(trial.c.sweep_id == sweep, trial.c.cell == cell)
-        with self._database.reading() as connection:
-            return connection.execute(query.where(trial.c.state.in_(TRIAL_ACTIVE)).limit(1)).first() is not None
-
-    def prune(self, fence: int, verdict: PruningDecision) -> int | None:
+    def prune(self, verdict: PruningDecision) -> int | None:
         """End a candidate's active trials as pruned and return how many these were.
 
         None, and nothing is changed, where no other candidate of the cell could still be selected.
         """
         its = (trial.c.sweep_id == verdict.sweep, trial.c.cell == verdict.cell, trial.c.candidate == verdict.candidate)
-        with self._database.writing(fence) as connection:
+        with self._database.writing() as connection:
             if connection.execute(_rival(verdict)).first() is None:
                 return None
             rows = connection.execute(
@@ -149,7 +49,7 @@ class Pruning(Access):
             ).all()
             if rows:
                 self._end(connection, verdict, [row.training_id for row in rows])
-                mark_trials(self._database, connection, [(verdict.sweep, row.id) for row in rows if row.mlflow_run])
+                mark_trials(connection, [(verdict.sweep, row.id) for row in rows if row.mlflow_run])
             return len(rows)
 
     def _end(self, connection: sa.Connection, verdict: PruningDecision, trainings: Collection[int]) -> None:
@@ -203,26 +103,6 @@ def unwanted(connection: sa.Connection, training_id: int) -> TrialState:
     query = sa.select(trial.c.state).where(trial.c.training_id == training_id, trial.c.state.in_(ends))
     last = connection.execute(query.order_by(trial.c.ended.desc(), trial.c.id.desc()).limit(1)).scalar_one_or_none()
     return TrialState.CANCELLED if last is None else TrialState(last)
-
-
-def _competing() -> sa.Select[Any]:
-    return sa.select(
-        trial.c.id, trial.c.sweep_id, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.training_id,
-        trial.c.state, trial.c.ended, trial.c.reused, trial.c.diverged, trial.c.reason, training.c.total_steps,
-        training.c.score, training.c.ended.label("trained"), training.c.stamp,
-    ).join(training, training.c.id == trial.c.training_id)  # fmt: skip
-
-
-def _competitor(row: sa.Row[Any]) -> Competitor:
-    state = TrialState(row.state)
-    ok = state is TrialState.FINISHED and not row.diverged
-    return Competitor(
-        trial=row.id, sweep=row.sweep_id, cell=row.cell, candidate=row.candidate, repeat=row.repeat,
-        training=row.training_id, state=state, ended=row.trained if row.reused else row.ended,
-        spared=row.reason is not None and state is not TrialState.PRUNED,
-        total=row.total_steps, score=row.score if ok else None, stamp=row.stamp,
-        recipe=row._mapping.get("recipe"),
-    )  # fmt: skip
 
 
 def _rival(verdict: PruningDecision) -> sa.Select[tuple[int]]:

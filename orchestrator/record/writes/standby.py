@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from orchestrator.record.writes.leases import Held
+from orchestrator.record.writes.lease import Held
 
 
 class Standby:

@@ -1,4 +1,4 @@
-"""What clients append: sweeps and requests. Nothing here changes a row that exists."""
+"""What clients append, sweeps and requests, and what became of the requests. No client changes a row that exists."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,9 +9,10 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from orchestrator.record import schema
-from orchestrator.record.database import Access
+from orchestrator.record.database import Access, FencedAccess
 from orchestrator.record.existence import require_lasting, require_sweep
 from orchestrator.record.writes.backlog import require_room
+from orchestrator.record.writes.journal import MAX_MESSAGE, storable
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.submissions import Submitted
@@ -98,3 +99,15 @@ class Submissions(Access):
                 "arguments": dict(arguments) if arguments else None,
             }  # fmt: skip
             return int(connection.execute(sa.insert(requests).values(values).returning(requests.c.id)).scalar_one())
+
+
+class RequestWriter(FencedAccess):
+    """Answers requests."""
+
+    def applied(self, request_id: int, outcome: str) -> None:
+        """Note what became of a request; raises FencedError. The spec that it carried goes: its sweep has it now."""
+        done = sa.update(schema.request).where(schema.request.c.id == request_id, schema.request.c.applied.is_(None))
+        said = storable(outcome)[:MAX_MESSAGE]
+        with self._database.writing() as connection:
+            connection.execute(done.where(schema.request.c.kind == "extend").values(arguments=None))
+            connection.execute(done.values(applied=datetime.now(UTC), outcome=said))

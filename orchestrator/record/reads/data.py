@@ -1,6 +1,5 @@
 """What the machines' data roots have of what trainings need: the needs of sweeps, and what inspections found."""
 
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +7,6 @@ import sqlalchemy as sa
 
 from orchestrator.record.database import Access
 from orchestrator.record.schema import finding, need, sweep, sweep_need, training, trial
-from orchestrator.record.writes.starting import write_needs
 from orchestrator.views.lifecycle import SWEEP_GOING, TrialState
 from orchestrator.views.nodes import Inspected
 from workers.catalog import Finding, Need
@@ -22,8 +20,8 @@ class AskedNeed:
     need: Need
 
 
-class DataFindings(Access):
-    """What clients read of it."""
+class DataReader(Access):
+    """Reads needs and findings."""
 
     def findings(self) -> list[Inspected]:
         """What every machine that was there at last was found to have, by machine and data set."""
@@ -31,10 +29,6 @@ class DataFindings(Access):
         with self._database.reading() as connection:
             rows = connection.execute(query.order_by(finding.c.host, finding.c.node, finding.c.need)).all()
         return [_read(row) for row in rows]
-
-
-class Availability(Access):
-    """What the conductor notes of it, and what it asks of those that wait."""
 
     def asked_needs(self) -> list[AskedNeed]:
         """The needs of each running or paused sweep, whether a trial still waits for them or not."""
@@ -58,16 +52,6 @@ class Availability(Access):
         )
         with self._database.reading() as connection:
             return connection.execute(query).first() is not None
-
-    def note_findings(self, fence: int, found: Sequence[Inspected], there: Collection[str]) -> None:
-        """Write down what was found, and forget the machines that are not there."""
-        with self._database.writing(fence) as connection:
-            write_needs(self._database, connection, [one.need for one in found])
-            connection.execute(sa.delete(finding).where(finding.c.node.not_in(there)))
-            for one in found:
-                values = {"host": one.host, "said": one.finding.said, "state": one.finding.state, "looked": one.looked}
-                write = self._database.insert(finding).values(node=one.node, need=one.need.key, **values)
-                connection.execute(write.on_conflict_do_update(index_elements=["node", "need"], set_=values))
 
 
 def _read(row: sa.Row[Any]) -> Inspected:

@@ -4,32 +4,22 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 import sqlalchemy as sa
 
-from orchestrator.record.database import Access, Database
+from orchestrator.record.database import FencedAccess
+from orchestrator.record.reads.trainings import Outdated
 from orchestrator.record.schema import attempt, request, sweep, training, trial
 from orchestrator.record.writes.dirty_flags import mark_trials
 from orchestrator.record.writes.journal import MAX_MESSAGE, storable
 from orchestrator.record.writes.sharing import Known, Shared
-from orchestrator.record.writes.starting import write_needs
+from orchestrator.record.writes.trial_rows import write_needs
 from orchestrator.views.lifecycle import TRIAL_ACTIVE, TrialState
 from orchestrator.views.planned import PlannedTrial
 
 RENEW: Final = "renew"
 """The kind under which a sweep's requests tell of it; nobody asked for it."""
-AT_ONCE: Final = 500
-"""Trainings that one transaction plans anew."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outdated:
-    """A training that waits or runs and was planned under older versions."""
-
-    id: int
-    stamp: str
-    recipe: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,35 +45,16 @@ class Tally:
 Words = Callable[[Tally], str]
 
 
-class Renewing(Access):
+class TrainingWriter(FencedAccess):
     """Keeps what an older release planned from being trained by this one under its old name."""
 
-    def stamps(self) -> list[str]:
-        """The stamps that trainings have."""
-        with self._database.reading() as connection:
-            return list(connection.execute(sa.select(training.c.stamp).distinct()).scalars())
-
-    def outdated(self, stamps: Collection[str]) -> list[Outdated]:
-        """A few of the trainings with such a stamp that wait or run for some trial, oldest first."""
-        if not stamps:
-            return []
-        wanted = sa.exists().where(trial.c.training_id == training.c.id, trial.c.state.in_(TRIAL_ACTIVE))
-        query = (
-            sa.select(training.c.id, training.c.stamp, training.c.recipe)
-            .where(training.c.state.in_(TRIAL_ACTIVE), training.c.stamp.in_(list(stamps)), wanted)
-            .order_by(training.c.id)
-            .limit(AT_ONCE)
-        )
-        with self._database.reading() as connection:
-            return [Outdated(row.id, row.stamp, row.recipe) for row in connection.execute(query)]
-
-    def plan_anew(self, fence: int, renewed: Sequence[Renewed], stamps: Collection[str], say: Words) -> dict[int, str]:
+    def plan_anew(self, renewed: Sequence[Renewed], stamps: Collection[str], say: Words) -> dict[int, str]:
         """Move the trials of outdated trainings, and note it for each sweep as `say` has it; gives that by sweep.
 
         All in one transaction: done a second time it finds nothing more to do. What runs is stopped by its engine,
         since no trial wants it any more.
         """
-        with self._database.writing(fence) as connection:
+        with self._database.writing() as connection:
             tallies: defaultdict[int, Tally] = defaultdict(Tally)
             for fresh in (False, True):
                 shared = Shared(connection, fresh)
@@ -91,10 +62,10 @@ class Renewing(Access):
                 found = shared.find([one.plan for one in some if one.plan]) if some else {}
                 for one in some:
                     if one.plan is not None:
-                        _move(self._database, connection, one, found[one.plan.fingerprint], tallies)
+                        _move(connection, one, found[one.plan.fingerprint], tallies)
             for one in renewed:
                 if one.plan is None:
-                    _fail(self._database, connection, one, tallies)
+                    _fail(connection, one, tallies)
             for sweep_id, tally in tallies.items():
                 tally.kept = _kept(connection, sweep_id, stamps)
             said = {sweep_id: say(tally) for sweep_id, tally in tallies.items()}
@@ -102,9 +73,7 @@ class Renewing(Access):
             return said
 
 
-def _move(
-    database: Database, connection: sa.Connection, one: Renewed, heir: Known, tallies: defaultdict[int, Tally]
-) -> None:
+def _move(connection: sa.Connection, one: Renewed, heir: Known, tallies: defaultdict[int, Tally]) -> None:
     now = datetime.now(UTC)
     waits, done = heir.state is TrialState.WAITING, heir.state is TrialState.FINISHED
     left = sa.func.coalesce(trial.c.mlflow_run, trial.c.mlflow_left)
@@ -120,7 +89,7 @@ def _move(
     ).all()  # fmt: skip
     if not moved:
         return  # they moved before
-    mark_trials(database, connection, [(row.sweep_id, row.id) for row in moved])
+    mark_trials(connection, [(row.sweep_id, row.id) for row in moved])
     begun = connection.execute(sa.select(attempt.c.id).where(attempt.c.training_id == one.old.id)).first()
     for sweep_id, count in Counter(row.sweep_id for row in moved).items():
         tally = tallies[sweep_id]
@@ -128,11 +97,11 @@ def _move(
         tally.begun += count if begun else 0
         tally.stamps.add(one.old.stamp)
         if one.plan is not None and one.plan.need is not None:
-            write_needs(database, connection, [one.plan.need], sweep_id)
+            write_needs(connection, [one.plan.need], sweep_id)
     _leave(connection, one.old.id, heir.id, begun is not None)
 
 
-def _fail(database: Database, connection: sa.Connection, one: Renewed, tallies: defaultdict[int, Tally]) -> None:
+def _fail(connection: sa.Connection, one: Renewed, tallies: defaultdict[int, Tally]) -> None:
     now, message = datetime.now(UTC), storable(one.error)[:MAX_MESSAGE]
     rows = connection.execute(
         sa.update(trial)
@@ -144,7 +113,7 @@ def _fail(database: Database, connection: sa.Connection, one: Renewed, tallies: 
     connection.execute(mine.values(error=message))  # one that runs is stopped, and ends then
     waits = training.c.state == TrialState.WAITING
     connection.execute(mine.where(waits).values(state=TrialState.FAILED, ended=now))
-    mark_trials(database, connection, [(row.sweep_id, row.id) for row in rows])
+    mark_trials(connection, [(row.sweep_id, row.id) for row in rows])
     for row in rows:
         tallies[row.sweep_id].failed += 1
         tallies[row.sweep_id].stamps.add(one.old.stamp)

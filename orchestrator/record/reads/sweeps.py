@@ -1,7 +1,8 @@
-"""What people see of sweeps: lists, one sweep with its problems, its grid, and the outcomes for its tables."""
+"""Sweeps as people see them, a page of them or one with its problems and grid, and those that something waits for."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -10,12 +11,15 @@ from orchestrator.record import schema
 from orchestrator.record.database import Access
 from orchestrator.record.existence import absence, require_sweep
 from orchestrator.record.reads.cursors import decode, encode
-from orchestrator.record.reads.request_views import latest_requests
+from orchestrator.record.reads.deletion import Deletion, deletion
+from orchestrator.record.reads.grid import grid
+from orchestrator.record.reads.joins import of_candidate
+from orchestrator.record.reads.requests import latest_requests
 from orchestrator.record.schema import candidate, cell, training, trial
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.lifecycle import SWEEP_GOING, TrialState
+from orchestrator.views.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
 from orchestrator.views.pages import Page
-from orchestrator.views.sweeps import Counts, GridCandidate, GridCell, GridTrial, SweepSummary, SweepView, TrialProblem
+from orchestrator.views.sweeps import Counts, GridCell, SweepSummary, SweepView, TrialProblem
 
 MAX_PROBLEMS: Final = 100
 """Failed and diverged trials that a sweep's page names."""
@@ -28,10 +32,19 @@ _LISTED = (
 )  # fmt: skip
 
 
-class SweepViews(Access):
+@dataclass(frozen=True, slots=True)
+class QueuedSweep:
+    """A sweep that has no trial rows yet."""
+
+    id: int
+    uid: str
+    spec: dict[str, Any]
+
+
+class SweepReader(Access):
     """Reads sweeps."""
 
-    def sweeps(
+    def page(
         self, state: str | None = None, name: str | None = None, cursor: str | None = None, limit: int = 50
     ) -> Page[SweepSummary]:
         """Sweeps, newest first; `name` is a part of the name, in any case of letters."""
@@ -51,7 +64,7 @@ class SweepViews(Access):
         items = [SweepSummary(**_summary(row, counts, etas)) for row in shown]
         return Page[SweepSummary](items=items, next_cursor=encode(shown[-1].id) if len(rows) > limit else None)
 
-    def sweep(self, sweep: int) -> SweepView:
+    def get(self, sweep: int) -> SweepView:
         """One sweep whole; raises NotFoundError."""
         with self._database.reading() as connection:
             row = connection.execute(sa.select(schema.sweep).where(schema.sweep.c.id == sweep)).one_or_none()
@@ -68,23 +81,49 @@ class SweepViews(Access):
         """
         with self._database.reading() as connection:
             require_sweep(connection, sweep)
-            trials = connection.execute(_grid_trials(sweep).limit(most)).all()
-            cells = sa.select(cell).where(cell.c.sweep_id == sweep).order_by(cell.c.cell)
-            found = sa.select(candidate).where(candidate.c.sweep_id == sweep)
-            found = found.order_by(candidate.c.cell, candidate.c.candidate)
-            if most is not None and len(trials) == most:
-                # The last candidate may be cut, too: it goes, and what is drawn has only whole ones.
-                end = (trials[-1].cell, trials[-1].candidate)
-                trials = [row for row in trials if (row.cell, row.candidate) < end]
-                cells = cells.where(cell.c.cell <= end[0])
-                found = found.where(sa.tuple_(candidate.c.cell, candidate.c.candidate) < sa.tuple_(*end))
-            return _grid(connection.execute(cells).all(), connection.execute(found).all(), trials)
+            return grid(connection, sweep, most)
 
     def cell_count(self, sweep: int) -> int:
         """How many cells a sweep has; none before it is expanded."""
         query = sa.select(sa.func.count()).select_from(cell).where(cell.c.sweep_id == sweep)
         with self._database.reading() as connection:
             return int(connection.execute(query).scalar_one())
+
+    def deletion(self, sweep: int) -> Deletion | None:
+        """What only this sweep uses; none when there is no such sweep (any more); ConflictError while it goes on."""
+        with self._database.reading() as connection:
+            return deletion(connection, sweep)
+
+    def queued(self) -> list[QueuedSweep]:
+        """Sweeps to expand, oldest first."""
+        table = schema.sweep
+        query = sa.select(table.c.id, table.c.uid, table.c.spec).where(table.c.state == SweepState.QUEUED)
+        with self._database.reading() as connection:
+            return [QueuedSweep(row.id, row.uid, row.spec) for row in connection.execute(query.order_by(table.c.id))]
+
+    def active(self) -> bool:
+        """Whether any sweep is queued or running."""
+        table = schema.sweep
+        unended = table.c.state.in_([SweepState.QUEUED, SweepState.RUNNING])
+        with self._database.reading() as connection:
+            return connection.execute(sa.select(table.c.id).where(unended).limit(1)).first() is not None
+
+    def going(self) -> list[int]:
+        """Sweeps in which something may train."""
+        table = schema.sweep
+        query = sa.select(table.c.id).where(table.c.state.in_(SWEEP_GOING))
+        with self._database.reading() as connection:
+            return list(connection.execute(query.order_by(table.c.id)).scalars())
+
+    def cells_to_settle(self) -> list[tuple[int, int]]:
+        """(sweep, cell) of each cell whose trials have all ended and that has no summary yet."""
+        active = sa.exists().where(
+            trial.c.sweep_id == cell.c.sweep_id, trial.c.cell == cell.c.cell, trial.c.state.in_(TRIAL_ACTIVE)
+        )
+        query = sa.select(cell.c.sweep_id, cell.c.cell).where(cell.c.settled.is_(None), ~cell.c.open, ~active)
+        with self._database.reading() as connection:
+            rows = connection.execute(query.order_by(cell.c.sweep_id, cell.c.cell)).all()
+        return [(row.sweep_id, row.cell) for row in rows]
 
 
 def _summary(row: sa.Row[Any], counts: Mapping[int, Counts], etas: Mapping[int, float]) -> dict[str, Any]:
@@ -170,45 +209,3 @@ def _troubled(connection: sa.Connection, sweep: int) -> list[int]:
         ended = (trial.c.state == TrialState.FINISHED, trial.c.reused == reused, trial.c.diverged)
         found += connection.execute(columns.where(*ended).order_by(trial.c.id)).scalars()
     return found
-
-
-def of_candidate() -> sa.ColumnElement[bool]:
-    """The join of a trial with its candidate."""
-    return sa.and_(
-        candidate.c.sweep_id == trial.c.sweep_id,
-        candidate.c.cell == trial.c.cell,
-        candidate.c.candidate == trial.c.candidate,
-    )
-
-
-def _grid_trials(sweep: int) -> sa.Select[Any]:
-    columns = (trial.c.id, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.state, trial.c.diverged)
-    query = sa.select(*columns, training.c.score).join(training, training.c.id == trial.c.training_id)
-    return query.where(trial.c.sweep_id == sweep).order_by(trial.c.cell, trial.c.candidate, trial.c.repeat)
-
-
-def _grid(
-    cells: Iterable[sa.Row[Any]], candidates: Iterable[sa.Row[Any]], trials: Iterable[sa.Row[Any]]
-) -> list[GridCell]:
-    squares: dict[tuple[int, int], list[GridTrial]] = defaultdict(list)
-    scores: dict[tuple[int, int], list[float]] = defaultdict(list)
-    for row in trials:
-        place = (row.cell, row.candidate)
-        squares[place].append(GridTrial(trial=row.id, repeat=row.repeat, state=row.state, diverged=row.diverged))
-        if row.state == TrialState.FINISHED and row.score is not None:
-            scores[place].append(row.score)
-    by_index: dict[int, GridCell] = {}
-    selected: dict[int, int | None] = {}
-    for row in cells:
-        by_index[row.cell] = GridCell(index=row.cell, labels=row.labels, candidates=[])
-        selected[row.cell] = (row.summary or {}).get("candidate")
-    for row in candidates:
-        place = (row.cell, row.candidate)
-        known = scores[place]
-        by_index[row.cell].candidates.append(
-            GridCandidate(
-                labels=row.labels, selected=selected[row.cell] == row.candidate,
-                score=sum(known) / len(known) if known else None, trials=squares[place],
-            )
-        )  # fmt: skip
-    return list(by_index.values())

@@ -1,7 +1,6 @@
-"""Adaptive searches: cells that are still open, the candidates suggested in them, and what those scored."""
+"""Adaptive searches: cells that are still open, and the candidates suggested in them with what those scored."""
 
-import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -9,10 +8,7 @@ import sqlalchemy as sa
 from orchestrator.record import schema
 from orchestrator.record.database import Access
 from orchestrator.record.schema import candidate, cell, training, trial
-from orchestrator.record.writes.dirty_flags import mark
-from orchestrator.record.writes.starting import TrialRows
 from orchestrator.views.lifecycle import TRIAL_ACTIVE, SweepState, TrialState
-from orchestrator.views.planned import Candidate, PlannedTrial
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +41,8 @@ class OpenCell:
     untold: tuple[Suggested, ...]  # those whose score the search does not know yet
 
 
-class Searching(Access):
-    """What the conductor's searches read and write."""
+class SearchReader(Access):
+    """Reads searches."""
 
     def open_cells(self) -> list[OpenCell]:
         """Cells of running sweeps that may get further candidates."""
@@ -78,54 +74,6 @@ class Searching(Access):
         query = _suggested().where(candidate.c.sweep_id == sweep, candidate.c.cell == cell)
         with self._database.reading() as connection:
             return [_read(row) for row in connection.execute(query)]
-
-    def add_candidate(
-        self,
-        fence: int,
-        sweep: int,
-        one: Candidate,
-        values: Mapping[str, str | float],
-        asked: int,
-        trials: Sequence[PlannedTrial],
-    ) -> None:
-        """Write a suggested candidate with its trials; a training that is known is not run again."""
-        with self._database.writing(fence) as connection:
-            connection.execute(
-                sa.insert(candidate).values(
-                    sweep_id=sweep, cell=one.cell, candidate=one.index, labels=dict(one.labels),
-                    suggested=dict(values), asked=asked,
-                )
-            )  # fmt: skip
-            self._append(connection, sweep, trials)
-
-    def add_trials(self, fence: int, sweep: int, trials: Sequence[PlannedTrial]) -> None:
-        """Write further trials of candidates that exist."""
-        with self._database.writing(fence) as connection:
-            self._append(connection, sweep, trials)
-
-    def _append(self, connection: sa.Connection, sweep: int, trials: Sequence[PlannedTrial]) -> None:
-        table = schema.sweep
-        row = connection.execute(sa.select(table.c.uid, table.c.spec).where(table.c.id == sweep)).one()
-        position = sa.select(sa.func.coalesce(sa.func.max(trial.c.position), -1) + 1).where(trial.c.sweep_id == sweep)
-        rows = TrialRows(
-            self._database, connection, sweep, uuid.UUID(row.uid), bool(row.spec.get("fresh")),
-            first=connection.execute(position).scalar_one(),
-        )  # fmt: skip
-        rows.write(trials)
-        mark(self._database, connection, "sweep", sweep, sweep)
-
-    def tell(self, fence: int, sweep: int, cell: int, one: Suggested, told: int) -> None:
-        """Note that the search was told what became of a candidate, as its event number `told`."""
-        which = (candidate.c.sweep_id == sweep, candidate.c.cell == cell, candidate.c.candidate == one.index)
-        values = {"told": told, "score": one.score, "pruned": one.pruned}
-        with self._database.writing(fence) as connection:
-            connection.execute(sa.update(candidate).where(*which, candidate.c.told.is_(None)).values(**values))
-
-    def close_cell(self, fence: int, sweep: int, index: int) -> None:
-        """Note that no candidate follows in a cell."""
-        which = (cell.c.sweep_id == sweep, cell.c.cell == index)
-        with self._database.writing(fence) as connection:
-            connection.execute(sa.update(cell).where(*which).values(open=False))
 
 
 def _suggested() -> sa.Select[tuple[object, ...]]:

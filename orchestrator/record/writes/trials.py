@@ -1,4 +1,4 @@
-"""How sweeps end: cells and sweeps to settle, cancelling, retrying, failing."""
+"""How trials end before their trainings do, and how they go on: cancelling and retrying; how their sweeps end."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -7,13 +7,12 @@ from typing import Final
 import sqlalchemy as sa
 
 from orchestrator.record import schema
-from orchestrator.record.database import Access, check_fence, chunked
+from orchestrator.record.database import FencedAccess, chunked
 from orchestrator.record.existence import require_sweep
-from orchestrator.record.reads.trial_views import first_trial
+from orchestrator.record.reads.trials import first_trial
 from orchestrator.record.schema import cell, training, trial
 from orchestrator.record.writes.claims import run_with_training
 from orchestrator.record.writes.dirty_flags import mark, mark_trials
-from orchestrator.record.writes.journal import MAX_MESSAGE, storable
 from orchestrator.views.lifecycle import (
     SWEEP_ENDED,
     SWEEP_STEPS,
@@ -32,33 +31,14 @@ _RETRIES: Final[Mapping[str, Sequence[TrialState]]] = {
 }
 
 
-class Settling(Access):
-    """What ends a sweep, and what makes it go on."""
+class TrialWriter(FencedAccess):
+    """Ends trials, and has them go on."""
 
-    def unsettled(self, fence: int) -> list[int]:
-        """Running sweeps whose trials and searches have all ended; raises FencedError."""
-        active = sa.exists().where(trial.c.sweep_id == schema.sweep.c.id, trial.c.state.in_(TRIAL_ACTIVE))
-        searched = sa.exists().where(cell.c.sweep_id == schema.sweep.c.id, cell.c.open)
-        query = sa.select(schema.sweep.c.id).where(schema.sweep.c.state == SweepState.RUNNING, ~active, ~searched)
-        with self._database.reading() as connection:
-            check_fence(connection, fence)
-            return list(connection.execute(query.order_by(schema.sweep.c.id)).scalars())
-
-    def cells_to_settle(self) -> list[tuple[int, int]]:
-        """(sweep, cell) of each cell whose trials have all ended and that has no summary yet."""
-        active = sa.exists().where(
-            trial.c.sweep_id == cell.c.sweep_id, trial.c.cell == cell.c.cell, trial.c.state.in_(TRIAL_ACTIVE)
-        )
-        query = sa.select(cell.c.sweep_id, cell.c.cell).where(cell.c.settled.is_(None), ~cell.c.open, ~active)
-        with self._database.reading() as connection:
-            rows = connection.execute(query.order_by(cell.c.sweep_id, cell.c.cell)).all()
-        return [(row.sweep_id, row.cell) for row in rows]
-
-    def cancel(self, fence: int, sweep: int, trial: int | None = None, cell: int | None = None) -> int:
+    def cancel(self, sweep: int, trial: int | None = None, cell: int | None = None) -> int:
         """Cancel a sweep, a cell or a trial of it and return how many trials that ended; others stay as they are."""
-        with self._database.writing(fence) as connection:
+        with self._database.writing() as connection:
             require_sweep(connection, sweep)
-            cancelled = self._cancel_trials(connection, sweep, trial, cell)
+            cancelled = cancel_trials(connection, sweep, trial, cell)
             if trial is None and cell is not None:
                 cells = schema.cell
                 one = (cells.c.sweep_id == sweep, cells.c.cell == cell)
@@ -78,38 +58,14 @@ class Settling(Access):
             cancellable.append(table.c.state != SweepState.RUNNING)
         ending = sa.update(table).where(*cancellable)
         if connection.execute(ending.values(state=SweepState.CANCELLED, ended=datetime.now(UTC))).rowcount:
-            mark(self._database, connection, "sweep", sweep, sweep)
+            mark(connection, "sweep", sweep, sweep)
 
-    def _cancel_trials(self, connection: sa.Connection, sweep: int, one: int | None, cell: int | None = None) -> int:
-        which = [trial.c.sweep_id == sweep, trial.c.state.in_(before(TRIAL_STEPS, TrialState.CANCELLED))]
-        if one is not None:
-            which.append(trial.c.id == one)
-        if cell is not None:
-            which.append(trial.c.cell == cell)
-        rows = connection.execute(
-            sa.update(trial)
-            .where(*which)
-            .values(state=TrialState.CANCELLED, ended=datetime.now(UTC))
-            .returning(trial.c.id, trial.c.training_id, trial.c.mlflow_run)
-        ).all()
-        # A training that runs is stopped by its engine, which asks whether it is wanted; one that waits ends here.
-        still_wanted = sa.exists().where(trial.c.training_id == training.c.id, trial.c.state.in_(TRIAL_ACTIVE))
-        touched = sa.select(trial.c.training_id).where(trial.c.sweep_id == sweep)
-        if rows:
-            connection.execute(
-                sa.update(training)
-                .where(training.c.id.in_(touched), training.c.state == TrialState.WAITING, ~still_wanted)
-                .values(state=TrialState.CANCELLED, ended=datetime.now(UTC))
-            )
-        mark_trials(self._database, connection, [(sweep, row.id) for row in rows if row.mlflow_run])
-        return len(rows)
-
-    def retry(self, fence: int, sweep: int, trial: int | None = None, cell: int | None = None, what: str = "") -> int:
+    def retry(self, sweep: int, trial: int | None = None, cell: int | None = None, what: str = "") -> int:
         """Trials that ended without a result wait again, or take the one that came meanwhile; returns how many.
 
         `what` is `failed` (only these), `all` (pruned ones too), or empty: failed and cancelled ones.
         """
-        with self._database.writing(fence) as connection:
+        with self._database.writing() as connection:
             require_sweep(connection, sweep)
             retried = self._retry_trials(connection, sweep, _RETRIES[what], trial, cell)
             table = schema.sweep
@@ -127,7 +83,7 @@ class Settling(Access):
                 )
                 again = again.values(state=SweepState.QUEUED)
             if connection.execute(again.values(ended=None, error=None)).rowcount:
-                mark(self._database, connection, "sweep", sweep, sweep)
+                mark(connection, "sweep", sweep, sweep)
             return retried
 
     def _retry_trials(
@@ -148,23 +104,35 @@ class Settling(Access):
                 .values(summary=None, settled=None)
             )
             for index in cells:
-                mark(self._database, connection, "cell", sweep, index)
-            mark_trials(self._database, connection, [(sweep, row.id) for row in rows])
+                mark(connection, "cell", sweep, index)
+            mark_trials(connection, [(sweep, row.id) for row in rows])
         return len(found)
 
-    def fail_sweep(self, fence: int, sweep: int, message: str) -> None:
-        """End a sweep that cannot be run, with the reason; its active trials are cancelled."""
-        table = schema.sweep
-        with self._database.writing(fence) as connection:
-            self._cancel_trials(connection, sweep, None)
-            connection.execute(sa.update(cell).where(cell.c.sweep_id == sweep, cell.c.open).values(open=False))
-            failed = connection.execute(
-                sa.update(table)
-                .where(table.c.id == sweep, table.c.state.in_(before(SWEEP_STEPS, SweepState.FAILED)))
-                .values(state=SweepState.FAILED, error=storable(message)[:MAX_MESSAGE], ended=datetime.now(UTC))
-            )
-            if failed.rowcount:
-                mark(self._database, connection, "sweep", sweep, sweep)
+
+def cancel_trials(connection: sa.Connection, sweep: int, one: int | None = None, cell: int | None = None) -> int:
+    """Cancel the active trials of a sweep, of a cell of it, or one of them; returns how many these were."""
+    which = [trial.c.sweep_id == sweep, trial.c.state.in_(before(TRIAL_STEPS, TrialState.CANCELLED))]
+    if one is not None:
+        which.append(trial.c.id == one)
+    if cell is not None:
+        which.append(trial.c.cell == cell)
+    rows = connection.execute(
+        sa.update(trial)
+        .where(*which)
+        .values(state=TrialState.CANCELLED, ended=datetime.now(UTC))
+        .returning(trial.c.id, trial.c.training_id, trial.c.mlflow_run)
+    ).all()
+    # A training that runs is stopped by its engine, which asks whether it is wanted; one that waits ends here.
+    still_wanted = sa.exists().where(trial.c.training_id == training.c.id, trial.c.state.in_(TRIAL_ACTIVE))
+    touched = sa.select(trial.c.training_id).where(trial.c.sweep_id == sweep)
+    if rows:
+        connection.execute(
+            sa.update(training)
+            .where(training.c.id.in_(touched), training.c.state == TrialState.WAITING, ~still_wanted)
+            .values(state=TrialState.CANCELLED, ended=datetime.now(UTC))
+        )
+    mark_trials(connection, [(sweep, row.id) for row in rows if row.mlflow_run])
+    return len(rows)
 
 
 def end_sweep(connection: sa.Connection, sweep: int) -> bool:

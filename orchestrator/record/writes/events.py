@@ -6,13 +6,13 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from orchestrator.record.database import Access
+from orchestrator.record.database import FencedAccess
 from orchestrator.record.json_floats import dump_result, finite_or_none, selection_score
 from orchestrator.record.schema import attempt, cell, training, trial
 from orchestrator.record.writes.dirty_flags import mark, mark_trials
 from orchestrator.record.writes.journal import MAX_MESSAGE, append_log, append_points, storable
 from orchestrator.record.writes.pruning import unwanted
-from orchestrator.record.writes.settling import end_sweep, has_active_trials
+from orchestrator.record.writes.trials import end_sweep, has_active_trials
 from orchestrator.views.events import (
     AttemptStopped,
     CellSettled,
@@ -29,23 +29,23 @@ MAX_TRACE: Final = 65_536
 """Characters of the end of a failure's traceback."""
 
 
-class Applying(Access):
+class EventWriter(FencedAccess):
     """The one place where events become rows."""
 
-    def apply(self, fence: int, event: Event) -> None:
+    def write(self, event: Event) -> None:
         """Write an event and its outbox marks; raises FencedError. An event of an ended attempt changes nothing."""
-        with self._database.writing(fence) as connection:
+        with self._database.writing() as connection:
             match event:
                 case CellSettled():
                     self._cell_settled(connection, event)
                 case SweepSettled():
                     if end_sweep(connection, event.sweep):
-                        mark(self._database, connection, "sweep", event.sweep, event.sweep)
+                        mark(connection, "sweep", event.sweep, event.sweep)
                 case _:
-                    self._of_attempt(connection, fence, event)
+                    self._of_attempt(connection, event)
 
     def _of_attempt(
-        self, connection: sa.Connection, fence: int, event: Started | Progressed | Finished | Failed | AttemptStopped
+        self, connection: sa.Connection, event: Started | Progressed | Finished | Failed | AttemptStopped
     ) -> None:
         running = connection.execute(
             sa.select(attempt).where(attempt.c.uid == event.attempt, attempt.c.state == "running").with_for_update()
@@ -57,7 +57,7 @@ class Applying(Access):
                 connection.execute(
                     sa.update(attempt)
                     .where(attempt.c.id == running.id)
-                    .values(holder=event.holder, host=event.host, fence=fence)
+                    .values(holder=event.holder, host=event.host, fence=self._database.fence)
                 )
                 self._mark_active(connection, running.training_id)
             case Progressed():
@@ -76,7 +76,7 @@ class Applying(Access):
         if event.seq <= running.seen:
             return
         progress = event.progress
-        append_points(self._database, connection, running.id, progress)
+        append_points(connection, running.id, progress)
         values: dict[str, Any] = {"seen": event.seq}
         if progress.checkpoint is not None:
             values["checkpoint"] = progress.checkpoint
@@ -134,14 +134,14 @@ class Applying(Access):
             .values(state=state, ended=ended, diverged=bool(values.get("diverged", False)))
             .returning(trial.c.sweep_id, trial.c.id)
         ).all()
-        mark_trials(self._database, connection, [(row.sweep_id, row.id) for row in moved])
+        mark_trials(connection, [(row.sweep_id, row.id) for row in moved])
 
     def _mark_active(self, connection: sa.Connection, training_id: int) -> None:
         active = sa.select(trial.c.sweep_id, trial.c.id).where(
             trial.c.training_id == training_id, trial.c.state.in_(TRIAL_ACTIVE)
         )
         rows = connection.execute(active).all()
-        mark_trials(self._database, connection, [(row.sweep_id, row.id) for row in rows])
+        mark_trials(connection, [(row.sweep_id, row.id) for row in rows])
 
     def _cell_settled(self, connection: sa.Connection, event: CellSettled) -> None:
         summary = event.summary
@@ -158,8 +158,8 @@ class Applying(Access):
         )
         if changed.rowcount == 0:
             return
-        mark(self._database, connection, "cell", event.sweep, summary.cell)
-        mark(self._database, connection, "sweep", event.sweep, event.sweep)
+        mark(connection, "cell", event.sweep, summary.cell)
+        mark(connection, "sweep", event.sweep, event.sweep)
         # Their runs carry a tag that says whether their candidate was selected.
         chosen = sa.select(trial.c.id).where(
             its_trials,
@@ -167,7 +167,7 @@ class Applying(Access):
             if summary.candidate is not None
             else sa.false(),
         )
-        mark_trials(self._database, connection, [(event.sweep, row.id) for row in connection.execute(chosen).all()])
+        mark_trials(connection, [(event.sweep, row.id) for row in connection.execute(chosen).all()])
 
 
 def _end_attempt(connection: sa.Connection, attempt_id: int, state: str, reason: str | None) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from orchestrator.record.clock import DatabaseSeconds
-from orchestrator.record.database import CONDUCTOR, Access
+from orchestrator.record.database import CONDUCTOR, Access, Database, FencedDatabase, insertion
 from orchestrator.record.schema import installation, lease
 
 _OURS = lease.c.name == CONDUCTOR
@@ -21,8 +21,8 @@ class Held:
     seconds: float
 
 
-class Leases(Access):
-    """Taking, keeping and giving back the conductor's lease, judged by the database's clock."""
+class Lease(Access):
+    """The conductor's lease as everyone sees it, and the taking of it, judged by the database's clock."""
 
     def held(self) -> Held | None:
         """The lease as it is; none where nobody ever took it."""
@@ -30,13 +30,6 @@ class Leases(Access):
         with self._database.reading() as connection:
             row = connection.execute(query).one_or_none()
         return None if row is None else Held(row.fence, row.until, row.seconds)
-
-    def installation(self, fence: int) -> str:
-        """The UUID of whatever shares this database, made by its first conductor."""
-        made = self._database.insert(installation).values(id=1, uid=str(uuid.uuid4()))
-        with self._database.writing(fence) as connection:
-            connection.execute(made.on_conflict_do_nothing())
-            return str(connection.execute(sa.select(installation.c.uid)).scalar_one())
 
     def acquire(self, holder: str, seconds: float, lapsed: Held | None = None) -> int | None:
         """The new fence when the lease was free or had run out, none while another holds it.
@@ -49,23 +42,12 @@ class Leases(Access):
             free = sa.or_(free, sa.and_(lease.c.fence == lapsed.fence, lease.c.until == lapsed.until))
         values = {"holder": holder, "until": now + seconds, "seconds": seconds}
         with self._database.writing() as connection:
-            first = self._database.insert(lease).values(name=CONDUCTOR, fence=0, **(values | {"until": 0.0}))
+            first = insertion(connection, lease).values(name=CONDUCTOR, fence=0, **(values | {"until": 0.0}))
             connection.execute(first.on_conflict_do_nothing())
             taken = connection.execute(
                 sa.update(lease).where(_OURS, free).values(fence=lease.c.fence + 1, **values).returning(lease.c.fence)
             ).scalar_one_or_none()
             return None if taken is None else int(taken)
-
-    def renew(self, fence: int, seconds: float) -> bool:
-        """Whether the lease is still ours; it then lasts `seconds` from now."""
-        renewal = sa.update(lease).where(_OURS, lease.c.fence == fence)
-        with self._database.writing() as connection:
-            return connection.execute(renewal.values(until=DatabaseSeconds() + seconds)).rowcount == 1
-
-    def release(self, fence: int) -> None:
-        """Give the lease back, so that the next conductor need not wait; nothing happens if it is another's."""
-        with self._database.writing() as connection:
-            connection.execute(sa.update(lease).where(_OURS, lease.c.fence == fence).values(until=0.0))
 
     def conducted(self) -> bool:
         """Whether a conductor holds the lease."""
@@ -74,6 +56,31 @@ class Leases(Access):
                 connection.execute(sa.select(lease.c.name).where(_OURS, lease.c.until > DatabaseSeconds())).first()
                 is not None
             )
+
+
+class LeaseWriter:
+    """The lease to the one who took it: kept, and given back."""
+
+    def __init__(self, database: Database, fenced: FencedDatabase) -> None:
+        self._database, self._fenced = database, fenced
+
+    def installation(self) -> str:
+        """The UUID of whatever shares this database, made by its first conductor."""
+        with self._fenced.writing() as connection:
+            made = insertion(connection, installation).values(id=1, uid=str(uuid.uuid4()))
+            connection.execute(made.on_conflict_do_nothing())
+            return str(connection.execute(sa.select(installation.c.uid)).scalar_one())
+
+    def renew(self, seconds: float) -> bool:
+        """Whether the lease is still ours; it then lasts `seconds` from now."""
+        renewal = sa.update(lease).where(_OURS, lease.c.fence == self._fenced.fence)
+        with self._database.writing() as connection:
+            return connection.execute(renewal.values(until=DatabaseSeconds() + seconds)).rowcount == 1
+
+    def release(self) -> None:
+        """Give the lease back, so that the next conductor need not wait; nothing happens if it is another's."""
+        with self._database.writing() as connection:
+            connection.execute(sa.update(lease).where(_OURS, lease.c.fence == self._fenced.fence).values(until=0.0))
 
 
 def extend(connection: sa.Connection) -> None:

@@ -1,6 +1,7 @@
-"""How long trainings of given shapes took: the base of what a sweep's would cost."""
+"""Trainings: which are known, which were planned under older versions, and how long those of a shape took."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -8,17 +9,28 @@ import sqlalchemy as sa
 from orchestrator.cost.estimate import Duration, named, shape_of
 from orchestrator.cost.workload import units
 from orchestrator.record.database import Access, chunked
-from orchestrator.record.schema import training
-from orchestrator.views.lifecycle import TrialState
+from orchestrator.record.schema import training, trial
+from orchestrator.views.lifecycle import TRIAL_ACTIVE, TrialState
 
+AT_ONCE: Final = 500
+"""Trainings that one transaction plans anew."""
 MOST_READ: Final = 2_000
 """Recipes that are looked at, the latest first: with more, older trainings go unseen."""
 MOST_MEASURED: Final = 20
 """Trainings of one shape whose length is taken."""
 
 
-class Durations(Access):
-    """Reads how long finished trainings took."""
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """A training that waits or runs and was planned under older versions."""
+
+    id: int
+    stamp: str
+    recipe: Mapping[str, Any]
+
+
+class TrainingReader(Access):
+    """Reads which trainings there are, and how long they took."""
 
     def durations(self, shapes: Collection[str]) -> dict[str, list[Duration]]:
         """By shape, how long the latest trainings took that finished ok; a shape that never did is absent."""
@@ -33,6 +45,35 @@ class Durations(Access):
             if device is not None:
                 found.setdefault(one, []).append(Duration(row.seconds, _trained(row), device, name or ""))
         return found
+
+    def known(self, fingerprints: Iterable[str]) -> set[str]:
+        """Those of the fingerprints whose training has finished."""
+        found: set[str] = set()
+        finished = training.c.state == TrialState.FINISHED
+        with self._database.reading() as connection:
+            for chunk in chunked(dict.fromkeys(fingerprints), 1_000):
+                query = sa.select(training.c.fingerprint).where(training.c.fingerprint.in_(chunk), finished)
+                found.update(connection.execute(query).scalars())
+        return found
+
+    def stamps(self) -> list[str]:
+        """The stamps that trainings have."""
+        with self._database.reading() as connection:
+            return list(connection.execute(sa.select(training.c.stamp).distinct()).scalars())
+
+    def outdated(self, stamps: Collection[str]) -> list[Outdated]:
+        """A few of the trainings with such a stamp that wait or run for some trial, oldest first."""
+        if not stamps:
+            return []
+        wanted = sa.exists().where(trial.c.training_id == training.c.id, trial.c.state.in_(TRIAL_ACTIVE))
+        query = (
+            sa.select(training.c.id, training.c.stamp, training.c.recipe)
+            .where(training.c.state.in_(TRIAL_ACTIVE), training.c.stamp.in_(list(stamps)), wanted)
+            .order_by(training.c.id)
+            .limit(AT_ONCE)
+        )
+        with self._database.reading() as connection:
+            return [Outdated(row.id, row.stamp, row.recipe) for row in connection.execute(query)]
 
 
 def _trained(row: sa.Row[Any]) -> float:

@@ -1,32 +1,29 @@
-"""What people see of trials: lists, one trial with its attempts, its curves and its log."""
+"""Trials: a page of them, one with its attempts, its log, and what tells them apart."""
 
-from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 import sqlalchemy as sa
 
 from orchestrator.record import schema
-from orchestrator.record.database import Access, chunked
+from orchestrator.record.database import Access
 from orchestrator.record.existence import require_sweep
 from orchestrator.record.reads.cursors import decode, encode
-from orchestrator.record.reads.sweep_views import of_candidate
-from orchestrator.record.schema import attempt, candidate, cell, log, metric, training
+from orchestrator.record.reads.joins import of_candidate
+from orchestrator.record.schema import attempt, candidate, cell, log, training, trial
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.lifecycle import TRIAL_ENDED, TrialState
+from orchestrator.views.extension import TrialKey
+from orchestrator.views.lifecycle import TRIAL_ACTIVE, TRIAL_ENDED, TrialState
 from orchestrator.views.pages import Page
-from orchestrator.views.trials import AttemptView, Curve, LogView, Replaced, TrialSummary, TrialView
-
-Points = list[tuple[int, float | None]]
-"""(step, value) of a curve; none where the value is not a number."""
+from orchestrator.views.trials import AttemptView, LogView, Replaced, TrialSummary, TrialView
 
 MAX_LOG_PAGE: Final = 262_144
 """Characters of a log in one answer."""
 
 
-class TrialViews(Access):
+class TrialReader(Access):
     """Reads trials."""
 
-    def trials(
+    def page(
         self,
         sweep: int,
         state: str | None = None,
@@ -50,7 +47,7 @@ class TrialViews(Access):
         items = [TrialSummary(**_summary(row)) for row in shown]
         return Page[TrialSummary](items=items, next_cursor=encode(shown[-1].position) if len(rows) > limit else None)
 
-    def trial(self, trial: int) -> TrialView:
+    def get(self, trial: int) -> TrialView:
         """One trial whole; raises NotFoundError."""
         whole = (
             training.c.uid.label("training_uid"), training.c.fingerprint, training.c.recipe, training.c.metrics,
@@ -77,32 +74,13 @@ class TrialViews(Access):
             reason=row.reason if row.state == TrialState.PRUNED else None,
         )  # fmt: skip
 
-    def curves(self, trial: int) -> list[Curve]:
-        """The curves of a trial's training: the result's, or what was reported so far; raises NotFoundError."""
-        with self._database.reading() as connection:
-            merged = _curves(connection, _training_of(connection, trial))
-        return [Curve(key=key, points=points) for key, points in sorted(merged.items())]
-
-    def curves_of(self, trials: Iterable[int], keys: Collection[str]) -> dict[int, dict[str, Points]]:
-        """Those curves of several trials that have one of the keys, by trial; a trial that does not exist has none."""
-        table = schema.trial
-        found: dict[int, dict[str, Points]] = {}
-        with self._database.reading() as connection:
-            for chunk in chunked(dict.fromkeys(trials), 500):
-                query = sa.select(table.c.id, table.c.training_id).where(table.c.id.in_(chunk))
-                for row in connection.execute(query).all():
-                    # One training at a time: with everything that its result holds it may be a mebibyte.
-                    curves = _curves(connection, row.training_id, keys)
-                    found[row.id] = {key: points for key, points in curves.items() if key in keys}
-        return found
-
     def log(self, trial: int, offset: int = 0) -> LogView:
         """At most 256 Ki characters of a training's log from a character on, counted from its end when negative.
 
         Raises NotFoundError.
         """
         with self._database.reading() as connection:
-            training_id = _training_of(connection, trial)
+            training_id = training_of(connection, trial)
             state, length = connection.execute(
                 sa.select(training.c.state, training.c.log_length).where(training.c.id == training_id)
             ).one()
@@ -117,6 +95,44 @@ class TrialViews(Access):
             next_offset=following,
             complete=state in TRIAL_ENDED and following >= length,
         )
+
+    def keys(self, sweep: int) -> list[TrialKey]:
+        """All trials of a sweep in their order."""
+        query = (
+            sa.select(
+                trial.c.cell, cell.c.labels.label("cell_labels"), trial.c.candidate,
+                candidate.c.labels.label("candidate_labels"), trial.c.repeat, trial.c.repeat_labels,
+                training.c.fingerprint, training.c.stamp,
+            )
+            .join(training, training.c.id == trial.c.training_id)
+            .join(cell, sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell))
+            .join(
+                candidate,
+                sa.and_(
+                    candidate.c.sweep_id == trial.c.sweep_id,
+                    candidate.c.cell == trial.c.cell,
+                    candidate.c.candidate == trial.c.candidate,
+                ),
+            )
+            .where(trial.c.sweep_id == sweep)
+            .order_by(trial.c.position)
+        )  # fmt: skip
+        with self._database.reading() as connection:
+            return [TrialKey(**row._mapping) for row in connection.execute(query)]
+
+    def has_active(self, sweep: int, cell: int) -> bool:
+        """Whether a trial of a cell waits or runs."""
+        query = sa.select(schema.trial.c.id).where(schema.trial.c.sweep_id == sweep, schema.trial.c.cell == cell)
+        with self._database.reading() as connection:
+            return connection.execute(query.where(schema.trial.c.state.in_(TRIAL_ACTIVE)).limit(1)).first() is not None
+
+    def last_position(self, sweep: int) -> int:
+        """The position of a sweep's last trial; -1 when it has none."""
+        query = sa.select(sa.func.coalesce(sa.func.max(schema.trial.c.position), -1)).where(
+            schema.trial.c.sweep_id == sweep
+        )
+        with self._database.reading() as connection:
+            return int(connection.execute(query).scalar_one())
 
 
 def _summaries() -> sa.Select[Any]:
@@ -164,39 +180,13 @@ def first_trial(connection: sa.Connection, training_id: int) -> int | None:
     return connection.execute(sa.select(sa.func.min(table.c.id)).where(*trained)).scalar_one_or_none()
 
 
-def _training_of(connection: sa.Connection, trial: int) -> int:
+def training_of(connection: sa.Connection, trial: int) -> int:
+    """The id of a trial's training; raises NotFoundError."""
     table = schema.trial
     found = connection.execute(sa.select(table.c.training_id).where(table.c.id == trial)).scalar_one_or_none()
     if found is None:
         raise NotFoundError(f"no trial {trial}")
     return int(found)
-
-
-def _curves(connection: sa.Connection, training_id: int, keys: Collection[str] | None = None) -> dict[str, Points]:
-    """All curves of a training, or at least those with one of the keys."""
-    result = connection.execute(sa.select(training.c.result).where(training.c.id == training_id)).scalar()
-    curves = (result or {}).get("curves") or {}
-    found = {key: [(int(step), value) for step, value in points] for key, points in curves.items()}
-    if keys is not None and found.keys() >= set(keys):
-        return found
-    # A key that only the result or only the reports have is shown from where it is.
-    return _reported(connection, training_id, keys) | found
-
-
-def _reported(connection: sa.Connection, training_id: int, keys: Collection[str] | None) -> dict[str, Points]:
-    """Points by key; where two attempts passed the same step, the later one's."""
-    query = (
-        sa.select(metric.c.key, metric.c.step, metric.c.value)
-        .join(attempt, attempt.c.id == metric.c.attempt_id)
-        .where(attempt.c.training_id == training_id)
-        .order_by(attempt.c.number)
-    )
-    if keys is not None:
-        query = query.where(metric.c.key.in_(keys))
-    points: dict[str, dict[int, float | None]] = {}
-    for row in connection.execute(query):
-        points.setdefault(row.key, {})[row.step] = row.value
-    return {key: sorted(by_step.items()) for key, by_step in points.items()}
 
 
 def _log_text(connection: sa.Connection, training_id: int, offset: int) -> str:

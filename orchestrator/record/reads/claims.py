@@ -1,0 +1,150 @@
+"""Whose turn it is: the trainings that wait, in turn, and the attempts that an earlier conductor left running."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from orchestrator.record.database import Access
+from orchestrator.record.reads.trial_name import order_label
+from orchestrator.record.schema import attempt, sweep, training, trial
+from orchestrator.views.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
+from orchestrator.views.orders import Order
+from orchestrator.views.slot import Slot
+
+RUNNING = "running"
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusions:
+    """What is passed over when the next training is chosen."""
+
+    quota: int | None
+    resting: tuple[str, ...]
+    barred: tuple[str, ...]
+    held: tuple[str, ...] = ()
+
+
+class ClaimReader(Access):
+    """Reads what waits and what runs."""
+
+    def outranked(
+        self,
+        uid: str,
+        quota: int | None,
+        resting: Collection[str],
+        barred: Collection[str],
+        held: Collection[str] = frozenset(),
+    ) -> bool:
+        """Whether a training of a higher priority waits than that of this attempt, or only paused sweeps want it."""
+        wanting = (
+            sa.select(sa.func.max(sweep.c.priority))
+            .join(trial, trial.c.sweep_id == sweep.c.id)
+            .join(attempt, attempt.c.training_id == trial.c.training_id)
+            .where(attempt.c.uid == uid, trial.c.state == TrialState.RUNNING, sweep.c.state == SweepState.RUNNING)
+        )
+        with self._database.reading() as connection:
+            rank = connection.execute(wanting).scalar()
+            passed = Exclusions(quota, tuple(resting), tuple(barred), tuple(held))
+            return rank is None or first_waiting(connection, passed, rank) is not None
+
+    def waits(self, barred: Collection[str], held: Collection[str] = frozenset()) -> bool:
+        """Whether a training waits whose slot is none of `barred`, and whose need is none of `held`."""
+        with self._database.reading() as connection:
+            return first_waiting(connection, Exclusions(None, (), tuple(barred), tuple(held))) is not None
+
+    def orphans(self) -> list[Order]:
+        """Attempts that are running by the database, oldest first: what a new conductor adopts or gives up."""
+        columns = (
+            attempt.c.uid, attempt.c.number, attempt.c.slot, attempt.c.resumed_from, attempt.c.holder, attempt.c.seen,
+            training.c.uid.label("training"), training.c.recipe, training.c.need, attempt.c.training_id,
+        )  # fmt: skip
+        query = (
+            sa.select(*columns)
+            .join(training, training.c.id == attempt.c.training_id)
+            .where(attempt.c.state == RUNNING)
+            .order_by(attempt.c.id)
+        )
+        with self._database.reading() as connection:
+            return [
+                Order(
+                    attempt=row.uid, training=row.training, number=row.number, recipe=row.recipe,
+                    slot=Slot.model_validate(row.slot), resume=row.resumed_from, holder=row.holder, seen=row.seen,
+                    need=row.need, label=order_label(connection, row.training_id),
+                )
+                for row in connection.execute(query)
+            ]  # fmt: skip
+
+    def wanted(self, attempt: str) -> bool:
+        """Whether the attempt runs and some trial still waits for its training."""
+        with self._database.reading() as connection:
+            return connection.execute(_wanted(attempt)).first() is not None
+
+
+def _wanted(uid: str) -> sa.Select[tuple[int]]:
+    return (
+        sa.select(attempt.c.id)
+        .where(attempt.c.uid == uid, attempt.c.state == RUNNING)
+        .where(
+            sa.exists().where(
+                trial.c.training_id == attempt.c.training_id,
+                trial.c.state.in_(TRIAL_ACTIVE),
+            )
+        )
+    )
+
+
+def first_waiting(connection: sa.Connection, passed: Exclusions, above: int | None = None) -> tuple[int, Slot] | None:
+    """The training to claim next and the slot that its trial asks for; with `above`, of a higher priority than that."""
+    busy = busy_slots(connection)
+    for row in in_turn(connection, busy):
+        if above is not None and row.priority <= above:
+            return None  # as are all that follow
+        if passed.quota is not None and busy.get(row.actor, 0) >= passed.quota:
+            continue
+        # One sweep at a time: the index (sweep, state, position) then gives the first row without sorting.
+        first = connection.execute(
+            sa.select(trial.c.training_id, trial.c.slot)
+            .join(training, training.c.id == trial.c.training_id)
+            .where(trial.c.sweep_id == row.id, trial.c.state == TrialState.WAITING)
+            .where(training.c.state == TrialState.WAITING, training.c.uid.not_in(passed.resting))
+            .where(*_not_barred(row.text, passed.barred), *not_held(passed.held))
+            .order_by(trial.c.position)
+            .limit(1)
+        ).first()
+        if first is not None:
+            return first.training_id, Slot.model_validate(first.slot or row.slot)
+    return None
+
+
+def _not_barred(slot: str, barred: tuple[str, ...]) -> list[sa.ColumnElement[bool]]:
+    """What holds of a trial whose slot is none of those; `slot` is its sweep's."""
+    if not barred:  # as nearly always: then the index alone says which trial is next
+        return []
+    own = sa.cast(trial.c.slot, sa.Text).not_in(barred)
+    return [own] if slot in barred else [sa.or_(trial.c.slot.is_(None), own)]
+
+
+def not_held(held: Collection[str]) -> list[sa.ColumnElement[bool]]:
+    """What holds of a training that needs none of those."""
+    return [sa.or_(training.c.need.is_(None), training.c.need.not_in(held))] if held else []
+
+
+def in_turn(connection: sa.Connection, busy: Mapping[str | None, int]) -> list[sa.Row[Any]]:
+    """Running sweeps by priority; among equals those of the owner who holds the fewest slots; then the oldest."""
+    text = sa.cast(sweep.c.slot, sa.Text).label("text")
+    running = sa.select(sweep.c.id, sweep.c.slot, text, sweep.c.priority, sweep.c.actor)
+    rows = connection.execute(running.where(sweep.c.state == SweepState.RUNNING)).all()
+    return sorted(rows, key=lambda one: (-one.priority, busy.get(one.actor, 0), one.id))
+
+
+def busy_slots(connection: sa.Connection) -> dict[str | None, int]:
+    """How many trainings run for each owner; one that two owners share counts for both."""
+    query = (
+        sa.select(sweep.c.actor, sa.func.count(trial.c.training_id.distinct()).label("n"))
+        .join(trial, trial.c.sweep_id == sweep.c.id)
+        .where(sweep.c.state.in_(SWEEP_GOING), trial.c.state == TrialState.RUNNING)
+        .group_by(sweep.c.actor)
+    )
+    return {row.actor: row.n for row in connection.execute(query)}

@@ -1,0 +1,200 @@
+"""A sweep's life, as the conductor writes it: it starts, grows, takes its turn, and is deleted."""
+
+import uuid
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from orchestrator.record import schema
+from orchestrator.record.database import FencedAccess, chunked
+from orchestrator.record.existence import require_sweep
+from orchestrator.record.reads.deletion import only_of
+from orchestrator.record.schema import attempt, candidate, cell, log, metric, training, trial
+from orchestrator.record.writes.dirty_flags import mark
+from orchestrator.record.writes.journal import MAX_MESSAGE, storable
+from orchestrator.record.writes.lease import extend
+from orchestrator.record.writes.pruning import prune_added
+from orchestrator.record.writes.trial_rows import TrialRows, insert
+from orchestrator.record.writes.trials import cancel_trials
+from orchestrator.views.errors import ConflictError
+from orchestrator.views.extension import Extension
+from orchestrator.views.lifecycle import SWEEP_ENDED, SWEEP_STEPS, TRIAL_ACTIVE, SweepState, before
+from orchestrator.views.planned import Candidate, Cell, PlannedTrial
+from orchestrator.views.slot import Slot
+
+
+class SweepWriter(FencedAccess):
+    """Writes sweeps."""
+
+    def start(
+        self,
+        sweep: int,
+        cells: Sequence[Cell],
+        candidates: Sequence[Candidate],
+        trials: Iterable[PlannedTrial],
+        slot: Slot,
+        fresh: bool,
+    ) -> None:
+        """Write the rows of a queued sweep; finished trainings are reused at once unless it asks for fresh ones.
+
+        Cells without candidates are open: a search adds them later.
+        """
+        now = datetime.now(UTC)
+        with self._database.writing() as connection:
+            uid = _enter_running(connection, sweep, slot, now)
+            insert(
+                connection,
+                schema.cell,
+                (
+                    {"sweep_id": sweep, "cell": cell.index, "labels": dict(cell.labels), "open": not candidates}
+                    for cell in cells
+                ),
+            )
+            insert(
+                connection,
+                schema.candidate,
+                (
+                    {"sweep_id": sweep, "cell": one.cell, "candidate": one.index, "labels": dict(one.labels)}
+                    for one in candidates
+                ),
+            )
+            TrialRows(connection, sweep, uid, fresh).write(trials)
+            mark(connection, "sweep", sweep, sweep)
+            extend(connection)
+
+    def extend(self, sweep: int, wider: Extension) -> None:
+        """Write the added rows and let the sweep go on; finished trainings are reused at once."""
+        table = schema.sweep
+        with self._database.writing() as connection:
+            require_sweep(connection, sweep)
+            row = connection.execute(sa.select(table.c.uid, table.c.state).where(table.c.id == sweep)).one()
+            insert(
+                connection, cell,
+                ({"sweep_id": sweep, "cell": one.index, "labels": dict(one.labels)} for one in wider.cells),
+            )  # fmt: skip
+            insert(connection, candidate, _candidates(sweep, wider.candidates))
+            position = sa.select(sa.func.coalesce(sa.func.max(trial.c.position), -1) + 1)
+            first = connection.execute(position.where(trial.c.sweep_id == sweep)).scalar_one()
+            fresh = bool(wider.spec.get("fresh"))
+            TrialRows(connection, sweep, uuid.UUID(row.uid), fresh, first).write(wider.trials)
+            prune_added(connection, sweep, first)
+            touched = sorted({one.cell for one in wider.trials})
+            connection.execute(
+                sa.update(cell)
+                .where(cell.c.sweep_id == sweep, cell.c.cell.in_(touched))
+                .values(summary=None, settled=None)
+            )
+            values: dict[str, Any] = {"text": wider.text, "spec": dict(wider.spec), "total": wider.total}
+            if "slot" in wider.spec:  # which holds for all that waits and has no slot of its own
+                values["slot"] = wider.spec["slot"]
+            if not wider.spec.get("slots"):  # it takes back what some trials had of their own
+                connection.execute(
+                    sa.update(trial).where(trial.c.sweep_id == sweep, trial.c.slot.is_not(None)).values(slot=None)
+                )
+            if row.state in before(SWEEP_STEPS, SweepState.RUNNING) & SWEEP_ENDED:
+                values |= {"state": SweepState.RUNNING, "ended": None, "error": None}
+            connection.execute(sa.update(table).where(table.c.id == sweep).values(**values))
+            for index in touched:
+                mark(connection, "cell", sweep, index)
+            mark(connection, "sweep", sweep, sweep)
+            extend(connection)
+
+    def pause(self, sweep: int) -> bool:
+        """Start nothing more of a running sweep; what trains goes on to its end. Whether that changed anything."""
+        return self._turn(sweep, SweepState.RUNNING, SweepState.PAUSED)
+
+    def resume(self, sweep: int) -> bool:
+        """Let a paused sweep take its turn again; whether that changed anything."""
+        return self._turn(sweep, SweepState.PAUSED, SweepState.RUNNING)
+
+    def prioritize(self, sweep: int, priority: int) -> None:
+        """Set a sweep's priority; of what already trains nothing is stopped for it."""
+        table = schema.sweep
+        with self._database.writing() as connection:
+            require_sweep(connection, sweep)
+            connection.execute(sa.update(table).where(table.c.id == sweep).values(priority=priority))
+            mark(connection, "sweep", sweep, sweep)
+
+    def _turn(self, sweep: int, old: SweepState, new: SweepState) -> bool:
+        if old not in before(SWEEP_STEPS, new):
+            raise ValueError(f"{new} does not follow {old}")
+        table = schema.sweep
+        with self._database.writing() as connection:
+            require_sweep(connection, sweep)
+            moving = sa.update(table).where(table.c.id == sweep, table.c.state == old)
+            moved = connection.execute(moving.values(state=new)).rowcount == 1
+            if moved:
+                mark(connection, "sweep", sweep, sweep)
+            return moved
+
+    def fail(self, sweep: int, message: str) -> None:
+        """End a sweep that cannot be run, with the reason; its active trials are cancelled."""
+        table = schema.sweep
+        with self._database.writing() as connection:
+            cancel_trials(connection, sweep)
+            connection.execute(sa.update(cell).where(cell.c.sweep_id == sweep, cell.c.open).values(open=False))
+            failed = connection.execute(
+                sa.update(table)
+                .where(table.c.id == sweep, table.c.state.in_(before(SWEEP_STEPS, SweepState.FAILED)))
+                .values(state=SweepState.FAILED, error=storable(message)[:MAX_MESSAGE], ended=datetime.now(UTC))
+            )
+            if failed.rowcount:
+                mark(connection, "sweep", sweep, sweep)
+
+    def unsettled(self) -> list[int]:
+        """Running sweeps whose trials and searches have all ended; raises FencedError."""
+        active = sa.exists().where(trial.c.sweep_id == schema.sweep.c.id, trial.c.state.in_(TRIAL_ACTIVE))
+        searched = sa.exists().where(cell.c.sweep_id == schema.sweep.c.id, cell.c.open)
+        query = sa.select(schema.sweep.c.id).where(schema.sweep.c.state == SweepState.RUNNING, ~active, ~searched)
+        with self._database.holding() as connection:
+            return list(connection.execute(query.order_by(schema.sweep.c.id)).scalars())
+
+    def delete(self, sweep: int, by: int | None = None, outcome: str = "deleted") -> str | None:
+        """Delete an ended sweep's rows, and those of the trainings that no other sweep points to.
+
+        Its requests stay, to say what became of them, without the specs that they carried; `by` is the one that is done
+        with this, whose outcome is noted. Gives the tracker's id of its experiment, which may have been made after the
+        deletion began. Raises NotFoundError, and ConflictError for a sweep that goes on.
+        """
+        table = schema.sweep
+        with self._database.writing() as connection:
+            require_sweep(connection, sweep)
+            ended = sa.select(table.c.mlflow_experiment).where(table.c.id == sweep, table.c.state.in_(SWEEP_ENDED))
+            row = connection.execute(ended.with_for_update()).first()
+            if row is None:
+                raise ConflictError(f"sweep {sweep} goes on; cancel it before it is deleted")
+            alone = list(connection.execute(only_of(sweep)).scalars())
+            requests = sa.update(schema.request).where(schema.request.c.sweep_id == sweep)
+            connection.execute(requests.values(arguments=None))
+            done = requests.where(schema.request.c.id == by, schema.request.c.applied.is_(None))
+            connection.execute(done.values(applied=datetime.now(UTC), outcome=outcome))
+            for rows in (schema.outbox, trial, schema.candidate, schema.cell, schema.sweep_need):
+                connection.execute(sa.delete(rows).where(rows.c.sweep_id == sweep))
+            for chunk in chunked(alone, 1_000):
+                attempts = sa.select(attempt.c.id).where(attempt.c.training_id.in_(chunk))
+                for rows in (log, metric):
+                    connection.execute(sa.delete(rows).where(rows.c.attempt_id.in_(attempts)))
+                connection.execute(sa.delete(attempt).where(attempt.c.training_id.in_(chunk)))
+                connection.execute(sa.delete(training).where(training.c.id.in_(chunk)))
+            connection.execute(sa.delete(table).where(table.c.id == sweep))
+            experiment: str | None = row.mlflow_experiment
+            return experiment
+
+
+def _enter_running(connection: sa.Connection, sweep: int, slot: Slot, now: datetime) -> uuid.UUID:
+    table = schema.sweep
+    uid = connection.execute(
+        sa.update(table)
+        .where(table.c.id == sweep, table.c.state == SweepState.QUEUED)
+        .values(state=SweepState.RUNNING, started=now, slot=slot.model_dump(mode="json"))
+        .returning(table.c.uid)
+    ).scalar_one_or_none()
+    if uid is None:
+        raise ConflictError(f"sweep {sweep} is not queued")
+    return uuid.UUID(uid)
+
+
+def _candidates(sweep: int, added: Iterable[Candidate]) -> Iterable[dict[str, Any]]:
+    return ({"sweep_id": sweep, "cell": one.cell, "candidate": one.index, "labels": dict(one.labels)} for one in added)
