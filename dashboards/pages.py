@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from dashboards import problems, progress, training, wording
 from orchestrator.views.cells import CellView
 from orchestrator.views.files import FigureFile
+from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.pages import Page
 from orchestrator.views.sweeps import GridCell, SweepSummary, SweepView
 from orchestrator.views.trials import LogView, TrialView
@@ -35,7 +36,7 @@ def sweeps_page(page: Page[SweepSummary], *, state: str | None, name: str | None
     active = any(one.state in progress.ACTIVE for one in page.items)
     return _render(
         "sweeps.html", now, sweeps=page.items, asked=asked, filtered=bool(kept), newest=newest, further=further,
-        states=progress.SWEEP_STATES, refresh=SECONDS["active" if active else "list"], active=active,
+        states=list(SweepState), refresh=SECONDS["active" if active else "list"], active=active,
     )  # fmt: skip
 
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from orchestrator.views.lifecycle import SWEEP_ENDED, TRIAL_ENDED, SweepState, TrialState
 from orchestrator.views.sweeps import Counts, GridCandidate, GridCell, GridTrial, SweepSummary
 
-SWEEP_STATES: Final = ("queued", "running", "paused", "finished", "failed", "cancelled")
-ACTIVE: Final = frozenset({"queued", "running", "paused", "waiting"})
+ACTIVE: Final = frozenset({*SweepState, *TrialState}) - SWEEP_ENDED - TRIAL_ENDED
 """States of sweeps and trials that something else follows by itself."""
 KINDS: Final = ("finished", "diverged", "failed", "cancelled", "pruned", "running", "waiting")
 """Kinds of trials in the order of a bar: what ended, what runs, what waits. A diverged one is finished, too."""

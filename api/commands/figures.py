@@ -9,11 +9,11 @@ import typer
 from api.commands.options import HOME, Home, SweepId, Token, Url, connect
 from api.commands.tables import plain
 from api.commands.terminal import WRONG, err, out
+from orchestrator.views.files import FIGURE_FORMATS
 
 if TYPE_CHECKING:
     from api.client import Client
 
-FORMATS: Final = ("json", "svg", "png", "pdf", "csv")
 _BINARY: Final = ("png", "pdf")
 
 
@@ -36,7 +36,7 @@ def figure(
 ) -> None:
     """Print or write a figure; a sweep that still runs gives one that says what is missing."""
     ending = file.suffix.removeprefix(".").lower() if file else ""
-    wanted = file_format or (ending if ending in FORMATS else "json")
+    wanted = file_format or (ending if ending in FIGURE_FORMATS else "json")
     if wanted in _BINARY and file is None and sys.stdout.isatty():
         err.print(f"metricsweep: a {wanted} is no text; say where it goes with --out FILE.{wanted}")
         raise typer.Exit(WRONG)
@@ -67,7 +67,7 @@ def write_figures(client: "Client", sweep: int, names: list[str], stem: str, fol
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name in names:
-        for format_name in FORMATS:
+        for format_name in FIGURE_FORMATS:
             # Not the stem of a table of the same name, whose CSV would be overwritten.
             path = folder / f"{plain(stem)}-figure-{plain(name)}.{format_name}"
             path.write_bytes(client.figure(sweep, name, format_name).content)

@@ -83,18 +83,22 @@ def _several(value: str | list[str] | None) -> list[str]:
     return [] if value is None else [value] if isinstance(value, str) else value
 
 
+QUANTITIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "norms": ("norms",),
+    "cosines": ("cos_ap", "cos_an", "difference"),
+    "direction_variation": ("direction_variation",),
+}
+"""The quantities in the data of each figure that shows distributions."""
+
 DATA: Final[Mapping[str, tuple[str, ...]]] = {
     "line": ("spectrum",),
     "curves": ("norm_traces",),
-    "distribution": ("norms", "cosines", "direction_variation"),
+    "distribution": tuple(QUANTITIES),
     "scatter": ("tsne", "unit_circle"),
     "bars": (),
     "heatmap": ("heat_map",),
 }
 """The figures of a recipe whose data each kind draws."""
-
-QUANTITIES: Final[Mapping[str, tuple[str, ...]]] = {"cosines": ("cos_ap", "cos_an", "difference")}
-"""What the data of a figure holds where that is more than one quantity."""
 
 _EVERYWHERE: Final = ("kind", "facet", "when", "labels", "titles", "title", "caption")
 _OF_CELLS: Final = ("metric", "x", "unit", "error")

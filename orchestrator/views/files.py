@@ -1,6 +1,11 @@
 """Tables and figures as files."""
 
+from typing import Final
+
 from orchestrator.views.pages import View
+
+FIGURE_FORMATS: Final = ("json", "svg", "png", "pdf", "csv")
+"""What a figure of a sweep may be written as."""
 
 
 class Rendered(View):

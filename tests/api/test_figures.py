@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 from api.cli import app
 from api.client import Client
-from api.commands.figures import FORMATS, write_figures
+from api.commands.figures import write_figures
 from api.failures import ApiError
-from orchestrator.publish.figures import rendering
 from orchestrator.settings import Settings
 from orchestrator.views import events
+from orchestrator.views.files import FIGURE_FORMATS
 from tests.api.conftest import TOKEN, named
 from tests.api.played import SPEC, YAML, Conductor, result
 
@@ -61,7 +61,7 @@ def path(http: TestClient, conductor: Conductor, settings: Settings) -> str:
 def test_the_figures_of_a_sweep_are_listed(http: TestClient, path: str) -> None:
     main, norms = http.get(path).json()
     assert (main["name"], main["kind"], main["url"]) == ("main", "bars", f"{path}/main")
-    assert main["formats"] == list(SIGNS) == list(FORMATS) == list(rendering.FORMATS)
+    assert main["formats"] == list(SIGNS) == list(FIGURE_FORMATS)
     assert norms["title"] == "four-trials"
     assert http.get("/v1/sweeps/1").json()["figures"] == ["main", "norms"]
     assert http.get("/v1/sweeps/9/figures").status_code == 404
@@ -131,10 +131,10 @@ def test_the_client_and_the_command(url: str, path: str, tmp_path: Path) -> None
         drawn = client.figure(1, "main", "svg", heading=False)
         assert (drawn.media_type, drawn.filename) == ("image/svg+xml", "four-trials-1-main.svg")
         assert client.figure_file(1, client.figure_files(1)[1].name).content == b"\x89PNG"
-        with pytest.raises(ApiError, match="figures: main, norms"):
+        with pytest.raises(ApiError, match="expected one of 'main', 'norms'"):
             client.figure(1, "other", "svg")
         names = [file.name for file in write_figures(client, 1, ["main"], "four trials", tmp_path)]
-        assert names == [f"four-trials-figure-main.{name}" for name in FORMATS]
+        assert names == [f"four-trials-figure-main.{name}" for name in FIGURE_FORMATS]
 
     def figure(*arguments: object) -> tuple[int, str]:
         asked = ["figure", *(str(one) for one in arguments)]

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from dashboards import pages, progress
+from orchestrator.views.lifecycle import SweepState
 
 
 def style() -> str:
@@ -54,7 +55,7 @@ def test_shapes_stand_out_from_the_page(scheme: str) -> None:
 
 
 def test_every_kind_has_a_shape() -> None:
-    for kind in {*progress.KINDS, *progress.SWEEP_STATES}:
+    for kind in {*progress.KINDS, *SweepState}:
         assert f".sq.{kind}" in style(), kind
 
 

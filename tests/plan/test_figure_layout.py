@@ -10,8 +10,7 @@ from orchestrator.plan.checking.check import check
 from orchestrator.plan.reading.figure_data import kept_data
 from orchestrator.plan.reading.figure_layout import MOST_FIGURES
 from orchestrator.plan.schema import json_schema
-from orchestrator.publish.figures.kinds import distribution
-from orchestrator.spec.figure import DATA, FITTING, QUANTITIES, FigureSpec
+from orchestrator.spec.figure import DATA, FITTING, FigureSpec
 from workers.catalog import Catalog, load
 from workers.contract import Recipe
 
@@ -190,7 +189,6 @@ def test_what_trainings_keep_under_cross_validation(small: Small, checked: Any, 
 def test_the_fields_of_each_kind_exist() -> None:
     for kind, fields in FITTING.items():
         assert set(fields) <= set(FigureSpec.model_fields), kind
-    assert set(FigureSpec.model_fields) == set(FigureSpec.model_fields)
     assert set().union(*FITTING.values()) == set(FigureSpec.model_fields)
 
 
@@ -198,9 +196,6 @@ def test_the_data_are_figures_of_the_workers() -> None:
     schema = Recipe.model_json_schema()
     named = {one for form in schema["properties"]["figures"]["items"]["anyOf"] for one in form.get("enum", [])}
     assert {name for names in DATA.values() for name in names} == named - {"panels"}
-    shown = {name: tuple(one.name for one in known) for name, known in distribution.QUANTITIES.items()}
-    assert set(shown) == set(DATA["distribution"])
-    assert {name: quantities for name, quantities in shown.items() if len(quantities) > 1} == dict(QUANTITIES)
 
 
 def test_the_curves_are_those_of_a_training(tmp_path: Any) -> None:

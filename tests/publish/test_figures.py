@@ -12,6 +12,7 @@ from orchestrator.publish.figures import drawing, palette, rendering
 from orchestrator.publish.figures.kinds import curves, distribution
 from orchestrator.publish.figures.sketch import Sources
 from orchestrator.views.errors import ConflictError, NotFoundError
+from orchestrator.views.files import FIGURE_FORMATS
 from tests.publish import sweeps
 from tests.publish.drawn import LRS, SOURCES, arrays, data, draw, outcomes, said
 
@@ -62,7 +63,7 @@ def test_vega_draws_it_without_a_word_of_complaint(figure: dict[str, Any], capfd
 def test_a_file_in_every_format() -> None:
     figure = draw(LINE)
     signs = {"json": b'{"', "svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF", "csv": b"quantity,"}
-    assert set(signs) == set(rendering.FORMATS)
+    assert set(signs) == set(FIGURE_FORMATS)
     for name, sign in signs.items():
         found = rendering.render(figure, name)
         assert found.content.startswith(sign), name

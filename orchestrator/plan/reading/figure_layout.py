@@ -121,7 +121,8 @@ class _Figure:
         kept = None if "figures" in self._unreadable else kept_data(self._spec)
         if wrong := trouble_of_data(figure.kind, data, kept):
             self._note("data", wrong)
-        quantities = QUANTITIES.get(data.partition("-")[0], ())
+        held = QUANTITIES.get(data.partition("-")[0], ())
+        quantities = held if len(held) > 1 else ()
         for at, one in enumerate(figure.show or ()):
             if one not in quantities:
                 right = meant(one, quantities) if quantities else f"'{data}' holds one; leave `show` out"

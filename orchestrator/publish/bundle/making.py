@@ -20,6 +20,7 @@ from orchestrator.publish.tables.table_data import Numbers
 from orchestrator.views import deadline
 from orchestrator.views.deadline import ENDED, timely
 from orchestrator.views.errors import MetricsweepError, NotFoundError
+from orchestrator.views.files import FIGURE_FORMATS
 from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
 from orchestrator.views.provenance import TrialProvenance
 from workers.catalog import Catalog
@@ -114,7 +115,7 @@ def _figures(
     outcomes: SweepOutcomes, material: Material, writer: ArchiveWriter, skipped: list[dict[str, str]]
 ) -> Iterator[dict[str, str]]:
     for name in outcomes.spec.get("figures") or {}:
-        for format_name in rendering.FORMATS:
+        for format_name in FIGURE_FORMATS:
             deadline.check()
             try:
                 figure = drawing.draw(outcomes, name, material.catalog, material.sources)

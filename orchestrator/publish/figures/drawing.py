@@ -7,14 +7,13 @@ from typing import Any, Final, Protocol, cast
 from orchestrator.publish.figures import panels, wording
 from orchestrator.publish.figures.figure import Figure
 from orchestrator.publish.figures.points import points
-from orchestrator.publish.figures.rendering import FORMATS
 from orchestrator.publish.figures.sketch import FigureDrawing, Sketch, Sources, Value
 from orchestrator.publish.labels import Names
 from orchestrator.publish.select import direction, selection
 from orchestrator.publish.tables.ages import ages
 from orchestrator.spec.figure import FigureSpec
 from orchestrator.views.errors import ConflictError, NotFoundError
-from orchestrator.views.files import FigureView
+from orchestrator.views.files import FIGURE_FORMATS, FigureView
 from orchestrator.views.outcomes import SweepOutcomes
 from workers.catalog import Catalog, unknown
 
@@ -85,7 +84,7 @@ def listed(sweep: int, name: str, spec: Mapping[str, Any]) -> list[FigureView]:
         layout = _stored(given)
         address = f"/v1/sweeps/{sweep}/figures/{figure}"
         title = (layout.title or "").strip() or name
-        found.append(FigureView(name=figure, kind=layout.kind, title=title, formats=list(FORMATS), url=address))
+        found.append(FigureView(name=figure, kind=layout.kind, title=title, formats=list(FIGURE_FORMATS), url=address))
     return found
 
 

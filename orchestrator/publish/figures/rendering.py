@@ -13,7 +13,7 @@ from orchestrator.publish.figures.figure import Figure
 from orchestrator.publish.figures.settled_pdf import settled
 from orchestrator.publish.formats.csv import guarded
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.files import Rendered
+from orchestrator.views.files import FIGURE_FORMATS, Rendered
 from workers.catalog import unknown
 
 DOTS_PER_INCH: Final = 300
@@ -60,21 +60,20 @@ def _csv(figure: Figure) -> bytes:
     return written.getvalue().encode()
 
 
-FORMATS: Final[Mapping[str, FigureFormat]] = {
+_WRITERS: Final[Mapping[str, FigureFormat]] = {
     "json": FigureFormat("application/json", ".json", _json),
     "svg": FigureFormat("image/svg+xml", ".svg", _svg),
     "png": FigureFormat("image/png", ".png", _png),
     "pdf": FigureFormat("application/pdf", ".pdf", _pdf),
     "csv": FigureFormat("text/csv; charset=utf-8; header=present", ".csv", _csv),
 }
-"""Every format by name."""
 
 
 def render(figure: Figure, format_name: str) -> Rendered:
     """The figure as a file; NotFoundError names the formats there are."""
-    chosen = FORMATS.get(format_name)
-    if chosen is None:
-        raise NotFoundError(unknown("figure format", format_name, FORMATS))
+    if format_name not in FIGURE_FORMATS:
+        raise NotFoundError(unknown("figure format", format_name, FIGURE_FORMATS))
+    chosen = _WRITERS[format_name]
     return Rendered(
         content=chosen.write(figure), media_type=chosen.media_type, filename=f"{figure.file_stem}{chosen.suffix}"
     )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from orchestrator.publish.figures import encoding, files, wording
 from orchestrator.publish.figures.sketch import Arrays, Datum, FigureDrawing, Plot, Sketch
+from orchestrator.spec.figure import QUANTITIES
 from orchestrator.views.planned import Labels
 
 
@@ -36,21 +37,16 @@ class Quantity:
     variance: str | None = None
 
 
-QUANTITIES: Final = {
-    "norms": (Quantity("norms", "norm", mean="mean", variance="variance"),),
-    "cosines": (
-        Quantity("cos_ap", "cos(a, p)", counts="cos_ap"),
-        Quantity("cos_an", "cos(a, n)", counts="cos_an"),
-        Quantity("difference", "cos(a, p) − cos(a, n)", edges="difference_edges", counts="difference"),
+_FORMS: Final = (
+    Quantity("norms", "norm", mean="mean", variance="variance"),
+    Quantity("cos_ap", "cos(a, p)", counts="cos_ap"),
+    Quantity("cos_an", "cos(a, n)", counts="cos_an"),
+    Quantity("difference", "cos(a, p) − cos(a, n)", edges="difference_edges", counts="difference"),
+    Quantity(
+        "direction_variation", "direction variation (rad)",
+        mean="direction_variation_angle_mean", variance="direction_variation_angle_var",
     ),
-    "direction_variation": (
-        Quantity(
-            "direction_variation", "direction variation (rad)",
-            mean="direction_variation_angle_mean", variance="direction_variation_angle_var",
-        ),
-    ),
-}  # fmt: skip
-"""What the data of each figure holds."""
+)  # fmt: skip
 
 _SHOWN: Final = {
     "norms": "Norms of the {split} embeddings",
@@ -62,8 +58,9 @@ _SHOWN: Final = {
 def draw(it: Sketch) -> FigureDrawing:
     """One plot a quantity; each outline is the mean density over the repeats of a point's selected candidate."""
     name = files.figure_of(it)
-    wanted = [one for one in QUANTITIES.get(name, ()) if not it.layout.show or one.name in it.layout.show]
-    pooled = files.read(it, _windows if it.layout.windows else partial(_histograms, wanted=wanted))
+    wanted = it.layout.show or QUANTITIES.get(name, ())
+    quantities = [one for one in _FORMS if one.name in wanted]
+    pooled = files.read(it, _windows if it.layout.windows else partial(_histograms, wanted=quantities))
     held = [one for _, repeats in pooled.found for one in repeats]
     plots = []
     for quantity in dict.fromkeys(quantity for one in held for quantity in one):
