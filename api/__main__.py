@@ -21,6 +21,7 @@ from api.mlflow import rules
 from api.protection.connections import BACKLOG, Connection, ConnectionPatience, Crowd, allowed_connections
 from orchestrator.host import storage
 from orchestrator.host.logs import begin_logging
+from orchestrator.host.packages import refuse_hidden
 from orchestrator.host.private import write_for_us_alone
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
@@ -37,6 +38,7 @@ def main(patience: ConnectionPatience = ConnectionPatience()) -> int:  # noqa: B
     write_for_us_alone()
     begin_logging()
     try:
+        refuse_hidden()
         settings = Settings()
         refuse_open_host(settings)
         storage.opened(settings.storage).check()

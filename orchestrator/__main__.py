@@ -13,6 +13,7 @@ from orchestrator.conduct.conductor import Conductor
 from orchestrator.host import storage
 from orchestrator.host.identity import made_for, prove
 from orchestrator.host.logs import begin_logging
+from orchestrator.host.packages import refuse_hidden
 from orchestrator.host.private import own_folder, write_for_us_alone
 from orchestrator.record.mlflow.login import OwnServer
 from orchestrator.record.store import Store
@@ -39,6 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     begin_logging()
     logging.getLogger("alembic").setLevel(logging.WARNING)
     try:
+        refuse_hidden()
         return _done(Settings(), options)
     except FencedError as error:
         print(error, file=sys.stderr)

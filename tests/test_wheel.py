@@ -84,6 +84,19 @@ def api(installed: Path, tmp_path: Path) -> Iterator[str]:
         process.wait(120)
 
 
+def test_a_notebook_has_the_client_from_it(api: str, installed: Path, tmp_path: Path) -> None:
+    code = f"""
+import metricsweep
+print(metricsweep.__file__)
+with metricsweep.connect({api!r}, {made_for(tmp_path).secret!r}) as client:
+    print(len(list(client.sweeps())), len(client.catalog().entries) > 30)
+"""
+    place, found = run_from(installed, tmp_path, code).splitlines()
+    assert Path(place) == installed / "metricsweep" / "__init__.py"
+    assert found == "0 True"
+    assert not (installed / "api" / "package").exists()
+
+
 def answers(url: str) -> bool:
     try:
         with urllib.request.urlopen(f"{url}/healthz", timeout=2) as answer:

@@ -5,6 +5,7 @@ started. On Linux they end when this process is killed; what outlives it neverth
 """
 
 import ipaddress
+import os
 import secrets
 import signal
 import threading
@@ -12,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
@@ -27,6 +29,7 @@ from api.local.command_lines import (
 from api.local.home import Home, holder, is_free
 from api.local.process import MARK, Child, ChildSpec, end_processes, loopback_past_proxies, marked
 from api.local.supervision import Supervision, Tell
+from orchestrator.host.packages import refuse_hidden
 from orchestrator.settings import Settings
 from orchestrator.views.errors import MetricsweepError, UnavailableError
 
@@ -90,6 +93,8 @@ class Stack:
         and MetricsweepError where the settings do not allow it.
         """
         refuse_open_host(self._settings)
+        # Its processes are started by `python -m`, which looks in the current folder first.
+        refuse_hidden(None if os.environ.get("PYTHONSAFEPATH") else Path.cwd())
         self._home = Home(self._settings.resolved_home)
         try:
             self._home.lock()

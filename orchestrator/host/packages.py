@@ -1,0 +1,42 @@
+"""Our packages' names are general ones: whether another package of such a name comes first on a path."""
+
+import sys
+from collections.abc import Sequence
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import Final
+
+import orchestrator
+from orchestrator.views.errors import MetricsweepError
+
+NAMES: Final = ("workers", "orchestrator", "dashboards", "api")
+_HOME: Final = Path(orchestrator.__file__).absolute().parents[1]
+
+
+def refuse_hidden(first: Path | None = None) -> None:
+    """Raise MetricsweepError where Python would take another package for one of ours.
+
+    It looks where this process does, and before that in `first`, as one does that is started there by `python -m`.
+    """
+    if said := hidden([*([str(first)] if first else []), *sys.path]):
+        raise MetricsweepError("\n".join(said))
+
+
+def hidden(path: Sequence[str]) -> list[str]:
+    """A sentence for each of our packages that another one hides on a path."""
+    found = {name: _found(name, path) for name in NAMES}
+    return [
+        f"{place} comes before metricsweep's own package '{name}' in {_HOME}: start in another folder, rename that "
+        "one, or give metricsweep an environment of its own"
+        for name, place in found.items()
+        if place is not None and place.resolve() != (_HOME / name).resolve()
+    ]
+
+
+def _found(name: str, path: Sequence[str]) -> Path | None:
+    """The folder or the file that Python finds; none where only the import hook of an editable installation does."""
+    spec = PathFinder.find_spec(name, [each or "." for each in path])
+    if spec is None:
+        return None
+    folders = list(spec.submodule_search_locations or ())
+    return Path(folders[0] if folders else str(spec.origin)).absolute()
