@@ -86,8 +86,8 @@ def _absent(value: object) -> bool:
 class Recipe(Frozen):
     """Everything that decides one training.
 
-    Which parts it holds the task says; the fields that go with a part (GOES_WITH) are absent from its JSON where that
-    part is.
+    Which parts it holds the task says; a field that goes with a part (GOES_WITH) is absent from its JSON where that
+    part is, and it is at its default.
 
     With `epochs` instead of `iterations` all that is counted in iterations is counted in epochs: `evaluate_every`,
     `warmup` and the steps of schedules. An epoch is floor(N/b) batches of the N images that train.
@@ -171,15 +171,17 @@ class Recipe(Frozen):
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of the parts that the recipe holds."""
-        return tuple(kind for kind in PART_FIELDS if getattr(self, GOES_WITH.get(kind, kind)) is not None)
+        return tuple(kind for kind in PART_FIELDS if getattr(self, kind) is not None and kind not in self._unsaid())
+
+    def _unsaid(self) -> set[str]:
+        """The fields that go with a part which it does not hold, and say no more than their default."""
+        absent = (name for name, part in GOES_WITH.items() if getattr(self, part) is None)
+        return {name for name in absent if getattr(self, name) == type(self).model_fields[name].default}
 
     @model_serializer(mode="wrap")
     def _without_what_it_does_not_hold(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         said: dict[str, Any] = handler(self)
-        for name, part in GOES_WITH.items():
-            if name in said and getattr(self, part) is None:
-                del said[name]
-        return said
+        return {name: one for name, one in said.items() if name not in unsaid} if (unsaid := self._unsaid()) else said
 
 
 def canonical_json(value: JsonValue | Mapping[str, Any]) -> str:

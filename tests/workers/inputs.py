@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 import workers
+from workers.catalog import load
 from workers.contract import FOLDERS, Part
 from workers.registry import build
 
@@ -18,6 +19,10 @@ def part_names(kind: str) -> list[str]:
     """The names of all built-in parts of a kind: whatever files its folder has."""
     folder = Path(workers.__file__).parent / FOLDERS[kind]
     return sorted(path.stem for path in folder.glob("*.py") if not path.name.startswith("_"))
+
+
+EMBEDDED = [entry.name for entry in load().of("metric") if "reads" not in entry.facts]
+"""The metrics that read embeddings."""
 
 
 def part(kind: str, name: str, *, classes: int = CLASSES, dim: int = WIDTH, **options: Any) -> Any:

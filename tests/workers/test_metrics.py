@@ -13,7 +13,7 @@ from sklearn.metrics import mutual_info_score
 from sklearn.metrics.cluster import pair_confusion_matrix
 from torch import Tensor
 
-from tests.workers.inputs import golden_embeddings, part_names, random_batch
+from tests.workers.inputs import EMBEDDED, golden_embeddings, random_batch
 from workers.catalog import load
 from workers.evaluation.evaluate import Evaluation, evaluate
 from workers.metrics.ami import AdjustedMutualInformation
@@ -229,7 +229,7 @@ def test_keys_are_the_names_as_given() -> None:
     assert list(evaluate(*_split(), ["map", "recall@16", "recall"])) == ["map", "recall@16", "recall"]
 
 
-@pytest.mark.parametrize("name", part_names("metric"))
+@pytest.mark.parametrize("name", EMBEDDED)
 def test_every_metric_states_its_facts_and_gives_a_number(name: str) -> None:
     entry = load().get("metric", name)
     assert entry is not None

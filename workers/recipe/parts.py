@@ -30,7 +30,8 @@ GOES_WITH: Final[Mapping[str, str]] = {
     "precision": "backbone", "channels_last": "backbone", "compile": "backbone",
     "regularizer": "loss", "eta_schedule": "loss", "loss_rate": "loss",
 }  # fmt: skip
-"""Fields of a recipe that say something of a part: where it holds no such part, they are absent from its JSON."""
+"""Fields of a recipe that say something of a part: where it holds no such part, and they are at their default, they are
+absent from its JSON."""
 
 
 class Frozen(BaseModel):

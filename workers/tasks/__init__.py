@@ -24,6 +24,14 @@ class At(NamedTuple):
     """The optimizer's learning rate in the iteration that comes."""
 
 
+class Eta(Protocol):
+    """The weight of a regularizer."""
+
+    def __call__(self, step: int) -> float:
+        """Its value in iteration `step`, from 0."""
+        ...
+
+
 class Optimized(NamedTuple):
     """What one player moves, by an optimizer of its own."""
 

@@ -1,7 +1,7 @@
 """What tasks share that train a network of embeddings by a loss and a regularizer over them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import nn
@@ -14,16 +14,8 @@ from workers.figures import traces
 from workers.figures.arrays import FIGURES, Arrays
 from workers.figures.options import Figure, Followed
 from workers.figures.traces import AskedFigures
-from workers.tasks import At, Diverged, Optimized, Task, Terms
+from workers.tasks import At, Diverged, Eta, Optimized, Task, Terms
 from workers.tasks._network import Embedder
-
-
-class Eta(Protocol):
-    """The weight of the regularizer."""
-
-    def __call__(self, step: int) -> float:
-        """Its value in iteration `step`, from 0."""
-        ...
 
 
 class Embedding(Task):

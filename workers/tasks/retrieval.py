@@ -14,8 +14,8 @@ from workers.embeddings import geometry
 from workers.evaluation.evaluate import Evaluation
 from workers.evaluation.measures import Measures
 from workers.figures.traces import AskedFigures
-from workers.tasks import Measured
-from workers.tasks._embedding import Embedding, Eta
+from workers.tasks import Eta, Measured
+from workers.tasks._embedding import Embedding
 from workers.tasks._network import Embedder
 
 NORMS: Final = ("norm_mean", "norm_var")

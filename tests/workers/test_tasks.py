@@ -1,0 +1,153 @@
+"""What every task keeps, whatever it trains: it resumes, diverges as an outcome, measures what is named, is refused."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.workers.recipes import numbers, place, run, same, weights
+from tests.workers.test_checkpoint import cut_and_resumed, stopping_after
+from workers import catalog
+from workers.catalog import Entry, holds
+from workers.contract import PART_FIELDS, Recipe, Stopped
+from workers.training.session import Session
+
+TASKS = [entry.name for entry in catalog.load().of("task")]
+LENGTH = {"iterations": 6, "evaluate_every": 2}
+PARTS: dict[str, Any] = {
+    "dataset": "digits",
+    "backbone": {"name": "small_cnn", "width": 8},
+    "loss": "triplet",
+    "sampler": {"name": "balanced", "classes": 3, "per_class": 4},
+}
+"""A part of each kind that a task may ask for."""
+OWN: dict[str, dict[str, Any]] = {
+    "retrieval": {"regularizer": "sec_ema", "validation": {"name": "class_holdout", "folds": 3}},
+    "two_player": {"task": {"name": "two_player", "batch": 32}, "regularizer": "svmax_unbounded"},
+}
+"""What else is said of a task to train it for a moment, and to have something of everything; a new task may add."""
+
+
+def entry(name: str) -> Entry:
+    found = catalog.load().get("task", name)
+    assert found is not None
+    return found
+
+
+def raw(name: str) -> dict[str, Any]:
+    """A sound recipe for a task: it holds what the task must have."""
+    held = {kind: one for kind, one in PARTS.items() if kind in holds(entry(name)).must}
+    return {"task": name, **LENGTH, **held, **OWN.get(name, {})}
+
+
+def recipe(name: str, **changes: Any) -> Recipe:
+    return catalog.complete(Recipe.model_validate({**raw(name), **changes}), catalog.load())
+
+
+def problems(given: dict[str, Any]) -> dict[str, str]:
+    return {one.path: one.message for one in catalog.problems(given, catalog.load())}
+
+
+@pytest.mark.parametrize("name", TASKS)
+class TestEachTask:
+    def test_says_what_it_measures_and_selects_by_one_of_it(self, name: str) -> None:
+        facts = entry(name).facts
+        assert isinstance(facts["metrics"], list)
+        assert facts["selects"] in facts["metrics"]
+        assert facts["split"] in {"validation", "test", "last"}
+        assert set(facts.get("watched", [])) <= set(facts["metrics"])  # type: ignore[arg-type]
+        assert all(catalog.load().read_by(str(metric), entry(name)) for metric in facts["metrics"])
+
+    def test_a_sound_recipe_is_completed_once_and_keeps_its_fingerprint(self, name: str) -> None:
+        assert problems(raw(name)) == {}
+        whole = recipe(name)
+        assert whole.select.metric == entry(name).facts["selects"]
+        assert Recipe.model_validate_json(whole.model_dump_json()).fingerprint == whole.fingerprint
+        assert catalog.complete(whole, catalog.load()) == whole
+        assert {*whole.pins.versions} >= {"task", "optimizer", "schedule"}
+        absent = {*PART_FIELDS} - {*whole.kinds}
+        assert not absent & {*whole.model_dump(mode="json")}
+
+    def test_what_is_missing_is_told_with_its_path(self, name: str) -> None:
+        for kind in PARTS.keys() & holds(entry(name)).must:
+            rest = {key: one for key, one in raw(name).items() if key != kind}
+            assert problems(rest)[kind].startswith("is missing; expected one of ")
+
+    def test_what_is_too_much_is_told_with_its_path(self, name: str) -> None:
+        must, may = holds(entry(name))
+        for kind in PARTS.keys() - must - may:
+            assert problems({**raw(name), kind: PARTS[kind]}) == {kind: f"task {name!r} takes no {kind}; leave it out"}
+        if "dataset" not in must | may:
+            assert "epochs" in problems({**raw(name), "iterations": None, "epochs": 2})
+
+    def test_folds_are_refused_where_joining_has_no_meaning(self, name: str) -> None:
+        found = problems({**raw(name), "validation": {"name": "cross_validation", "folds": 3}})
+        assert ("validation" in found) == (not entry(name).facts.get("joins"))
+
+    def test_resumes_bit_for_bit_at_any_step(self, name: str, tmp_path: Path) -> None:
+        what = recipe(name)
+        whole, _ = run(what, tmp_path / "whole")
+        assert whole.outcome == "ok"
+        (kept,) = whole.artifacts
+        for step in range(LENGTH["iterations"] + 1):
+            assert numbers(cut_and_resumed(what, tmp_path / str(step), [step])) == numbers(whole), step
+            assert same(weights(tmp_path / str(step) / "end" / kept), weights(tmp_path / "whole" / kept)), step
+
+    def test_gives_every_metric_that_is_named(self, name: str, tmp_path: Path) -> None:
+        result, _ = run(recipe(name), tmp_path)
+        prefix = f"{recipe(name).select.checkpoint}/test/"
+        wanted = catalog.load().metrics(recipe(name).dataset, name)
+        assert {key.removeprefix(prefix) for key in result.metrics if key.startswith(prefix)} == set(wanted)
+        assert all(math.isfinite(value) for value in result.metrics.values())
+        curves = entry(name).facts["curves"]
+        noted = {key.removeprefix("train/") for key in result.curves if key.startswith("train/")}
+        assert noted <= {*map(str, curves)}  # type: ignore[arg-type]
+        assert "lr" in noted
+
+    def test_a_divergence_is_an_outcome(self, name: str, tmp_path: Path) -> None:
+        wild = {"optimizer": {"name": "sgd", "lr": 1e30}}
+        result, reports = run(recipe(name, **wild), tmp_path)
+        assert (result.outcome, result.artifacts) == ("diverged", [])
+        assert "diverged" in reports[-1].log
+
+    def test_a_checkpoint_holds_its_modules_by_name(self, name: str, tmp_path: Path) -> None:
+        what = recipe(name)
+        with pytest.raises(Stopped):
+            run(what, tmp_path, stop=stopping_after(3))
+        held = torch.load(tmp_path / "last.pt", weights_only=True)
+        session = Session(what, place(tmp_path), torch.device("cpu"))
+        assert list(held["modules"]) == list(session.task.modules())
+        assert list(held["players"]) == list(session.task.optimized())
+        session.resume(tmp_path / "last.pt")
+        assert session.step == 3
+
+
+def test_a_metric_of_another_task_is_refused() -> None:
+    said = "metric 'recall@1' reads embeddings, but task 'two_player' gives samples"
+    assert problems({**raw("two_player"), "metrics": ["recall@1"]}) == {"metrics.0": said}
+    assert problems({**raw("two_player"), "figures": ["norms"]}) == {
+        "figures.0": "task 'two_player' draws no figure 'norms'; it draws none"
+    }
+    assert "modes" in problems({**raw("retrieval"), "metrics": ["modes"]})["metrics.0"]
+
+
+def test_a_field_of_a_part_that_is_not_there_is_refused() -> None:
+    said = "says something of a backbone, and task 'two_player' takes none; leave it out"
+    assert problems({**raw("two_player"), "embedding": 32}) == {"embedding": said}
+
+
+def test_players_take_turns(tmp_path: Path) -> None:
+    """Each moves only itself, and the second sees what the first has become."""
+    session = Session(recipe("two_player"), place(tmp_path), torch.device("cpu"))
+    seen = []
+    for terms in session.turns():
+        before = session.weights()
+        session.descend(terms)
+        after = session.weights()
+        moved = {name for name in after if not same(after[name], before[name])}
+        assert moved == {terms.player}
+        seen.append(terms.player)
+    assert seen == ["discriminator", "generator"]
+    assert session.players.keys() == {"generator", "discriminator"}

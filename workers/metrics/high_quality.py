@@ -1,0 +1,17 @@
+"""How many samples of a generator could be of the Gaussians."""
+
+from workers.evaluation.samples import Samples
+
+
+class HighQuality:
+    """The share of samples within three deviations of the nearest centre; Gaussians themselves have 0.989."""
+
+    label = "High quality"
+    paper = "SVMax sec. 4.2, after Srivastava et al. 2017"
+    version = 1
+    better = "higher"
+    reads = "samples"
+
+    def __call__(self, evaluation: Samples) -> float:
+        """The share, 0 to 1."""
+        return evaluation.good.double().mean().item()

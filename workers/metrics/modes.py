@@ -1,0 +1,17 @@
+"""How many of the Gaussians a generator knows."""
+
+from workers.evaluation.samples import Samples
+
+
+class Modes:
+    """The share of Gaussians with a sample within three deviations of their centre; 1/8 where all collapse on one."""
+
+    label = "Modes"
+    paper = "SVMax sec. 4.2, after Srivastava et al. 2017"
+    version = 1
+    better = "higher"
+    reads = "samples"
+
+    def __call__(self, evaluation: Samples) -> float:
+        """The share, 0 to 1."""
+        return evaluation.caught / len(evaluation.centres)
