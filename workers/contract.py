@@ -112,7 +112,7 @@ class Recipe(Frozen):
     iterations: int | None = Field(default=None, ge=1, le=10_000_000)
     epochs: int | None = Field(default=None, ge=1, le=1_000_000)
     evaluate_every: int | None = Field(default=None, ge=1)
-    """Iterations between evaluations on the selection split; none: a tenth of `iterations`, or one epoch."""
+    """Iterations between evaluations on the selection split; none: as `evaluates_every` says."""
     patience: int | None = Field(default=None, ge=1)
     """Evaluations in a row without a better score after which the training ends early; none: never."""
     warmup: int = Field(default=0, ge=0, le=10_000_000)
@@ -152,6 +152,11 @@ class Recipe(Frozen):
         if (self.iterations is None) == (self.epochs is None):
             raise ValueError("a recipe gives `iterations` or `epochs`: one of them, not both")
         return self
+
+    @property
+    def evaluates_every(self) -> int:
+        """`evaluate_every`; where it is none a tenth of `iterations`, or one epoch."""
+        return self.evaluate_every or max(1, (self.iterations or 1) // 10)
 
     @property
     def fingerprint(self) -> str:

@@ -186,8 +186,6 @@ class Pruning:
 def evaluations(recipe: Mapping[str, Any]) -> int:
     """How many evaluations a training of the recipe has, of all its models."""
     one = Recipe.model_validate(recipe)
-    length, every = (one.epochs or 0, one.evaluate_every or 1)
-    if one.iterations is not None:
-        length, every = one.iterations, one.evaluate_every or max(1, one.iterations // 10)
+    length = one.iterations or one.epochs or 0
     models = one.validation.folds if one.validation.name == "cross_validation" else 1
-    return max(1, ceil(length / every)) * models
+    return max(1, ceil(length / one.evaluates_every)) * models

@@ -103,9 +103,8 @@ def _seen(recipe: Recipe, catalog: Catalog) -> Workload:
 def _length(recipe: Recipe, epoch: int) -> tuple[int, int]:
     """The steps of one model, and those between two evaluations, as workers/training/length.py has them."""
     if recipe.epochs is not None:
-        return recipe.epochs * epoch, (recipe.evaluate_every or 1) * epoch
-    iterations = recipe.iterations or 0
-    return iterations, recipe.evaluate_every or max(1, iterations // 10)
+        return recipe.epochs * epoch, recipe.evaluates_every * epoch
+    return recipe.iterations or 0, recipe.evaluates_every
 
 
 def _watched(recipe: Recipe, splits: Mapping[str, int]) -> int:
@@ -116,7 +115,9 @@ def _watched(recipe: Recipe, splits: Mapping[str, int]) -> int:
 
 def _at_the_end(recipe: Recipe, splits: Mapping[str, int], catalog: Catalog) -> int:
     """The images by which the last weights are judged, and the best ones where these are others."""
-    norms = any(name in ("norm_mean", "norm_var") for name in _computed(recipe, catalog))
+    task = catalog.get("task", recipe.task.name)
+    trained = task.stated("trained") if task else []
+    norms = any(name in trained for name in _computed(recipe, catalog))
     everything = splits["test"] + splits["validation"] + (splits["train"] if norms else 0)
     kept = 1 if recipe.select.split == "last" else 2
     return kept * everything + (splits["test"] if recipe.select.beside else 0)

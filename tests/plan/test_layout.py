@@ -3,9 +3,6 @@ from typing import Any
 
 import pytest
 
-from orchestrator.plan.reading.columns import OF_TRAINING_IMAGES
-from workers.tasks.retrieval import NORMS
-
 Small = Callable[..., dict[str, Any]]
 Told = Callable[[Any], list[tuple[str, str]]]
 AXES = {"loss": ["triplet", "semihard"], "regularizer": ["none", "l2"], "dataset": ["digits"]}
@@ -260,7 +257,3 @@ def test_names_of_tables_fit_addresses_and_files(small: Small, told: Told) -> No
     ((path, message),) = told(small(tables={"a/b": {"metrics": ["nmi"]}}))
     assert path == "tables.a/b"
     assert message.startswith("expected a name of 1 to 64 letters")
-
-
-def test_the_plan_knows_what_is_computed_of_training_images() -> None:
-    assert OF_TRAINING_IMAGES == NORMS

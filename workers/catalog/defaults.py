@@ -46,7 +46,7 @@ def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
     return recipe.model_copy(
         update={
             **parts,
-            "evaluate_every": recipe.evaluate_every or max(1, (recipe.iterations or 1) // 10),
+            "evaluate_every": recipe.evaluates_every,
             "loss_rate": loss_rate,
             "select": select,
             "metrics": sorted({*recipe.metrics} - {*declared}),

@@ -60,8 +60,7 @@ class Catalog(Frozen):
 
 def _names(entry: Entry | None) -> list[str]:
     """The metrics that a task or a data set declares."""
-    declared = entry.facts.get("metrics") if entry else None
-    return [str(name) for name in declared] if isinstance(declared, list) else []
+    return entry.stated("metrics") if entry else []
 
 
 def load(parts: Path | None = None) -> Catalog:

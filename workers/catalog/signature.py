@@ -105,8 +105,12 @@ class Entry(Frozen):
     @property
     def added(self) -> list[str]:
         """Hyper-parameters that came later, at defaults that change no number: a recipe leaves these out."""
-        stated = self.facts.get("added", [])
-        return [str(name) for name in stated] if isinstance(stated, list) else []
+        return self.stated("added")
+
+    def stated(self, fact: str) -> list[str]:
+        """The names that a fact lists."""
+        names = self.facts.get(fact)
+        return [str(name) for name in names] if isinstance(names, list) else []
 
     def parameter(self, name: str) -> Parameter | None:
         """The hyper-parameter of that name."""

@@ -66,7 +66,8 @@ class Task(Protocol):
     weight) for these, `batches` for data set and sampler; `X | None` may be left out, and what is not named must be.
     Everyone is offered `measures`, `figures`, `device` and `seed`, one of the task's own.
     Its literals, which the catalog reads: `metrics`, `selects` and `split` (the defaults of `select`), `reads` (what
-    its metrics read), `watched` (metrics on the way), `joins`, `figures` and `views` (of an image).
+    its metrics read), `watched` (metrics on the way), `trained` (metrics of the training images at the end), `joins`,
+    `figures` and `views` (of an image).
     """
 
     def modules(self) -> Mapping[str, nn.Module]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import nn
@@ -17,9 +17,6 @@ from workers.figures.traces import AskedFigures
 from workers.tasks import Eta, Measured
 from workers.tasks._embedding import Embedding
 from workers.tasks._network import Embedder
-
-NORMS: Final = ("norm_mean", "norm_var")
-"""The metrics of the training images too, at the end: SEC's table 9."""
 
 
 class Retrieval(Embedding):
@@ -38,6 +35,7 @@ class Retrieval(Embedding):
     split = "validation"
     reads = "embeddings"
     watched = ("recall@1",)
+    trained = ("norm_mean", "norm_var")  # SEC's table 9
     curves = ("loss", "regularizer", "lr", "eta", "norm_mean", "norm_var", "s_mu", "cos_ap", "cos_an")
     views = 1
     joins = True
@@ -84,7 +82,7 @@ class Retrieval(Embedding):
 
     def end(self) -> dict[str, float]:
         """The norms of the training images."""
-        names = [name for name in NORMS if name in self._measures.names]
+        names = [name for name in self.trained if name in self._measures.names]
         return {f"train/{name}": value for name, value in self.evaluate("train", names).items()} if names else {}
 
     def joined(self, weights: Sequence[Mapping[str, Mapping[str, Any]]]) -> Measured:

@@ -23,9 +23,8 @@ def length(recipe: Recipe, images: int, batch: int) -> Length:
     """The spans of `recipe` with that many training images and images a batch."""
     epoch = max(1, images // batch)
     if recipe.epochs is not None:
-        every = (recipe.evaluate_every or 1) * epoch
+        every = recipe.evaluates_every * epoch
         return Length(recipe.epochs * epoch, every, recipe.warmup * epoch, epoch, epoch)
     if recipe.iterations is None:
         raise ValueError("a recipe gives `iterations` or `epochs`")
-    every = recipe.evaluate_every or max(1, recipe.iterations // 10)
-    return Length(recipe.iterations, every, recipe.warmup, epoch, 1)
+    return Length(recipe.iterations, recipe.evaluates_every, recipe.warmup, epoch, 1)

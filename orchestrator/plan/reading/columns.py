@@ -1,13 +1,13 @@
 """Reads the metrics of a table: which stand under which columns, and in which form."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from pydantic import ValidationError
 
 from orchestrator.plan.problems.place import DocumentPlace
 from orchestrator.plan.problems.sentences import sentences
-from orchestrator.plan.reading.computed import declared, missing
+from orchestrator.plan.reading.computed import declared, missing, stated, tasks
 from orchestrator.plan.reading.entries import Nameable
 from orchestrator.plan.reading.when import read_when
 from orchestrator.spec.axis import labels_of
@@ -17,9 +17,6 @@ from orchestrator.spec.spec import Spec
 from orchestrator.spec.table import MOST_METRICS, MetricColumn
 from orchestrator.spec.when import When, exclusive
 from workers.catalog import listed, meant, metric_entry, metric_problem, shown
-
-OF_TRAINING_IMAGES: Final = ("norm_mean", "norm_var")
-"""The metrics that a training computes of its training images too, at its end."""
 
 
 def default_metrics(spec: Spec, nameable: Nameable) -> list[str]:
@@ -112,8 +109,9 @@ class ColumnReader:
         if wrong := metric_problem(column.metric, self._nameable.catalog):
             self._note(field, wrong)
             return
-        if column.split == "train" and column.metric not in OF_TRAINING_IMAGES:
-            right = meant(column.metric, OF_TRAINING_IMAGES)
+        trained = stated(tasks(self._spec, self._nameable.catalog), "trained")
+        if column.split == "train" and column.metric not in trained:
+            right = meant(column.metric, trained)
             self._note(f"{field}.split", f"'{column.metric}' is not computed of training images; {right}")
         if column.split == "test_separated" and not self._cross_validates():
             needed = "is the mean over the models of a cross-validation; add `validation: {name: cross_validation}`"

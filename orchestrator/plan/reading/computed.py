@@ -1,6 +1,6 @@
 """Which metrics the trainings of a sweep compute: those of a task or a data set, and those that recipes add."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from orchestrator.spec.patch import Patch
@@ -32,6 +32,11 @@ def tasks(spec: Spec, catalog: Catalog) -> list[Entry]:
     set_ = dict.fromkeys(name for name in others if name)
     entries = (catalog.get("task", name) for name in set_ or [base])
     return [entry for entry in entries if entry is not None]
+
+
+def stated(of: Iterable[Entry], fact: str) -> list[str]:
+    """What tasks state: `curves` of a training itself, metrics `watched` on the way or of `trained` images."""
+    return list(dict.fromkeys(name for task in of for name in task.stated(fact)))
 
 
 def _added(dataset: str, spec: Spec) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from orchestrator.plan.reading.computed import stated
 from orchestrator.spec.figure import DATA
 from orchestrator.spec.spec import Spec
 from workers.catalog import Catalog, Entry, listed, meant, metric_problem
@@ -11,7 +12,7 @@ from workers.contract import Select
 
 def trouble_of_curve(key: str, select: Select, tasks: Sequence[Entry], catalog: Catalog) -> str | None:
     """Why no training leaves the curve `split/metric`, or `metric` on the split that is watched; none where it does."""
-    trained, watched_too = _stated(tasks, "curves"), _stated(tasks, "watched")
+    trained, watched_too = stated(tasks, "curves"), stated(tasks, "watched")
     watched = "validation" if select.split == "validation" else "test"
     evaluated_on = (watched, select.beside)
     split, slash, metric = key.rpartition("/")
@@ -28,12 +29,6 @@ def trouble_of_curve(key: str, select: Select, tasks: Sequence[Entry], catalog: 
     if metric in evaluated:
         return None
     return f"'{metric}' is not evaluated while a training runs; only {listed(evaluated)} and train/... are"
-
-
-def _stated(tasks: Sequence[Entry], fact: str) -> list[str]:
-    """What the tasks of a sweep state: `curves` of a training itself, metrics that are `watched` on the way."""
-    lists = (task.facts.get(fact) for task in tasks)
-    return list(dict.fromkeys(str(name) for one in lists if isinstance(one, list) for name in one))
 
 
 def _meant(key: str, split: str, metrics: Sequence[str]) -> str:
