@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from typer import Context
+from typer.main import get_command
 
-from api.cli import COMMANDS
+from api.cli import COMMANDS, app
 from api.main import create_app
 from orchestrator.settings import Settings
 from orchestrator.views.state_diagram import diagrams
@@ -32,6 +34,13 @@ def test_every_setting(documents: str, name: str) -> None:
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command(documents: str, name: str) -> None:
     assert re.search(rf"\bmetricsweep {re.escape(name)}\b", documents)
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_option(documents: str, name: str) -> None:
+    command = get_command(app).get_command(Context(get_command(app)), name)  # type: ignore[attr-defined]
+    options = {option for parameter in command.params for option in parameter.opts if option.startswith("--")}
+    assert {option for option in options if not re.search(rf"{option}(?![\w-])", documents)} == set()
 
 
 def test_every_path(documents: str, tmp_path: Path) -> None:
