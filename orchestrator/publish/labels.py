@@ -2,34 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final
 
 from orchestrator.spec.table import PLACE
-from workers.catalog import Parameter
+from workers.catalog import Catalog, Entry
 from workers.contract import KINDS
-
-
-class PartEntry(Protocol):
-    """What publish reads of a catalog entry."""
-
-    @property
-    def label(self) -> str:
-        """The part's name in print."""
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """Literal facts of the part's kind; a metric's `better` and `unit`."""
-
-    def parameter(self, name: str) -> Parameter | None:
-        """The hyper-parameter of that name."""
-
-
-class Parts(Protocol):
-    """What publish asks of the catalog (`workers.catalog.Catalog`)."""
-
-    def get(self, kind: str, name: str) -> PartEntry | None:
-        """The entry of a part, if there is one."""
-
 
 GREEK: Mapping[str, str] = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "eta": "η", "theta": "θ", "lambda": "λ",
@@ -48,18 +25,18 @@ def axis_title(axis: str) -> str:
     return _SHORT.get(last, words[:1].upper() + words[1:])
 
 
-def choice_label(axis: str, label: str, parts: Parts) -> str:
+def choice_label(axis: str, label: str, parts: Catalog) -> str:
     """A choice in print: a bare part name by its label in the catalog, anything else as the spec writes it."""
     entry = parts.get(axis, label) if axis in KINDS else None
     return entry.label if entry else label
 
 
-def metric_entry(metric: str, parts: Parts) -> PartEntry | None:
+def metric_entry(metric: str, parts: Catalog) -> Entry | None:
     """The catalog entry of a metric named `file` or `file@k`."""
     return parts.get("metric", metric.partition("@")[0])
 
 
-def metric_title(metric: str, parts: Parts) -> str:
+def metric_title(metric: str, parts: Catalog) -> str:
     """A metric in print: `recall@1` -> R@1, `map@r` -> MAP@R."""
     name, _, cut = metric.partition("@")
     entry = metric_entry(metric, parts)
@@ -67,13 +44,13 @@ def metric_title(metric: str, parts: Parts) -> str:
     return f"{label.partition('@')[0]}@{cut.upper()}" if cut else label
 
 
-def metric_better(metric: str, parts: Parts) -> str:
+def metric_better(metric: str, parts: Catalog) -> str:
     """`higher`, `lower` or `none`; `none` too for a metric that the catalog does not know."""
     entry = metric_entry(metric, parts)
     return str(entry.facts.get("better", "none")) if entry else "none"
 
 
-def metric_unit(metric: str, parts: Parts) -> str | None:
+def metric_unit(metric: str, parts: Catalog) -> str | None:
     """`number` for a metric that is no share of anything (norms, singular values); none: the table decides."""
     entry = metric_entry(metric, parts)
     unit = entry.facts.get("unit") if entry else None
@@ -92,7 +69,7 @@ _ORDINAL: Final = "-+.0123456789"
 class Names:
     """What one table calls axes and their labels: as its layout says, else as the catalog does."""
 
-    parts: Parts
+    parts: Catalog
     labels: Mapping[str, Mapping[str, str]]
     titles: Mapping[str, str | None]
 

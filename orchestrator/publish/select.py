@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 from orchestrator.publish.aggregate import CandidateOutcome, by_cell, of_cell
-from orchestrator.publish.labels import Parts, metric_better
+from orchestrator.publish.labels import metric_better
 from orchestrator.views.deadline import timely
 from orchestrator.views.errors import ConflictError
 from orchestrator.views.outcomes import CellSummary, SweepOutcomes
+from workers.catalog import Catalog
 from workers.contract import Select
 
 Better = Literal["higher", "lower"]
@@ -19,7 +20,7 @@ def selection(spec: Mapping[str, Any]) -> Select:
     return Select.model_validate(spec.get("select") or {}, extra="ignore")
 
 
-def direction(metric: str, parts: Parts) -> Better:
+def direction(metric: str, parts: Catalog) -> Better:
     """Which way the selection metric is better; ConflictError when the catalog cannot say (any more)."""
     better = metric_better(metric, parts)
     if better not in {"higher", "lower"}:

@@ -91,13 +91,13 @@ def test_blocks_of_the_wrong_form_are_each_told(told: Told) -> None:
 
 def test_an_empty_spec_is_told_what_it_needs(told: Told) -> None:
     assert [path for path, _ in told({})] == ["version", "name", "recipe"]
-    assert [path for path, _ in told({"version": 1, "name": "x", "recipe": {"dataset": "digits"}})] == [
+    assert {path for path, _ in told({"version": 1, "name": "x", "recipe": {"dataset": "digits"}})} == {
         "recipe.backbone",
         "recipe.loss",
         "recipe.sampler",
         "recipe.iterations",
         "select.split",
-    ]
+    }
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 101, "two\nlines", 3, None])

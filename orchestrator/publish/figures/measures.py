@@ -1,6 +1,7 @@
 """Metrics of cells as a figure shows them: unit, heading, mean and error over repeats."""
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from orchestrator.publish.figures.points import FigurePoint
@@ -54,6 +55,12 @@ def values(found: Statistic, error: str, scale: float) -> dict[str, Value]:
     ends = bounds(found, error)
     low, high = (None, None) if ends is None else (ends[0] * scale, ends[1] * scale)
     return {"mean": found.mean * scale, "low": low, "high": high, "n": found.n}
+
+
+def statistics(it: Sketch, metric: str) -> Iterator[tuple[FigurePoint, Statistic]]:
+    """The points that are drawn and have a metric, with it."""
+    pairs = ((point, measured(it, point, metric)) for point in it.drawn)
+    return ((point, statistic) for point, statistic in pairs if statistic is not None)
 
 
 def measured(it: Sketch, point: FigurePoint, metric: str) -> Statistic | None:

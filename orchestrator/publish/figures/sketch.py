@@ -7,10 +7,11 @@ from typing import Any
 from numpy.typing import NDArray
 
 from orchestrator.publish.figures.points import FigurePoint
-from orchestrator.publish.labels import Names, Parts
+from orchestrator.publish.labels import Names
 from orchestrator.spec.figure import FigureSpec
 from orchestrator.views.outcomes import SweepOutcomes
 from orchestrator.views.planned import Labels
+from workers.catalog import Catalog
 from workers.contract import Select
 
 Value = str | int | float | None
@@ -35,7 +36,7 @@ class Sketch:
     name: str
     outcomes: SweepOutcomes
     layout: FigureSpec
-    parts: Parts
+    parts: Catalog
     names: Names
     select: Select
     points: Sequence[FigurePoint]

@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import altair as alt
 
-from orchestrator.publish.labels import Parts, metric_title
+from orchestrator.publish.labels import metric_title
 from orchestrator.views.trials import Curve
+from workers.catalog import Catalog
 
 _FIRST: Final = ("train/loss", "train/regularizer", "train/lr", "train/norm_mean", "train/norm_var")
 _TITLES: Final = {
@@ -19,7 +20,7 @@ _TITLES: Final = {
 _WIDTH, _HEIGHT, _COLUMNS = 250, 140, 3
 
 
-def curves(found: Sequence[Curve], title: str, parts: Parts | None = None) -> dict[str, Any]:
+def curves(found: Sequence[Curve], title: str, parts: Catalog | None = None) -> dict[str, Any]:
     """Small multiples, one a curve: what training reports first, then what was evaluated; all share the steps."""
     shown = sorted((curve for curve in found if curve.points), key=lambda curve: _rank(curve.key))
     if not shown:
@@ -36,7 +37,7 @@ def _specification(chart: alt.TopLevelMixin) -> dict[str, Any]:
     return specification
 
 
-def _multiple(curve: Curve, axis: alt.X, parts: Parts | None) -> alt.Chart:
+def _multiple(curve: Curve, axis: alt.X, parts: Catalog | None) -> alt.Chart:
     # A value that is no number breaks the line there instead of hiding that the training diverged.
     values = [{"step": step, "value": value if _drawable(value) else None} for step, value in curve.points]
     return (
@@ -58,7 +59,7 @@ def _rank(key: str) -> tuple[int, str]:
     return (_FIRST.index(key), "") if key in _FIRST else (len(_FIRST), key)
 
 
-def curve_title(key: str, parts: Parts | None) -> str:
+def curve_title(key: str, parts: Catalog | None) -> str:
     """A curve in print: `train/norm_var` -> Norm variance (batch), `test/recall@1` -> R@1 (test)."""
     split, _, metric = key.partition("/")
     return _TITLES.get(key) or f"{metric_title(metric, parts) if parts else metric} ({split})"

@@ -3,16 +3,16 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orchestrator.publish.labels import Parts
 from orchestrator.publish.published.glossary import glossary
 from orchestrator.publish.published.library import PublishedTable
 from orchestrator.spec.label import label_of
 from orchestrator.spec.patch import apply
 from orchestrator.spec.when import applies
 from orchestrator.views.planned import Labels
+from workers.catalog import Catalog
 
 
-def held_labels(spec: Mapping[str, Any], labels: Labels, table: PublishedTable, parts: Parts) -> Labels:
+def held_labels(spec: Mapping[str, Any], labels: Labels, table: PublishedTable, parts: Catalog) -> Labels:
     """`labels` of a cell of the sweep with a label for every axis of the printed table that the spec decides.
 
     An axis that is tuned or repeated stays out, since the cell holds several values there; "" is where none applies.
@@ -49,7 +49,7 @@ def _recipe(spec: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
     return apply(apply(spec.get("recipe") or {}, chosen), rules)
 
 
-def _at(recipe: Mapping[str, Any], axis: str, parts: Parts) -> str | None:
+def _at(recipe: Mapping[str, Any], axis: str, parts: Catalog) -> str | None:
     """The label of what a recipe holds at a path, its part's default included; none where nobody can say."""
     kind, _, option = axis.partition(".")
     value = recipe.get(kind)

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.publish.aggregate import Place, run_values
-from orchestrator.publish.labels import Parts, metric_better
+from orchestrator.publish.labels import metric_better
 from orchestrator.spec.table import Center
 from orchestrator.views.outcomes import CellSummary, TrialOutcome
+from workers.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class Centers:
 
     center: Center
     runs: Mapping[Place, Sequence[TrialOutcome]]  # of the selected candidates
-    parts: Parts
+    parts: Catalog
 
     def of(self, summary: CellSummary, key: str) -> float | None:
         """What stands for the result `key` in a cell, as a fraction; none where it has no runs of its own.

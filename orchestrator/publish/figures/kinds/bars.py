@@ -21,11 +21,8 @@ def _plot(it: Sketch, metric: str) -> Plot:
     axis = it.layout.x or ""
     texts = it.printed(axis)
     data = []
-    for point in it.drawn:
-        found = measures.measured(it, point, metric)
-        if found is None:
-            continue
-        values = measures.values(found, it.layout.error, scale) | {"x": texts[point.labels.get(axis, "")]}
+    for point, statistic in measures.statistics(it, metric):
+        values = measures.values(statistic, it.layout.error, scale) | {"x": texts[point.labels.get(axis, "")]}
         if it.layout.reference is not None:
             bound = measures.measured(it, point, it.layout.reference)
             values["reference"] = None if bound is None else bound.mean * scale

@@ -29,13 +29,11 @@ def _plot(it: Sketch, metric: str) -> Plot:
     columns, rows = it.printed(across), it.printed(up)
     decimals = (3 if unit == "fraction" else 1) if it.layout.decimals is None else it.layout.decimals
     data = []
-    for point in it.drawn:
-        found = measures.measured(it, point, metric)
-        if found is not None:
-            values = measures.values(found, "std", measures.factor(unit))
-            place = {"x": columns[point.labels.get(across, "")], "y": rows[point.labels.get(up, "")]}
-            text = {"text": printed(found.mean, unit, decimals)}
-            data.append(Datum(point.labels, values | place | text | measures.provenance(point)))
+    for point, statistic in measures.statistics(it, metric):
+        values = measures.values(statistic, "std", measures.factor(unit))
+        place = {"x": columns[point.labels.get(across, "")], "y": rows[point.labels.get(up, "")]}
+        text = {"text": printed(statistic.mean, unit, decimals)}
+        data.append(Datum(point.labels, values | place | text | measures.provenance(point)))
     title = measures.title_of(it, metric)
     return Plot(metric, _chart(it, title, data), data, least=(30 * len(columns), 20 * len(rows)))
 

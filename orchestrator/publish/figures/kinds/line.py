@@ -23,14 +23,11 @@ def _plot(it: Sketch, metric: str) -> Plot:
     axis, numeric = it.layout.x or "", encoding.is_numeric(it)
     texts = it.printed(axis)
     data = []
-    for point in it.drawn:
-        found = measures.measured(it, point, metric)
-        if found is None:
-            continue
+    for point, statistic in measures.statistics(it, metric):
         label = point.labels.get(axis, "")
         x: Value = encoding.number(label) if numeric else texts[label]
         # A point to which an axis of numbers does not apply is a level: the baseline without an eta, for one.
-        placed = measures.values(found, it.layout.error, scale) | {"x": x, "level": int(x is None)}
+        placed = measures.values(statistic, it.layout.error, scale) | {"x": x, "level": int(x is None)}
         data.append(Datum(point.labels, placed | measures.provenance(point)))
     title = measures.title_of(it, metric)
     return Plot(metric, alt.layer(*_layers(it, title, data)), data)
