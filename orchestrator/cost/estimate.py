@@ -70,8 +70,9 @@ def shape_of(stored: Mapping[str, Any]) -> str:
 
 
 def named(shape: str, field: Literal["dataset", "backbone"]) -> str:
-    """The name of a part that a shape holds."""
-    return str(json.loads(shape)[field]["name"])
+    """The name of a part that a shape holds; empty where its task takes none."""
+    part = json.loads(shape)[field]
+    return str(part["name"]) if part else ""
 
 
 def estimate(

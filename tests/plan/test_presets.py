@@ -26,7 +26,7 @@ from workers.contract import Recipe, Select
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"
 FINGERPRINTS = Path(__file__).with_name("fingerprints.json")
-DEMOS = {"digits", "omniglot", "cub100_cpu", "two_player"}
+DEMOS = {"digits", "omniglot", "cub100_cpu", "orl_faces", "two_player"}
 """Sweeps that show no table of a paper."""
 
 

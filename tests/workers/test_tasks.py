@@ -25,6 +25,7 @@ PARTS: dict[str, Any] = {
 """A part of each kind that a task may ask for."""
 OWN: dict[str, dict[str, Any]] = {
     "retrieval": {"regularizer": "sec_ema", "validation": {"name": "class_holdout", "folds": 3}},
+    "verification": {"validation": {"name": "class_holdout", "folds": 3}},
     "two_player": {"task": {"name": "two_player", "batch": 32}, "regularizer": "svmax_unbounded"},
 }
 """What else is said of a task to train it for a moment, and to have something of everything; a new task may add."""

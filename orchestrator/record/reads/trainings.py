@@ -90,7 +90,7 @@ def _of_shapes(connection: sa.Connection, shapes: Collection[str]) -> dict[str, 
     columns = (table.id, table.recipe, table.seconds, table.step, table.total_steps)
     query = sa.select(*columns).where(
         table.state == TrialState.FINISHED, table.diverged.is_(False), table.seconds.is_not(None),
-        *(table.recipe[name]["name"].as_string().in_(names) for name, names in parts),
+        *(sa.func.coalesce(table.recipe[name]["name"].as_string(), "").in_(names) for name, names in parts),
     )  # fmt: skip
     found: dict[str, list[Any]] = {}
     for row in connection.execute(query.order_by(table.id.desc()).limit(MOST_READ)):

@@ -1,0 +1,46 @@
+"""Tasks beside retrieval, from a posted spec by a real training to a table."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from orchestrator.plan.reading.edit import edited
+from orchestrator.service.service import Service
+from orchestrator.settings import Settings
+from tests.inline_conductor import conduct
+
+SWEEPS = Path(__file__).parents[1] / "sweeps"
+
+
+def table(settings: Settings, migrated: Callable[[Path], Path], sweep: str, *edits: str) -> str:
+    """The table of a small twin of a bundled sweep."""
+    migrated(settings.resolved_home)
+    service = Service.open(settings)
+    try:
+        number = service.submit(edited((SWEEPS / f"{sweep}.yaml").read_bytes(), list(edits))).id
+        conduct(settings)
+        assert service.sweep(number).state == "finished"
+        return service.table(number, "main", "csv").content.decode()
+    finally:
+        service.close()
+
+
+def test_two_players(tmp_path: Path, migrated: Callable[[Path], Path]) -> None:
+    settings = Settings(home=tmp_path, engine="inline", lease_seconds=5)
+    edits = ("recipe.iterations=4", "recipe.task={name: two_player, batch: 16}", "repeat.seed=[0]")
+    text = table(settings, migrated, "two_player", *edits)
+    assert "SVMax" in text
+    assert "modes" in text
+    assert "high_quality" in text
+
+
+def test_verification(tmp_path: Path, shared: Path, migrated: Callable[[Path], Path]) -> None:
+    settings = Settings(home=tmp_path, data=shared / "data", engine="inline", lease_seconds=5)
+    edits = ("recipe.iterations=4", "repeat.seed=[0]", "compare.loss=[triplet]")
+    assert "accuracy" in table(settings, migrated, "orl_faces", *edits)
+
+
+@pytest.mark.parametrize("sweep", ["two_player", "orl_faces"])
+def test_a_forecast_needs_no_images(sweep: str, service: Service) -> None:
+    assert service.preview((SWEEPS / f"{sweep}.yaml").read_bytes()).trials

@@ -1,0 +1,49 @@
+"""Pairs of images that are verified: which they are, and what metrics of `pairs` read of them."""
+
+from typing import Final, NamedTuple
+
+import torch
+from torch import Tensor
+
+FOLDS: Final = 10
+MOST: Final = 3_000
+"""Pairs of one class at most, as Labeled Faces in the Wild has; and as many of two."""
+_SEED: Final = 0  # the same pairs in all trainings
+
+
+class Pairs(NamedTuple):
+    """Images two by two."""
+
+    first: Tensor  # int64 [p]
+    second: Tensor  # int64 [p]
+    same: Tensor  # bool [p], whether both are of one class
+    fold: Tensor  # int64 [p], 0 to 9
+
+
+class Scores(NamedTuple):
+    """What an embedding says of pairs."""
+
+    cosine: Tensor  # [p]
+    same: Tensor  # bool [p]
+    fold: Tensor  # int64 [p]
+
+
+def pairs(labels: Tensor) -> Pairs:
+    """All pairs of one class, of more than 3,000 so many, and as many of two, each kind dealt to ten folds.
+
+    Drawn by a fixed seed. Raises ValueError where there are fewer of one class than folds, or one class alone.
+    """
+    labels, drawn = labels.cpu(), torch.Generator().manual_seed(_SEED)
+    members = [(labels == one).nonzero()[:, 0] for one in labels.unique()]  # type: ignore[no-untyped-call]
+    alike = torch.cat([torch.combinations(one) for one in members])
+    if len(members) < 2 or len(alike) < FOLDS:
+        found = f"found {len(members)} and {len(alike)}"
+        raise ValueError(f"verification: expected two classes and {FOLDS} pairs of one class at least; {found}")
+    alike = alike[torch.randperm(len(alike), generator=drawn)[:MOST]]
+    apart = alike.new_empty(0, 2)
+    while len(apart) < len(alike):
+        more = torch.randint(len(labels), (2 * len(alike), 2), generator=drawn)
+        apart = torch.cat([apart, more[labels[more[:, 0]] != labels[more[:, 1]]]])[: len(alike)]
+    both = torch.cat([alike, apart])
+    place = torch.arange(len(alike))
+    return Pairs(both[:, 0], both[:, 1], torch.cat([place >= 0, place < 0]), torch.cat([place, place]) % FOLDS)
