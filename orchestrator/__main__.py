@@ -19,7 +19,8 @@ from orchestrator.record.mlflow.login import OwnServer
 from orchestrator.record.store import Store
 from orchestrator.record.tracker import Tracker
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.engine import Engine
+from orchestrator.run.engine import Engine, Site
+from orchestrator.run.engines import engine_named
 from orchestrator.run.memory_growth import Allowance
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
@@ -139,7 +140,7 @@ def _study(settings: Settings, sweep: int, cell: int, file: Path) -> int:
 
 
 def _engine(settings: Settings) -> Engine:
-    """The engine that the settings name; a module is only imported where it is used, since Ray takes seconds."""
+    """The engine that the settings name."""
     workplace = Workplace(
         train=settings.train,
         storage=settings.storage,
@@ -149,13 +150,8 @@ def _engine(settings: Settings) -> Engine:
         allowance=Allowance(settings.slot_growth),
         edition=catalogs.edition(catalogs.load(settings.parts)),
     )
-    if settings.engine == "inline":
-        inline: Engine = importlib.import_module("orchestrator.run.inline").Inline(workplace)
-        return inline
-    ray_tune = importlib.import_module("orchestrator.run.ray.engine")
-    scratch = settings.resolved_home / "tune"
-    engine: Engine = ray_tune.RayTune(workplace, settings.ray_address or None, scratch, settings.slots)
-    return engine
+    site = Site(workplace, settings.resolved_home / "tune", settings.ray_address or None, settings.slots)
+    return engine_named(settings.engine, site)
 
 
 def _tracker(settings: Settings) -> Tracker | None:

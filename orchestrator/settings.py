@@ -1,6 +1,8 @@
 """The settings of a metricsweep installation, read from METRICSWEEP_* variables."""
 
 import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +14,14 @@ LEAST_TOKEN: Final = 16
 """Characters that a token has at least: sixteen random ones are not guessed."""
 
 
+ENGINES: Final[Mapping[str, str]] = {
+    "ray_tune": "orchestrator.run.ray.engine:engine",
+    "inline": "orchestrator.run.inline:engine",
+}
+"""Those that come with metricsweep, by their short names."""
+
 _PREFIX: Final = "METRICSWEEP_"
+_NAMED: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 class Settings(BaseModel):
@@ -61,7 +70,8 @@ class Settings(BaseModel):
     inspect: str | None = None
     """The function that looks at a data root, by name, resolved on the worker; none: that of our own training function,
     where it is ours that trains. Empty: nobody looks."""
-    engine: str = Field(default="ray_tune", pattern="^(ray_tune|inline)$")
+    engine: str = "ray_tune"
+    """What executes trainings: `ray_tune`, `inline`, or `module:factory` of another one."""
     lease_seconds: float = Field(default=15.0, gt=0)
     """How long a conductor that stopped renewing is still believed alive."""
     request_seconds: float = Field(default=60.0, gt=0)
@@ -73,6 +83,13 @@ class Settings(BaseModel):
 
     slot_growth: float = Field(default=1.5, gt=1)
     """A slot that holds so many times the memory that it held after its second training is replaced."""
+
+    @field_validator("engine")
+    @classmethod
+    def _is_named(cls, name: str) -> str:
+        if name not in ENGINES and not _NAMED.fullmatch(name):
+            raise ValueError(f"expected `ray_tune`, `inline` or `module:factory` of an engine, found {name[:100]!r}")
+        return name
 
     @field_validator("storage_url")
     @classmethod

@@ -40,6 +40,12 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     return report
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--engine", action="append", help="module:factory of an engine to put through tests/run/test_engine.py"
+    )
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     scheduling.longest_first(items)
 

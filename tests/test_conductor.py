@@ -1,13 +1,17 @@
 """The conductor over a real database and the inline engine: from a queued sweep to its table."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from orchestrator.__main__ import main
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
+from orchestrator.run.engine import Site
+from orchestrator.run.engines import engine_named
 from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
@@ -128,3 +132,29 @@ def test_a_conductor_without_the_lease_writes_nothing(service: Service, settings
     assert service.sweep(sweep).counts.finished == 0
     thief.close()
     store.close()
+
+
+@pytest.mark.parametrize(
+    ("engine", "said"),
+    [
+        ("ray", "METRICSWEEP_ENGINE  Value error, expected `ray_tune`, `inline` or `module:factory`"),
+        ("nowhere.at_all:engine", "METRICSWEEP_ENGINE: no engine 'nowhere.at_all:engine': No module named 'nowhere'"),
+    ],
+)
+def test_a_wrong_engine_ends_the_conductor_at_its_start_with_a_sentence(
+    engine: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("METRICSWEEP_HOME", str(tmp_path))
+    monkeypatch.setenv("METRICSWEEP_ENGINE", engine)
+    assert main(["conduct"]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_an_engine_of_ones_own_trains_a_sweep(service: Service, settings: Settings) -> None:
+    sweep = service.submit(spec()).id
+    workplace = Workplace(settings.train, settings.storage, settings.data_root)
+    own = engine_named("tests.run.threads:engine", Site(workplace, settings.resolved_home))
+    store = Store.open(settings.database)
+    Conductor(settings, store, own, catalogs.load(), None).conduct(until_idle=True)
+    store.close()
+    assert service.sweep(sweep).state == "finished"

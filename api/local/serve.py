@@ -187,7 +187,7 @@ class Stack:
         if not mlflow and socket is None:
             socket = home.mlflow_socket()
             specs.append(mlflow_server(home.folder, socket))
-        if not ray and settings.engine != "inline":
+        if not ray and settings.engine == "ray_tune":
             names = ("ray", "ray_client") if has_ray_client() else ("ray",)
             ports = {name: home.port(name) for name in names}
             ray, token = f"127.0.0.1:{ports['ray']}", home.ray_token()

@@ -1,8 +1,11 @@
 """The protocol between a conductor and what executes trainings; every engine passes one conformance suite."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
+from orchestrator.run.attempt import Workplace
 from orchestrator.run.message import Message
 from orchestrator.views.nodes import Inspected, Node
 from orchestrator.views.orders import Failure, Order
@@ -50,6 +53,20 @@ class Broker(Protocol):
         """True once the conductor is asked to end: return soon and leave running slots alone."""
 
 
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What an installation gives its engine: a factory of engines takes one."""
+
+    workplace: Workplace
+    scratch: Path
+    """A folder of the home for files of the engine's own; it may not exist yet."""
+    address: str | None = None
+    """METRICSWEEP_RAY_ADDRESS."""
+    slots: int | None = None
+    """METRICSWEEP_SLOTS: most trainings at once."""
+
+
+@runtime_checkable
 class Engine(Protocol):
     """Executes orders. `run` returns when the broker has none left and none runs, or when the broker is closing."""
 

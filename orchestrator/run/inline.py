@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final
 
 from orchestrator.run.attempt import Workplace, execute
-from orchestrator.run.engine import Broker
+from orchestrator.run.engine import Broker, Site
 from orchestrator.run.inspection import inspect, seen
 from orchestrator.run.lost_order import settle_from_spool
 from orchestrator.run.memory_growth import release
@@ -80,3 +80,8 @@ class Inline:
     def _settle_lost(self, broker: Broker, order: Order) -> None:
         failure = Failure("infrastructure", "the process that trained it ended")
         settle_from_spool(broker, order, self._workplace, order.seen, failure)
+
+
+def engine(site: Site) -> Inline:
+    """The engine `inline`."""
+    return Inline(site.workplace)

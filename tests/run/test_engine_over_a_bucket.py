@@ -1,14 +1,13 @@
 """The conformance suite once more, with an object store for the storage: what needs no look into a folder."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from orchestrator.run import attempt
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.engine import Engine
-from orchestrator.run.inline import Inline
+from orchestrator.run.engine import Engine, Site
+from orchestrator.run.engines import engine_named
 from orchestrator.run.ray.engine import RayTune
 from orchestrator.run.spool import read
 from tests.object_store import bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
@@ -23,20 +22,21 @@ from tests.run.test_engine import (  # noqa: F401 - collected here, with this mo
 )
 
 
-@pytest.fixture(params=["inline", pytest.param("ray_tune", marks=pytest.mark.ray)])
+@pytest.fixture
 def engine(
+    engine_name: str,
     request: pytest.FixtureRequest,
     bucket_url: str,  # noqa: F811
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Engine]:
+) -> Engine:
     workplace = Workplace("tests.run.trainings:quick", bucket_url, tmp_path / "data")
-    if request.param == "inline":
-        monkeypatch.setattr(attempt, "scratch", lambda: tmp_path / "scratch")
-        yield Inline(workplace)
-    else:
+    if engine_name == "ray_tune":
         request.getfixturevalue("local_ray")
-        yield RayTune(workplace, None, tmp_path / "tune", linger=0)
+        monkeypatch.setattr("orchestrator.run.ray.engine.LINGER_SECONDS", 0)
+    else:
+        monkeypatch.setattr(attempt, "scratch", lambda: tmp_path / "scratch")
+    return engine_named(engine_name, Site(workplace, tmp_path / "tune"))
 
 
 @pytest.mark.ray

@@ -14,7 +14,7 @@ import ray
 from ray.exceptions import RayError
 
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.engine import Broker
+from orchestrator.run.engine import Broker, Site
 from orchestrator.run.ray.cluster import alive_nodes, connect
 from orchestrator.run.ray.demand import ClusterDemand
 from orchestrator.run.ray.dispatch import Dispatch
@@ -187,6 +187,11 @@ class RayTune:
         except OSError:  # of which ConnectionError is one
             return False
         return True
+
+
+def engine(site: Site) -> RayTune:
+    """The engine `ray_tune`."""
+    return RayTune(site.workplace, site.address, site.scratch, site.slots, LINGER_SECONDS)
 
 
 @contextlib.contextmanager
