@@ -172,7 +172,7 @@ def test_nor_does_a_kill_while_a_training_runs(tmp_path: Path, monkeypatch: pyte
     assert found[0] == found[1]
 
 
-def test_a_verdict_that_was_not_written_is_given_by_the_next_conductor(
+def test_a_decision_that_was_not_written_is_given_by_the_next_conductor(
     service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sweep = service.submit(spec({"name": "wilcoxon", "p": 0.3}, seeds=4)).id
@@ -272,7 +272,7 @@ def test_what_is_submitted_again_is_pruned_the_same(service: Service, settings: 
         trained.append(sum(steps(settings).values()))
     assert any(state == "pruned" for _, state in found[0][0])
     assert found[0] == found[1]
-    assert trained[0] == trained[1], "the verdicts are on record: nothing is trained for them"
+    assert trained[0] == trained[1], "the decisions are on record: nothing is trained for them"
 
 
 def test_nothing_is_read_for_sweeps_that_do_not_stop_early(

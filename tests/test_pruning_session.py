@@ -1,4 +1,4 @@
-"""The session of a cell, told directly: what clocks that differ and verdicts that were outlived do to it."""
+"""The session of a cell, told directly: what clocks that differ and decisions that were outlived do to it."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -11,7 +11,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 class Scripted:
-    """A judge that finds candidate 1 hopeless at its first evaluation only."""
+    """A pruner that finds candidate 1 hopeless at its first evaluation only."""
 
     def __init__(self) -> None:
         self.reported: list[tuple[int, int]] = []
@@ -19,7 +19,7 @@ class Scripted:
     def report(self, candidate: int, number: int, value: float) -> None:
         self.reported.append((candidate, number))
 
-    def verdict(self, candidate: int) -> str | None:
+    def decision(self, candidate: int) -> str | None:
         return "too low" if candidate == 1 and self.reported.count((1, 2)) == 0 else None
 
     def finish(self, candidate: int, score: float) -> None:
@@ -39,11 +39,11 @@ def test_an_end_that_a_slow_clock_put_before_its_last_evaluation_changes_nothing
     later = NOON + timedelta(minutes=1)
     rows = [RecordedEvaluation(1, 1, 3, 0.8, NOON - timedelta(minutes=1)), RecordedEvaluation(2, 11, 3, 0.1, later)]
     session.take(trials, [*rows, RecordedEvaluation(3, 1, 9, 0.9, later)])
-    assert [one.candidate for one in session.verdicts()] == [1]
+    assert [one.candidate for one in session.decisions()] == [1]
 
 
-def test_a_verdict_by_fewer_repeats_does_not_outlive_a_better_one() -> None:
+def test_a_decision_by_fewer_repeats_does_not_outlive_a_better_one() -> None:
     session = RepeatPruningSession("map@r", Scripted)
     trials = [competitor(1, repeat, 0.5 + repeat, repeat) for repeat in range(2)]
     session.take([*trials, competitor(1, 2)], [])
-    assert session.verdicts() == [], "as it would have been told, had it been entered while they came"
+    assert session.decisions() == [], "as it would have been told, had it been entered while they came"

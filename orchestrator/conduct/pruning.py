@@ -41,7 +41,7 @@ class _Rule:
 
 
 class Pruning:
-    """Nothing of it is kept but the verdicts: what was reported is on record, and is judged again after a crash."""
+    """Nothing of it is kept but the decisions: what was reported is on record, and is judged again after a crash."""
 
     def __init__(self, store: Store, writer: Writer, catalog: Catalog, renewal: Renewal) -> None:
         self._store, self._writer, self._catalog, self._renewal = store, writer, catalog, renewal
@@ -60,7 +60,7 @@ class Pruning:
             rule = self._rule(sweep)
             if rule is not None:
                 for cell in self._store.pruning.cells_under_way(sweep):
-                    self._judge(rule, cell)
+                    self._decide(rule, cell)
             self._rules.setdefault(sweep, rule)
 
     def forget(self) -> None:
@@ -69,23 +69,23 @@ class Pruning:
         self._sessions.clear()
 
     def grown(self) -> None:
-        """Judge the candidates that searches have added: what an earlier sweep trained of them is on record."""
+        """Decide on the candidates that searches have added: what an earlier sweep trained of them is on record."""
         for rule in [one for one in self._rules.values() if one is not None and one.grows]:
             for cell in dict.fromkeys(one.cell for one in self._append(rule)):
                 session = self._sessions.get((rule.sweep, cell))
                 if session is None:
-                    self._judge(rule, cell)
+                    self._decide(rule, cell)
                 else:
                     self._settle(session)
 
     def progressed(self, order: Order, progress: Progress) -> None:
-        """Judge an evaluation that has been recorded."""
+        """Decide by an evaluation that has been recorded."""
         rules = [rule for rule in self._rules.values() if rule and not rule.by_repeats and rule.key in progress.metrics]
         if rules:
             self._follow(order)
 
     def finished(self, order: Order) -> None:
-        """Judge by a result that has been recorded."""
+        """Decide by a result that has been recorded."""
         if any(self._rules.values()):
             self._follow(order)
 
@@ -93,22 +93,22 @@ class Pruning:
         for one in self._store.pruning.competitors_of(order.attempt):
             rule = self._rules.get(one.sweep)
             if rule is not None:
-                self._judge(rule, one.cell, one)
+                self._decide(rule, one.cell, one)
 
-    def _judge(self, rule: _Rule, cell: int, news: Competitor | None = None) -> None:
-        """Judge by the news of one trial; without any, by all that is on record."""
+    def _decide(self, rule: _Rule, cell: int, reported: Competitor | None = None) -> None:
+        """Decide by what one trial reported; without any, by all that is on record."""
         at = (rule.sweep, cell)
         try:
             session = self._sessions.get(at)
-            if session is None and news is not None and self._over(rule, news):
+            if session is None and reported is not None and self._over(rule, reported):
                 return  # a training that another sweep wants goes on
-            if session is None or news is None:
+            if session is None or reported is None:
                 session = self._sessions[at] = self._session(rule, cell)
             else:
                 self._append(rule)
-                self._tell(rule, session, [news], session.after(news.trial))
+                self._tell(rule, session, [reported], session.after(reported.trial))
             self._settle(session)
-            if news is not None and self._over(rule, news):
+            if reported is not None and self._over(rule, reported):
                 del self._sessions[at]
         except FOR_ALL:
             self._sessions.pop(at, None)  # what was judged may not be written: it is entered anew
@@ -117,19 +117,20 @@ class Pruning:
             log.exception("sweep %d: nothing more is pruned", rule.sweep)
             self._rules[rule.sweep] = None
 
-    def _over(self, rule: _Rule, news: Competitor) -> bool:
-        """Whether nothing can be pruned any more where the news comes from."""
-        return news.ended is not None and not rule.grows and not self._store.trials.has_active(news.sweep, news.cell)
+    def _over(self, rule: _Rule, reported: Competitor) -> bool:
+        """Whether nothing can be pruned any more where it was reported."""
+        ended = reported.ended is not None and not rule.grows
+        return ended and not self._store.trials.has_active(reported.sweep, reported.cell)
 
     def _settle(self, session: PruningSession) -> None:
-        for verdict in session.verdicts():
-            pruned = self._writer.pruning.prune(verdict)
+        for decision in session.decisions():
+            pruned = self._writer.pruning.prune(decision)
             if pruned is None:
                 continue  # it is the last that can be selected
-            session.decide(verdict.candidate)
+            session.decide(decision.candidate)
             if pruned:
-                at = f"sweep {verdict.sweep}, cell {verdict.cell}, candidate {verdict.candidate}"
-                log.info("%s: pruned (%d of its trials) %s", at, pruned, verdict.why)
+                at = f"sweep {decision.sweep}, cell {decision.cell}, candidate {decision.candidate}"
+                log.info("%s: pruned (%d of its trials) %s", at, pruned, decision.why)
 
     def _append(self, rule: _Rule) -> list[Competitor]:
         """Tell the sessions that are under way of the candidates that a search has added since; these are returned."""
@@ -153,10 +154,10 @@ class Pruning:
         if isinstance(rule.prune, Hyperband) and rule.prune.max_evaluations is None:
             options["max_evaluations"] = evaluations(competitors[0].recipe or {})
 
-        def judge() -> Pruner:
+        def pruner() -> Pruner:
             return OptunaPruner(rule.prune.name, options, higher=rule.higher)
 
-        session = (RepeatPruningSession if rule.by_repeats else PruningSession)(rule.key, judge)
+        session = (RepeatPruningSession if rule.by_repeats else PruningSession)(rule.key, pruner)
         self._tell(rule, session, competitors)
         return session
 

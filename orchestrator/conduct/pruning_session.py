@@ -17,22 +17,22 @@ _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(slots=True)
 class Standing:
-    """A trial of the session, as far as its judge knows it."""
+    """A trial of the session, as far as its pruner knows it."""
 
     one: Competitor
     row: int = 0  # the last evaluation that was read
     step: int = -1  # its step
     number: int = 0  # how many evaluations it has
     value: float = math.nan  # the last of them
-    judged: int = 0  # how many evaluations it had at its last verdict
-    why: str = ""  # that verdict, where it was to prune
+    asked: int = 0  # how many evaluations it had when it was last asked for
+    why: str = ""  # the latest decision, where it was to prune
     over: bool = False  # whether its end is known
 
 
 class PruningSession:
-    """Judges by evaluations: each repeat of a cell is a competition of its own.
+    """Prunes by evaluations: each repeat of a cell is a competition of its own.
 
-    The same rows give the same verdicts, so that a session can be entered anew after any crash.
+    The same rows give the same decisions, so that a session can be entered anew after any crash.
     """
 
     def __init__(self, key: str, make: Callable[[], Pruner]) -> None:
@@ -40,7 +40,7 @@ class PruningSession:
         self._pruners: dict[int, Pruner] = {}  # by repeat
         self._entries: dict[int, Standing] = {}  # by trial
         self._repeats: Counter[int] = Counter()  # by candidate
-        self._hopeless: dict[int, Standing] = {}  # those whose latest verdict is to prune, by trial
+        self._hopeless: dict[int, Standing] = {}  # those whose latest decision is to prune, by trial
         self._decided: set[int] = set()  # candidates that are pruned, or were and are trained to their end
 
     def after(self, trial: int) -> int:
@@ -53,14 +53,14 @@ class PruningSession:
         entries = [self._enter(one) for one in competitors]
         self._follow(entries, rows)
 
-    def verdicts(self) -> list[PruningDecision]:
-        """Candidates that are to be pruned by the latest verdict on one of their trials; each is told once."""
+    def decisions(self) -> list[PruningDecision]:
+        """Candidates that are to be pruned by the latest decision on one of their trials; each is told once."""
         found: dict[int, PruningDecision] = {}
         for entry in self._hopeless.values():
             one = entry.one
             # The further repeats of a search's winner, which reproduce it, compete with nobody.
             if one.candidate not in self._decided and one.repeat < self._shared():
-                found.setdefault(one.candidate, self._verdict(entry))
+                found.setdefault(one.candidate, self._decision(entry))
         self._hopeless.clear()
         return list(found.values())
 
@@ -103,20 +103,20 @@ class PruningSession:
         if one.state is TrialState.WAITING and one.trial in self._hopeless:
             return  # of an earlier sweep, which pruned it here
         entry.step, entry.number, entry.value = row.step, entry.number + 1, row.value
-        self._judge(one.repeat).report(one.candidate, entry.number, row.value)
+        self._pruner(one.repeat).report(one.candidate, entry.number, row.value)
         if row.step < one.total:  # else its result is about to come, and is not thrown away
             self._ask(entry)
 
     def _end(self, entry: Standing) -> None:
         entry.over = True
-        if entry.number > entry.judged:
+        if entry.number > entry.asked:
             self._ask(entry)
         if entry.one.score is not None:
-            self._judge(entry.one.repeat).finish(entry.one.candidate, entry.one.score)
+            self._pruner(entry.one.repeat).finish(entry.one.candidate, entry.one.score)
 
     def _ask(self, entry: Standing) -> None:
-        entry.judged = entry.number
-        self._note(entry, self._judge(entry.one.repeat).verdict(entry.one.candidate))
+        entry.asked = entry.number
+        self._note(entry, self._pruner(entry.one.repeat).decision(entry.one.candidate))
 
     def _note(self, entry: Standing, why: str | None) -> None:
         self._hopeless.pop(entry.one.trial, None)
@@ -128,19 +128,19 @@ class PruningSession:
         """How many repeats every candidate has."""
         return min(self._repeats.values(), default=0)
 
-    def _judge(self, repeat: int) -> Pruner:
+    def _pruner(self, repeat: int) -> Pruner:
         if repeat not in self._pruners:
             self._pruners[repeat] = self._make()
         return self._pruners[repeat]
 
-    def _verdict(self, entry: Standing) -> PruningDecision:
+    def _decision(self, entry: Standing) -> PruningDecision:
         one = entry.one
         said = f"after evaluation {entry.number}: {self._key} {entry.value:.4g}; {entry.why}"
         return PruningDecision(one.sweep, one.cell, one.candidate, one.trial, entry.number, entry.value, said)
 
 
 class RepeatPruningSession(PruningSession):
-    """Judges by repeats: the whole cell is one competition, in which a finished repeat is an evaluation."""
+    """Prunes by repeats: the whole cell is one competition, in which a finished repeat is an evaluation."""
 
     def __init__(self, key: str, make: Callable[[], Pruner]) -> None:
         super().__init__(key, make)
@@ -155,20 +155,20 @@ class RepeatPruningSession(PruningSession):
 
     def _scored(self, entry: Standing, shared: int) -> None:
         candidate, score = entry.one.candidate, entry.one.score or 0.0
-        scores, judge = self._scores[candidate], self._judge(0)
+        scores, pruner = self._scores[candidate], self._pruner(0)
         scores.append(score)
-        judge.report(candidate, entry.one.repeat + 1, score)
+        pruner.report(candidate, entry.one.repeat + 1, score)
         entry.number, entry.value = len(scores), sum(scores) / len(scores)
         if len(scores) == shared:
-            judge.finish(candidate, entry.value)
+            pruner.finish(candidate, entry.value)
         else:
             self._forget(candidate)  # what was said after fewer repeats
-            self._note(entry, judge.verdict(candidate))
+            self._note(entry, pruner.decision(candidate))
 
     def _forget(self, candidate: int) -> None:
         self._hopeless = {at: one for at, one in self._hopeless.items() if one.one.candidate != candidate}
 
-    def _verdict(self, entry: Standing) -> PruningDecision:
+    def _decision(self, entry: Standing) -> PruningDecision:
         one = entry.one
         said = f"after {entry.number} repeats: mean {self._key} {entry.value:.4g}; {entry.why}"
         return PruningDecision(one.sweep, one.cell, one.candidate, one.trial, entry.number, entry.value, said)

@@ -47,7 +47,7 @@ class Workplace:
     parts: Path | None = None
     checkpoint_seconds: float = 20.0
     allowance: Allowance = field(default_factory=Allowance)
-    inspect: str | None = None  # module:function that looks at a data root; none: nobody looks
+    inspect: str | None = None  # module:function that inspects a data root; none: nobody does
     edition: str = ""  # of the parts' versions: a slot that holds the code of another one trains nothing more
 
     @property

@@ -80,10 +80,11 @@ class Engine(Protocol):
         """The nodes that train and whose data roots can be looked at now."""
 
     def inspect(self, machine: Node, needs: Sequence[Need]) -> None:
-        """Have a machine look at what its data root has of some needs; what it finds comes by `inspected`."""
+        """Have a machine inspect what its data root has of some needs; what it finds comes by `inspected`."""
 
     def inspected(self) -> Sequence[Inspected]:
-        """What machines have found since this was asked last; a look that failed, or took long, found `unknown`."""
+        """What machines have found since this was asked last; an inspection that failed, or took long, found that it is
+        `unknown`."""
 
     def demand(self, waiting: Sequence[Slot]) -> None:
         """Tell the cluster which slots trainings wait for, beside those that train, so that it can make nodes."""

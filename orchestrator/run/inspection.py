@@ -1,4 +1,4 @@
-"""A look at this machine's data root: calls the inspecting function by its name."""
+"""An inspection of this machine's data root: calls the inspecting function by its name."""
 
 import importlib
 from collections.abc import Callable, Iterable, Sequence
@@ -14,14 +14,14 @@ from workers.data.scratch import scratch
 def inspect(workplace: Workplace, needs: Sequence[Need]) -> list[Finding]:
     """What this machine's data root has of each need."""
     module, _, function = (workplace.inspect or "").partition(":")
-    look = cast("Inspect", getattr(importlib.import_module(module), function))
-    return look(needs, workplace.data_root, scratch(), workplace.parts)
+    inspecting = cast("Inspect", getattr(importlib.import_module(module), function))
+    return inspecting(needs, workplace.data_root, scratch(), workplace.parts)
 
 
-def seen(machine: Node, needs: Sequence[Need], look: Callable[[], Iterable[Finding]]) -> list[Inspected]:
-    """What `look` found on a machine; `unknown` where it fails, so that trainings say themselves what is wrong."""
+def seen(machine: Node, needs: Sequence[Need], found_by: Callable[[], Iterable[Finding]]) -> list[Inspected]:
+    """What `found_by` gives on a machine; `unknown` where it fails, so that trainings say themselves what is wrong."""
     try:
-        found = list(look())
+        found = list(found_by())
     except Exception as error:  # whatever keeps it from looking is no reason to hold a training
         said = f"it could not be looked at: {type(error).__name__}: {error}"[:1000]
         found = [Finding(state="unknown", said=said)] * len(needs)

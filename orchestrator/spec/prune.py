@@ -18,7 +18,7 @@ class Median(Frozen):
     startup: Count = 5
     """Peers that must have finished before anything is stopped."""
     warmup: int = Field(default=1, ge=0, le=10_000)
-    """Evaluations of a training before its first verdict."""
+    """Evaluations of a training before the first decision on it."""
 
 
 class Asha(Frozen):

@@ -33,13 +33,13 @@ def engine(engine_name: str, request: pytest.FixtureRequest, tmp_path: Path, mon
     return engine_named(engine_name, Site(workplace, tmp_path / "tune"))
 
 
-def desk_of(*orders: Order) -> MemoryBroker:
+def broker_of(*orders: Order) -> MemoryBroker:
     return MemoryBroker(deque(orders))
 
 
 def test_every_order_ends_exactly_once(engine: Engine) -> None:
     orders = [order(seed=seed) for seed in range(7)]
-    broker = desk_of(*orders)
+    broker = broker_of(*orders)
     engine.run(broker)
     assert sorted(broker.ended) == sorted(each.training for each in orders)
     assert {broker.results[each.training].metrics["best/test/map@r"] for each in orders} == {s / 100 for s in range(7)}
@@ -47,14 +47,14 @@ def test_every_order_ends_exactly_once(engine: Engine) -> None:
 
 def test_messages_arrive_in_order_without_gaps(engine: Engine) -> None:
     each = order(iterations=20)
-    broker = desk_of(each)
+    broker = broker_of(each)
     engine.run(broker)
     assert broker.messages[each.attempt] == list(range(1, 21))
 
 
 def test_what_the_broker_is_told_is_what_is_spooled_byte_for_byte(engine: Engine, tmp_path: Path) -> None:
     good, bad = order(iterations=5), order("raises")
-    broker = desk_of(good, bad)
+    broker = broker_of(good, bad)
     engine.run(broker)
     for each in (good, bad):
         spooled = (tmp_path / "storage" / attempt_folder(each) / FILE).read_bytes()
@@ -63,7 +63,7 @@ def test_what_the_broker_is_told_is_what_is_spooled_byte_for_byte(engine: Engine
 
 def test_an_error_of_the_recipe_is_told_and_the_rest_goes_on(engine: Engine) -> None:
     bad, good = order("raises"), order()
-    broker = desk_of(bad, good)
+    broker = broker_of(bad, good)
     engine.run(broker)
     (failure,) = broker.failures
     assert (failure.kind, failure.message) == ("recipe", "ValueError: alpha must be positive")
@@ -97,7 +97,7 @@ def test_a_machine_says_what_its_data_root_has(engine: Engine, tmp_path: Path) -
 
 def test_missing_data_are_told_as_such(engine: Engine, tmp_path: Path) -> None:
     lacking, damaged = order("lacks"), order("damages")
-    broker = desk_of(lacking, damaged)
+    broker = broker_of(lacking, damaged)
     engine.run(broker)
     assert {failure.kind: failure.message for failure in broker.failures} == {
         "missing": "DataMissingError: cub200 is missing",
@@ -107,7 +107,7 @@ def test_missing_data_are_told_as_such(engine: Engine, tmp_path: Path) -> None:
 
 def test_divergence_is_a_result(engine: Engine) -> None:
     each = order("diverges")
-    broker = desk_of(each)
+    broker = broker_of(each)
     engine.run(broker)
     assert broker.results[each.training].outcome == "diverged"
 
@@ -119,7 +119,7 @@ def test_an_unwanted_order_is_stopped_while_it_trains(engine: Engine) -> None:
         if slow.training in broker.last:
             broker.unwanted.add(slow.training)
 
-    broker = desk_of(slow, other)
+    broker = broker_of(slow, other)
     broker.at_tick = cancel
     engine.run(broker)
     assert sorted(broker.ended) == sorted([slow.training, other.training])
@@ -134,20 +134,20 @@ def test_orders_that_come_while_it_runs_are_taken(engine: Engine) -> None:
             broker.at_tick = lambda broker: None
             broker.waiting.append(late)
 
-    broker = desk_of(first)
+    broker = broker_of(first)
     broker.at_tick = add
     engine.run(broker)
     assert set(broker.results) == {first.training, late.training}
 
 
-def test_a_closing_desk_ends_the_run_and_the_next_run_goes_on(engine: Engine, tmp_path: Path) -> None:
+def test_a_closing_broker_ends_the_run_and_the_next_run_goes_on(engine: Engine, tmp_path: Path) -> None:
     each = order("waits", iterations=60)
 
     def close(broker: MemoryBroker) -> None:
         if each.training in broker.last and broker.last[each.training].step >= 3:
             broker.close = True
 
-    broker = desk_of(each)
+    broker = broker_of(each)
     broker.at_tick = close
     engine.run(broker)
     assert broker.ended == []

@@ -13,7 +13,7 @@ from orchestrator.run.spool import read
 from tests.object_store import bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
 from tests.run.broker import MemoryBroker, order
 from tests.run.test_engine import (  # noqa: F401 - collected here, with this module's engine
-    desk_of,
+    broker_of,
     test_an_error_of_the_recipe_is_told_and_the_rest_goes_on,
     test_an_unwanted_order_is_stopped_while_it_trains,
     test_divergence_is_a_result,
@@ -47,7 +47,7 @@ def test_a_slot_that_dies_is_replaced_and_training_resumes_from_the_bucket(
 ) -> None:
     workplace = Workplace("tests.run.trainings:dying", bucket_url, tmp_path)
     each = order(iterations=6)
-    broker, bucket = desk_of(each), bucket_at(bucket_url)
+    broker, bucket = broker_of(each), bucket_at(bucket_url)
 
     def once_stored(_: MemoryBroker) -> None:
         """The slot may die when the bucket has a message that names the second step's checkpoint, and so that too."""

@@ -18,7 +18,7 @@ from orchestrator.run.ray.slot_handle import HeldSlot
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.slot import Slot
 from tests.run.broker import MemoryBroker, order
-from tests.run.test_engine import desk_of
+from tests.run.test_engine import broker_of
 
 
 @pytest.mark.parametrize("kind", ["inline", pytest.param("ray_tune", marks=pytest.mark.ray)])
@@ -33,7 +33,7 @@ def test_a_training_that_leaks_costs_slots_and_no_training(
         request.getfixturevalue("own_ray")  # whose slots hold nothing yet
         engine = RayTune(workplace, None, tmp_path / "tune", limit=1, linger=0)
     orders = [order(seed=seed) for seed in range(11)]
-    broker = desk_of(*orders)
+    broker = broker_of(*orders)
     with caplog.at_level("INFO"):
         engine.run(broker)
     assert sorted(broker.ended) == sorted(each.training for each in orders)
@@ -53,7 +53,7 @@ def test_a_slot_that_dies_is_replaced_and_training_resumes(local_ray: None, tmp_
         Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path), None, tmp_path / "tune", linger=0
     )
     each, poison = order("dies", iterations=6), order("poison")
-    broker = desk_of(each, poison)
+    broker = broker_of(each, poison)
     engine.run(broker)
     assert each.training in broker.results
     steps = [int(line) for line in (tmp_path / "storage" / each.training / "steps.txt").read_text().split()]
@@ -67,7 +67,7 @@ def test_a_training_that_reports_nothing_is_stopped(local_ray: None, tmp_path: P
     engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path), None, tmp_path, linger=0)
     silent = replace(order(delay=600), slot=Slot(gpus=0, stall_minutes=0.05))
     good = order()
-    broker = desk_of(silent, good)
+    broker = broker_of(silent, good)
     broker.retries = 0
     engine.run(broker)
     assert [(failure.kind, failure.message) for failure in broker.failures] == [
@@ -85,7 +85,7 @@ def test_a_database_that_goes_away_is_told_as_such_and_training_goes_on(local_ra
         if len(broker.messages.get(each.attempt, ())) > 3:
             raise UnavailableError("the database is away")
 
-    broker = desk_of(each)
+    broker = broker_of(each)
     broker.at_tick = away
     engine = RayTune(workplace, None, tmp_path / "tune", linger=0)
     with pytest.raises(UnavailableError, match="the database is away"):
@@ -103,7 +103,7 @@ def test_a_database_that_goes_away_is_told_as_such_and_training_goes_on(local_ra
 def test_short_trainings_follow_one_another_beside_a_long_one(local_ray: None, tmp_path: Path) -> None:
     workplace = Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path)
     long, short = order("waits", iterations=10), [order(iterations=10) for _ in range(11)]
-    broker, hang = desk_of(long, *short), time.monotonic() + 300
+    broker, hang = broker_of(long, *short), time.monotonic() + 300
 
     def release(broker: MemoryBroker) -> None:
         if len(broker.results) == len(short) or time.monotonic() > hang:
@@ -119,7 +119,7 @@ def test_short_trainings_follow_one_another_beside_a_long_one(local_ray: None, t
 def test_an_order_whose_slot_no_node_can_hold_is_given_back(local_ray: None, tmp_path: Path) -> None:
     engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path), None, tmp_path, linger=0)
     huge, good = replace(order(), slot=Slot(cpus=512, gpus=0)), order()
-    broker = desk_of(huge, good)
+    broker = broker_of(huge, good)
     engine.run(broker)
     assert broker.given_back == [huge.training]
     assert broker.failures == []
@@ -132,7 +132,7 @@ def test_what_is_cancelled_while_it_waits_for_its_slot_holds_up_nothing(local_ra
     engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path, tmp_path), None, tmp_path / "tune", linger=0)
     slow, small = order("waits", iterations=10), order()
     large = replace(order(), slot=Slot(cpus=2, gpus=0))
-    broker = desk_of(slow, large, small)
+    broker = broker_of(slow, large, small)
 
     def cancel(broker: MemoryBroker) -> None:
         if slow.training in broker.last and not any(large is one for one in broker.waiting):
@@ -151,7 +151,7 @@ def test_what_waits_for_its_slot_gives_way_to_a_higher_priority(local_ray: None,
     engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path, tmp_path), None, tmp_path / "tune", linger=0)
     slow, urgent = order("waits", iterations=10), order()
     large = replace(order(), slot=Slot(cpus=2, gpus=0))
-    broker = desk_of(slow, large)
+    broker = broker_of(slow, large)
 
     def hurry(broker: MemoryBroker) -> None:
         if slow.training in broker.last and not broker.waiting and not broker.overtaken:
@@ -169,7 +169,7 @@ def test_what_waits_for_its_slot_gives_way_to_a_higher_priority(local_ray: None,
 @pytest.mark.ray
 def test_what_an_earlier_conductor_left_idle_is_known_while_nothing_runs(local_ray: None, tmp_path: Path) -> None:
     workplace = Workplace("tests.run.trainings:quick", tmp_path, tmp_path)
-    broker = desk_of(order())
+    broker = broker_of(order())
     RayTune(workplace, None, tmp_path / "tune", linger=0).run(broker)
     engine = RayTune(workplace, None, tmp_path / "tune", linger=0)
     engine.rest(broker)
@@ -180,7 +180,7 @@ def test_what_an_earlier_conductor_left_idle_is_known_while_nothing_runs(local_r
 @pytest.mark.ray
 def test_a_slot_without_room_is_no_stall(local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path, tmp_path), None, tmp_path / "tune", linger=0)
-    broker = desk_of(order(iterations=1, delay=60))  # which says nothing: a slot without room cannot
+    broker = broker_of(order(iterations=1, delay=60))  # which says nothing: a slot without room cannot
     broker.retries = 0
     monkeypatch.setattr(HeldSlot, "begun", False)
     monkeypatch.setattr(dispatch, "ROOM_SECONDS", 2.0)
@@ -199,13 +199,13 @@ def test_a_new_conductor_takes_over_full_slots_and_ends_what_nobody_knows(local_
     def close(broker: MemoryBroker) -> None:
         broker.close = {known.training, forgotten.training} <= set(broker.last)
 
-    first = desk_of(known, forgotten)
+    first = broker_of(known, forgotten)
     first.at_tick, first.holders = close, holders
     RayTune(workplace, None, tmp_path / "tune", linger=0).run(first)
     assert first.ended == []
     (tmp_path / "storage" / "go").touch()
     later = order()
-    second = desk_of(replace(known, holder=holders[known.attempt], seen=len(first.messages[known.attempt])), later)
+    second = broker_of(replace(known, holder=holders[known.attempt], seen=len(first.messages[known.attempt])), later)
     RayTune(workplace, None, tmp_path / "tune", linger=0).run(second)
     assert set(second.results) == {known.training, later.training}
     assert second.failures == []
@@ -223,13 +223,13 @@ def test_a_slot_that_speaks_in_another_form_is_stopped_and_its_training_goes_on(
     def close(broker: MemoryBroker) -> None:
         broker.close = each.training in broker.last and broker.last[each.training].step >= 5
 
-    first = desk_of(each)
+    first = broker_of(each)
     first.at_tick = close
     RayTune(workplace, None, tmp_path / "tune", linger=0).run(first)
     assert first.ended == []
     monkeypatch.setattr(pool, "FORM", FORM + 1)
     (tmp_path / "storage" / "go").touch()
-    second = desk_of(
+    second = broker_of(
         replace(each, holder=first.holders[each.attempt], seen=len(first.messages[each.attempt]), resume=None)
     )
     second.last = dict(first.last)

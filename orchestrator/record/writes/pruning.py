@@ -32,36 +32,40 @@ class PruningDecision:
 class PruningWriter(FencedAccess):
     """Ends what is hopeless."""
 
-    def prune(self, verdict: PruningDecision) -> int | None:
+    def prune(self, decision: PruningDecision) -> int | None:
         """End a candidate's active trials as pruned and return how many these were.
 
         None, and nothing is changed, where no other candidate of the cell could still be selected.
         """
-        its = (trial.c.sweep_id == verdict.sweep, trial.c.cell == verdict.cell, trial.c.candidate == verdict.candidate)
+        its = (
+            trial.c.sweep_id == decision.sweep,
+            trial.c.cell == decision.cell,
+            trial.c.candidate == decision.candidate,
+        )
         with self._database.writing() as connection:
-            if connection.execute(_rival(verdict)).first() is None:
+            if connection.execute(_rival(decision)).first() is None:
                 return None
             rows = connection.execute(
                 sa.update(trial)
                 .where(*its, trial.c.state.in_(before(TRIAL_STEPS, TrialState.PRUNED)))
-                .values(state=TrialState.PRUNED, ended=datetime.now(UTC), reason=_reason(verdict))
+                .values(state=TrialState.PRUNED, ended=datetime.now(UTC), reason=_reason(decision))
                 .returning(trial.c.id, trial.c.training_id, trial.c.mlflow_run)
             ).all()
             if rows:
-                self._end(connection, verdict, [row.training_id for row in rows])
-                mark_trials(connection, [(verdict.sweep, row.id) for row in rows if row.mlflow_run])
+                self._end(connection, decision, [row.training_id for row in rows])
+                mark_trials(connection, [(decision.sweep, row.id) for row in rows if row.mlflow_run])
             return len(rows)
 
-    def _end(self, connection: sa.Connection, verdict: PruningDecision, trainings: Collection[int]) -> None:
+    def _end(self, connection: sa.Connection, decision: PruningDecision, trainings: Collection[int]) -> None:
         its = (
-            candidate.c.sweep_id == verdict.sweep,
-            candidate.c.cell == verdict.cell,
-            candidate.c.candidate == verdict.candidate,
+            candidate.c.sweep_id == decision.sweep,
+            candidate.c.cell == decision.cell,
+            candidate.c.candidate == decision.candidate,
         )
         connection.execute(
             sa.update(candidate)
             .where(*its, candidate.c.told.is_(None))
-            .values(pruned=verdict.number, score=finite_or_none(verdict.value))
+            .values(pruned=decision.number, score=finite_or_none(decision.value))
         )
         _end_unwanted(connection, trainings)
 
@@ -105,7 +109,7 @@ def unwanted(connection: sa.Connection, training_id: int) -> TrialState:
     return TrialState.CANCELLED if last is None else TrialState(last)
 
 
-def _rival(verdict: PruningDecision) -> sa.Select[tuple[int]]:
+def _rival(decision: PruningDecision) -> sa.Select[tuple[int]]:
     """Another candidate of the cell that can still be selected."""
     ended_badly = (TrialState.FAILED, TrialState.CANCELLED, TrialState.PRUNED)
     scoreless = sa.exists().where(training.c.id == trial.c.training_id, training.c.score.is_(None))
@@ -119,13 +123,13 @@ def _rival(verdict: PruningDecision) -> sa.Select[tuple[int]]:
             sa.and_(trial.c.state == TrialState.FINISHED, scoreless),  # its metric was not a number at the end
         ),
     )
-    of_cell = (candidate.c.sweep_id == verdict.sweep, candidate.c.cell == verdict.cell)
-    others = sa.select(candidate.c.candidate).where(*of_cell, candidate.c.candidate != verdict.candidate)
+    of_cell = (candidate.c.sweep_id == decision.sweep, candidate.c.cell == decision.cell)
+    others = sa.select(candidate.c.candidate).where(*of_cell, candidate.c.candidate != decision.candidate)
     # From the last: in a grid it waits, so that the first that is looked at will do.
     return others.where(~lost).order_by(candidate.c.candidate.desc()).limit(1)
 
 
-def _reason(verdict: PruningDecision) -> sa.ColumnElement[str]:
+def _reason(decision: PruningDecision) -> sa.ColumnElement[str]:
     """One sentence: of the trial that was judged, and of those that share its candidate."""
-    with_it = f"pruned with trial {verdict.trial}, {verdict.why}"
-    return sa.case((trial.c.id == verdict.trial, f"pruned {verdict.why}"), else_=with_it)
+    with_it = f"pruned with trial {decision.trial}, {decision.why}"
+    return sa.case((trial.c.id == decision.trial, f"pruned {decision.why}"), else_=with_it)

@@ -1,1 +1,1 @@
-"""Optuna behind our own words: samplers that propose candidates, and pruners that judge them."""
+"""Optuna behind our own words: samplers that propose candidates, and pruners that stop them."""

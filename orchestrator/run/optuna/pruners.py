@@ -1,4 +1,4 @@
-"""Optuna's pruners as judges: a study in memory for each competition, in which a trial is a candidate."""
+"""Optuna's pruners: a study in memory for each competition, in which a trial is a candidate."""
 
 import math
 import statistics
@@ -21,10 +21,10 @@ NAME: Final = "cell"
 
 
 class OptunaPruner:
-    """Follows `run.judge.Judge`."""
+    """Follows `run.pruner.Pruner`."""
 
     def __init__(self, rule: str, options: Options, *, higher: bool) -> None:
-        """A judge by `rule` (median, hyperband, asha or wilcoxon), of scores of which higher or lower ones are better.
+        """A pruner by `rule` (median, hyperband, asha or wilcoxon), of scores of which higher or lower ones are better.
 
         Of hyperband `max_evaluations` is needed.
         """
@@ -44,7 +44,7 @@ class OptunaPruner:
         """Evaluation `number` (1, 2, 3 ...) of a candidate's training; NaN where it was not a number."""
         self._trial(candidate).report(value, number)
 
-    def verdict(self, candidate: int) -> str | None:
+    def decision(self, candidate: int) -> str | None:
         """Why the candidate is to be pruned at its latest evaluation, with numbers; none: it goes on."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # wilcoxon: repeats that the best candidate has not
@@ -102,7 +102,7 @@ def _counted(count: int, noun: str) -> str:
 
 _PRUNERS: Final[Mapping[str, Callable[[Options], BasePruner]]] = {
     "median": lambda given: MedianPruner(
-        # Optuna gives its first verdict at the warm-up's last step, ours after it.
+        # Optuna gives its first decision at the warm-up's last step, ours after it.
         n_startup_trials=int(given["startup"]), n_warmup_steps=int(given["warmup"]) + 1
     ),
     "asha": lambda given: SuccessiveHalvingPruner(

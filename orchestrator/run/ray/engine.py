@@ -18,7 +18,7 @@ from orchestrator.run.engine import Broker, Site
 from orchestrator.run.ray.cluster import alive_nodes, connect
 from orchestrator.run.ray.demand import ClusterDemand
 from orchestrator.run.ray.dispatch import Dispatch
-from orchestrator.run.ray.inspections import Looks
+from orchestrator.run.ray.inspections import Inspections
 from orchestrator.run.ray.pool import SlotPool
 from orchestrator.run.ray.tuner import TunerThread
 from orchestrator.views.errors import UnavailableError
@@ -65,7 +65,7 @@ class RayTune:
         self._dispatch: Dispatch | None = None
         self._tuner: TunerThread | None = None
         self._demand = ClusterDemand()
-        self._looks = Looks(workplace)
+        self._inspections = Inspections(workplace)
         self._tried = float("-inf")
         os.environ.update(ENVIRONMENT)
         logging.getLogger("ray.tune").setLevel(logging.ERROR)  # it would lament the files that we never let it write
@@ -122,14 +122,14 @@ class RayTune:
     def inspect(self, machine: Node, needs: Sequence[Need]) -> None:
         """Start a task on that node."""
         with _answering():
-            self._looks.begin(machine, needs)
+            self._inspections.begin(machine, needs)
 
     def inspected(self) -> Sequence[Inspected]:
         """What tasks that have ended found."""
         if not ray.is_initialized():
             return []
         with _answering():
-            return self._looks.ended()
+            return self._inspections.ended()
 
     def demand(self, waiting: Sequence[Slot]) -> None:
         """Tell an autoscaling cluster of what trains and what is waited for, up to the limit of slots."""
