@@ -20,7 +20,7 @@ from orchestrator.record.store import Store
 from orchestrator.record.tracker import Tracker
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Engine, Site
-from orchestrator.run.engines import engine_named
+from orchestrator.run.engine_names import engine_named
 from orchestrator.run.memory_growth import Allowance
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings

@@ -11,7 +11,7 @@ from orchestrator.conduct.conductor import Conductor
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Site
-from orchestrator.run.engines import engine_named
+from orchestrator.run.engine_names import engine_named
 from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings

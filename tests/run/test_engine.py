@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Engine, Site
-from orchestrator.run.engines import engine_named
+from orchestrator.run.engine_names import engine_named
 from orchestrator.run.spool import FILE, attempt_folder
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.nodes import Inspected

@@ -7,7 +7,7 @@ import pytest
 from orchestrator.run import attempt
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Engine, Site
-from orchestrator.run.engines import engine_named
+from orchestrator.run.engine_names import engine_named
 from orchestrator.run.ray.engine import RayTune
 from orchestrator.run.spool import read
 from tests.object_store import bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
