@@ -13,7 +13,6 @@ import pytest
 import sqlalchemy as sa
 import torch
 from PIL import Image
-from workers.training.embedder import embedder
 
 from orchestrator.run.attempt import resolve
 from orchestrator.service.service import Service
@@ -24,6 +23,7 @@ from workers import registry
 from workers.catalog import complete
 from workers.contract import Place, Recipe, Result
 from workers.data import images
+from workers.data.preprocess import SIGNED
 from workers.evaluation.evaluate import evaluate
 from workers.train import train
 from workers.training import checkpoint
@@ -143,11 +143,12 @@ def test_the_kept_weights_are_those_of_the_numbers(service: Service, tmp_path: P
     asked = {"channels": channels, "side": side, "root": tmp_path, "scratch": tmp_path}
     backbone = registry.build("backbone", recipe.backbone, **asked)
     head = registry.build("head", recipe.head, features=backbone.features, dim=recipe.embedding)
-    net = embedder(backbone, head, recipe)
-    net.load_state_dict(state["model"])
+    for name, module in (("backbone", backbone), ("head", head)):
+        module.load_state_dict(state["modules"][name])
+        module.eval()
     every = splits.test.take(torch.arange(len(splits.test)))
     with torch.inference_mode():
-        found = evaluate(net.eval()(every.images), splits.test.labels, ["recall@1", "map@r"])
+        found = evaluate(head(backbone(SIGNED(every.images))), splits.test.labels, ["recall@1", "map@r"])
     assert found == pytest.approx({name: trial.metrics[f"best/test/{name}"] for name in found}, rel=1e-5)
 
 
