@@ -49,12 +49,12 @@ def measured(rule: str | None, seeds: int, iterations: int, folder: Path) -> dic
     settings = Settings(home=folder / (rule or "whole"), engine="inline")
     service = Service.open(settings)
     try:
-        sweep = service.submit(body(rule, seeds, iterations)).id
+        sweep = service.submissions.submit(body(rule, seeds, iterations)).id
         began = time.perf_counter()
         conduct(settings)
         seconds = time.perf_counter() - began
-        cells = [service.cell(sweep, one.index) for one in service.grid(sweep)]
-        trials = service.trials(sweep, None, None, None, 10_000).items
+        cells = [service.sweeps.cell(sweep, one.index) for one in service.sweeps.grid(sweep)]
+        trials = service.trials.page(sweep, None, None, None, 10_000).items
     finally:
         service.close()
     candidates = [one for cell in cells for one in cell.candidates]

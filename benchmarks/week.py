@@ -68,8 +68,8 @@ def run(trials: int, sweep: int, home: Path) -> list[Sample]:
     samples: list[Sample] = []
     try:
         for number in range(trials // sweep):
-            submitted = service.submit(body(Shape(10, sweep // 100, 10), iterations=number + 1)).id
-            while (seen := service.sweep(submitted)).state in {"queued", "running"}:
+            submitted = service.submissions.submit(body(Shape(10, sweep // 100, 10), iterations=number + 1)).id
+            while (seen := service.sweeps.get(submitted)).state in {"queued", "running"}:
                 if conductor.poll() is not None:
                     raise SystemExit(f"the conductor ended by itself with {conductor.returncode}")
                 ended = number * sweep + seen.counts.ended

@@ -115,12 +115,12 @@ def _run(settings: Settings, body: bytes) -> int:
     """Train a sweep in this very process: what `metricsweep run`, whose conductor is a child, cannot be."""
     service = Service.open(settings)
     try:
-        submitted = service.submit(body)
+        submitted = service.submissions.submit(body)
         print(f"sweep {submitted.id}", file=sys.stderr)
         _conduct(settings, until_idle=True)
-        ended = service.sweep(submitted.id)
+        ended = service.sweeps.get(submitted.id)
         for name in ended.tables:
-            sys.stdout.buffer.write(service.table(submitted.id, name, "markdown").content)
+            sys.stdout.buffer.write(service.tables.render(submitted.id, name, "markdown").content)
         if ended.notice:
             print(ended.notice, file=sys.stderr)
         return 0 if ended.state == "finished" else 1

@@ -71,9 +71,9 @@ def spec(**changes: Any) -> bytes:
 def test_data_that_nobody_has_hold_their_trials_with_a_notice_and_the_rest_is_trained(
     service: Service, held: Held, settings: Settings
 ) -> None:
-    sweep = service.submit(spec()).id
+    sweep = service.submissions.submit(spec()).id
     held.conduct()
-    found = service.sweep(sweep)
+    found = service.sweeps.get(sweep)
     assert (found.state, found.counts.finished, found.counts.waiting, found.counts.failed) == ("running", 4, 4, 0)
     assert found.notice == (
         f"no node has cub200: on {HOST}: cub200 is missing: looked in {settings.data_root}; "
@@ -82,61 +82,65 @@ def test_data_that_nobody_has_hold_their_trials_with_a_notice_and_the_rest_is_tr
     assert len(trained(settings)) == 4, "nothing was begun that could only fail"
     (settings.data_root / "cub200").mkdir()
     held.conduct()
-    found = service.sweep(sweep)
+    found = service.sweeps.get(sweep)
     assert (found.state, found.counts.finished, found.notice) == ("finished", 8, None)
 
 
 def test_data_that_come_while_a_conductor_waits_are_seen_by_it(
     service: Service, held: Held, settings: Settings
 ) -> None:
-    sweep = service.submit(spec(compare={"dataset": ["cub200"]})).id
+    sweep = service.submissions.submit(spec(compare={"dataset": ["cub200"]})).id
     looks = iter(range(100))
     active = held.store.sweeps.active
 
     def counted() -> bool:
         if next(looks) == 3:
-            assert service.sweep(sweep).notice
+            assert service.sweeps.get(sweep).notice
             (settings.data_root / "cub200").mkdir()
-        if service.sweep(sweep).state == "finished":
+        if service.sweeps.get(sweep).state == "finished":
             held.conductor.close()
         return active()
 
     held.store.sweeps.active = counted  # type: ignore[method-assign]
     held.conductor.conduct()
-    assert (service.sweep(sweep).counts.finished, service.sweep(sweep).notice) == (4, None)
+    assert (service.sweeps.get(sweep).counts.finished, service.sweeps.get(sweep).notice) == (4, None)
 
 
 def test_wrong_data_hold_too(service: Service, held: Held, settings: Settings) -> None:
     (settings.data_root / "cub200").mkdir()
     (settings.data_root / "cub200" / "wrong").touch()
-    sweep = service.submit(spec()).id
+    sweep = service.submissions.submit(spec()).id
     held.conduct()
-    found = service.sweep(sweep)
+    found = service.sweeps.get(sweep)
     assert (found.counts.finished, found.counts.waiting) == (4, 4)
     assert found.notice is not None
     assert found.notice.startswith(f"no node has cub200 as it must be: on {HOST}: cub200 has 3 images, expected 4")
-    service.cancel(sweep)
+    service.commands.cancel(sweep)
     held.conduct()
-    assert (service.sweep(sweep).state, service.sweep(sweep).notice) == ("cancelled", None)
+    assert (service.sweeps.get(sweep).state, service.sweeps.get(sweep).notice) == ("cancelled", None)
 
 
 def test_a_submit_warns_of_what_was_seen_to_be_missing(service: Service, held: Held, settings: Settings) -> None:
-    assert service.submit(spec()).warnings == [], "nobody has looked yet"
+    assert service.submissions.submit(spec()).warnings == [], "nobody has looked yet"
     held.conduct()
-    (warning,) = service.preview(spec(name="again")).warnings
+    (warning,) = service.submissions.preview(spec(name="again")).warnings
     assert warning.startswith(f"no node has cub200: on {HOST}: cub200 is missing: looked in {settings.data_root}")
-    assert service.submit(spec(name="again")).warnings == [warning]
+    assert service.submissions.submit(spec(name="again")).warnings == [warning]
     strict = {"name": "cub200", "content": "sha256:" + 64 * "0"}
-    assert service.preview(spec(compare={"dataset": [{"label": "CUB", "patch": {"dataset": strict}}]})).warnings
-    assert service.preview(spec(compare={"dataset": ["digits", "sop"]})).warnings == [], "nobody has asked for it yet"
-    assert service.preview(spec(compare={"dataset": ["digits"]})).warnings == []
+    assert service.submissions.preview(
+        spec(compare={"dataset": [{"label": "CUB", "patch": {"dataset": strict}}]})
+    ).warnings
+    assert service.submissions.preview(spec(compare={"dataset": ["digits", "sop"]})).warnings == [], (
+        "nobody has asked for it yet"
+    )
+    assert service.submissions.preview(spec(compare={"dataset": ["digits"]})).warnings == []
 
 
 def test_who_cannot_see_holds_nothing_and_a_training_that_finds_nothing_waits_again(
     service: Service, held: Held, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (settings.data_root / "blind").touch()
-    sweep = service.submit(spec(compare={"dataset": ["cub200"]}, repeat={"seed": [0]}, tune={})).id
+    sweep = service.submissions.submit(spec(compare={"dataset": ["cub200"]}, repeat={"seed": [0]}, tune={})).id
     held.conductor._retries._now = lambda: 0.0  # the pause after a loss is not this test's
     failed = Intake.failed
 
@@ -147,10 +151,10 @@ def test_who_cannot_see_holds_nothing_and_a_training_that_finds_nothing_waits_ag
 
     monkeypatch.setattr(Intake, "failed", seeing)
     held.conduct(turns=5)
-    found = service.sweep(sweep)
+    found = service.sweeps.get(sweep)
     assert (found.state, found.counts.waiting, found.counts.failed) == ("running", 1, 0)
     assert found.notice is not None
-    (attempt,) = service.trial(service.trials(sweep, None, None, None, 9).items[0].id).attempts
+    (attempt,) = service.trials.get(service.trials.page(sweep, None, None, None, 9).items[0].id).attempts
     assert (attempt.state, (attempt.reason or "").partition(":")[0]) == ("failed", "DataMissingError")
 
 
@@ -158,12 +162,12 @@ def test_a_look_that_contradicts_the_training_does_not_go_round_for_ever(
     service: Service, held: Held, settings: Settings
 ) -> None:
     (settings.data_root / "blind").touch()
-    sweep = service.submit(spec(compare={"dataset": ["cub200"]}, repeat={"seed": [0]}, tune={})).id
+    sweep = service.submissions.submit(spec(compare={"dataset": ["cub200"]}, repeat={"seed": [0]}, tune={})).id
     held.conductor._retries._now = iter(range(0, 100_000, 1000)).__next__
     held.conduct(turns=8)
-    found = service.sweep(sweep)
+    found = service.sweeps.get(sweep)
     assert (found.state, found.counts.failed) == ("failed", 1)
-    assert len(service.trial(found.problems[0].trial).attempts) == 3
+    assert len(service.trials.get(found.problems[0].trial).attempts) == 3
 
 
 def test_a_process_without_a_service_ends_and_says_what_is_missing(
@@ -191,12 +195,12 @@ def test_real_trainings_begin_once_their_folder_is_there(tmp_path: Path, held: H
     body = {**SPEC, "recipe": recipe, "compare": {"loss": ["triplet"]}, "tune": {}, "repeat": {"seed": [0]}}
     body |= {"select": {"split": "last", "metric": "recall@1"}, "slot": {"gpus": 0}}
     service, real = Service.open(settings), Held(settings)
-    sweep = service.submit(yaml.safe_dump(body).encode()).id
+    sweep = service.submissions.submit(yaml.safe_dump(body).encode()).id
     real.conduct()
-    assert "the folder birds is missing" in (service.sweep(sweep).notice or "")
+    assert "the folder birds is missing" in (service.sweeps.get(sweep).notice or "")
     trees.class_folders(settings.data_root / "birds", {"a": 4, "b": 4, "c": 4, "d": 4})
     real.conduct(turns=6)
-    found = service.sweep(sweep)
+    found = service.sweeps.get(sweep)
     assert (found.state, found.counts.finished) == ("finished", 1), found.problems
     service.close()
     real.store.close()

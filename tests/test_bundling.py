@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from orchestrator.service import bundling
+from orchestrator.service import bundles
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, DamagedError, NotFoundError
@@ -45,10 +45,10 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Packed]:
     home = tmp_path_factory.mktemp("packed")
     given = Settings(home=home, engine="inline", train="tests.run.trainings:scripted", lease_seconds=5)
     opened = Service.open(given)
-    number = opened.submit(spec(tables=TABLES, figures=FIGURES, recipe=RECIPE)).id
+    number = opened.submissions.submit(spec(tables=TABLES, figures=FIGURES, recipe=RECIPE)).id
     conduct(given)
     path = home / "out.zip"
-    with opened.bundle(number) as made:
+    with opened.bundles.make(number) as made:
         path.write_bytes(made.read())
     yield Packed(given, opened, number, path)
     opened.close()
@@ -94,9 +94,9 @@ def test_a_bundle_holds_everything(packed: Packed, bundle: Path) -> None:
     assert {"latex", "markdown", "html", "csv", "json", "png", "svg"} <= formats
     assert {one["table"] for one in manifest["tables"]} == set(TABLES)
     for one in manifest["tables"]:
-        assert files[one["file"]] == of.table(sweep, one["table"], one["format"]).content, one["file"]
-    assert files["spec.yaml"].decode() == of.sweep(sweep).text
-    assert json.loads(files["spec.json"]) == of.sweep(sweep).spec
+        assert files[one["file"]] == of.tables.render(sweep, one["table"], one["format"]).content, one["file"]
+    assert files["spec.yaml"].decode() == of.sweeps.get(sweep).text
+    assert json.loads(files["spec.json"]) == of.sweeps.get(sweep).spec
     assert {one["format"] for one in manifest["figures"] if one["figure"] == "rates"} == {
         "json", "svg", "png", "pdf", "csv"
     }  # fmt: skip
@@ -110,7 +110,7 @@ def test_its_data_are_recipes_and_metrics(packed: Packed, bundle: Path) -> None:
     metrics = pq.read_table(io.BytesIO(files["data/metrics.parquet"])).to_pylist()
     assert len(trials) == 8
     for row in trials:
-        view = packed.service.trial(row["trial"])
+        view = packed.service.trials.get(row["trial"])
         assert json.loads(row["recipe"]) == view.recipe
         assert row["fingerprint"] == view.fingerprint
         assert row["data_hash"] == view.recipe["pins"]["manifest"]
@@ -120,22 +120,22 @@ def test_its_data_are_recipes_and_metrics(packed: Packed, bundle: Path) -> None:
 
 
 def test_the_same_content_gives_the_same_bytes(packed: Packed, bundle: Path) -> None:
-    with packed.service.bundle(packed.sweep) as again:
+    with packed.service.bundles.make(packed.sweep) as again:
         assert again.read() == bundle.read_bytes()
     with zipfile.ZipFile(bundle) as archive:
         assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
 
 
 def test_every_table_is_rebuilt_to_the_byte(bundle: Path) -> None:
-    report = bundling.rebuild(bundle)
+    report = bundles.rebuild(bundle)
     assert report.identical
     assert len(report.tables) == 2 * len({one.rendering.format for one in report.tables})
     assert report.versions == {}
-    one = bundling.rebuild(bundle, "main", "latex")
+    one = bundles.rebuild(bundle, "main", "latex")
     assert [(each.rendering.table, each.rendering.format) for each in one.tables] == [("main", "latex")]
     assert one.tables[0].content == contents(bundle)["tables/main/own/latex.tex"]
     with pytest.raises(NotFoundError, match="its tables: main, tuned"):
-        bundling.rebuild(bundle, "mian")
+        bundles.rebuild(bundle, "mian")
 
 
 @pytest.mark.parametrize("name", ["tables/main/own/latex.tex", "data/metrics.parquet", "spec.json"])
@@ -144,7 +144,7 @@ def test_a_changed_file_is_named(bundle: Path, name: str) -> None:
         files[name] = files[name][:-3] + b"9" + files[name][-2:]
 
     with pytest.raises(DamagedError, match=f"changed: {name}"):
-        bundling.rebuild(rewritten(bundle, change))
+        bundles.rebuild(rewritten(bundle, change))
 
 
 def test_missing_and_added_files_are_named(bundle: Path) -> None:
@@ -153,7 +153,7 @@ def test_missing_and_added_files_are_named(bundle: Path) -> None:
         files["more.txt"] = b"more"
 
     with pytest.raises(DamagedError, match=r"missing: spec\.yaml; added: more\.txt"):
-        bundling.rebuild(rewritten(bundle, change))
+        bundles.rebuild(rewritten(bundle, change))
 
 
 def test_a_table_that_its_data_do_not_give_differs(bundle: Path) -> None:
@@ -163,7 +163,7 @@ def test_a_table_that_its_data_do_not_give_differs(bundle: Path) -> None:
         text = files["tables/main/own/csv.csv"].decode()
         files["tables/main/own/csv.csv"] = text.replace("1.05", "9.05").encode()
 
-    report = bundling.rebuild(rewritten(bundle, change, honest=True))
+    report = bundles.rebuild(rewritten(bundle, change, honest=True))
     wrong = [one for one in report.tables if not one.identical]
     assert [one.rendering.file for one in wrong] == ["tables/main/own/csv.csv"]
     assert "line 2" in wrong[0].difference
@@ -173,7 +173,7 @@ def test_a_table_that_its_data_do_not_give_differs(bundle: Path) -> None:
 @pytest.mark.parametrize("name", ["../evil", "/etc/evil", "a/../../evil", "c:\\evil", ".hidden", "a//b"])
 def test_a_path_out_of_the_archive_is_refused(bundle: Path, name: str) -> None:
     with pytest.raises(DamagedError, match="leads elsewhere"):
-        bundling.rebuild(rewritten(bundle, lambda files: files.update({name: b""}), honest=True))
+        bundles.rebuild(rewritten(bundle, lambda files: files.update({name: b""}), honest=True))
 
 
 def test_what_is_no_bundle_is_refused(bundle: Path, tmp_path: Path) -> None:
@@ -181,16 +181,16 @@ def test_what_is_no_bundle_is_refused(bundle: Path, tmp_path: Path) -> None:
         path = tmp_path / "no.zip"
         path.write_bytes(content)
         with pytest.raises(DamagedError, match="no bundle"):
-            bundling.rebuild(path)
+            bundles.rebuild(path)
     for name, content in {"data/trials.parquet": b"PAR1", "spec.json": b"[]", "catalog.json": b"{}"}.items():
         with pytest.raises(DamagedError):
-            bundling.rebuild(rewritten(bundle, lambda files, n=name, c=content: files.update({n: c}), honest=True))  # type: ignore[misc]
+            bundles.rebuild(rewritten(bundle, lambda files, n=name, c=content: files.update({n: c}), honest=True))  # type: ignore[misc]
 
 
 def test_an_archive_that_unpacks_to_too_much_is_refused(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orchestrator.publish.bundle.archive.MOST_BYTES", 10_000)
     with pytest.raises(DamagedError, match="at most"):
-        bundling.rebuild(bundle)
+        bundles.rebuild(bundle)
 
 
 def test_a_sweep_that_waits_or_failed_in_part_can_be_packed(
@@ -199,12 +199,12 @@ def test_a_sweep_that_waits_or_failed_in_part_can_be_packed(
     tmp_path: Path,
 ) -> None:
     rates = {"optimizer.lr": [0.5, 0.25, 0.01]}
-    queued = service.submit(spec(tune=rates)).id
+    queued = service.submissions.submit(spec(tune=rates)).id
     for state in ("queued", "failed"):
         path = tmp_path / f"{state}.zip"
-        with service.bundle(queued) as made:
+        with service.bundles.make(queued) as made:
             path.write_bytes(made.read())
-        report = bundling.rebuild(path)
+        report = bundles.rebuild(path)
         assert report.identical, [one.difference for one in report.tables]
         assert report.head.state == state
         conduct(settings)
@@ -212,7 +212,7 @@ def test_a_sweep_that_waits_or_failed_in_part_can_be_packed(
 
 def test_what_stands_behind_a_cell(packed: Packed) -> None:
     of, sweep = packed.service, packed.sweep
-    view = of.cell(sweep, 1)
+    view = of.sweeps.cell(sweep, 1)
     assert (view.labels, view.status, view.selection_key) == ({"loss": "semihard"}, "complete", "best/validation/map@r")
     assert [(one.labels, one.selected, one.n) for one in view.candidates] == [
         ({"optimizer.lr": "0.01"}, True, 2),
@@ -220,7 +220,7 @@ def test_what_stands_behind_a_cell(packed: Packed) -> None:
     ]
     assert [one.score for one in view.candidates] == [pytest.approx(0.0105), pytest.approx(0.0015)]
     trial = view.candidates[0].trials[1]
-    behind = of.trial(trial.trial)
+    behind = of.trials.get(trial.trial)
     assert trial.fingerprint == behind.fingerprint
     assert trial.data_hash == behind.recipe["pins"]["manifest"]
     assert (trial.dataset, trial.labels) == ("digits", {"seed": "1"})
@@ -229,52 +229,54 @@ def test_what_stands_behind_a_cell(packed: Packed) -> None:
     }  # fmt: skip
     assert view.numbers[0].text == "1.05 ± 0.07"
     with pytest.raises(NotFoundError, match="no cell 2"):
-        of.cell(sweep, 2)
+        of.sweeps.cell(sweep, 2)
 
 
 def test_a_row_added_later_trains_only_what_is_missing(service: Service, settings: Settings) -> None:
     """The same spec with one loss more: eight trials are known, four are trained."""
-    service.submit(spec())
+    service.submissions.submit(spec())
     conduct(settings)
     wider = spec(compare={"loss": ["triplet", "semihard", "normalized_npair"]}, name="rates-with-npair")
-    preview = service.preview(wider)
+    preview = service.submissions.preview(wider)
     assert (preview.trials, preview.cached) == (12, 8)
     before = trained(settings)
-    second = service.submit(wider).id
+    second = service.submissions.submit(wider).id
     conduct(settings)
     added = trained(settings)[len(before) :]
     assert len(added) == len(set(added)) == 4
-    assert service.sweep(second).counts.reused == 8
-    cells = [service.cell(second, index) for index in range(3)]
+    assert service.sweeps.get(second).counts.reused == 8
+    cells = [service.sweeps.cell(second, index) for index in range(3)]
     assert [all(t.reused for one in cell.candidates for t in one.trials) for cell in cells] == [True, True, False]
 
 
 def test_one_table_of_two_sweeps(service: Service, settings: Settings) -> None:
-    first = service.submit(spec()).id
-    later = service.submit(spec(name="later", compare={"loss": ["semihard", "normalized_npair"]})).id
+    first = service.submissions.submit(spec()).id
+    later = service.submissions.submit(spec(name="later", compare={"loss": ["semihard", "normalized_npair"]})).id
     conduct(settings)
-    table = json.loads(service.compare([first, later], None, "merge", "json").content)
+    table = json.loads(service.tables.compare([first, later], None, "merge", "json").content)
     (panel,) = table["panels"]
     assert [row["labels"]["loss"] for row in panel["rows"]] == ["triplet", "semihard", "normalized_npair"]
     assert all(cell["value"]["n"] == 2 for row in panel["rows"] for cell in row["cells"])
     assert f"sweep {first} (rates): Triplet, Semihard triplet; sweep {later} (later): Normalized" in table["caption"]
     assert f"In 1 cell that several sweeps have the first of the sweeps {first}, {later} stands." in table["caption"]
     with pytest.raises(ConflictError, match="different sweeps"):
-        service.compare([first, first], None, "merge", "json")
+        service.tables.compare([first, first], None, "merge", "json")
     with pytest.raises(ConflictError, match="two sweeps, not 3"):
-        service.compare([first, later, 3], None, "difference", "json")
+        service.tables.compare([first, later, 3], None, "difference", "json")
     with pytest.raises(NotFoundError, match="no table named 'mian'; did you mean 'main'"):
-        service.compare([first, later], "mian", "merge", "json")
+        service.tables.compare([first, later], "mian", "merge", "json")
 
 
 def test_sweeps_that_select_differently(service: Service, settings: Settings) -> None:
     """Refused in one table; side by side the caption says it, and what else is not the same."""
-    first = service.submit(spec()).id
+    first = service.submissions.submit(spec()).id
     recipe = {**SPEC["recipe"], "iterations": 12}
-    other = service.submit(spec(name="on-test", recipe=recipe, select={"metric": "map@r", "split": "test"})).id
+    other = service.submissions.submit(
+        spec(name="on-test", recipe=recipe, select={"metric": "map@r", "split": "test"})
+    ).id
     conduct(settings)
     with pytest.raises(ConflictError, match="select differently"):
-        service.compare([first, other], "main", "merge", "json")
-    table = json.loads(service.compare([first, other], "main", "difference", "json").content)
+        service.tables.compare([first, other], "main", "merge", "json")
+    table = json.loads(service.tables.compare([first, other], "main", "difference", "json").content)
     assert "SELECT DIFFERENTLY" in table["caption"]
     assert f"iterations ({first}: 10; {other}: 12)".replace(";", ",") in table["caption"]

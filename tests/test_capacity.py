@@ -97,9 +97,9 @@ BIG = [{"when": {"loss": "triplet"}, "cpus": 64}]
 def test_what_no_node_can_hold_waits_with_a_notice_and_the_rest_is_trained(
     clustered_service: Service, cluster: Cluster, settings: Settings
 ) -> None:
-    sweep = clustered_service.submit(spec(slots=BIG)).id
+    sweep = clustered_service.submissions.submit(spec(slots=BIG)).id
     cluster.conduct()
-    found = clustered_service.sweep(sweep)
+    found = clustered_service.sweeps.get(sweep)
     assert (found.state, found.counts.finished, found.counts.waiting) == ("running", 4, 4)
     assert found.notice == f"{LACK}; trials of loss=triplet wait until such a node joins"
     assert len(trained(settings)) == 4
@@ -107,35 +107,38 @@ def test_what_no_node_can_hold_waits_with_a_notice_and_the_rest_is_trained(
     assert cluster.engine.runs == 1, "an engine is not started for what cannot be given out"
     cluster.engine.there.append(LARGE)
     cluster.conduct()
-    found = clustered_service.sweep(sweep)
+    found = clustered_service.sweeps.get(sweep)
     assert (found.state, found.counts.finished, found.notice) == ("finished", 8, None)
-    assert clustered_service.trial(1).attempts[0].asked["cpus"] == 64
+    assert clustered_service.trials.get(1).attempts[0].asked["cpus"] == 64
 
 
 def test_a_sweep_that_waits_alone_does_not_end(clustered_service: Service, cluster: Cluster) -> None:
-    sweep = clustered_service.submit(spec(slot={"cpus": 64, "gpus": 0})).id
+    sweep = clustered_service.submissions.submit(spec(slot={"cpus": 64, "gpus": 0})).id
     cluster.conduct()
-    found = clustered_service.sweep(sweep)
+    found = clustered_service.sweeps.get(sweep)
     assert (found.state, found.counts.waiting) == ("running", 8)
     assert found.notice == f"{LACK}; its trials wait until such a node joins"
     assert cluster.engine.runs == 0
-    clustered_service.cancel(sweep)
+    clustered_service.commands.cancel(sweep)
     cluster.conduct()
-    assert (clustered_service.sweep(sweep).state, clustered_service.sweep(sweep).notice) == ("cancelled", None)
+    assert (clustered_service.sweeps.get(sweep).state, clustered_service.sweeps.get(sweep).notice) == (
+        "cancelled",
+        None,
+    )
 
 
 def test_a_submit_warns_of_what_no_node_could_ever_hold(clustered_service: Service, cluster: Cluster) -> None:
-    assert clustered_service.submit(spec(slots=BIG)).warnings == [], "the cluster was never seen"
+    assert clustered_service.submissions.submit(spec(slots=BIG)).warnings == [], "the cluster was never seen"
     cluster.conduct()
     warning = f"{LACK}; trials of loss=triplet wait until such a node joins"
-    assert clustered_service.submit(spec(slots=BIG, name="again")).warnings == [warning]
-    assert clustered_service.preview(spec(slots=BIG)).warnings == [warning]
-    assert clustered_service.preview(spec()).warnings == []
+    assert clustered_service.submissions.submit(spec(slots=BIG, name="again")).warnings == [warning]
+    assert clustered_service.submissions.preview(spec(slots=BIG)).warnings == [warning]
+    assert clustered_service.submissions.preview(spec()).warnings == []
     cluster.engine.there[:] = [LARGE]
     cluster.conduct()
     cluster.engine.there[:] = [SMALL]
     cluster.conduct()
-    assert clustered_service.preview(spec(slots=BIG)).warnings == [], "one that was here can come again"
+    assert clustered_service.submissions.preview(spec(slots=BIG)).warnings == [], "one that was here can come again"
 
 
 def test_a_machine_that_came_back_smaller_is_one_of_those_that_no_longer_count(
@@ -144,9 +147,9 @@ def test_a_machine_that_came_back_smaller_is_one_of_those_that_no_longer_count(
     cluster.engine.there[:] = [Node("before", "lab", {"CPU": 128.0, "memory": 2.0**33})]
     cluster.conduct()
     cluster.engine.there[:] = [SMALL]
-    sweep = clustered_service.submit(spec(slot={"cpus": 64, "gpus": 0})).id
+    sweep = clustered_service.submissions.submit(spec(slot={"cpus": 64, "gpus": 0})).id
     cluster.conduct()
-    assert clustered_service.sweep(sweep).notice == f"{LACK}; its trials wait until such a node joins"
+    assert clustered_service.sweeps.get(sweep).notice == f"{LACK}; its trials wait until such a node joins"
 
 
 class Asked:
@@ -190,19 +193,19 @@ def test_what_no_node_was_ever_seen_to_hold_is_asked_for_in_turn() -> None:
 
 
 def test_an_extension_without_slots_takes_those_of_trials_back(clustered_service: Service, cluster: Cluster) -> None:
-    sweep = clustered_service.submit(spec(slots=BIG)).id
+    sweep = clustered_service.submissions.submit(spec(slots=BIG)).id
     cluster.conduct()
-    assert clustered_service.sweep(sweep).notice
-    clustered_service.extend(sweep, spec(repeat={"seed": [0, 1, 2]}))
+    assert clustered_service.sweeps.get(sweep).notice
+    clustered_service.commands.extend(sweep, spec(repeat={"seed": [0, 1, 2]}))
     cluster.conduct()
-    found = clustered_service.sweep(sweep)
+    found = clustered_service.sweeps.get(sweep)
     assert (found.state, found.counts.finished, found.notice) == ("finished", 12, None)
 
 
 def test_a_sweep_that_waits_is_not_looked_through_at_every_turn(
     clustered_service: Service, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clustered_service.submit(spec(slot={"cpus": 64, "gpus": 0}))
+    clustered_service.submissions.submit(spec(slot={"cpus": 64, "gpus": 0}))
     forced: list[bool] = []
     settle = Settlement.settle
 
@@ -230,14 +233,14 @@ def test_a_node_that_left_makes_its_trials_wait_without_a_notice(clustered_servi
     cluster.engine.there[:] = [SMALL, LARGE]
     cluster.conduct()
     cluster.engine.there[:] = [SMALL]
-    sweep = clustered_service.submit(spec(slots=BIG)).id
+    sweep = clustered_service.submissions.submit(spec(slots=BIG)).id
     cluster.conduct()
-    found = clustered_service.sweep(sweep)
+    found = clustered_service.sweeps.get(sweep)
     assert (found.counts.finished, found.counts.waiting, found.notice) == (4, 4, None)
 
 
 def test_an_order_that_is_given_back_waits_again(clustered_service: Service, cluster: Cluster) -> None:
-    sweep = clustered_service.submit(spec(slots=BIG)).id
+    sweep = clustered_service.submissions.submit(spec(slots=BIG)).id
     cluster.engine.there[:] = [SMALL, LARGE]
     given_back: list[str] = []
 
@@ -255,9 +258,9 @@ def test_an_order_that_is_given_back_waits_again(clustered_service: Service, clu
     cluster.engine.run = returning  # type: ignore[method-assign]
     cluster.conduct()
     assert len(given_back) == 1
-    found = clustered_service.sweep(sweep)
+    found = clustered_service.sweeps.get(sweep)
     assert (found.state, found.counts.finished, found.counts.waiting) == ("running", 4, 4)
-    attempt = clustered_service.trial(1).attempts[0]
+    attempt = clustered_service.trials.get(1).attempts[0]
     assert (attempt.state, attempt.reason) == ("stopped", "it left")
 
 
@@ -277,4 +280,4 @@ def test_an_inline_engine_knows_no_shortage(service: Service, settings: Settings
     store.writer(fence).capacity.note_nodes([SMALL])
     store.writer(fence).lease.release()
     store.close()
-    assert service.submit(spec(slot={"cpus": 64})).warnings == []
+    assert service.submissions.submit(spec(slot={"cpus": 64})).warnings == []

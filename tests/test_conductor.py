@@ -47,74 +47,78 @@ def trained(settings: Settings) -> list[str]:
 
 
 def test_a_sweep_becomes_a_table(service: Service, settings: Settings) -> None:
-    sweep = service.submit(spec()).id
+    sweep = service.submissions.submit(spec()).id
     conduct(settings)
-    found = service.sweep(sweep)
+    found = service.sweeps.get(sweep)
     assert (found.state, found.counts.finished) == ("finished", 8)
-    cells = service.grid(sweep)
+    cells = service.sweeps.grid(sweep)
     assert [[candidate.selected for candidate in cell.candidates] for cell in cells] == [[False, True]] * 2
-    text = service.table(sweep, "main", "markdown").content.decode()
+    text = service.tables.render(sweep, "main", "markdown").content.decode()
     assert "1.05" in text, "the mean over seeds of 0.010 and 0.011, in percent"
 
 
 def test_a_known_training_is_reused_and_a_fresh_one_is_not(service: Service, settings: Settings) -> None:
-    service.submit(spec())
+    service.submissions.submit(spec())
     conduct(settings)
-    second = service.submit(spec(name="again")).id
+    second = service.submissions.submit(spec(name="again")).id
     conduct(settings)
     assert len(trained(settings)) == 8
-    assert service.sweep(second).counts.reused == 8
-    service.submit(spec(name="fresh", fresh=True))
+    assert service.sweeps.get(second).counts.reused == 8
+    service.submissions.submit(spec(name="fresh", fresh=True))
     conduct(settings)
     assert len(trained(settings)) == 16
 
 
 def test_two_sweeps_share_the_trainings_that_both_want(service: Service, settings: Settings) -> None:
-    first, second = service.submit(spec()).id, service.submit(spec(name="wider", repeat={"seed": [0, 1, 2]})).id
+    first, second = (
+        service.submissions.submit(spec()).id,
+        service.submissions.submit(spec(name="wider", repeat={"seed": [0, 1, 2]})).id,
+    )
     conduct(settings)
     assert len(trained(settings)) == len(set(trained(settings))) == 12
-    assert service.sweep(first).state == service.sweep(second).state == "finished"
+    assert service.sweeps.get(first).state == service.sweeps.get(second).state == "finished"
 
 
 def test_failures_and_divergence_leave_the_rest_alone(service: Service, settings: Settings) -> None:
-    sweep = service.submit(spec(tune={"optimizer.lr": [0.5, 0.25, 0.01]})).id
+    sweep = service.submissions.submit(spec(tune={"optimizer.lr": [0.5, 0.25, 0.01]})).id
     conduct(settings)
-    found = service.sweep(sweep)
+    found = service.sweeps.get(sweep)
     assert (found.state, found.counts.failed, found.counts.diverged, found.counts.finished) == ("failed", 4, 4, 8)
     problem = next(problem for problem in found.problems if problem.state == "failed")
     assert problem.message == "ValueError: 0.5 is too much"
     assert problem.log == f"/v1/trials/{problem.trial}/logs"
-    trial = service.trial(problem.trial)
+    trial = service.trials.get(problem.trial)
     assert trial.trace is not None
     assert "scripted" in trial.trace
     assert (
-        "1.05" in service.table(sweep, "main", "csv").content.decode() or service.grid(sweep)[0].candidates[2].selected
+        "1.05" in service.tables.render(sweep, "main", "csv").content.decode()
+        or service.sweeps.grid(sweep)[0].candidates[2].selected
     )
 
 
 def test_retry_trains_what_failed_and_nothing_else(service: Service, settings: Settings) -> None:
-    sweep = service.submit(spec(tune={"optimizer.lr": [0.5, 0.01]})).id
+    sweep = service.submissions.submit(spec(tune={"optimizer.lr": [0.5, 0.01]})).id
     conduct(settings)
     (settings.storage / "mended").touch()
-    service.retry(sweep)
+    service.commands.retry(sweep)
     conduct(settings)
-    found = service.sweep(sweep)
+    found = service.sweeps.get(sweep)
     assert (found.state, found.counts.finished, len(trained(settings))) == ("finished", 8, 12)
-    assert len(service.trial(1).attempts) == 2
+    assert len(service.trials.get(1).attempts) == 2
 
 
 def test_a_cancelled_sweep_trains_nothing_more_and_can_be_taken_up_again(service: Service, settings: Settings) -> None:
-    sweep = service.submit(spec()).id
-    service.cancel(sweep)
+    sweep = service.submissions.submit(spec()).id
+    service.commands.cancel(sweep)
     conduct(settings)
-    assert (service.sweep(sweep).state, trained(settings)) == ("cancelled", [])
-    service.retry(sweep)
+    assert (service.sweeps.get(sweep).state, trained(settings)) == ("cancelled", [])
+    service.commands.retry(sweep)
     conduct(settings)
-    assert service.sweep(sweep).state == "finished"
+    assert service.sweeps.get(sweep).state == "finished"
 
 
 def test_a_conductor_without_the_lease_writes_nothing(service: Service, settings: Settings) -> None:
-    sweep = service.submit(spec()).id
+    sweep = service.submissions.submit(spec()).id
     store = Store.open(settings.database)
     workplace = Workplace(settings.train, settings.storage, settings.data_root)
     first = Conductor(settings, store, Inline(workplace), catalogs.load(), None)
@@ -129,7 +133,7 @@ def test_a_conductor_without_the_lease_writes_nothing(service: Service, settings
     first.started = stolen  # type: ignore[method-assign]
     with pytest.raises(FencedError):
         first.conduct(until_idle=True)
-    assert service.sweep(sweep).counts.finished == 0
+    assert service.sweeps.get(sweep).counts.finished == 0
     thief.close()
     store.close()
 

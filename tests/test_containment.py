@@ -42,7 +42,7 @@ def sqlite_store(settings: Settings) -> Iterator[Store]:
 
 def beside(service: Service) -> int:
     """A sweep that nothing is wrong with, behind the one that something is."""
-    return service.submit(spec(name="good", tune={}, repeat={"seed": [7]})).id
+    return service.submissions.submit(spec(name="good", tune={}, repeat={"seed": [7]})).id
 
 
 def alter(settings: Settings, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
@@ -59,7 +59,7 @@ def alter(settings: Settings, change: Callable[[dict[str, Any]], dict[str, Any]]
 def test_a_spec_that_cannot_be_expanded(
     service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    bad, good = service.submit(spec()).id, beside(service)
+    bad, good = service.submissions.submit(spec()).id, beside(service)
     expand = grid.expand
 
     def fail(one: Any, *given: Any) -> Any:
@@ -69,15 +69,15 @@ def test_a_spec_that_cannot_be_expanded(
 
     monkeypatch.setattr(conductors.grid, "expand", fail)
     conduct(settings)
-    assert service.sweep(good).state == "finished"
-    assert service.sweep(bad).state == "failed"
-    assert type(error).__name__ in (service.sweep(bad).error or "")
+    assert service.sweeps.get(good).state == "finished"
+    assert service.sweeps.get(bad).state == "failed"
+    assert type(error).__name__ in (service.sweeps.get(bad).error or "")
 
 
 def test_a_database_that_was_away_fails_no_sweep(
     service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sweep, start, tries = service.submit(spec()).id, SweepWriter.start, []
+    sweep, start, tries = service.submissions.submit(spec()).id, SweepWriter.start, []
 
     def away(*given: Any) -> None:
         tries.append(1)
@@ -88,12 +88,12 @@ def test_a_database_that_was_away_fails_no_sweep(
     monkeypatch.setattr(SweepWriter, "start", away)
     monkeypatch.setattr(conductors, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda seconds: None))
     conduct(settings)
-    assert service.sweep(sweep).state == "finished"
+    assert service.sweeps.get(sweep).state == "finished"
 
 
 def test_cells_that_cannot_be_summed_up(service: Service, settings: Settings) -> None:
     """A metric of one's own that the catalog has no more ended the conductor at every start."""
-    bad, good = service.submit(spec()).id, beside(service)
+    bad, good = service.submissions.submit(spec()).id, beside(service)
     conduct(settings, 3)
 
     def select(metric: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -101,31 +101,31 @@ def test_cells_that_cannot_be_summed_up(service: Service, settings: Settings) ->
 
     alter(settings, select("mine"))
     conduct(settings)
-    assert service.sweep(good).state == "finished"
-    found = service.sweep(bad)
+    assert service.sweeps.get(good).state == "finished"
+    found = service.sweeps.get(bad)
     assert (found.state, found.counts.finished) == ("failed", 8)
     assert (found.error or "").startswith("its cells cannot be summed up: nothing can be selected by 'mine'")
     alter(settings, select("map@r"))
-    service.retry(bad)
+    service.commands.retry(bad)
     conduct(settings)
-    found = service.sweep(bad)
+    found = service.sweeps.get(bad)
     assert (found.state, found.error) == ("finished", None)
-    assert all(any(one.selected for one in cell.candidates) for cell in service.grid(bad))
+    assert all(any(one.selected for one in cell.candidates) for cell in service.sweeps.grid(bad))
 
 
 @pytest.mark.parametrize("error", [InvalidSpecError([Problem("tune", "no such axis")]), RecursionError("too deep")])
 def test_a_search_that_cannot_go_on(
     service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    bad, good = service.submit(test_searches.spec()).id, beside(service)
+    bad, good = service.submissions.submit(test_searches.spec()).id, beside(service)
 
     def fail(*given: Any) -> None:
         raise error
 
     monkeypatch.setattr(suggestion, "candidate", fail)
     conduct(settings)
-    assert service.sweep(good).state == "finished"
-    found = service.sweep(bad)
+    assert service.sweeps.get(good).state == "finished"
+    found = service.sweeps.get(bad)
     assert (found.state, (found.error or "").partition(":")[0]) == ("failed", "the search of cell 0 cannot go on")
 
 
@@ -133,9 +133,11 @@ def test_a_report_that_the_database_refuses(tmp_path: Path) -> None:
     """It ended the conductor, and again the next one, to which the slot told the same."""
     settings = Settings(home=tmp_path, engine="inline", train="tests.run.trainings:overflowing", lease_seconds=5)
     service = Service.open(settings)
-    sweep = service.submit(spec(tune={"optimizer.lr": [0.01]}, repeat={"seed": [0, 1, 2]}, compare={}, tables={})).id
+    sweep = service.submissions.submit(
+        spec(tune={"optimizer.lr": [0.01]}, repeat={"seed": [0, 1, 2]}, compare={}, tables={})
+    ).id
     conduct(settings)
-    found = service.sweep(sweep)
+    found = service.sweeps.get(sweep)
     assert (found.state, found.counts.finished, found.counts.failed) == ("failed", 1, 2)
     assert all(one.message.startswith("what it reported cannot be kept: Overflow") for one in found.problems)
     service.close()

@@ -13,16 +13,16 @@ from workers import catalog
 def test_it_is_what_is_not_trained_yet_and_is_kept_for_a_while(service: Service, settings: Settings) -> None:
     now = 0.0
     outlook = Outlook(service._store, catalog.load(), lambda: now)
-    sweep = service.submit(spec(repeat={"seed": [0]})).id
-    wider = service.submit(spec()).id
+    sweep = service.submissions.submit(spec(repeat={"seed": [0]})).id
+    wider = service.submissions.submit(spec()).id
 
     def left(**changes: object) -> int | None:
-        cost = outlook.left(service.sweep(wider).model_copy(update={"state": SweepState.RUNNING} | changes))
+        cost = outlook.left(service.sweeps.get(wider).model_copy(update={"state": SweepState.RUNNING} | changes))
         return cost.trainings if cost else None
 
     assert left() == 8
     conduct(settings)
-    assert service.sweep(sweep).state == "finished"
+    assert service.sweeps.get(sweep).state == "finished"
     assert left() == 8, "as it was counted"
     now = SECONDS + 1
     assert left() == 0
@@ -32,7 +32,7 @@ def test_it_is_what_is_not_trained_yet_and_is_kept_for_a_while(service: Service,
 
 def test_of_what_cannot_be_known_it_says_nothing(service: Service) -> None:
     outlook = Outlook(service._store, catalog.load())
-    fresh = service.sweep(service.submit(spec(fresh=True)).id)
+    fresh = service.sweeps.get(service.submissions.submit(spec(fresh=True)).id)
     assert outlook.left(fresh) is not None
     running = {"state": SweepState.RUNNING}
 

@@ -47,7 +47,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def trials(service: Service, sweep: int) -> list[TrialSummary]:
-    return service.trials(sweep, None, None, None, 1000).items
+    return service.trials.page(sweep, None, None, None, 1000).items
 
 
 def pruned(service: Service, sweep: int) -> list[tuple[int, int, int]]:
@@ -63,30 +63,30 @@ def steps(settings: Settings) -> Counter[str]:
 
 def refused(service: Service, **changes: Any) -> str:
     with pytest.raises(InvalidSpecError) as error:
-        service.preview(spec(**changes))
+        service.submissions.preview(spec(**changes))
     return "; ".join(f"{one.path} {one.message}" for one in error.value.problems)
 
 
 def test_repeats_of_a_hopeless_candidate_are_not_started(service: Service, settings: Settings) -> None:
-    sweep = service.submit(spec()).id
+    sweep = service.submissions.submit(spec()).id
     conduct(settings)
-    found = service.sweep(sweep)
+    found = service.sweeps.get(sweep)
     assert (found.state, found.counts.pruned, found.counts.finished) == ("finished", 4, 8)
     assert pruned(service, sweep) == [(0, 3, 0), (0, 3, 1), (0, 5, 0), (0, 5, 1)]
-    first, second = (service.trial(one.id) for one in trials(service, sweep) if one.candidate == 3)
+    first, second = (service.trials.get(one.id) for one in trials(service, sweep) if one.candidate == 3)
     assert first.reason == "pruned after evaluation 2: validation/map@r 0.0002; its best is 0.0002, the median of " \
         "3 peers 0.01"  # fmt: skip
     assert second.reason == f"pruned with trial {first.id}, after" + (first.reason or "").partition("after")[2]
     assert [one.state for one in first.attempts] == ["stopped"]
     assert second.attempts == []
     assert steps(settings)[first.fingerprint] == 2
-    (cell,) = service.grid(sweep)
+    (cell,) = service.sweeps.grid(sweep)
     assert [one.selected for one in cell.candidates] == [False, False, False, False, True, False]
     assert sum(steps(settings).values()) == 8 * 10 + 2 * 2
-    table = service.table(sweep, "main", "markdown").content.decode()
+    table = service.tables.render(sweep, "main", "markdown").content.decode()
     assert "Hopeless candidates stopped early by the median rule" in table
     assert "on the validation split: 2 of 6." in table
-    view = service.cell(sweep, 0)
+    view = service.sweeps.cell(sweep, 0)
     assert view.status == "complete"
     assert [one.reason for one in view.candidates[4].trials] == [first.reason, second.reason]
 
@@ -104,22 +104,24 @@ def test_repeats_of_a_hopeless_candidate_are_not_started(service: Service, setti
     ],
 )
 def test_each_rule(service: Service, settings: Settings, prune: Any, seeds: int, expected: list[int]) -> None:
-    sweep = service.submit(spec(prune, seeds=seeds)).id
+    sweep = service.submissions.submit(spec(prune, seeds=seeds)).id
     conduct(settings)
-    assert service.sweep(sweep).state == "finished"
+    assert service.sweeps.get(sweep).state == "finished"
     assert sorted({one for _, one, _ in pruned(service, sweep)}) == expected
     if expected and seeds > 1:
         spared = 2 if prune["p"] == 0.3 else 4
         assert {one for _, _, one in pruned(service, sweep)} == set(range(spared, seeds)), "finished ones stay so"
-        reasons = [service.trial(one.id).reason or "" for one in trials(service, sweep) if one.state == "pruned"]
+        reasons = [service.trials.get(one.id).reason or "" for one in trials(service, sweep) if one.state == "pruned"]
         assert all(f"after {spared} repeats: mean validation/map@r" in one for one in reasons)
 
 
 def test_a_candidate_without_rivals_is_never_pruned(service: Service, settings: Settings) -> None:
-    sweep = service.submit(spec({"name": "asha", "reduction": 2}, rates=[0.01, 0.02, 0.03], seeds=1)).id
+    sweep = service.submissions.submit(spec({"name": "asha", "reduction": 2}, rates=[0.01, 0.02, 0.03], seeds=1)).id
     conduct(settings)
-    assert service.sweep(sweep).counts.finished >= 1
-    falling = service.submit(spec({"name": "median", "startup": 1}, rates=[0.9, 0.001], seeds=2, name="two")).id
+    assert service.sweeps.get(sweep).counts.finished >= 1
+    falling = service.submissions.submit(
+        spec({"name": "median", "startup": 1}, rates=[0.9, 0.001], seeds=2, name="two")
+    ).id
     conduct(settings)
     assert pruned(service, falling) == [(0, 1, 0), (0, 1, 1)]
 
@@ -131,12 +133,12 @@ def test_a_conductor_that_is_killed_often_prunes_the_same(tmp_path: Path) -> Non
             home=tmp_path / str(every), engine="inline", train="tests.run.trainings:evaluating", lease_seconds=1
         )
         service = Service.open(settings)
-        sweep = service.submit(spec(compare={"loss": ["triplet", "semihard"]}, tables=None)).id
-        while every is not None and service.sweep(sweep).state != "finished":
+        sweep = service.submissions.submit(spec(compare={"loss": ["triplet", "semihard"]}, tables=None)).id
+        while every is not None and service.sweeps.get(sweep).state != "finished":
             conduct(settings, every)
         conduct(settings)
-        reasons = [service.trial(one.id).reason for one in trials(service, sweep)]
-        found.append((pruned(service, sweep), reasons, service.table(sweep, "main", "csv").content))
+        reasons = [service.trials.get(one.id).reason for one in trials(service, sweep)]
+        found.append((pruned(service, sweep), reasons, service.tables.render(sweep, "main", "csv").content))
         service.close()
     assert len(found[0][0]) == 8
     assert all(one == found[0] for one in found[1:])
@@ -149,7 +151,7 @@ def test_nor_does_a_kill_while_a_training_runs(tmp_path: Path, monkeypatch: pyte
             home=tmp_path / str(len(kills)), engine="inline", train="tests.run.trainings:evaluating", lease_seconds=1
         )
         service = Service.open(settings)
-        sweep = service.submit(spec({"name": "hyperband", "max_evaluations": 3}, tables=None)).id
+        sweep = service.submissions.submit(spec({"name": "hyperband", "max_evaluations": 3}, tables=None)).id
         told, count = Conductor.told, iter(range(1, 10_000))
 
         def killed(
@@ -164,9 +166,9 @@ def test_nor_does_a_kill_while_a_training_runs(tmp_path: Path, monkeypatch: pyte
             patched.setattr(Retries, "resting", lambda self: frozenset())  # else another goes first
             for _ in range(len(kills) + 1):
                 conduct(settings)
-        assert service.sweep(sweep).state == "finished"
-        reasons = [service.trial(one.id).reason for one in trials(service, sweep)]
-        found.append((pruned(service, sweep), reasons, service.table(sweep, "main", "csv").content))
+        assert service.sweeps.get(sweep).state == "finished"
+        reasons = [service.trials.get(one.id).reason for one in trials(service, sweep)]
+        found.append((pruned(service, sweep), reasons, service.tables.render(sweep, "main", "csv").content))
         service.close()
     assert found[0][0]
     assert found[0] == found[1]
@@ -175,7 +177,7 @@ def test_nor_does_a_kill_while_a_training_runs(tmp_path: Path, monkeypatch: pyte
 def test_a_decision_that_was_not_written_is_given_by_the_next_conductor(
     service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sweep = service.submit(spec({"name": "wilcoxon", "p": 0.3}, seeds=4)).id
+    sweep = service.submissions.submit(spec({"name": "wilcoxon", "p": 0.3}, seeds=4)).id
     with monkeypatch.context() as patched:
         patched.setattr(PruningWriter, "prune", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
@@ -186,34 +188,34 @@ def test_a_decision_that_was_not_written_is_given_by_the_next_conductor(
 
 
 def test_a_training_that_another_sweep_wants_trains_on(service: Service, settings: Settings) -> None:
-    stopping, whole = service.submit(spec()).id, service.submit(spec(None, name="whole")).id
+    stopping, whole = service.submissions.submit(spec()).id, service.submissions.submit(spec(None, name="whole")).id
     conduct(settings)
     assert len(pruned(service, stopping)) == 4
-    assert service.sweep(whole).counts.finished == 12
+    assert service.sweeps.get(whole).counts.finished == 12
     assert {one.state for one in trials(service, whole)} == {"finished"}
     assert set(steps(settings).values()) == {10}, "each was trained once, and from its start to its end"
 
 
 def test_what_was_trained_already_competes(service: Service, settings: Settings) -> None:
-    service.submit(spec(None, rates=RATES[:3]))
+    service.submissions.submit(spec(None, rates=RATES[:3]))
     conduct(settings)
-    sweep = service.submit(spec(rates=[*RATES[:3], 0.001])).id
+    sweep = service.submissions.submit(spec(rates=[*RATES[:3], 0.001])).id
     conduct(settings)
     assert pruned(service, sweep) == [(0, 3, 0), (0, 3, 1)]
-    assert service.sweep(sweep).counts.reused == 6
+    assert service.sweeps.get(sweep).counts.reused == 6
 
 
 def test_retry_of_all_trains_pruned_ones_to_their_end(service: Service, settings: Settings) -> None:
-    sweep = service.submit(spec()).id
+    sweep = service.submissions.submit(spec()).id
     conduct(settings)
-    service.retry(sweep, actor=None)
+    service.commands.retry(sweep, actor=None)
     conduct(settings)
     assert len(pruned(service, sweep)) == 4, "pruned ones are asked for by name"
-    service.retry(sweep, actor=None, what="all")
+    service.commands.retry(sweep, actor=None, what="all")
     conduct(settings)
-    assert (service.sweep(sweep).state, service.sweep(sweep).counts.finished) == ("finished", 12)
+    assert (service.sweeps.get(sweep).state, service.sweeps.get(sweep).counts.finished) == ("finished", 12)
     assert set(steps(settings).values()) == {10}, "they went on from their checkpoints"
-    assert {service.trial(one.id).reason for one in trials(service, sweep)} == {None}
+    assert {service.trials.get(one.id).reason for one in trials(service, sweep)} == {None}
 
 
 def test_a_search_hears_of_pruned_candidates_and_replays(tmp_path: Path) -> None:
@@ -225,8 +227,8 @@ def test_a_search_hears_of_pruned_candidates_and_replays(tmp_path: Path) -> None
         service = Service.open(settings)
         wide = {"low": 1e-4, "high": 0.1, "log": True}
         search = {"name": "tpe", "trials": 20, "seed": 3, "reproduce": 2}
-        sweep = service.submit(spec(rates=wide, search=search)).id
-        while every is not None and service.sweep(sweep).state != "finished":
+        sweep = service.submissions.submit(spec(rates=wide, search=search)).id
+        while every is not None and service.sweeps.get(sweep).state != "finished":
             conduct(settings, every)
         conduct(settings)
         suggestions = service._store.searches.suggestions(sweep, 0)
@@ -264,9 +266,9 @@ WIDE = {"low": 1e-4, "high": 0.1, "log": True}
 def test_what_is_submitted_again_is_pruned_the_same(service: Service, settings: Settings, given: Any) -> None:
     found, trained = [], []
     for name in ("first", "again"):
-        sweep = service.submit(spec(name=name, **given)).id
+        sweep = service.submissions.submit(spec(name=name, **given)).id
         conduct(settings)
-        all_trials = [service.trial(one.id) for one in trials(service, sweep)]
+        all_trials = [service.trials.get(one.id) for one in trials(service, sweep)]
         reasons = [(one.reason or "").rpartition(", after")[2] for one in all_trials]
         found.append(([(one.labels, one.state) for one in all_trials], reasons))
         trained.append(sum(steps(settings).values()))
@@ -278,15 +280,15 @@ def test_what_is_submitted_again_is_pruned_the_same(service: Service, settings: 
 def test_nothing_is_read_for_sweeps_that_do_not_stop_early(
     service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    service.submit(spec(None))
+    service.submissions.submit(spec(None))
     for name in ("competitors", "competitors_of", "evaluations", "cells_under_way", "appended"):
         monkeypatch.setattr(PruningReader, name, None)
     conduct(settings)
-    assert service.sweep(1).counts.finished == 12
+    assert service.sweeps.get(1).counts.finished == 12
 
 
 def test_a_pruned_training_is_pruned_too(service: Service, settings: Settings) -> None:
-    service.submit(spec())
+    service.submissions.submit(spec())
     conduct(settings)
     with service._store.database.reading() as connection:
         found = connection.execute(sa.select(schema.training.c.state)).scalars().all()
@@ -320,8 +322,8 @@ def test_it_needs_rivals_and_the_test_needs_repeats(service: Service) -> None:
     assert "prune nothing competes: every cell has one candidate" in refused(service, rates=[0.1])
     told = refused(service, prune="wilcoxon")
     assert "can judge after 4 repeats at the earliest, so that of 5 it may spare one; found 2 repeats" in told
-    service.preview(spec("wilcoxon", seeds=5))
-    service.preview(spec({"name": "wilcoxon", "p": 0.3}, seeds=3))
+    service.submissions.preview(spec("wilcoxon", seeds=5))
+    service.submissions.preview(spec({"name": "wilcoxon", "p": 0.3}, seeds=3))
 
 
 @pytest.mark.ray
@@ -332,32 +334,32 @@ def test_a_pruned_training_is_stopped_long_before_its_next_report(own_ray: None,
     service = Service.open(settings)
     one_by_one = {"cpus": 2, "gpus": 0}
     prune = {"name": "median", "startup": 1}
-    sweep = service.submit(spec(prune, rates=[0.05, 0.001], seeds=1, slot=one_by_one)).id
+    sweep = service.submissions.submit(spec(prune, rates=[0.05, 0.001], seeds=1, slot=one_by_one)).id
     store = Store.open(settings.database)
     workplace = Workplace(settings.train, settings.storage, settings.data_root)
     engine = RayTune(workplace, None, tmp_path / "tune", linger=0)
     Conductor(settings, store, engine, catalogs.load(), None).conduct(until_idle=True)
     store.close()
     (trial,) = (one for one in trials(service, sweep) if one.state == "pruned")
-    found = service.trial(trial.id)
+    found = service.trials.get(trial.id)
     assert [(one.state, found.step) for one in found.attempts] == [("stopped", 2)]
     service.close()
 
 
 def test_repeats_that_are_added_to_pruned_candidates_are_not_trained(service: Service, settings: Settings) -> None:
-    sweep = service.submit(spec()).id
+    sweep = service.submissions.submit(spec()).id
     conduct(settings)
-    service.extend(sweep, spec(seeds=3))
+    service.commands.extend(sweep, spec(seeds=3))
     conduct(settings)
-    found = service.sweep(sweep)
+    found = service.sweeps.get(sweep)
     assert (found.state, found.counts.pruned, found.counts.finished) == ("finished", 6, 12)
     assert sorted(pruned(service, sweep)) == [(0, one, repeat) for one in (3, 5) for repeat in range(3)]
     added = next(one for one in trials(service, sweep) if (one.candidate, one.repeat) == (3, 2))
-    assert service.trial(added.id).reason == (
+    assert service.trials.get(added.id).reason == (
         "pruned with its candidate, which had been pruned before this repeat was added"
     )
-    service.retry(sweep, what="all")
+    service.commands.retry(sweep, what="all")
     conduct(settings)
-    service.extend(sweep, spec(seeds=4))
+    service.commands.extend(sweep, spec(seeds=4))
     conduct(settings)
-    assert service.sweep(sweep).counts.finished == 24, "those that were retried get all repeats"
+    assert service.sweeps.get(sweep).counts.finished == 24, "those that were retried get all repeats"

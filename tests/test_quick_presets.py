@@ -42,9 +42,9 @@ def run(name: str, folder: Path) -> Any:
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     service = Service.open(Settings(home=home))
     try:
-        found = service.sweep(1)
+        found = service.sweeps.get(1)
         assert (found.state, found.counts.finished, found.counts.failed) == ("finished", found.total, 0)
-        return json.loads(service.table(1, "main", "json").content)
+        return json.loads(service.tables.render(1, "main", "json").content)
     finally:
         service.close()
 

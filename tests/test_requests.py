@@ -52,22 +52,25 @@ def outcomes(settings: Settings) -> dict[int, str | None]:
 
 def claimed(service: Service, sweeps: list[int]) -> list[int]:
     """The sweeps of all trainings in the order in which these were claimed."""
-    trials = [one for sweep in sweeps for one in service.trials(sweep, None, None, None, 100).items]
-    return [sweep for _, sweep in sorted((service.trial(one.id).attempts[0].started, one.sweep) for one in trials)]
+    trials = [one for sweep in sweeps for one in service.trials.page(sweep, None, None, None, 100).items]
+    return [sweep for _, sweep in sorted((service.trials.get(one.id).attempts[0].started, one.sweep) for one in trials)]
 
 
 def test_priority_then_age(service: Service, settings: Settings) -> None:
-    first, second = service.submit(named("a")).id, service.submit(named("b"), priority=5).id
-    third = service.submit(named("c")).id
-    service.prioritize(third, 9)
+    first, second = service.submissions.submit(named("a")).id, service.submissions.submit(named("b"), priority=5).id
+    third = service.submissions.submit(named("c")).id
+    service.commands.prioritize(third, 9)
     conduct(settings)
     assert claimed(service, [first, second, third]) == [third] * 4 + [second] * 4 + [first] * 4
-    assert service.sweep(third).priority == 9
+    assert service.sweeps.get(third).priority == 9
 
 
 def test_owners_take_turns(service: Service, settings: Settings) -> None:
     """A second owner's trainings run beside the first one's, though these came earlier."""
-    ann, bob = service.submit(named("a"), actor="ann").id, service.submit(named("b"), actor="bob").id
+    ann, bob = (
+        service.submissions.submit(named("a"), actor="ann").id,
+        service.submissions.submit(named("b"), actor="bob").id,
+    )
     store = Store.open(settings.database)
     fence = store.lease.acquire("test", 60)
     assert fence is not None
@@ -90,111 +93,111 @@ def test_owners_take_turns(service: Service, settings: Settings) -> None:
 
 
 def test_a_paused_sweep_waits_and_a_resumed_one_goes_on(service: Service, settings: Settings) -> None:
-    sweep = service.submit(named("a")).id
-    service.pause(sweep)
+    sweep = service.submissions.submit(named("a")).id
+    service.commands.pause(sweep)
     conduct(settings)
-    assert (service.sweep(sweep).state, trained(settings)) == ("paused", [])
-    service.resume(sweep)
+    assert (service.sweeps.get(sweep).state, trained(settings)) == ("paused", [])
+    service.commands.resume(sweep)
     conduct(settings)
-    assert (service.sweep(sweep).state, len(trained(settings))) == ("finished", 4)
+    assert (service.sweeps.get(sweep).state, len(trained(settings))) == ("finished", 4)
     with pytest.raises(ConflictError, match="finished"):
-        service.pause(sweep)
+        service.commands.pause(sweep)
 
 
 def test_a_retry_leaves_a_paused_sweep_paused(service: Service, settings: Settings) -> None:
-    sweep = service.submit(named("a")).id
-    service.pause(sweep)
+    sweep = service.submissions.submit(named("a")).id
+    service.commands.pause(sweep)
     conduct(settings)
-    service.cancel(sweep, cell=1)
-    service.retry(sweep, cell=1)
+    service.commands.cancel(sweep, cell=1)
+    service.commands.retry(sweep, cell=1)
     conduct(settings)
-    found = service.sweep(sweep)
+    found = service.sweeps.get(sweep)
     assert (found.state, found.counts.waiting, trained(settings)) == ("paused", 4, [])
 
 
 def test_a_request_that_cannot_be_carried_out_does_not_block_the_next(service: Service, settings: Settings) -> None:
-    sweep = service.submit(named("a")).id
+    sweep = service.submissions.submit(named("a")).id
     store = Store.open(settings.database)
     store.submissions.add_request(
         "extend", sweep, None, None, {"text": "", "spec": {"version": 1}}
     )  # as of another version
     store.submissions.add_request("priority", sweep, None, None, {})
     store.close()
-    service.prioritize(sweep, 4)
+    service.commands.prioritize(sweep, 4)
     conduct(settings)
-    assert (service.sweep(sweep).priority, service.sweep(sweep).state) == (4, "finished")
+    assert (service.sweeps.get(sweep).priority, service.sweeps.get(sweep).state) == (4, "finished")
 
 
 def test_a_cell_or_a_trial_is_cancelled_and_retried(service: Service, settings: Settings) -> None:
-    sweep = service.submit(named("a")).id
-    service.pause(sweep)
+    sweep = service.submissions.submit(named("a")).id
+    service.commands.pause(sweep)
     conduct(settings)
-    trials = service.trials(sweep, None, None, None, 100).items
-    service.cancel(sweep, cell=1)
-    service.cancel(sweep, trial=trials[0].id)
-    service.resume(sweep)
+    trials = service.trials.page(sweep, None, None, None, 100).items
+    service.commands.cancel(sweep, cell=1)
+    service.commands.cancel(sweep, trial=trials[0].id)
+    service.commands.resume(sweep)
     conduct(settings)
-    counts = service.sweep(sweep).counts
+    counts = service.sweeps.get(sweep).counts
     assert (counts.finished, counts.cancelled) == (1, 3)
-    service.retry(sweep, what="failed")
+    service.commands.retry(sweep, what="failed")
     conduct(settings)
-    assert service.sweep(sweep).counts.cancelled == 3
-    service.retry(sweep, cell=1)
+    assert service.sweeps.get(sweep).counts.cancelled == 3
+    service.commands.retry(sweep, cell=1)
     conduct(settings)
-    assert service.sweep(sweep).counts.cancelled == 1
+    assert service.sweeps.get(sweep).counts.cancelled == 1
     with pytest.raises(NotFoundError, match="no cell 7"):
-        service.retry(sweep, cell=7)
+        service.commands.retry(sweep, cell=7)
 
 
 def test_an_extension_trains_only_what_is_new(service: Service, settings: Settings) -> None:
-    sweep = service.submit(spec()).id
+    sweep = service.submissions.submit(spec()).id
     conduct(settings)
     assert len(trained(settings)) == 8
     wider = {"compare": {"loss": ["triplet", "semihard", "npair"]}, "repeat": {"seed": [0, 1, 2]}}
-    service.extend(sweep, spec(**wider))
+    service.commands.extend(sweep, spec(**wider))
     conduct(settings)
-    found = service.sweep(sweep)
+    found = service.sweeps.get(sweep)
     assert (found.state, found.total, found.counts.finished) == ("finished", 18, 18)
     assert len(trained(settings)) == len(set(trained(settings))) == 18
     assert yaml.safe_load(found.text)["repeat"] == {"seed": [0, 1, 2]}
-    whole = service.submit(spec(**wider)).id
+    whole = service.submissions.submit(spec(**wider)).id
     conduct(settings)
     assert len(trained(settings)) == 18
-    tables = [service.table(one, "main", "markdown").content for one in (sweep, whole)]
+    tables = [service.tables.render(one, "main", "markdown").content for one in (sweep, whole)]
     assert tables[0] == tables[1]
 
 
 def test_a_subset_shares_its_trainings_with_the_whole_and_grows_to_it(service: Service, settings: Settings) -> None:
     only = spec(only={"loss": "triplet", "seed": [0]})
-    sweep = service.submit(only, "key").id
+    sweep = service.submissions.submit(only, "key").id
     conduct(settings)
-    assert (service.sweep(sweep).total, len(trained(settings))) == (2, 2)
-    assert yaml.safe_load(service.sweep(sweep).text)["only"] == {"loss": "triplet", "seed": [0]}
-    assert not service.submit(only, "key").created
+    assert (service.sweeps.get(sweep).total, len(trained(settings))) == (2, 2)
+    assert yaml.safe_load(service.sweeps.get(sweep).text)["only"] == {"loss": "triplet", "seed": [0]}
+    assert not service.submissions.submit(only, "key").created
     with pytest.raises(ConflictError):
-        service.submit(spec(only={"loss": "triplet"}), "key")
-    again = service.submit(service.sweep(sweep).text.encode()).id
+        service.submissions.submit(spec(only={"loss": "triplet"}), "key")
+    again = service.submissions.submit(service.sweeps.get(sweep).text.encode()).id
     with pytest.raises(InvalidSpecError, match="lacks what the sweep has: loss=triplet"):
-        service.extend(sweep, spec(without={"loss": "triplet"}))
-    service.extend(sweep, spec(without={"seed": 1}))
+        service.commands.extend(sweep, spec(without={"loss": "triplet"}))
+    service.commands.extend(sweep, spec(without={"seed": 1}))
     conduct(settings)
-    assert (service.sweep(sweep).counts.finished, len(trained(settings))) == (4, 4)
-    assert service.sweep(again).counts.reused == 2
-    service.extend(sweep, spec())
-    whole = service.submit(spec()).id
+    assert (service.sweeps.get(sweep).counts.finished, len(trained(settings))) == (4, 4)
+    assert service.sweeps.get(again).counts.reused == 2
+    service.commands.extend(sweep, spec())
+    whole = service.submissions.submit(spec()).id
     conduct(settings)
     assert len(trained(settings)) == len(set(trained(settings))) == 8
-    tables = [service.table(one, "main", "markdown").content for one in (sweep, whole)]
+    tables = [service.tables.render(one, "main", "markdown").content for one in (sweep, whole)]
     assert tables[0] == tables[1]
 
 
 def test_an_extension_must_hold_what_there_is(service: Service, settings: Settings) -> None:
-    sweep = service.submit(spec()).id
+    sweep = service.submissions.submit(spec()).id
     conduct(settings)
     with pytest.raises(InvalidSpecError, match="lacks what the sweep has: loss=semihard"):
-        service.extend(sweep, spec(compare={"loss": ["triplet"]}, tables={}))
+        service.commands.extend(sweep, spec(compare={"loss": ["triplet"]}, tables={}))
     with pytest.raises(InvalidSpecError, match="would train differently"):
-        service.extend(sweep, spec(recipe={**SPEC["recipe"], "iterations": 11}))
+        service.commands.extend(sweep, spec(recipe={**SPEC["recipe"], "iterations": 11}))
 
 
 def test_added_places_are_numbered_after_those_there_are() -> None:
@@ -219,33 +222,33 @@ def test_added_places_are_numbered_after_those_there_are() -> None:
 
 
 def test_a_deleted_sweep_leaves_what_others_share(service: Service, settings: Settings) -> None:
-    first = service.submit(spec()).id
+    first = service.submissions.submit(spec()).id
     conduct(settings)
-    second = service.submit(spec(name="wider", repeat={"seed": [0, 1, 2]})).id
+    second = service.submissions.submit(spec(name="wider", repeat={"seed": [0, 1, 2]})).id
     conduct(settings)
     assert len(trained(settings)) == 12
     folders = {path.name for path in settings.storage.iterdir() if path.is_dir()}
     with pytest.raises(ConflictError, match="by its name, 'wider'"):
-        service.delete(second, "rates")
-    service.delete(second, "wider")
+        service.commands.delete(second, "rates")
+    service.commands.delete(second, "wider")
     conduct(settings)
     with pytest.raises(NotFoundError):
-        service.sweep(second)
+        service.sweeps.get(second)
     assert len(folders - {path.name for path in settings.storage.iterdir() if path.is_dir()}) == 4
-    assert service.sweep(first).counts.finished == 8
-    again = service.submit(spec(name="again")).id
+    assert service.sweeps.get(first).counts.finished == 8
+    again = service.submissions.submit(spec(name="again")).id
     conduct(settings)
-    assert (service.sweep(again).counts.reused, len(trained(settings))) == (8, 12)
+    assert (service.sweeps.get(again).counts.reused, len(trained(settings))) == (8, 12)
 
 
 def test_a_sweep_that_goes_on_is_not_deleted(service: Service) -> None:
-    sweep = service.submit(spec()).id
+    sweep = service.submissions.submit(spec()).id
     with pytest.raises(ConflictError, match="cancel it before"):
-        service.delete(sweep, "rates")
+        service.commands.delete(sweep, "rates")
 
 
 def test_a_deletion_waits_for_what_is_being_stopped(service: Service, settings: Settings) -> None:
-    sweep = service.submit(spec()).id
+    sweep = service.submissions.submit(spec()).id
     store = Store.open(settings.database)
     fence = store.lease.acquire("test", 600)
     assert fence is not None
@@ -254,7 +257,7 @@ def test_a_deletion_waits_for_what_is_being_stopped(service: Service, settings: 
     order = store.writer(fence).claims.next()
     assert order is not None
     store.writer(fence).trials.cancel(sweep)
-    service.delete(sweep, "rates")
+    service.commands.delete(sweep, "rates")
     last = settings.storage / order.training / "1" / "last.pt"
     last.parent.mkdir(parents=True)
     last.touch()
@@ -263,7 +266,7 @@ def test_a_deletion_waits_for_what_is_being_stopped(service: Service, settings: 
     inbox = Requests(store, writer, catalog.load(), None, settings.storage, renewal)
     assert not inbox.apply(store.requests.pending()[0])
     assert last.exists()
-    assert service.sweep(sweep).state == "cancelled"
+    assert service.sweeps.get(sweep).state == "cancelled"
     store.writer(fence).events.write(AttemptStopped(order.attempt))
     assert inbox.apply(store.requests.pending()[0])
     assert not last.exists()
@@ -274,10 +277,10 @@ def test_a_deletion_waits_for_what_is_being_stopped(service: Service, settings: 
 @pytest.mark.parametrize("kind", ["cancel", "retry", "pause", "resume", "priority", "extend", "delete", "unheard-of"])
 def test_a_request_behind_a_deletion_ends_nobody(service: Service, settings: Settings, kind: str) -> None:
     """`DELETE` and at once another request: each of three ended the conductor."""
-    doomed, other = service.submit(named("a")).id, service.submit(named("b")).id
+    doomed, other = service.submissions.submit(named("a")).id, service.submissions.submit(named("b")).id
     conduct(settings)
     store = Store.open(settings.database)
-    arguments = {"priority": 3, "text": "", "spec": service.sweep(doomed).spec}
+    arguments = {"priority": 3, "text": "", "spec": service.sweeps.get(doomed).spec}
     deletion, behind = append(store, "delete", doomed), append(store, kind, doomed, arguments)
     last = append(store, "priority", other, {"priority": 7})
     store.close()
@@ -285,32 +288,32 @@ def test_a_request_behind_a_deletion_ends_nobody(service: Service, settings: Set
     found = outcomes(settings)
     assert found[deletion] == "deleted"
     assert (found[behind] or "").startswith(f"refused: no sweep {doomed}: it was deleted at ")
-    assert (found[last], service.sweep(other).priority) == ("priority 7", 7)
+    assert (found[last], service.sweeps.get(other).priority) == ("priority 7", 7)
 
 
 def test_what_is_asked_of_a_sweep_whose_deletion_waits_is_refused(service: Service, settings: Settings) -> None:
-    sweep = service.submit(named("a")).id
+    sweep = service.submissions.submit(named("a")).id
     conduct(settings)
-    service.delete(sweep, "a", "ada")
+    service.commands.delete(sweep, "a", "ada")
     for ask in (
-        lambda: service.retry(sweep),
-        lambda: service.prioritize(sweep, 3),
-        lambda: service.extend(sweep, named("a")),
-        lambda: service.delete(sweep, "a"),
+        lambda: service.commands.retry(sweep),
+        lambda: service.commands.prioritize(sweep, 3),
+        lambda: service.commands.extend(sweep, named("a")),
+        lambda: service.commands.delete(sweep, "a"),
     ):
         with pytest.raises(ConflictError, match=rf"sweep {sweep} is about to be deleted, as ada asked \(request 1\)"):
             ask()
     conduct(settings)
     with pytest.raises(NotFoundError, match=rf"no sweep {sweep}: it was deleted at .* as ada asked \(request 1\)"):
-        service.sweep(sweep)
+        service.sweeps.get(sweep)
     with pytest.raises(NotFoundError, match="it was deleted"):
-        service.retry(sweep)
+        service.commands.retry(sweep)
     assert list(outcomes(settings).values()) == ["deleted"]
 
 
 def test_a_deletion_that_waits_keeps_its_sweep_as_it_is(service: Service, settings: Settings) -> None:
     """What comes behind it would else make the sweep go on, and the deletion would be refused."""
-    sweep = service.submit(spec()).id
+    sweep = service.submissions.submit(spec()).id
     store = Store.open(settings.database)
     fence = store.lease.acquire("test", 600)
     assert fence is not None
@@ -334,21 +337,21 @@ def test_a_deletion_that_waits_keeps_its_sweep_as_it_is(service: Service, settin
 def test_whatever_a_request_fails_in_is_its_own_trouble(
     service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sweep = service.submit(named("a")).id
+    sweep = service.submissions.submit(named("a")).id
     store = Store.open(settings.database)
     broken = append(store, "priority", sweep, {"priority": [4]})
     odd = append(store, "\x07", sweep)
     store.close()
-    service.prioritize(sweep, 4)
+    service.commands.prioritize(sweep, 4)
 
     def fail(*_: object) -> None:
         raise RecursionError("too deep \ud800")
 
     monkeypatch.setattr(SweepWriter, "pause", fail)
-    service.pause(sweep)
+    service.commands.pause(sweep)
     conduct(settings)
     found = outcomes(settings)
     assert (found[broken] or "").startswith("refused: TypeError: ")
     assert (found[odd] or "").startswith("refused: this version knows no request of the kind")
     assert list(found.values())[2:] == ["priority 4", "refused: RecursionError: too deep ?"]
-    assert service.sweep(sweep).state == "finished"
+    assert service.sweeps.get(sweep).state == "finished"

@@ -83,7 +83,7 @@ def counted() -> Iterator[Work]:
 def expanded(settings: Settings, shape: str, iterations: int = 1) -> Service:
     """The service with one sweep that is expanded, and nothing trained."""
     service = Service.open(settings)
-    service.submit(body(Shape.parse(shape), iterations))
+    service.submissions.submit(body(Shape.parse(shape), iterations))
     conduct(settings, orders=0)
     return service
 
@@ -147,7 +147,7 @@ def test_settling_a_cell_reads_no_other(tmp_path: Any, small: str, large: str) -
 def test_a_sweep_is_expanded_in_one_transaction_that_holds_a_thousand_rows(settings: Settings, fresh: bool) -> None:
     service = Service.open(settings)
     spec = json.loads(body(Shape(13, 20, 10))) | {"fresh": fresh}
-    service.submit(json.dumps(spec).encode())
+    service.submissions.submit(json.dumps(spec).encode())
     store = Store.open(settings.database)
     fence = store.lease.acquire("test", 60.0)
     assert fence is not None
@@ -160,7 +160,7 @@ def test_a_sweep_is_expanded_in_one_transaction_that_holds_a_thousand_rows(setti
         conductor._expand(queued)
     assert (work.commits, work.most_rows) == (1, 1_000)
     assert work.statements < 60, "a few for each thousand trials"
-    assert service.sweep(1).counts.waiting == 2_600
+    assert service.sweeps.get(1).counts.waiting == 2_600
     store.close()
     service.close()
 
@@ -168,7 +168,9 @@ def test_a_sweep_is_expanded_in_one_transaction_that_holds_a_thousand_rows(setti
 def test_a_fresh_sweep_trains_a_recipe_once_wherever_it_stands(settings: Settings) -> None:
     """The same trainings in the first thousand trials and in the second."""
     service = expanded(settings, "1x100x10")
-    submitted = service.submit(json.dumps(json.loads(body(Shape(1, 100, 10))) | {"fresh": True}).encode()).id
+    submitted = service.submissions.submit(
+        json.dumps(json.loads(body(Shape(1, 100, 10))) | {"fresh": True}).encode()
+    ).id
     store = Store.open(settings.database)
     fence = store.lease.acquire("test", 60.0)
     assert fence is not None
@@ -178,7 +180,7 @@ def test_a_fresh_sweep_trains_a_recipe_once_wherever_it_stands(settings: Setting
     cells = [Cell(0, {"embedding": "1"}), Cell(1, {"embedding": "again"})]
     candidates = [replace(one, cell=cell.index) for cell in cells for one in plan.candidates]
     store.writer(fence).sweeps.start(submitted, cells, candidates, twice, plan.spec.slot, fresh=True)
-    first, own, again = (service.trial(number).training for number in (1, 1_001, 2_001))
+    first, own, again = (service.trials.get(number).training for number in (1, 1_001, 2_001))
     assert first != own == again
     store.close()
     service.close()
@@ -188,7 +190,7 @@ def test_the_pages_of_a_list_lead_to_each_trial_once(settings: Settings) -> None
     service = expanded(settings, "10x11x10")
     seen, cursor = [], None
     while True:
-        page = service.trials(1, None, None, cursor, 200)
+        page = service.trials.page(1, None, None, cursor, 200)
         seen += [one.id for one in page.items]
         if (cursor := page.next_cursor) is None:
             break
@@ -207,7 +209,7 @@ def test_the_page_of_a_great_sweep_stays_small(settings: Settings, monkeypatch: 
     assert "410 trials more in 5 cells are not drawn" in page
     assert "is computed when it is asked for" in page
     assert len(page) < 700_000
-    assert [cell.index for cell in service.grid(1, 85)] == [0, 1]
-    assert service.grid(1, 85) == [*service.grid(1)[:1], service.grid(1, 85)[1]]
-    assert service.grid(1, 85)[1].candidates == []
+    assert [cell.index for cell in service.sweeps.grid(1, 85)] == [0, 1]
+    assert service.sweeps.grid(1, 85) == [*service.sweeps.grid(1)[:1], service.sweeps.grid(1, 85)[1]]
+    assert service.sweeps.grid(1, 85)[1].candidates == []
     service.close()

@@ -35,19 +35,19 @@ def spec(**changes: Any) -> bytes:
 
 
 def candidates(service: Service, sweep: int) -> list[list[str]]:
-    return [[one.labels["optimizer.lr"] for one in cell.candidates] for cell in service.grid(sweep)]
+    return [[one.labels["optimizer.lr"] for one in cell.candidates] for cell in service.sweeps.grid(sweep)]
 
 
 def test_a_search_proposes_trains_and_selects(service: Service, settings: Settings) -> None:
-    assert service.preview(spec()).trials == 24
-    sweep = service.submit(spec()).id
+    assert service.submissions.preview(spec()).trials == 24
+    sweep = service.submissions.submit(spec()).id
     conduct(settings)
-    found = service.sweep(sweep)
+    found = service.sweeps.get(sweep)
     assert (found.state, found.total, found.counts.finished) == ("finished", 24, 24)
     rates = candidates(service, sweep)
     assert [len(set(one)) for one in rates] == [6, 6]
     assert rates[0] != rates[1], "each cell has a study of its own"
-    for cell in service.grid(sweep):
+    for cell in service.sweeps.grid(sweep):
         assert sum(one.selected for one in cell.candidates) == 1
 
 
@@ -58,56 +58,58 @@ def test_a_search_that_is_killed_often_is_the_search_that_was_not(tmp_path: Path
             home=tmp_path / name, engine="inline", train="tests.run.trainings:scripted", lease_seconds=1
         )
         service = Service.open(settings)
-        sweep = service.submit(spec()).id
+        sweep = service.submissions.submit(spec()).id
         for _ in range(6 if orders else 1):
             conduct(settings, orders)
         conduct(settings)
-        assert service.sweep(sweep).state == "finished"
-        found.append((candidates(service, sweep), service.table(sweep, "main", "csv").content))
+        assert service.sweeps.get(sweep).state == "finished"
+        found.append((candidates(service, sweep), service.tables.render(sweep, "main", "csv").content))
         service.close()
     assert found[0] == found[1]
 
 
 def test_failed_candidates_do_not_stop_a_search(service: Service, settings: Settings) -> None:
     wide = {"optimizer.lr": {"low": 0.01, "high": 0.6}}
-    sweep = service.submit(spec(tune=wide, repeat={}, compare={}, search={"name": "random", "trials": 12})).id
+    sweep = service.submissions.submit(
+        spec(tune=wide, repeat={}, compare={}, search={"name": "random", "trials": 12})
+    ).id
     conduct(settings)
-    counts = service.sweep(sweep).counts
+    counts = service.sweeps.get(sweep).counts
     assert counts.finished + counts.failed == 12
     assert counts.failed or counts.diverged or counts.finished == 12
-    assert any(one.selected for cell in service.grid(sweep) for one in cell.candidates)
+    assert any(one.selected for cell in service.sweeps.grid(sweep) for one in cell.candidates)
 
 
 def test_conditional_axes_and_cells_without_any(service: Service, settings: Settings) -> None:
     tune = {"regularizer.eta": [{"low": 0.1, "high": 1.0, "when": {"regularizer": "sec"}}]}
     compare = {"regularizer": ["none", "sec"]}
     given = spec(tune=tune, compare=compare, tables={"main": {"rows": ["regularizer"], "metrics": ["map@r"]}})
-    assert service.preview(given).trials == 2 * (1 + 6)
-    sweep = service.submit(given).id
+    assert service.submissions.preview(given).trials == 2 * (1 + 6)
+    sweep = service.submissions.submit(given).id
     conduct(settings)
-    cells = service.grid(sweep)
+    cells = service.sweeps.grid(sweep)
     assert [len(cell.candidates) for cell in cells] == [1, 6]
-    assert service.sweep(sweep).state == "finished"
+    assert service.sweeps.get(sweep).state == "finished"
 
 
 def test_brute_force_runs_the_grid(service: Service, settings: Settings) -> None:
     tune = {"optimizer.lr": [0.001, 0.01, 0.02], "embedding": [16, 32]}
-    sweep = service.submit(spec(tune=tune, compare={}, search="brute_force")).id
+    sweep = service.submissions.submit(spec(tune=tune, compare={}, search="brute_force")).id
     conduct(settings)
-    labels = [tuple(one.labels.values()) for cell in service.grid(sweep) for one in cell.candidates]
+    labels = [tuple(one.labels.values()) for cell in service.sweeps.grid(sweep) for one in cell.candidates]
     assert len(labels) == len(set(labels)) == 6
 
 
 def test_the_best_candidate_is_reproduced(service: Service, settings: Settings) -> None:
     search = {"name": "gp", "trials": 4, "reproduce": 3}
-    sweep = service.submit(spec(search=search, compare={}, repeat={"seed": [5]})).id
+    sweep = service.submissions.submit(spec(search=search, compare={}, repeat={"seed": [5]})).id
     conduct(settings)
-    (cell,) = service.grid(sweep)
+    (cell,) = service.sweeps.grid(sweep)
     sizes = sorted(len(one.trials) for one in cell.candidates)
     assert sizes == [1, 1, 1, 4]
     best = max(cell.candidates, key=lambda one: len(one.trials))
     assert best.selected
-    trials = service.trials(sweep, None, None, None, 100).items
+    trials = service.trials.page(sweep, None, None, None, 100).items
     seeds = [one.labels["seed"] for one in trials if one.id in {trial.trial for trial in best.trials}]
     assert seeds == ["5", "0", "1", "2"]
 
@@ -121,7 +123,7 @@ def test_a_retried_candidate_may_be_the_one_that_is_reproduced() -> None:
 def test_what_is_not_recorded_was_not_asked(
     service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sweep = service.submit(spec(compare={})).id
+    sweep = service.submissions.submit(spec(compare={})).id
     store = Store.open(settings.database)
     add, left = SearchWriter.add_candidate, iter([True])
 
@@ -135,15 +137,15 @@ def test_what_is_not_recorded_was_not_asked(
     Conductor(settings, store, Inline(workplace), catalogs.load(), None).conduct(until_idle=True)
     store.close()
     found = service._store.searches.suggestions(sweep, 0)
-    assert (service.sweep(sweep).state, [one.index for one in found]) == ("finished", list(range(6)))
+    assert (service.sweeps.get(sweep).state, [one.index for one in found]) == ("finished", list(range(6)))
     assert sorted([one.asked for one in found] + [one.told or 0 for one in found]) == list(range(12))
 
 
 def test_a_search_that_cannot_go_on_fails_its_sweep_alone(
     service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = service.submit(spec(compare={}, name="broken")).id
-    whole = service.submit(spec(compare={}, name="whole", search={"name": "random", "trials": 2})).id
+    broken = service.submissions.submit(spec(compare={}, name="broken")).id
+    whole = service.submissions.submit(spec(compare={}, name="whole", search={"name": "random", "trials": 2})).id
     candidate = suggestion.candidate
 
     def refuse(spec: Spec, *given: Any) -> Candidate:
@@ -153,13 +155,13 @@ def test_a_search_that_cannot_go_on_fails_its_sweep_alone(
 
     monkeypatch.setattr(suggestion, "candidate", refuse)
     conduct(settings)
-    assert (service.sweep(broken).state, service.sweep(whole).state) == ("failed", "finished")
-    assert "fold 3 does not exist" in (service.sweep(broken).error or "")
+    assert (service.sweeps.get(broken).state, service.sweeps.get(whole).state) == ("failed", "finished")
+    assert "fold 3 does not exist" in (service.sweeps.get(broken).error or "")
 
 
 def test_a_search_is_exported_for_optunas_own_tools(service: Service, settings: Settings, tmp_path: Path) -> None:
     tune = {"optimizer.lr": {"low": 0.01, "high": 0.6}, "embedding": {"low": 16, "high": 64, "step": 16}}
-    sweep = service.submit(spec(tune=tune, search={"name": "tpe", "trials": 5})).id
+    sweep = service.submissions.submit(spec(tune=tune, search={"name": "tpe", "trials": 5})).id
     conduct(settings, orders=9)
     for cell in range(2):
         file = tmp_path / f"cell{cell}.log"
@@ -181,8 +183,8 @@ def test_a_search_is_exported_for_optunas_own_tools(service: Service, settings: 
 
 
 def test_an_export_says_what_it_does_not_have(service: Service, tmp_path: Path) -> None:
-    grid = service.submit(spec(search="grid", tune={})).id
-    searched = service.submit(spec()).id
+    grid = service.submissions.submit(spec(search="grid", tune={})).id
+    searched = service.submissions.submit(spec()).id
     with pytest.raises(ConflictError, match="trains a grid"):
         searches.export(service._store, catalogs.load(), grid, 0, tmp_path / "study.log")
     with pytest.raises(NotFoundError, match="expected 0 to 1"):
@@ -191,15 +193,15 @@ def test_an_export_says_what_it_does_not_have(service: Service, tmp_path: Path) 
 
 
 def test_cancel_ends_a_search_and_retry_goes_on_with_it(service: Service, settings: Settings) -> None:
-    sweep = service.submit(spec(compare={})).id
+    sweep = service.submissions.submit(spec(compare={})).id
     conduct(settings, orders=3)
-    service.cancel(sweep)
+    service.commands.cancel(sweep)
     conduct(settings)
-    assert service.sweep(sweep).state == "cancelled"
+    assert service.sweeps.get(sweep).state == "cancelled"
     before = candidates(service, sweep)[0]
-    service.retry(sweep)
+    service.commands.retry(sweep)
     conduct(settings)
-    assert service.sweep(sweep).state == "finished"
+    assert service.sweeps.get(sweep).state == "finished"
     after = candidates(service, sweep)[0]
     assert len(after) == 6
     assert after[: len(before)] == before
@@ -221,15 +223,15 @@ def test_cancel_ends_a_search_and_retry_goes_on_with_it(service: Service, settin
 )
 def test_what_is_wrong_with_a_search_is_said(service: Service, changes: Any, path: str, said: str) -> None:
     with pytest.raises(InvalidSpecError) as refused:
-        service.preview(spec(**changes))
+        service.submissions.preview(spec(**changes))
     assert any(one.path == path and said in one.message for one in refused.value.problems), refused.value.problems
 
 
 def test_a_sampler_that_fails_ends_its_sweep_alone(
     service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = service.submit(spec(name="broken", search={"name": "tpe", "trials": 3})).id
-    whole = service.submit(spec(compare={}, name="whole", search={"name": "random", "trials": 2})).id
+    broken = service.submissions.submit(spec(name="broken", search={"name": "tpe", "trials": 3})).id
+    whole = service.submissions.submit(spec(compare={}, name="whole", search={"name": "random", "trials": 2})).id
 
     sample, left = optuna.samplers.TPESampler.sample_independent, iter([True])
 
@@ -240,22 +242,22 @@ def test_a_sampler_that_fails_ends_its_sweep_alone(
 
     monkeypatch.setattr(optuna.samplers.TPESampler, "sample_independent", fail_once)
     conduct(settings)
-    assert (service.sweep(broken).state, service.sweep(whole).state) == ("failed", "finished")
+    assert (service.sweeps.get(broken).state, service.sweeps.get(whole).state) == ("failed", "finished")
     told = "the search of cell 0 cannot go on: RuntimeError: the matrix is singular"
-    assert service.sweep(broken).error == told
-    assert service.trials(broken, None, None, None, 10).items == [], "nothing waits in its other cell"
+    assert service.sweeps.get(broken).error == told
+    assert service.trials.page(broken, None, None, None, 10).items == [], "nothing waits in its other cell"
 
 
 def test_the_end_of_a_search_waits_for_what_is_retried(service: Service, settings: Settings) -> None:
     tune = {"optimizer.lr": {"values": [0.1, 0.2, 0.5]}}
     search = {"name": "brute_force", "reproduce": 2}
-    sweep = service.submit(spec(tune=tune, search=search, compare={}, repeat={"seed": [7]})).id
+    sweep = service.submissions.submit(spec(tune=tune, search=search, compare={}, repeat={"seed": [7]})).id
     conduct(settings)
-    assert service.sweep(sweep).counts.failed == 1
+    assert service.sweeps.get(sweep).counts.failed == 1
     (settings.storage / "mended").touch()
-    service.retry(sweep)
+    service.commands.retry(sweep)
     conduct(settings)
-    (cell,) = service.grid(sweep)
+    (cell,) = service.sweeps.grid(sweep)
     (best,) = (one for one in cell.candidates if one.selected)
     assert (best.labels["optimizer.lr"], len(best.trials)) == ("0.5", 3), "the best by now is reproduced too"
-    assert service.sweep(sweep).state == "finished"
+    assert service.sweeps.get(sweep).state == "finished"

@@ -58,17 +58,17 @@ def service(settings: Settings) -> Iterator[Service]:
 
 def test_from_a_spec_to_a_table(service: Service, settings: Settings) -> None:
     body = yaml.safe_dump(SPEC, sort_keys=False).encode()
-    before = service.preview(body)
+    before = service.submissions.preview(body)
     assert (before.cells, before.candidates, before.trials, before.trainings, before.cached) == (2, 6, 12, 12, 0)
     assert (before.cost.trainings, before.cost.measured, before.cost.hours) == (12, 0, [])
     assert (before.cost.steps, before.cost.images) == (12 * 20, 12 * 20 * 12)
-    submitted = service.submit(body)
+    submitted = service.submissions.submit(body)
     sweep = submitted.id
-    assert submitted.cost == service.left(service.sweep(sweep)) == before.cost
+    assert submitted.cost == service.sweeps.left(service.sweeps.get(sweep)) == before.cost
     conduct(settings)
-    assert (service.sweep(sweep).state, service.sweep(sweep).counts.finished) == ("finished", 12)
-    assert service.left(service.sweep(sweep)) is None
-    assert [[dict(one.labels) for one in cell.candidates] for cell in service.grid(sweep)] == [
+    assert (service.sweeps.get(sweep).state, service.sweeps.get(sweep).counts.finished) == ("finished", 12)
+    assert service.sweeps.left(service.sweeps.get(sweep)) is None
+    assert [[dict(one.labels) for one in cell.candidates] for cell in service.sweeps.grid(sweep)] == [
         [{"optimizer.lr": rate} for rate in ("0.01", "0.005", "0.02")],
         [
             {"regularizer.eta": "0.5", "optimizer.lr": "0.01"},
@@ -76,17 +76,17 @@ def test_from_a_spec_to_a_table(service: Service, settings: Settings) -> None:
             {"regularizer.eta": "0.5", "optimizer.lr": "0.005"},
         ],
     ]
-    for trial in service.trials(sweep, None, None, None, 50).items:
-        metrics = service.trial(trial.id).metrics
+    for trial in service.trials.page(sweep, None, None, None, 50).items:
+        metrics = service.trials.get(trial.id).metrics
         assert (metrics["best_test/test/recall@1"] or 0) >= (metrics["best/test/recall@1"] or 1)
-    rows = list(csv.DictReader(io.StringIO(service.table(sweep, "main", "csv").content.decode())))
+    rows = list(csv.DictReader(io.StringIO(service.tables.render(sweep, "main", "csv").content.decode())))
     assert len(rows) == 2 * 3 * 2
     by = {(one["regularizer"], one["metric"], one["key"].partition("/")[0]): float(one["mean"]) for one in rows}
     for cell in ("none", "sec"):
         flattery = by[cell, "flattery:recall@1", "best_test"]
         assert flattery >= 0  # the best of all that the other choice could take
         assert flattery == by[cell, "recall@1", "best_test"] - by[cell, "recall@1", "best"]
-    shown = service.table_html(sweep, "main")
+    shown = service.tables.html(sweep, "main")
     assert "Selected on test" in shown
     assert "Selection budget: 3 candidates in every cell" in shown
     costs(service, settings)
@@ -95,9 +95,9 @@ def test_from_a_spec_to_a_table(service: Service, settings: Settings) -> None:
 def costs(service: Service, settings: Settings) -> None:
     """What was trained is known; what is left takes as long as that did, and nobody knows of a longer training."""
     more = yaml.safe_dump({**SPEC, "repeat": {"seed": [0, 1, 2]}}).encode()
-    found = service.preview(more)
+    found = service.submissions.preview(more)
     assert (found.trials, found.cached, found.cost.trainings, found.cost.measured) == (18, 12, 6, 6)
-    seconds = [service.trial(one).seconds or 0.0 for one in range(1, 13)]
+    seconds = [service.trials.get(one).seconds or 0.0 for one in range(1, 13)]
     (hours,) = found.cost.hours
     assert (hours.kind, hours.trainings, hours.slots) == ("cpu", 6, None)
     assert hours.hours == pytest.approx(6 * median(seconds) / 3600)
@@ -105,15 +105,15 @@ def costs(service: Service, settings: Settings) -> None:
     assert offline.preview(more, settings) == found
     assert offline.preview(more, settings.model_copy(update={"home": settings.home / "other"})).cost.measured == 0
     longer = [{"label": str(n), "patch": {"iterations": n, "evaluate_every": every}} for n, every in ((40, 2), (20, 5))]
-    partly = service.preview(yaml.safe_dump({**SPEC, "repeat": {"seed": [2]}, "compare": {"length": longer}, "tune": {},
-                                             "tables": {}}).encode())  # fmt: skip
+    other = {**SPEC, "repeat": {"seed": [2]}, "compare": {"length": longer}, "tune": {}, "tables": {}}
+    partly = service.submissions.preview(yaml.safe_dump(other).encode())
     assert (partly.cost.trainings, partly.cost.measured, partly.cost.unmeasured_shapes) == (6, 3, 1)
     assert partly.cost.hours[0].hours == pytest.approx(2 * hours.hours / 2), "three trainings twice as long"
     folds = {**SPEC["recipe"], "validation": {"name": "cross_validation", "folds": 3}}
-    several = service.preview(yaml.safe_dump({**SPEC, "recipe": folds}).encode())
+    several = service.submissions.preview(yaml.safe_dump({**SPEC, "recipe": folds}).encode())
     assert (several.cost.trainings, several.cost.models, several.cost.measured) == (12, 36, 0)
     assert several.cost.steps == 36 * 20
-    fresh = service.preview(yaml.safe_dump({**SPEC, "fresh": True}).encode())
+    fresh = service.submissions.preview(yaml.safe_dump({**SPEC, "fresh": True}).encode())
     assert (fresh.cached, fresh.cost.trainings) == (0, 12)
 
 
@@ -125,20 +125,20 @@ def test_a_search_costs_at_most_its_trials(service: Service, settings: Settings)
         "search": {"name": "tpe", "trials": 4, "reproduce": 2},
         "tables": {},
     }
-    found = service.preview(yaml.safe_dump(searched).encode())
+    found = service.submissions.preview(yaml.safe_dump(searched).encode())
     assert (found.cells, found.candidates, found.trials, found.trainings, found.exact) == (2, 8, 20, 20, False)
     assert (found.cost.trainings, found.cost.models, found.cost.measured) == (20, 20, 0)
     assert found.cost.at_most == ["a search may propose fewer, or what is trained already"]
     narrow = {**SPEC, "compare": {}, "tune": {}, "tables": {}, "select": {"metric": "recall@1"}}
     narrow |= {"repeat": {"seed": [0, 1]}}
-    service.submit(yaml.safe_dump(narrow).encode())
+    service.submissions.submit(yaml.safe_dump(narrow).encode())
     conduct(settings)
-    again = service.preview(yaml.safe_dump(searched).encode())
+    again = service.submissions.preview(yaml.safe_dump(searched).encode())
     assert (again.cost.measured, again.cost.nearest, again.cost.needed) == (0, 2, 3)
-    service.submit(yaml.safe_dump(narrow | {"repeat": {"seed": [2]}}).encode())
+    service.submissions.submit(yaml.safe_dump(narrow | {"repeat": {"seed": [2]}}).encode())
     conduct(settings)
-    again = service.preview(yaml.safe_dump(searched).encode())
+    again = service.submissions.preview(yaml.safe_dump(searched).encode())
     assert again.cost.measured == 20
-    seconds = [service.trial(one).seconds or 0.0 for one in (1, 2, 3)]
+    seconds = [service.trials.get(one).seconds or 0.0 for one in (1, 2, 3)]
     assert again.cost.hours[0].hours == pytest.approx(20 * median(seconds) / 3600)
     assert again.cached == 0

@@ -164,17 +164,17 @@ def test_paths_stay_what_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_sweep_over_a_bucket(bucket_url: str, own_scratch: Path, tmp_path: Path) -> None:  # noqa: F811
     settings = settings_at(tmp_path, bucket_url)
     service = Service.open(settings)
-    sweep = service.submit(yaml.safe_dump(SPEC).encode()).id
+    sweep = service.submissions.submit(yaml.safe_dump(SPEC).encode()).id
     conduct(settings)
-    assert service.sweep(sweep).counts.finished == 2
+    assert service.sweeps.get(sweep).counts.finished == 2
     bucket = bucket_at(bucket_url)
-    first = service.trials(sweep, None, None, None, 10).items[0].id
-    log = service.log(first).text
+    first = service.trials.page(sweep, None, None, None, 10).items[0].id
+    log = service.trials.log(first).text
     assert "not stored" not in log
-    trial = service.trial(first)
-    (file,) = service.figure_files(first)
-    assert (file.name, file.size) == ("norms.npz", len(service.figure_file(first, "norms.npz").content))
-    arrays, missing = service._files.arrays_of([first], "norms")
+    trial = service.trials.get(first)
+    (file,) = service.trials.files(first)
+    assert (file.name, file.size) == ("norms.npz", len(service.trials.file(first, "norms.npz").content))
+    arrays, missing = service.trials._files.arrays_of([first], "norms")
     assert arrays.keys() == {first}
     assert missing == {}
     folder = Store.open(settings.database).artifacts.of([first])[first].folder
@@ -183,7 +183,7 @@ def test_a_sweep_over_a_bucket(bucket_url: str, own_scratch: Path, tmp_path: Pat
     assert len(names) > 10, "the spool went along with the checkpoints"
     assert not list(own_scratch.glob("attempts/*/*")), "nothing stays on the machine that trained"
     assert trial.attempts[0].number == 1
-    service.delete(sweep, "far")
+    service.commands.delete(sweep, "far")
     conduct(settings)
     assert bucket.names(folder) == []
     service.close()
@@ -216,15 +216,15 @@ def test_killed_in_the_middle_it_goes_on_from_the_bucket(
     back.join()
     assert "holding, nothing is requeued: the storage does not answer" in caplog.text
     service = Service.open(settings)
-    trial = service.trial(service.trials(1, None, None, None, 10).items[0].id)
+    trial = service.trials.get(service.trials.page(1, None, None, None, 10).items[0].id)
     assert [each.state for each in trial.attempts] == ["lost", "finished"]
-    assert "training from step 3 on cpu" in service.log(trial.id).text
+    assert "training from step 3 on cpu" in service.trials.log(trial.id).text
     service.close()
     whole = settings_at(tmp_path / "whole", "", "hasty")
     service = Service.open(whole)
-    service.submit(spec.read_bytes())
+    service.submissions.submit(spec.read_bytes())
     conduct(whole)
-    assert service.trial(1).metrics == trial.metrics, "as if it had not been killed"
+    assert service.trials.get(1).metrics == trial.metrics, "as if it had not been killed"
     service.close()
 
 
@@ -239,14 +239,14 @@ def test_a_store_that_is_away_delays_no_deletion(
     monkeypatch.setattr(storage, "REQUEST_SECONDS", 3.0)
     settings = settings_at(tmp_path, bucket_url)
     service = Service.open(settings)
-    sweep = service.submit(yaml.safe_dump(SPEC).encode()).id
+    sweep = service.submissions.submit(yaml.safe_dump(SPEC).encode()).id
     conduct(settings)
-    service.delete(sweep, "far")
+    service.commands.delete(sweep, "far")
     object_store.halt()
     with caplog.at_level(logging.WARNING):
         conduct(settings)
     object_store.go_on()
-    assert service.sweeps(None, None, None, 10).items == []
+    assert service.sweeps.page(None, None, None, 10).items == []
     assert "the storage keeps the folders" in caplog.text
     service.close()
 

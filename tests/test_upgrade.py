@@ -152,7 +152,7 @@ def test_nothing_goes_on_from_a_checkpoint_of_older_versions(home: Settings, sto
 def test_a_finished_training_of_today_is_taken(home: Settings, store: Store) -> None:
     service = Service(home, store, CHANGED)
     spec = yaml.safe_load(store.sweeps.get(SHARES).text) | {"name": "today"}
-    today = service.submit(yaml.safe_dump(spec).encode()).id
+    today = service.submissions.submit(yaml.safe_dump(spec).encode()).id
     fence = lease(store)
     for queued in store.sweeps.queued():
         its = Spec.model_validate(queued.spec)
@@ -207,7 +207,7 @@ def test_a_retry_of_an_old_failure_is_planned_anew_and_says_so(home: Settings, s
     fence, service = lease(store), Service(home, store, CHANGED)
     writer = store.writer(fence)
     Renewal(store, writer, CHANGED).renew()
-    asked = service.retry(FAILED_SWEEP).id
+    asked = service.commands.retry(FAILED_SWEEP).id
     inbox = Requests(store, writer, CHANGED, None, home.storage, Renewal(store, writer, CHANGED))
     for request in store.requests.pending():
         inbox.apply(request)
@@ -222,7 +222,7 @@ def test_an_old_sweep_does_not_grow_and_says_what_to_do(home: Settings, store: S
     spec = yaml.safe_load(store.sweeps.get(1).text)
     spec["repeat"]["seed"].append(2)
     with pytest.raises(NumbersChangedError) as caught:
-        service.extend(1, yaml.safe_dump(spec).encode())
+        service.commands.extend(1, yaml.safe_dump(spec).encode())
     assert "loss 'normface'" in str(caught.value)
     assert "submit the wider spec as a new sweep" in str(caught.value)
     assert "loss 'normface'" in {one.path for one in caught.value.problems}
@@ -257,41 +257,41 @@ def test_what_was_replaced_goes_with_the_sweep_that_replaced_it(home: Settings, 
 
 def test_a_wrong_spec_is_told_before_versions(home: Settings, store: Store) -> None:
     with pytest.raises(InvalidSpecError):
-        Service(home, store, CHANGED).extend(1, b"version: 1\n")
+        Service(home, store, CHANGED).commands.extend(1, b"version: 1\n")
 
 
 def test_results_are_marked_by_version(home: Settings, store: Store) -> None:
     service = Service(home, store, CHANGED)
     old = store.trials.page(1).items[0].id
-    shown = service.trial(old)
+    shown = service.trials.get(old)
     assert any(one.startswith("metric 'map' (version 1, now ") for one in shown.outdated)
-    caption = json.loads(service.table(1, "main", "json").content)["caption"]
+    caption = json.loads(service.tables.render(1, "main", "json").content)["caption"]
     assert "Numbers of older versions: loss 'normface' (version 1, now " in caption
-    assert service.cell(1, 0).candidates[0].trials[0].outdated
-    lines = list(csv.DictReader(service.table(1, "main", "csv").content.decode().splitlines()))
+    assert service.sweeps.cell(1, 0).candidates[0].trials[0].outdated
+    lines = list(csv.DictReader(service.tables.render(1, "main", "csv").content.decode().splitlines()))
     assert {one["versions"] for one in lines} == {"older"}
 
 
 def test_what_mixes_versions_says_so(home: Settings, store: Store) -> None:
     conduct(home, CHANGED)
     service = Service(home, store, CHANGED)
-    content = json.loads(service.table(HALF, "main", "json").content)
+    content = json.loads(service.tables.render(HALF, "main", "json").content)
     assert "Versions are MIXED, since numbers changed in loss 'normface' (version 1, now " in content["caption"]
     assert "numbers of several versions in Triplet and NormFace." in content["caption"]
     assert content["versions"] == {"0": "mixed", "1": "mixed"}
-    only = json.loads(service.table(SHARES, "main", "json").content)
+    only = json.loads(service.tables.render(SHARES, "main", "json").content)
     assert "versions" not in only
     assert "ersions" not in only["caption"]
-    both = json.loads(service.compare([SHARES, 1], "main", "merged", "json").content)
+    both = json.loads(service.tables.compare([SHARES, 1], "main", "merged", "json").content)
     assert "numbers of older versions in NormFace." in both["caption"]
-    renewed = [service.trial(one.id) for one in store.trials.page(HALF).items]
+    renewed = [service.trials.get(one.id) for one in store.trials.page(HALF).items]
     assert {one.training for trial in renewed for one in trial.replaced} == {LOST, RUNNING}
     assert all(not trial.outdated for trial in renewed if trial.replaced)
 
 
 def test_a_bundle_of_old_numbers_says_so_and_is_rebuilt_to_the_byte(home: Settings, store: Store) -> None:
     conduct(home, CHANGED)
-    with Service(home, store, CHANGED).bundle(HALF) as file:
+    with Service(home, store, CHANGED).bundles.make(HALF) as file:
         report = rebuild(file)
     assert report.identical
     assert any(b"MIXED" in one.content for one in report.tables)
@@ -309,8 +309,8 @@ def test_this_release_trains_what_waits_under_its_own_versions(home: Settings, s
     finished = rows(store, "SELECT recipe, stamp FROM training WHERE state = 'finished' AND heir IS NULL")
     assert {bool(changes(row[1], TODAY)) for row in finished} == {True, False}
     service = Service(home, store, TODAY)
-    assert "Versions are MIXED" in json.loads(service.table(HALF, "main", "json").content)["caption"]
-    assert "ersions" not in json.loads(service.table(SHARES, "main", "json").content)["caption"]
+    assert "Versions are MIXED" in json.loads(service.tables.render(HALF, "main", "json").content)["caption"]
+    assert "ersions" not in json.loads(service.tables.render(SHARES, "main", "json").content)["caption"]
 
 
 def test_a_worker_takes_neither_a_recipe_nor_a_checkpoint_of_older_versions(home: Settings, store: Store) -> None:
@@ -325,7 +325,7 @@ def test_a_worker_takes_neither_a_recipe_nor_a_checkpoint_of_older_versions(home
 def test_what_older_versions_scored_is_no_evidence_for_early_stopping(settings: Settings) -> None:
     settings = settings.model_copy(update={"train": "tests.run.trainings:evaluating"})
     service = Service.open(settings)
-    sweep = service.submit(test_pruning.spec(seeds=1)).id
+    sweep = service.submissions.submit(test_pruning.spec(seeds=1)).id
     inline_conductor.conduct(settings, orders=3)  # three good candidates, beside which the fourth is hopeless
     inline_conductor.conduct(settings, catalog=raised(map=1))
     states = [one.state for one in test_pruning.trials(service, sweep)]

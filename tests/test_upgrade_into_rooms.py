@@ -54,7 +54,7 @@ def service(home: Settings) -> Iterator[Service]:
 
 
 def numbered(service: Service) -> dict[str, int]:
-    return {sweep.name: sweep.id for sweep in service.sweeps(None, None, None, 20).items}
+    return {sweep.name: sweep.id for sweep in service.sweeps.page(None, None, None, 20).items}
 
 
 def tables(service: Service) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def tables(service: Service) -> dict[str, Any]:
     told: dict[str, Any] = json.loads((LEFT / "tables.json").read_text(encoding="utf-8"))
     ids = numbered(service)
     return {
-        name: {form: service.table(ids[name], "main", form).content.decode() for form in forms}
+        name: {form: service.tables.render(ids[name], "main", form).content.decode() for form in forms}
         for name, forms in told.items()
     }
 
@@ -73,20 +73,20 @@ def place(tmp_path: Path, **more: Any) -> Place:
 
 def test_rows_of_every_state_are_read(service: Service) -> None:
     ids = numbered(service)
-    assert {name: service.sweep(number).state.value for name, number in ids.items()} == SWEEPS
-    trials = [one for number in ids.values() for one in service.trials(number, None, None, None, 100).items]
+    assert {name: service.sweeps.get(number).state.value for name, number in ids.items()} == SWEEPS
+    trials = [one for number in ids.values() for one in service.trials.page(number, None, None, None, 100).items]
     assert {one.state.value for one in trials} == {"waiting", "running", "finished", "failed", "cancelled", "pruned"}
     assert any(one.diverged for one in trials)
     assert any(one.reused for one in trials)
     for one in trials:
-        whole = service.trial(one.id)
+        whole = service.trials.get(one.id)
         assert whole.outdated == []
-        assert (one.state.value not in {"finished", "running"}) or service.log(one.id).text
-        assert (one.state.value != "finished") or one.diverged or service.curves(one.id)
-    assert {one.kind for number in ids.values() for one in service.requests(number, None, 50).items} == {
+        assert (one.state.value not in {"finished", "running"}) or service.trials.log(one.id).text
+        assert (one.state.value != "finished") or one.diverged or service.trials.curves(one.id)
+    assert {one.kind for number in ids.values() for one in service.commands.requests(number, None, 50).items} == {
         "cancel", "pause"
     }  # fmt: skip
-    assert all(service.grid(number) for name, number in ids.items() if name != "queued")
+    assert all(service.sweeps.grid(number) for name, number in ids.items() if name != "queued")
 
 
 def test_recipes_keep_their_fingerprints(service: Service, home: Settings) -> None:
@@ -107,24 +107,24 @@ def test_tables_are_the_same(service: Service) -> None:
 
 def test_what_was_left_goes_on_to_the_same_bits(service: Service, home: Settings, tmp_path: Path) -> None:
     ids = numbered(service)
-    begun = [one for one in service.trials(ids["half"], None, None, None, 100).items if one.step]
+    begun = [one for one in service.trials.page(ids["half"], None, None, None, 100).items if one.step]
     assert Counter(one.state.value for one in begun) == {"finished": 2, "running": 1, "waiting": 1}
     half = [one.id for one in begun if one.state.value != "finished"]
     running = next(one for one in begun if one.state.value == "running")
-    assert service.trial(running.id).attempts[0].slot == "slot-of-59d5504"
+    assert service.trials.get(running.id).attempts[0].slot == "slot-of-59d5504"
     assert running.step < STEP, "the spool holds what nobody has heard"
     inline_conductor.conduct(home)
-    assert {name: service.sweep(number).state.value for name, number in ids.items()} == SWEEPS | {
+    assert {name: service.sweeps.get(number).state.value for name, number in ids.items()} == SWEEPS | {
         "half": "finished", "queued": "finished"
     }  # fmt: skip
     for number in half:
-        trial = service.trial(number)
+        trial = service.trials.get(number)
         assert [one.state for one in trial.attempts] == ["lost", "finished"]
         assert trial.attempts[1].resumed_from == f"{trial.training}/1/last.pt"
-        assert f"training from step {STEP} on cpu" in service.log(number).text
+        assert f"training from step {STEP} on cpu" in service.trials.log(number).text
         alone = train(Recipe.model_validate(trial.recipe), place(tmp_path / str(number)), lambda _: None)
         assert trial.metrics == alone.metrics
-        assert {one.key: one.points for one in service.curves(number)} == {
+        assert {one.key: one.points for one in service.trials.curves(number)} == {
             key: [tuple(point) for point in points] for key, points in alone.curves.items()
         }
 
@@ -133,10 +133,9 @@ def test_the_kept_weights_are_those_of_the_numbers(service: Service, tmp_path: P
     (kept,) = LEFT.glob("storage/*/1/best.pt")
     state = checkpoint.load(kept)
     recipe = Recipe.model_validate_json(state["recipe"])
-    trial = next(
-        service.trial(one.id) for one in service.trials(numbered(service)["finished"], None, None, None, 9).items
-        if service.trial(one.id).training == kept.parents[1].name
-    )  # fmt: skip
+    finished = service.trials.page(numbered(service)["finished"], None, None, None, 9).items
+    whole = (service.trials.get(one.id) for one in finished)
+    trial = next(one for one in whole if one.training == kept.parents[1].name)
     assert (recipe.fingerprint, state["step"]) == (trial.fingerprint, trial.best_step)
     splits = images.splits(recipe, tmp_path, tmp_path)
     channels, side = splits.test.channels, splits.test.side

@@ -36,7 +36,7 @@ _CHUNK: Final = 1024 * 1024
 )
 def cell(number: Id, index: CellIndex, service: Asked) -> CellView:
     """Its candidates with scores and trials: fingerprint, code commit, data set hash, versions, device, MLflow run."""
-    return service.cell(number, index)
+    return service.sweeps.cell(number, index)
 
 
 @packing.get(
@@ -53,7 +53,7 @@ def cell(number: Id, index: CellIndex, service: Asked) -> CellView:
 )
 def bundle(number: Id, service: Asked) -> StreamingResponse:
     """Made when it is asked for, of what is known then; the same content gives the same bytes."""
-    file = service.bundle(number)
+    file = service.bundles.make(number)
     size = file.seek(0, 2)
     file.seek(0)
     headers = {"Content-Length": str(size), "Content-Disposition": f'attachment; filename="sweep-{number}.zip"'}

@@ -59,4 +59,4 @@ def compare(
 ) -> Response:
     """In the layout of the first sweep's table; 409 where the sweeps do not compare."""
     numbers = [int(one) for one in sweeps.split(",")]
-    return as_file(service.compare(numbers, table, view, file_format), if_none_match)
+    return as_file(service.tables.compare(numbers, table, view, file_format), if_none_match)

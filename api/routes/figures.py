@@ -36,7 +36,7 @@ Known = Annotated[str | None, Header(max_length=1000)]
 )
 def figures(number: Id, service: Asked) -> list[FigureView]:
     """The figures that the spec asks for, whether there is something to draw or not."""
-    return service.figures(number)
+    return service.figures.listed(number)
 
 
 @router.get(
@@ -68,7 +68,7 @@ def figure(
     if_none_match: Known = None,
 ) -> Response:
     """Drawn each time it is read, so that a running sweep gives a partial figure that says so."""
-    return as_file(service.figure(number, name, file_format, heading), if_none_match)
+    return as_file(service.figures.render(number, name, file_format, heading), if_none_match)
 
 
 @router.get(
@@ -78,7 +78,7 @@ def figure(
 )
 def files(number: Id, service: Asked) -> list[FigureFile]:
     """What the training kept because its recipe asks for `figures`: arrays as `.npz`, and pictures."""
-    return service.figure_files(number)
+    return service.trials.files(number)
 
 
 @router.get(
@@ -99,4 +99,4 @@ def file(
     if_none_match: Known = None,
 ) -> Response:
     """One of them, from this trial's own folder of the storage and nowhere else."""
-    return as_file(service.figure_file(number, file), if_none_match)
+    return as_file(service.trials.file(number, file), if_none_match)

@@ -30,18 +30,18 @@ def sweeps(
     wanted = next((one for one in SweepState if one.value == state), None)
     if state and wanted is None:
         raise HTTPException(404, f"no state {state!r}; there are {', '.join(SweepState)}")
-    page = service.sweeps(wanted, name or None, cursor, limit)
+    page = service.sweeps.page(wanted, name or None, cursor, limit)
     return HTMLResponse(pages.sweeps_page(page, state=wanted, name=name or None))
 
 
 @costly.get("/sweeps/{id}")
 def sweep(number: Id, service: Asked) -> HTMLResponse:
     """One sweep with its grid, tables and problems."""
-    found = service.sweep(number)
+    found = service.sweeps.get(number)
     small = found.counts.total <= pages.MOST_TABLED
-    tables = {name: service.table_html(number, name) if small else None for name in found.tables}
-    grid, cells = service.grid(number, pages.MOST_SQUARES), service.cell_count(number)
-    cost = service.left(found)
+    tables = {name: service.tables.html(number, name) if small else None for name in found.tables}
+    grid, cells = service.sweeps.grid(number, pages.MOST_SQUARES), service.sweeps.cell_count(number)
+    cost = service.sweeps.left(found)
     left = list(cost_in_words(cost)) if cost and cost.trainings else []
     return HTMLResponse(pages.sweep_page(found, grid, tables, cells=cells, left=left))
 
@@ -49,21 +49,21 @@ def sweep(number: Id, service: Asked) -> HTMLResponse:
 @costly.get("/sweeps/{id}/cells/{index}")
 def cell(number: Id, index: CellIndex, service: Asked) -> HTMLResponse:
     """What stands behind the numbers of one cell."""
-    return HTMLResponse(pages.cell_page(service.cell(number, index)))
+    return HTMLResponse(pages.cell_page(service.sweeps.cell(number, index)))
 
 
 @costly.get("/trials/{id}")
 def trial(number: Id, service: Asked) -> HTMLResponse:
     """One trial with its curves, recipe, error and log."""
-    found = service.trial(number)
-    log, files = service.log(number, -LOG_CHARACTERS), service.figure_files(number)
-    return HTMLResponse(pages.trial_page(found, service.curves_figure(number), log, files))
+    found = service.trials.get(number)
+    log, files = service.trials.log(number, -LOG_CHARACTERS), service.trials.files(number)
+    return HTMLResponse(pages.trial_page(found, service.trials.curves_figure(number), log, files))
 
 
 @router.post("/sweeps/{id}/cancel")
 def cancel(number: Id, service: Asked, request: Request) -> RedirectResponse:
     """The button of a sweep's page."""
-    service.cancel(number, _person(request))
+    service.commands.cancel(number, _person(request))
     return RedirectResponse(f"/sweeps/{number}", status_code=303)
 
 
@@ -75,21 +75,21 @@ def retry(
     trial: Annotated[int | None, Form(ge=1, le=2**31 - 1)] = None,
 ) -> RedirectResponse:
     """The button of a sweep's page, or of one trial's."""
-    service.retry(number, _person(request), trial)
+    service.commands.retry(number, _person(request), trial)
     return RedirectResponse(f"/trials/{trial}" if trial else f"/sweeps/{number}", status_code=303)
 
 
 @router.post("/sweeps/{id}/pause")
 def pause(number: Id, service: Asked, request: Request) -> RedirectResponse:
     """The button of a sweep's page."""
-    service.pause(number, _person(request))
+    service.commands.pause(number, _person(request))
     return RedirectResponse(f"/sweeps/{number}", status_code=303)
 
 
 @router.post("/sweeps/{id}/resume")
 def resume(number: Id, service: Asked, request: Request) -> RedirectResponse:
     """The button of a sweep's page."""
-    service.resume(number, _person(request))
+    service.commands.resume(number, _person(request))
     return RedirectResponse(f"/sweeps/{number}", status_code=303)
 
 
@@ -101,7 +101,7 @@ def priority(
     value: Annotated[int, Form(ge=-100, le=100)],
 ) -> RedirectResponse:
     """The button of a sweep's page."""
-    service.prioritize(number, value, _person(request))
+    service.commands.prioritize(number, value, _person(request))
     return RedirectResponse(f"/sweeps/{number}", status_code=303)
 
 
@@ -113,7 +113,7 @@ def delete(
     confirm: Annotated[str, Form(max_length=200)],
 ) -> RedirectResponse:
     """The button of a sweep's page; it leads to the list."""
-    service.delete(number, confirm, _person(request))
+    service.commands.delete(number, confirm, _person(request))
     return RedirectResponse("/", status_code=303)
 
 

@@ -34,7 +34,7 @@ def cancel(
     cell: Cell = None,
 ) -> SweepView:
     """Ask that trials that have not ended be stopped; what other sweeps want goes on. 409 where all have ended."""
-    return _asked(service.cancel(number, actor, trial, cell), service, response)
+    return _asked(service.commands.cancel(number, actor, trial, cell), service, response)
 
 
 @router.post(
@@ -56,13 +56,13 @@ def retry(
     ] = None,
 ) -> SweepView:
     """Ask that failed and cancelled trials wait again; finished ones are kept."""
-    return _asked(service.retry(number, actor, trial, cell, only or ""), service, response)
+    return _asked(service.commands.retry(number, actor, trial, cell, only or ""), service, response)
 
 
 @router.post("/sweeps/{id}/pause", status_code=202, summary="Pause a sweep", responses=_ASKED | documented(404, 409))
 def pause(number: Id, service: Asked, actor: Actor, response: Response) -> SweepView:
     """Ask that nothing more of the sweep be started; what trains goes on to its end."""
-    return _asked(service.pause(number, actor), service, response)
+    return _asked(service.commands.pause(number, actor), service, response)
 
 
 @router.post(
@@ -70,7 +70,7 @@ def pause(number: Id, service: Asked, actor: Actor, response: Response) -> Sweep
 )
 def resume(number: Id, service: Asked, actor: Actor, response: Response) -> SweepView:
     """Ask that the sweep take its turn again."""
-    return _asked(service.resume(number, actor), service, response)
+    return _asked(service.commands.resume(number, actor), service, response)
 
 
 @router.post(
@@ -78,7 +78,7 @@ def resume(number: Id, service: Asked, actor: Actor, response: Response) -> Swee
 )
 def priority(number: Id, service: Asked, actor: Actor, response: Response, value: Priority) -> SweepView:
     """Ask that the sweep be drawn before those of lower priority; nothing that trains is stopped for it."""
-    return _asked(service.prioritize(number, value, actor), service, response)
+    return _asked(service.commands.prioritize(number, value, actor), service, response)
 
 
 @extending.post(
@@ -96,7 +96,7 @@ def extend(
     response: Response,
 ) -> SweepView:
     """Ask that the sweep grow to a wider spec (more seeds, a new loss); only what is new is trained."""
-    return _asked(service.extend(number, body, actor), service, response)
+    return _asked(service.commands.extend(number, body, actor), service, response)
 
 
 @router.delete(
@@ -113,7 +113,7 @@ def delete(
     confirm: Annotated[str, Query(max_length=200, description="The sweep's name, against slips.")],
 ) -> RequestView:
     """Ask that an ended sweep be deleted, with checkpoints, logs and results that no other sweep uses."""
-    asked = service.delete(number, confirm, actor)
+    asked = service.commands.delete(number, confirm, actor)
     response.headers["Location"] = f"/v1/requests/{asked.id}"
     return asked
 
@@ -125,7 +125,7 @@ def delete(
 )
 def requests(number: Id, service: Asked, paging: Paged) -> Page[RequestView]:
     """What was asked, newest first, and what became of it; also of a sweep that was deleted."""
-    return paging.linked(service.requests(number, paging.cursor, paging.limit))
+    return paging.linked(service.commands.requests(number, paging.cursor, paging.limit))
 
 
 @router.get(
@@ -133,9 +133,9 @@ def requests(number: Id, service: Asked, paging: Paged) -> Page[RequestView]:
 )
 def request(number: Id, service: Asked) -> RequestView:
     """Whether it waits, was carried out or was refused, and why."""
-    return service.request(number)
+    return service.commands.request(number)
 
 
 def _asked(asked: RequestView, service: Asked, response: Response) -> SweepView:
     response.headers["Location"] = f"/v1/requests/{asked.id}"
-    return service.sweep(asked.sweep)
+    return service.sweeps.get(asked.sweep)

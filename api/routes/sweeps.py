@@ -58,8 +58,8 @@ def submit(
     """Check a spec and queue it; every problem is reported at once, and nothing of a refused spec is stored."""
     if dry_run:
         response.status_code = 200
-        return service.preview(body)
-    submitted = service.submit(body, idempotency_key, actor, priority)
+        return service.submissions.preview(body)
+    submitted = service.submissions.submit(body, idempotency_key, actor, priority)
     response.status_code = 201 if submitted.created else 200
     response.headers["Location"] = f"/v1/sweeps/{submitted.id}"
     return submitted
@@ -77,13 +77,13 @@ def sweeps(
     name: Name = None,
 ) -> Page[SweepSummary]:
     """Sweeps by state and name; `next_cursor`, and a Link header, lead to the next page."""
-    return paging.linked(service.sweeps(state, name, paging.cursor, paging.limit))
+    return paging.linked(service.sweeps.page(state, name, paging.cursor, paging.limit))
 
 
 @router.get("/{id}", summary="One sweep", responses=shown(examples.SWEEP, "The sweep.") | documented(404))
 def sweep(number: Id, service: Asked) -> SweepView:
     """Its state, counts, spec, problems and links."""
-    return service.sweep(number)
+    return service.sweeps.get(number)
 
 
 @router.get(
@@ -93,4 +93,4 @@ def sweep(number: Id, service: Asked) -> SweepView:
 )
 def grid(number: Id, service: Asked) -> list[GridCell]:
     """Every trial with its state, grouped by candidate and cell; the selected candidate is marked."""
-    return service.grid(number)
+    return service.sweeps.grid(number)

@@ -62,7 +62,7 @@ def table(
     if_none_match: Annotated[str | None, Header(max_length=1000)] = None,
 ) -> Response:
     """Computed from the trials each time it is read, so that a running sweep gives a partial table."""
-    return as_file(service.table(number, name, file_format, tuned, numbers), if_none_match)
+    return as_file(service.tables.render(number, name, file_format, tuned, numbers), if_none_match)
 
 
 def as_file(rendered: Rendered, known: str | None = None) -> Response:

@@ -30,13 +30,13 @@ def trials(
     cell: Annotated[int | None, Query(ge=0, le=2**31 - 1, description="Only trials of this cell of the grid.")] = None,
 ) -> Page[TrialSummary]:
     """Trials by state and cell, in the order of the plan."""
-    return paging.linked(service.trials(number, state, cell, paging.cursor, paging.limit))
+    return paging.linked(service.trials.page(number, state, cell, paging.cursor, paging.limit))
 
 
 @router.get("/trials/{id}", summary="One trial", responses=shown(examples.TRIAL, "The trial."))
 def trial(number: Id, service: Asked) -> TrialView:
     """Its recipe, attempts, metrics, error and provenance."""
-    return service.trial(number)
+    return service.trials.get(number)
 
 
 @router.get(
@@ -46,7 +46,7 @@ def trial(number: Id, service: Asked) -> TrialView:
 )
 def curves(number: Id, service: Asked) -> list[Curve]:
     """What the trial's training reported, as (step, value) points by metric."""
-    return service.curves(number)
+    return service.trials.curves(number)
 
 
 @router.get(
@@ -66,7 +66,7 @@ def curves(number: Id, service: Asked) -> list[Curve]:
 )
 def logs(number: Id, service: Asked, request: Request, offset: Offset = 0) -> Response:
     """The lines that the training wrote."""
-    log = service.log(number, offset)
+    log = service.trials.log(number, offset)
     vary = {"Vary": "Accept"}
     if prefers_text(request.headers.get("accept", "")):
         state = {"X-Next-Offset": str(log.next_offset), "X-Complete": str(log.complete).lower()}

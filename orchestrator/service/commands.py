@@ -1,6 +1,5 @@
-"""What a client can ask to be done with a sweep; the conductor does it."""
+"""What a client can ask to be done with a sweep, and what became of it; the conductor does it."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -13,19 +12,14 @@ from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.pages import Page
 from orchestrator.views.requests import RequestView
-from orchestrator.views.sweeps import SweepView
 from workers.catalog import Catalog
 
 
-class Requesting(ABC):
-    """The part of the service that appends requests."""
+class SweepCommands:
+    """Appends requests."""
 
-    _store: Store
-    _catalog: Catalog
-
-    @abstractmethod
-    def sweep(self, sweep: int) -> SweepView:
-        """One sweep whole."""
+    def __init__(self, store: Store, catalog: Catalog) -> None:
+        self._store, self._catalog = store, catalog
 
     def cancel(
         self, sweep: int, actor: str | None = None, trial: int | None = None, cell: int | None = None
@@ -61,7 +55,7 @@ class Requesting(ABC):
         """
         checked = read(body, self._catalog, library.names())
         spec, text = checked.spec.model_dump(mode="json"), body.decode("utf-8-sig")
-        if self.sweep(sweep).state is SweepState.QUEUED:
+        if self._store.sweeps.get(sweep).state is SweepState.QUEUED:
             raise ConflictError(f"sweep {sweep} is not expanded yet; try again in a moment")
         extension(self._store.trials.keys(sweep), checked.plan, text, spec, self._catalog)
         return self._ask("extend", sweep, None, actor, {"text": text, "spec": spec})

@@ -145,7 +145,7 @@ def test_a_hostile_spec_is_a_problem(http: TestClient, service: Service, body: b
     answer = http.post("/v1/sweeps", content=body, headers=YAML)
     assert answer.status_code in (413, 422)
     ProblemDetails.model_validate(answer.json())
-    assert service.sweeps(None, None, None, 1).items == []
+    assert service.sweeps.page(None, None, None, 1).items == []
 
 
 def test_a_path_cannot_leave_the_static_folder(http: TestClient, tmp_path: Path) -> None:

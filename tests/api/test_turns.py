@@ -19,7 +19,13 @@ from api.protection import turns
 from api.protection.turns import Bounds, Lane
 from benchmarks.hostile_bodies import BODIES
 from orchestrator.plan import grid
+from orchestrator.service.bundles import BundleQueries
+from orchestrator.service.commands import SweepCommands
+from orchestrator.service.figures import FigureQueries
 from orchestrator.service.service import Service
+from orchestrator.service.submissions import SpecSubmissions
+from orchestrator.service.sweeps import SweepQueries
+from orchestrator.service.tables import TableQueries
 from orchestrator.views import deadline
 from orchestrator.views.deadline import Deadline, within
 from orchestrator.views.errors import BusyError
@@ -67,11 +73,18 @@ class Stalled:
         self._go.set()
 
 
+MAKERS = [
+    (SpecSubmissions, "preview"), (SpecSubmissions, "submit"), (SweepCommands, "extend"), (SweepQueries, "cell"),
+    (TableQueries, "render"), (TableQueries, "html"), (TableQueries, "compare"), (FigureQueries, "render"),
+    (BundleQueries, "make"),
+]  # fmt: skip
+
+
 @pytest.fixture
 def stalled(monkeypatch: pytest.MonkeyPatch) -> Any:
     work = Stalled()
-    for name in ("preview", "submit", "extend", "table", "figure", "compare", "cell", "bundle", "table_html"):
-        monkeypatch.setattr(Service, name, work)
+    for maker, name in MAKERS:
+        monkeypatch.setattr(maker, name, work)
     yield work
     work.let_go()
 
@@ -108,7 +121,7 @@ def test_twenty_costly_requests_leave_room_for_the_others(method: str, path: str
 
 def test_previews_of_great_sweeps_leave_room_for_pages(url: str, service: Service, conductor: Conductor) -> None:
     """Real work, of which two are at once at it."""
-    service.submit(SPEC.encode())
+    service.submissions.submit(SPEC.encode())
     conductor.begin()
     with ThreadPoolExecutor(20) as pool, httpx.Client(base_url=url, headers=BEARER, timeout=HANG_SECONDS) as http:
         stop = threading.Event()

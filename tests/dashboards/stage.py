@@ -80,7 +80,7 @@ class Stage:
 
     def submit(self, text: str, begin: bool = True) -> int:
         """A sweep, expanded unless it is to stay queued."""
-        sweep = self.service.submit(text.encode(), actor="ada@lab").id
+        sweep = self.service.submissions.submit(text.encode(), actor="ada@lab").id
         if begin:
             self.begin()
         return sweep

@@ -55,9 +55,9 @@ def undisturbed(body: bytes, train: str) -> Mapping[str, bytes]:
         settings = Settings(home=Path(folder), engine="inline", train=train)
         service = Service.open(settings)
         try:
-            sweep = service.submit(body).id
+            sweep = service.submissions.submit(body).id
             conduct(settings)
-            return {name: service.table(sweep, "main", name).content for name in FORMATS}
+            return {name: service.tables.render(sweep, "main", name).content for name in FORMATS}
         finally:
             service.close()
 

@@ -13,14 +13,13 @@ from orchestrator.record.store import Store
 from workers.catalog import Catalog
 
 
-class Bundling:
-    """The part of the service that packs sweeps."""
+class BundleQueries:
+    """Packs sweeps."""
 
-    _store: Store
-    _catalog: Catalog
-    _sources: Sources
+    def __init__(self, store: Store, catalog: Catalog, sources: Sources) -> None:
+        self._store, self._catalog, self._sources = store, catalog, sources
 
-    def bundle(self, sweep: int) -> IO[bytes]:
+    def make(self, sweep: int) -> IO[bytes]:
         """A sweep's archive as an open file at its beginning, which is gone once it is closed; NotFoundError."""
         view = self._store.sweeps.get(sweep)
         material = Material(

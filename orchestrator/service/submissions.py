@@ -1,0 +1,58 @@
+"""Specs on their way in: what one would become, and the sweep that it is queued as."""
+
+import hashlib
+import uuid
+
+from orchestrator.plan.missing_data import absences
+from orchestrator.plan.unschedulable import crowded, shortages
+from orchestrator.plan.validated import Checked, read
+from orchestrator.publish.published import library
+from orchestrator.record.store import Store
+from orchestrator.record.writes.submissions import NewSweep
+from orchestrator.service.forecast import forecast
+from orchestrator.service.outlook import MOST_TRIALS
+from orchestrator.settings import Settings
+from orchestrator.views.submissions import Preview, Submitted
+from workers.catalog import Catalog
+
+
+class SpecSubmissions:
+    """Checks specs and queues them."""
+
+    def __init__(self, settings: Settings, store: Store, catalog: Catalog) -> None:
+        self._settings, self._store, self._catalog = settings, store, catalog
+
+    def submit(
+        self, body: bytes, idempotency_key: str | None = None, actor: str | None = None, priority: int = 0
+    ) -> Submitted:
+        """Queue the sweep that `body` specifies; nothing is stored for a refused spec."""
+        checked = read(body, self._catalog, library.names())
+        submitted = self._store.submissions.add_sweep(
+            NewSweep(
+                name=checked.spec.name,
+                uid=str(uuid.uuid4()),
+                text=body.decode("utf-8-sig"),
+                spec=checked.spec.model_dump(mode="json"),
+                total=checked.plan.trial_count,
+                actor=actor,
+                idempotency_key=idempotency_key,
+                body_hash=hashlib.sha256(body).hexdigest(),
+                priority=priority,
+            )
+        )
+        told = {"warnings": self._warnings(checked), "notes": list(checked.notes)}
+        if checked.plan.trial_count > MOST_TRIALS:
+            return submitted.model_copy(update=told)
+        return submitted.model_copy(update=told | {"cost": forecast(checked, self._store, self._catalog).cost})
+
+    def preview(self, body: bytes) -> Preview:
+        """What a spec would become, how much of it is known already, and what the rest would cost."""
+        checked = read(body, self._catalog, library.names())
+        return forecast(checked, self._store, self._catalog).model_copy(update={"warnings": self._warnings(checked)})
+
+    def _warnings(self, checked: Checked) -> list[str]:
+        """What would wait; where trainings run in the conductor's process, every slot is that."""
+        inline = self._settings.engine == "inline"
+        nodes = [] if inline else self._store.capacity.nodes()
+        slots = [*shortages(checked.spec, nodes), *crowded(checked.spec, checked.plan.trial_count, nodes)]
+        return slots + absences(checked.spec, self._catalog, self._store.data.findings())

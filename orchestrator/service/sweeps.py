@@ -1,0 +1,53 @@
+"""Sweeps as clients see them: a page of them, one whole, its grid and its cells, with links to the tracker."""
+
+from orchestrator.cost.view import Cost
+from orchestrator.publish.tables import cell as cells
+from orchestrator.record.store import Store
+from orchestrator.service.outlook import Outlook
+from orchestrator.views.cells import CellView
+from orchestrator.views.links import Links
+from orchestrator.views.pages import Page
+from orchestrator.views.sweeps import GridCell, SweepSummary, SweepView
+from workers.catalog import Catalog
+
+
+class SweepQueries:
+    """Answers about sweeps."""
+
+    def __init__(self, store: Store, catalog: Catalog, links: Links) -> None:
+        self._store, self._catalog, self._links = store, catalog, links
+        self._outlook = Outlook(store, catalog)
+
+    def page(self, state: str | None, name: str | None, cursor: str | None, limit: int) -> Page[SweepSummary]:
+        """Sweeps, newest first; `name` is a part of the name."""
+        return self._store.sweeps.page(state, name, cursor, limit)
+
+    def get(self, sweep: int) -> SweepView:
+        """One sweep whole."""
+        found = self._store.sweeps.get(sweep)
+        experiment = self._store.runs.experiment(sweep)
+        return found.model_copy(update={"mlflow_url": self._links.to(experiment)})
+
+    def left(self, sweep: SweepView) -> Cost | None:
+        """What is left to train of a sweep that goes on, at most a minute old; none where that is not known."""
+        return self._outlook.left(sweep)
+
+    def grid(self, sweep: int, most: int | None = None) -> list[GridCell]:
+        """A sweep's trials by cell, candidate and repeat; with `most`, the first cells, up to so many trials."""
+        experiment, runs = self._store.runs.experiment(sweep), self._store.runs.of_cells(sweep)
+        return [
+            cell.model_copy(update={"mlflow_url": self._links.to(experiment, runs.get(cell.index))})
+            for cell in self._store.sweeps.grid(sweep, most)
+        ]
+
+    def cell_count(self, sweep: int) -> int:
+        """How many cells a sweep has; none before it is expanded."""
+        return self._store.sweeps.cell_count(sweep)
+
+    def cell(self, sweep: int, index: int) -> CellView:
+        """A cell of a sweep with its candidates, their trials and provenance; NotFoundError."""
+        evidence = list(self._store.outcomes.provenance(sweep, index))
+        found = cells.trace(self._store.outcomes.of(sweep), index, evidence, self._catalog)
+        runs = {one.outcome.trial: one.run for one in evidence if one.run is not None}
+        own = self._store.runs.run("cell", sweep, index)
+        return cells.linked(found, self._links, self._store.runs.experiment(sweep), runs, own)

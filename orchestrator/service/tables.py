@@ -1,0 +1,76 @@
+"""Tables computed from what is known now: of one sweep, or over the cells of several."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from orchestrator.publish import formats
+from orchestrator.publish.tables import contrast, merge, published_comparison
+from orchestrator.publish.tables.table_data import Numbers, Table
+from orchestrator.record.store import Store
+from orchestrator.settings import Settings
+from orchestrator.views.errors import ConflictError, NotFoundError
+from orchestrator.views.files import Rendered
+from orchestrator.views.outcomes import SweepOutcomes
+from workers.catalog import Catalog, unknown
+
+View = Literal["merge", "difference"]
+
+
+class TableQueries:
+    """Makes tables."""
+
+    def __init__(self, settings: Settings, store: Store, catalog: Catalog) -> None:
+        self._settings, self._store, self._catalog = settings, store, catalog
+
+    def render(
+        self,
+        sweep: int,
+        name: str,
+        file_format: str,
+        show_tuned: bool | None = None,
+        numbers: Numbers = "own",
+    ) -> Rendered:
+        """A table of a sweep in one of the formats, computed from what is known now."""
+        outcomes = self._outcomes(sweep, name)
+        built = published_comparison.build(outcomes, name, self._catalog, show_tuned=show_tuned, numbers=numbers)
+        return formats.render(self._addressed(built, here=False), file_format)
+
+    def html(self, sweep: int, name: str) -> str:
+        """A table as a fragment of HTML for our own pages, its numbers linked to what stands behind them."""
+        built = published_comparison.build(self._outcomes(sweep, name), name, self._catalog)
+        return formats.render(self._addressed(built, here=True), "html").content.decode()
+
+    def compare(self, sweeps: Sequence[int], name: str | None, view: View, file_format: str) -> Rendered:
+        """A table of the first sweep's spec (its first one by default) over the cells of all of them.
+
+        NotFoundError where a sweep or the table is not there, ConflictError where they do not compare.
+        """
+        if not 2 <= len(sweeps) <= (2 if view == "difference" else merge.MOST):
+            most = "two" if view == "difference" else f"2 to {merge.MOST}"
+            raise ConflictError(f"the view {view} compares {most} sweeps, not {len(sweeps)}")
+        several = [self._store.outcomes.of(sweep) for sweep in sweeps]
+        tables = several[0].spec.get("tables") or {}
+        chosen = name if name is not None else next(iter(tables), "")
+        if chosen not in tables:
+            raise NotFoundError(f"in sweep {sweeps[0]}: {unknown('table', chosen, tables)}")
+        if view == "difference":
+            built = contrast.table(several[0], several[1], chosen, self._catalog)
+        else:
+            built = merge.table(several, chosen, self._catalog)
+        rendered = formats.render(self._addressed(built, here=False), file_format)
+        suffix = rendered.filename.rpartition(".")[2]
+        stem = "-".join(("compare", *map(str, sweeps), chosen, view))
+        return rendered.model_copy(update={"filename": f"{stem}.{suffix}"})
+
+    def _outcomes(self, sweep: int, name: str) -> SweepOutcomes:
+        outcomes = self._store.outcomes.of(sweep)
+        tables = outcomes.spec.get("tables", {})
+        if name not in tables:
+            raise NotFoundError(f"in sweep {sweep}: {unknown('table', name, tables)}")
+        return outcomes
+
+    def _addressed(self, table: Table, *, here: bool) -> Table:
+        """The table with links from its cells: within our own pages, or, where this server's address is set, to it."""
+        known = self._settings.address if self._settings.url else None
+        return replace(table, address="" if here else known)
