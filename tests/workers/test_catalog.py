@@ -138,7 +138,10 @@ class TestFacts:
     def test_metrics(self) -> None:
         for entry in self.of("metric"):
             assert entry.facts["better"] in {"higher", "lower", "none"}
-            assert entry.facts["needs"] in {"neighbours", "clusters", "clusters_sec", "embeddings"}
+            reads = entry.facts.get("reads", "embeddings")
+            assert reads in {task.facts["reads"] for task in self.of("task")}
+            needs = {"neighbours", "clusters", "clusters_sec", "embeddings"} if reads == "embeddings" else {None}
+            assert entry.facts.get("needs") in needs
 
     def test_datasets(self) -> None:
         for entry in self.of("dataset"):
