@@ -7,12 +7,12 @@ from fastapi import Depends, FastAPI
 from starlette.middleware import Middleware
 
 from api import problems
-from api.access.auth import Authentication, Gate, bearer
+from api.access.auth import Authentication, AuthMiddleware, bearer
 from api.mlflow import passage, rules
 from api.mlflow.upstream import Upstream
 from api.openapi import OPENAPI_PATH, documented, openapi
 from api.protection import turns
-from api.protection.guards import Doors, Envelope
+from api.protection.guards import HostsAndOrigins, ResponseHeaders
 from api.protection.limits import BodyLimit
 from api.protection.workload import AdmissionLimit
 from api.routes import (
@@ -58,9 +58,9 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
         redirect_slashes=False,
         # The first is the outermost.
         middleware=[
-            Middleware(Envelope),
-            Middleware(Doors, settings=settings),
-            Middleware(Gate, access=access, mlflow=rules.PREFIX),
+            Middleware(ResponseHeaders),
+            Middleware(HostsAndOrigins, settings=settings),
+            Middleware(AuthMiddleware, access=access, mlflow=rules.PREFIX),
             Middleware(AdmissionLimit),
             Middleware(BodyLimit, is_upload=rules.is_upload),
         ],

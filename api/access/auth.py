@@ -26,7 +26,7 @@ bearer = HTTPBearer(
     scheme_name="token",
     description="METRICSWEEP_TOKEN of the server, or what stands in `api.token` of its home folder.",
 )
-"""Says in the OpenAPI document what `Gate` enforces."""
+"""Says in the OpenAPI document what `AuthMiddleware` enforces."""
 
 
 class Authentication:
@@ -52,7 +52,7 @@ class Authentication:
         return self.is_token(given) or same(given.strip(), self.identity.mlflow_password)
 
 
-class Gate:
+class AuthMiddleware:
     """ASGI middleware that lets only those pass who hold a token or a session; below `mlflow`, its password too."""
 
     def __init__(self, app: ASGIApp, access: Authentication, mlflow: str) -> None:

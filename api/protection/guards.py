@@ -36,7 +36,7 @@ SECURITY_HEADERS: Final = {
 }
 
 
-class Envelope:
+class ResponseHeaders:
     """Outermost ASGI middleware: puts headers on every answer and makes an unknown error a 500 that tells nothing."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -75,7 +75,7 @@ class Envelope:
             await failed(scope, receive, dressed)
 
 
-class Doors:
+class HostsAndOrigins:
     """ASGI middleware that refuses foreign Host names (DNS rebinding), and other sites' pages all but links."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
