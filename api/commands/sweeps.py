@@ -1,6 +1,6 @@
 """`submit`, `list` and `show`: the commands about sweeps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import urljoin
@@ -13,7 +13,6 @@ from api.commands.terminal import duration, err, out, print_json, print_rows
 from api.commands.watch import follow, verdict
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.printing import printed
-from workers.catalog import near
 
 if TYPE_CHECKING:
     from api.client import Client
@@ -76,7 +75,7 @@ def list_sweeps(
     elif found:
         print_rows([_row(sweep) for sweep in found], numbers=("id", "done", "failed", "cancelled"))
     else:
-        close = near(name, others) if name else None
+        close = _near(name, others) if name else None
         meant = f"; did you mean {close!r}?" if close else ""
         err.print(
             "no sweeps" + (f" like this{meant}" if state or name else "; submit one with `metricsweep submit FILE`")
@@ -156,6 +155,12 @@ def _show_trial(trial: "TrialView", client: "Client") -> None:
     _print_facts(facts)
     for key, value in trial.metrics.items():
         out.print(f"{'not a number' if value is None else printed(value, 'number', 4):>12}  {key}")
+
+
+def _near(name: str, others: Collection[str]) -> str | None:
+    from workers.catalog import near  # here, since whoever lists sweeps waits for no catalog
+
+    return near(name, others)
 
 
 def _whole(address: str | None, client: "Client") -> str | None:
