@@ -155,10 +155,10 @@ def test_a_wrong_engine_ends_the_conductor_at_its_start_with_a_sentence(
 
 
 def test_an_engine_of_ones_own_trains_a_sweep(service: Service, settings: Settings) -> None:
-    sweep = service.submit(spec()).id
+    sweep = service.submissions.submit(spec()).id
     workplace = Workplace(settings.train, settings.storage, settings.data_root)
     own = engine_named("tests.run.threads:engine", Site(workplace, settings.resolved_home))
     store = Store.open(settings.database)
     Conductor(settings, store, own, catalogs.load(), None).conduct(until_idle=True)
     store.close()
-    assert service.sweep(sweep).state == "finished"
+    assert service.sweeps.get(sweep).state == "finished"

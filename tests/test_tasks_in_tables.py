@@ -22,14 +22,14 @@ def table(settings: Settings, migrated: Callable[[Path], Path], sweep: str, *edi
     migrated(settings.resolved_home)
     service = Service.open(settings)
     try:
-        number = service.submit(edited((SWEEPS / f"{sweep}.yaml").read_bytes(), list(edits))).id
+        number = service.submissions.submit(edited((SWEEPS / f"{sweep}.yaml").read_bytes(), list(edits))).id
         conduct(settings)
-        assert service.sweep(number).state == "finished"
+        assert service.sweeps.get(number).state == "finished"
         known = {"Authorization": f"Bearer {TOKEN}"}
         pages = TestClient(create_app(service, settings), base_url="http://127.0.0.1:8787", headers=known)
         for path in (f"/sweeps/{number}", f"/v1/sweeps/{number}", f"/v1/sweeps/{number}/tables/main?format=latex"):
             assert pages.get(path).status_code == 200, path
-        return service.table(number, "main", "csv").content.decode()
+        return service.tables.render(number, "main", "csv").content.decode()
     finally:
         service.close()
 
@@ -51,4 +51,4 @@ def test_verification(tmp_path: Path, shared: Path, migrated: Callable[[Path], P
 
 @pytest.mark.parametrize("sweep", ["two_player", "orl_faces"])
 def test_a_forecast_needs_no_images(sweep: str, service: Service) -> None:
-    assert service.preview((SWEEPS / f"{sweep}.yaml").read_bytes()).trials
+    assert service.submissions.preview((SWEEPS / f"{sweep}.yaml").read_bytes()).trials
