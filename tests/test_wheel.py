@@ -55,7 +55,7 @@ from orchestrator.settings import Settings
 service = Service.open(Settings())
 print(orchestrator.__file__)
 print(len(service.catalog().entries), len(formats.names()))
-print("<html" in dashboards.pages.sweeps_page(service.sweeps(None, None, None, 10), state=None, name=None))
+print("<html" in dashboards.pages.sweeps_page(service.sweeps.page(None, None, None, 10), state=None, name=None))
 print(dashboards.pages.static("style.css") is not None)
 print(sum(one.count for one in service.published()))
 """

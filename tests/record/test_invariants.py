@@ -82,7 +82,7 @@ class History:
     def take_over(self) -> None:
         self.writer.lease.release()
         self.fence = lease(self.store, "next")
-        self.writer = self.writer
+        self.writer = self.store.writer(self.fence)
         self.orders = self.store.claims.orphans()
 
 
