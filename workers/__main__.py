@@ -1,6 +1,7 @@
-"""The worker by hand: python -m workers train | catalog | data verify | data fetch."""
+"""The worker by hand: python -m workers train | evaluate | catalog | data verify | data fetch."""
 
 import argparse
+import json
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ from workers.data.scratch import scratch
 _EXAMPLES: Final = """examples:
   python -m workers train recipe.yaml --out result
   python -m workers train recipe.yaml --out result --resume result/last.pt
+  python -m workers evaluate result/best.pt --metric recall@16 --metric nmi_sec
   python -m workers catalog --json
   python -m workers data fetch cub200 --data ~/data
   python -m workers data verify packed --set file=birds.npz --data ~/data
@@ -49,12 +51,20 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument(
         "--out", type=Path, metavar="DIR", help="folder of result.json and weights (default: runs/NAME-ID)"
     )
-    train.add_argument(
-        "--device", choices=["auto", "cpu", "cuda"], default="auto", help="auto: a GPU where there is one"
-    )
-    train.add_argument("--threads", type=_positive, default=1, metavar="N", help="threads of the CPU (default: 1)")
+    _add_device(train)
     train.add_argument("--resume", type=Path, metavar="FILE", help="go on from this checkpoint")
     train.set_defaults(command=_train)
+
+    evaluate = commands.add_parser(
+        "evaluate", parents=[shared], help="compute metrics of weights that a training kept", formatter_class=plain
+    )
+    evaluate.add_argument("weights", type=Path, help="best.pt or final.pt, as a training leaves it")
+    evaluate.add_argument(
+        "--metric", action="append", required=True, metavar="NAME", help="such as recall@16; may stand several times"
+    )
+    evaluate.add_argument("--json", action="store_true", help="print an object of keys and values")
+    _add_device(evaluate)
+    evaluate.set_defaults(command=_evaluate)
 
     catalog = commands.add_parser("catalog", parents=[shared], help="list the parts that exist")
     catalog.add_argument("--json", action="store_true", help="print everything as JSON")
@@ -74,6 +84,13 @@ def _parser() -> argparse.ArgumentParser:
     fetch.add_argument("name", help="a data set, such as cub200")
     fetch.set_defaults(command=_fetch)
     return parser
+
+
+def _add_device(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--device", choices=["auto", "cpu", "cuda"], default="auto", help="auto: a GPU where there is one"
+    )
+    parser.add_argument("--threads", type=_positive, default=1, metavar="N", help="threads of the CPU (default: 1)")
 
 
 def _positive(text: str) -> int:
@@ -107,6 +124,20 @@ def _train(chosen: argparse.Namespace) -> int:
     print(f"{result.outcome} after {result.steps} iterations in {result.seconds:.1f} s")
     _summary(recipe, result.metrics)
     print(f"{out / 'result.json'}")
+    return 0
+
+
+def _evaluate(chosen: argparse.Namespace) -> int:
+    from workers.training import kept_weights  # torch: see _train
+
+    kept = kept_weights.read(chosen.weights)
+    place = Place(_root(chosen), scratch(), Path(), chosen.device, chosen.threads, parts=_parts(chosen))
+    found = kept_weights.evaluate(kept, chosen.metric, place)
+    if chosen.json:
+        print(json.dumps(found, indent=2))
+        return 0
+    for key, value in found.items():
+        print(f"{key:<32} {value:.6g}")
     return 0
 
 

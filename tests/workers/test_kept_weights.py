@@ -1,0 +1,94 @@
+"""Kept weights tell further metrics, and those that the training computed to the same bits."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.workers.recipes import recipe
+from workers.__main__ import main
+from workers.catalog import load
+from workers.contract import CheckpointError, Place, Recipe
+from workers.train import train
+from workers.training import kept_weights
+
+FURTHER = ("recall@3", "nmi_sec")
+
+
+def trained(folder: Path, **changes: Any) -> tuple[Recipe, dict[str, float], Path]:
+    """A short training of digits: its completed recipe, what it measured, and the file that it kept."""
+    done = recipe(**changes)
+    result = train(done, place(folder), lambda _: None)
+    (kept,) = [folder / name for name in result.artifacts if name.endswith(".pt")]
+    return done, result.metrics, kept
+
+
+def place(folder: Path) -> Place:
+    return Place(folder / "data", folder / "scratch", folder)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"select": {"metric": "recall@1", "split": "last"}, "validation": {"name": "none"}},
+        {"validation": {"name": "cross_validation", "folds": 2}},
+    ],
+    ids=["best", "last", "folds"],
+)
+def test_what_the_training_measured_is_measured_again(tmp_path: Path, changes: dict[str, Any]) -> None:
+    done, measured, kept = trained(tmp_path, **changes)
+    before = kept.read_bytes()
+    names = list(load().metrics(done.dataset, done.task))
+    found = kept_weights.evaluate(kept_weights.read(kept), [*names, *FURTHER], place(tmp_path))
+    head = f"{done.select.checkpoint}/"
+    known = {key: value for key, value in measured.items() if key.startswith(head) and "/train/" not in key}
+    assert known
+    assert {key: found[key] for key in known} == known
+    beyond = {key for key in found if key not in known}
+    assert {f"{head}test/{name}" for name in FURTHER} <= beyond
+    assert {key.rpartition("/")[2] for key in beyond} <= {*FURTHER}
+    assert kept.read_bytes() == before
+
+
+def test_what_was_asked_for_at_once_is_the_same(tmp_path: Path) -> None:
+    _, measured, _ = trained(tmp_path / "asked", metrics=list(FURTHER))
+    _, _, kept = trained(tmp_path / "plain")
+    found = kept_weights.evaluate(kept_weights.read(kept), FURTHER, place(tmp_path / "plain"))
+    assert found
+    assert found == {key: measured[key] for key in found}
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, measured, kept = trained(tmp_path)
+    assert main(["evaluate", str(kept), "--metric", "recall@1", "--metric", "recall@3", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["best/test/recall@1"] == measured["best/test/recall@1"]
+    assert told["best/test/recall@3"] >= told["best/test/recall@1"]
+    assert main(["evaluate", str(kept), "--metric", "recal@1"]) == 1
+    assert "did you mean 'recall'" in capsys.readouterr().err
+    assert main(["evaluate", str(kept), "--metric", "modes"]) == 1
+    assert "reads samples" in capsys.readouterr().err
+    assert main(["evaluate", str(tmp_path / "none.pt"), "--metric", "recall@1"]) == 1
+    assert "does not exist" in capsys.readouterr().err
+
+
+def test_a_checkpoint_of_a_training_is_none_of_kept_weights(tmp_path: Path) -> None:
+    torch.save({"format": 2, "step": 3}, tmp_path / "last.pt")
+    with pytest.raises(CheckpointError, match=r"holds no weights that a training kept; these are best\.pt"):
+        kept_weights.read(tmp_path / "last.pt")
+
+
+def test_weights_for_another_version_of_their_backbone_are_refused(tmp_path: Path) -> None:
+    _, _, kept = trained(tmp_path)
+    found = kept_weights.read(kept)
+    versions = {**found.recipe.pins.versions, "backbone": 99, "loss": 99}
+    pins = found.recipe.pins.model_copy(update={"versions": versions})
+    other = found._replace(recipe=found.recipe.model_copy(update={"pins": pins}))
+    with pytest.raises(ValueError, match="version 99 of backbone 'small_cnn'"):
+        kept_weights.evaluate(other, ["recall@3"], place(tmp_path))
+    only_loss = pins.model_copy(update={"versions": {**versions, "backbone": 1}})
+    same = found._replace(recipe=found.recipe.model_copy(update={"pins": only_loss}))
+    assert kept_weights.evaluate(same, ["recall@3"], place(tmp_path)), "a loss reads no weights"

@@ -1,0 +1,109 @@
+"""The weights that a training kept, measured again: metrics that nobody had asked for cost no second training."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import torch
+
+from workers.catalog import load, problems
+from workers.catalog.defaults import versions_of
+from workers.contract import CheckpointError, CrossValidation, Place, Recipe
+from workers.training import checkpoint, determinism
+from workers.training.folds import fold_recipes
+from workers.training.session import Session, Weights
+
+READING: Final = ("task", "dataset", "backbone", "head", "precision")
+"""What of a recipe decides what weights mean; losses and all else that only trains may have other versions by now."""
+
+
+class KeptWeights(NamedTuple):
+    """What a file of kept weights holds."""
+
+    recipe: Recipe
+    checkpoint: str
+    """`best` or `last`, as in the keys of the metrics."""
+    models: list[Weights]
+    """The states of modules by name: one, or one a fold."""
+
+
+def read(path: Path) -> KeptWeights:
+    """What `best.pt` or `final.pt` of a training holds; raises CheckpointError."""
+    state = checkpoint.load(path)
+    if "recipe" not in state or "modules" not in state:
+        raise CheckpointError(f"{path} holds no weights that a training kept; these are best.pt, or final.pt")
+    recipe = Recipe.model_validate_json(state["recipe"])
+    modules = state["modules"]
+    return KeptWeights(recipe, recipe.select.checkpoint, modules if isinstance(modules, list) else [modules])
+
+
+def evaluate(kept: KeptWeights, names: Sequence[str], place: Place) -> dict[str, float]:
+    """The metrics `names` of kept weights, keyed as a result's: `best/test/recall@1`, and of images held out too.
+
+    Of cross-validation those of the folds joined, and the means over them, `best/test_separated/recall@1`. What has no
+    value is left out. Raises ValueError where a name is wrong, or where a part that reads the weights has another
+    version now; CheckpointError where they do not fit; DataMissingError, DataDamagedError.
+    """
+    recipe = _asking(kept.recipe, names, place.parts)
+    device = determinism.device(place.device)
+    precise = torch.autocast(device.type, enabled=False, cache_enabled=False)
+    with determinism.applied(device, place.threads), precise, torch.no_grad():
+        several = isinstance(recipe.validation, CrossValidation)
+        found = (_of_folds if several else _of_one)(recipe, kept, names, place, device)
+    return {f"{kept.checkpoint}/{key}": value for key, value in found.items() if math.isfinite(value)}
+
+
+def _asking(recipe: Recipe, names: Sequence[str], parts: Path | None) -> Recipe:
+    """The recipe with these metrics, in today's versions."""
+    catalog = load(parts)
+    written = recipe.model_dump(mode="json", exclude={"pins", "metrics"}) | {"metrics": list(names)}
+    if wrong := problems(written, catalog):
+        raise ValueError("; ".join(str(one) for one in wrong))
+    then = recipe.pins.versions
+    if not then:  # a recipe that was never completed stands for whatever versions there are
+        return recipe.model_copy(update={"metrics": list(names)})
+    named = {kind: recipe.part(kind).name for kind in recipe.kinds}
+    computed = [*catalog.metrics(recipe.dataset, recipe.task), *names, recipe.select.metric]
+    today = versions_of(named, computed, recipe.precision, catalog)
+    versions = today | {key: version for key, version in then.items() if key in READING}
+    pins = recipe.pins.model_copy(update={"versions": versions})
+    return recipe.model_copy(update={"metrics": list(names), "pins": pins})
+
+
+def _of_one(
+    recipe: Recipe, kept: KeptWeights, names: Sequence[str], place: Place, device: torch.device
+) -> dict[str, float]:
+    return _measured(_with(Session(recipe, place, device), kept.models[0]), names)
+
+
+def _of_folds(
+    recipe: Recipe, kept: KeptWeights, names: Sequence[str], place: Place, device: torch.device
+) -> dict[str, float]:
+    every: list[dict[str, float]] = []
+    for fold, weights in zip(fold_recipes(recipe), kept.models, strict=True):
+        session = _with(Session(fold, place, device), weights)
+        late = session.task.late("test")  # of the folds together only, as where they were trained
+        every.append(_measured(session, [name for name in names if name not in late]))
+    shared = [key for key in every[0] if all(key in one for one in every)]
+    means = {key: math.fsum(one[key] for one in every) / len(every) for key in shared}
+    joined = session.task.joined(kept.models).evaluate("test", names)
+    separated = {key.replace("test/", "test_separated/"): value for key, value in means.items()}
+    return separated | {f"test/{name}": value for name, value in joined.items()}
+
+
+def _measured(session: Session, names: Sequence[str]) -> dict[str, float]:
+    return {
+        f"{split}/{name}": value
+        for split in session.splits
+        for name, value in session.task.evaluate(split, names).items()
+        if math.isfinite(value)
+    }
+
+
+def _with(session: Session, weights: Weights) -> Session:
+    try:
+        session.load(weights)
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"the weights do not fit their recipe: {str(error).splitlines()[0]}") from error
+    return session
