@@ -4,6 +4,7 @@ import json
 from collections import deque
 from dataclasses import replace
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 from ray import tune
@@ -61,6 +62,17 @@ class Trial:
     trial_id = "t1"
 
 
+class Homeless(Trial):
+    """A trial whose folder cannot be made."""
+
+    def __init__(self, folder: Path) -> None:
+        self.local_path = str(folder)
+        self.config = self.evaluated_params = {"attempt": "a"}
+
+    def init_local_path(self) -> None:
+        Path(self.local_path).mkdir(parents=True)
+
+
 def test_files_of_trials_do_not_grow_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     files, written = trial_files.TrialFiles(), []
 
@@ -85,3 +97,16 @@ def test_old_folders_are_removed(tmp_path: Path) -> None:
         "other",
         *(f"relays-2026110{day}T"[:16] for day in (7, 8, 9)),
     ]
+
+
+def test_a_disk_that_takes_no_files_of_trials_ends_no_tuner(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Tune's loop, and with it the conductor, would end with an error of a callback."""
+    (tmp_path / "full").write_text("no folder")
+    trial = Homeless(tmp_path / "full" / "trial")
+    reports: SimpleQueue[tuner.Report] = SimpleQueue()
+    reporting = tuner.Reporting(reports)
+    reporting.on_trial_start(0, [], trial)
+    reporting.on_trial_result(1, [], trial, {"said": [b"line"], "evaluations": 1})
+    reporting.on_trial_complete(1, [], trial)
+    assert [reports.get_nowait().said for _ in range(2)] == [(b"line",), ()]
+    assert "files of a trial are incomplete" in caplog.text

@@ -63,7 +63,7 @@ class RayTune:
         self._scratch, self._linger = scratch, linger
         self._pool: SlotPool | None = None
         self._dispatch: Dispatch | None = None
-        self._tuner: TunerThread | None = None
+        self._tuner = TunerThread(scratch)
         self._demand = ClusterDemand()
         self._inspections = Inspections(workplace)
         self._tried = float("-inf")
@@ -75,9 +75,7 @@ class RayTune:
         self._connect()
         self._pool = SlotPool(self._limit, broker.installation(), self._workplace.edition)
         dispatch = self._dispatch = Dispatch(broker, self._pool, self._workplace)
-        if self._tuner is not None:
-            self._tuner.end()  # an earlier one that hung
-        self._tuner = TunerThread(self._scratch)
+        self._renew_tuner()  # an earlier one may have hung
         try:
             self._serve(broker, dispatch)
         finally:
@@ -85,26 +83,29 @@ class RayTune:
 
     def _serve(self, broker: Broker, dispatch: Dispatch) -> None:
         """The conductor's own loop: its chores, orders to slots, what trains to relays, reports to the broker."""
-        tuner = self._tuner or TunerThread(self._scratch)
         busy = watched = time.monotonic()
         while not broker.closing():
             broker.tick()
-            if tuner.spent:
-                tuner.end()
+            if self._tuner.spent:
+                self._renew_tuner()
                 dispatch.leave_all()
-                tuner = self._tuner = TunerThread(self._scratch)
             for assignment in dispatch.assignments():
-                tuner.follow(assignment)
+                self._tuner.follow(assignment)
             now = time.monotonic()
             if dispatch.busy():
                 busy = now
             elif now - busy >= self._linger:
                 return
-            for report in tuner.reports(TURN_SECONDS):
+            for report in self._tuner.reports(TURN_SECONDS):
                 dispatch.take(report)
             if now - watched > WATCH_SECONDS:
                 watched = now
                 dispatch.watch()
+
+    def _renew_tuner(self) -> None:
+        """Another Tuner in place of the present one; raises UnavailableError where that does not end."""
+        self._tuner.end()
+        self._tuner = TunerThread(self._scratch)
 
     def nodes(self) -> Sequence[Node] | None:
         """The nodes of the cluster; none while it is not reached. A local one is only started by `run`."""

@@ -1,10 +1,15 @@
 """The files that Tune keeps of trials, for whoever opens them: parameters, and results by evaluation."""
 
+import logging
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from ray.tune.logger import CSVLoggerCallback, JsonLoggerCallback, LoggerCallback
+
+log = logging.getLogger(__name__)
 
 KEPT: Final = 3
 """Folders of Tuners, of which each holds a thousand trials at most; older ones are removed."""
@@ -23,7 +28,8 @@ class TrialFiles:
         """Write what a trial is."""
         self._written[trial.trial_id] = 0
         for logger in self._loggers:
-            logger.log_trial_start(trial)
+            with _spared():
+                logger.log_trial_start(trial)
 
     def take(self, iteration: int, trial: Any, result: dict[str, Any]) -> None:
         """Write a result that has an evaluation more than the last."""
@@ -33,13 +39,24 @@ class TrialFiles:
         self._written[trial.trial_id] = evaluations
         shown = {key: value for key, value in result.items() if key != "config"}  # params.json has it, once
         for logger in self._loggers:
-            logger.log_trial_result(iteration, trial, shown)
+            with _spared():
+                logger.log_trial_result(iteration, trial, shown)
 
     def end(self, trial: Any) -> None:
         """Close the files of a trial."""
         self._written.pop(trial.trial_id, None)
         for logger in self._loggers:
-            logger.log_trial_end(trial)
+            with _spared():
+                logger.log_trial_end(trial)
+
+
+@contextmanager
+def _spared() -> Iterator[None]:
+    """A full disk costs people these files: an error here would end Tune's loop, and with it the conductor."""
+    try:
+        yield
+    except OSError as error:
+        log.warning("Tune's files of a trial are incomplete: %s", error)
 
 
 def remove_old(scratch: Path, prefix: str) -> None:
