@@ -26,10 +26,7 @@ def train(recipe: Recipe, place: Place, report: Callable[[Progress], None], resu
     """
     allocator.keep_freed()
     device = determinism.device(place.device)
-    # Only a network computes in a lower precision, by an autocast of its own (tasks/_network.py): no loss, no metric.
-    # Its cache of weights would outlive the optimizer's step, since it is emptied by the outermost autocast only.
-    precise = torch.autocast(device.type, enabled=False, cache_enabled=False)
-    with determinism.applied(device, place.threads), precise, torch.enable_grad():
+    with determinism.applied(device, place.threads), torch.enable_grad():
         several = isinstance(recipe.validation, CrossValidation)
         result = (cross_validate if several else _one)(recipe, place, device, report, resume)
         (place.storage / LAST).unlink(missing_ok=True)

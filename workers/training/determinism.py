@@ -41,8 +41,12 @@ def applied(on: torch.device, threads: int) -> Iterator[None]:
     # Filling new memory with NaN only shows a read of what was never written, at the price of a pass over all of it.
     deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.backends.cudnn.benchmark = False
+    # Only a network computes in a lower precision, by an autocast of its own (tasks/_network.py): no loss, no metric.
+    # Its cache of weights would outlive the optimizer's step, since it is emptied by the outermost autocast only.
+    precise = torch.autocast(on.type, enabled=False, cache_enabled=False)
     try:
-        yield
+        with precise:
+            yield
     finally:
         torch.backends.cudnn.benchmark = tuned
         deterministic.fill_uninitialized_memory = filled  # type: ignore[attr-defined]

@@ -123,26 +123,28 @@ def _written(done: Sequence[Fold], folder: Path) -> list[str]:
 def _result(recipe: Recipe, done: Sequence[Fold], session: Session, place: Place) -> Result:
     """Means over the folds, the test metrics of their models joined, and one file with the weights of all."""
     checkpoint_ = recipe.select.checkpoint
-    metrics = {key.replace("/test/", "/test_separated/"): value for key, value in _means(done).items()}
-    metrics |= _joined(session, [fold.modules for fold in done], checkpoint_)
+    names = session.among(session.metrics)
+    metrics = separated([fold.metrics for fold in done])
+    metrics |= joined(session, [fold.modules for fold in done], names, checkpoint_)
     if all(fold.beside for fold in done):
-        metrics |= _joined(session, [fold.beside for fold in done], BEST_TEST)
+        metrics |= joined(session, [fold.beside for fold in done], names, BEST_TEST)
     kept = "best.pt" if checkpoint_ == "best" else "final.pt"
     weights = {"step": [fold.step for fold in done], "modules": [fold.modules for fold in done]}
     checkpoint.save(place.storage / kept, {"recipe": recipe.model_dump_json(), **weights})
     return _result_of(done, metrics, session, [kept, *_written(done, place.storage)])
 
 
-def _joined(session: Session, models: Sequence[Weights], prefix: str) -> dict[str, float]:
-    """The test metrics, keyed `<prefix>/test/map@r`, of all models as one."""
-    found = session.task.joined(models).evaluate("test", session.among(session.metrics))
+def joined(session: Session, models: Sequence[Weights], names: Sequence[str], prefix: str) -> dict[str, float]:
+    """The test metrics `names`, keyed `<prefix>/test/map@r`, of all models as one."""
+    found = session.task.joined(models).evaluate("test", names)
     return {f"{prefix}/test/{name}": value for name, value in found.items() if math.isfinite(value)}
 
 
-def _means(done: Sequence[Fold]) -> dict[str, float]:
-    """The mean over the folds of each metric that all of them have."""
-    shared = [key for key in done[0].metrics if all(key in fold.metrics for fold in done)]
-    return {key: math.fsum(fold.metrics[key] for fold in done) / len(done) for key in shared}
+def separated(folds: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean over the folds of each metric that all of them have; test metrics keyed `best/test_separated/map@r`."""
+    shared = [key for key in folds[0] if all(key in fold for fold in folds)]
+    means = {key: math.fsum(fold[key] for fold in folds) / len(folds) for key in shared}
+    return {key.replace("/test/", "/test_separated/"): value for key, value in means.items()}
 
 
 def _result_of(done: Sequence[Fold], metrics: dict[str, float], session: Session, artifacts: list[str]) -> Result:

@@ -11,7 +11,8 @@ from workers.catalog import load, problems
 from workers.catalog.defaults import versions_of
 from workers.contract import CheckpointError, CrossValidation, Place, Recipe
 from workers.training import checkpoint, determinism
-from workers.training.folds import fold_recipes
+from workers.training.folds import fold_recipes, joined, separated
+from workers.training.loop import measured
 from workers.training.session import Session, Weights
 
 READING: Final = ("task", "dataset", "backbone", "head", "precision")
@@ -47,11 +48,9 @@ def evaluate(kept: KeptWeights, names: Sequence[str], place: Place) -> dict[str,
     """
     recipe = _asking(kept.recipe, names, place.parts)
     device = determinism.device(place.device)
-    precise = torch.autocast(device.type, enabled=False, cache_enabled=False)
-    with determinism.applied(device, place.threads), precise, torch.no_grad():
+    with determinism.applied(device, place.threads), torch.no_grad():
         several = isinstance(recipe.validation, CrossValidation)
-        found = (_of_folds if several else _of_one)(recipe, kept, names, place, device)
-    return {f"{kept.checkpoint}/{key}": value for key, value in found.items() if math.isfinite(value)}
+        return (_of_folds if several else _of_one)(recipe, kept, names, place, device)
 
 
 def _asking(recipe: Recipe, names: Sequence[str], parts: Path | None) -> Recipe:
@@ -74,7 +73,8 @@ def _asking(recipe: Recipe, names: Sequence[str], parts: Path | None) -> Recipe:
 def _of_one(
     recipe: Recipe, kept: KeptWeights, names: Sequence[str], place: Place, device: torch.device
 ) -> dict[str, float]:
-    return _measured(_with(Session(recipe, place, device), kept.models[0]), names)
+    session = _with(Session(recipe, place, device), kept.models[0])
+    return _of_splits(session, names, kept.checkpoint)
 
 
 def _of_folds(
@@ -84,21 +84,13 @@ def _of_folds(
     for fold, weights in zip(fold_recipes(recipe), kept.models, strict=True):
         session = _with(Session(fold, place, device), weights)
         late = session.task.late("test")  # of the folds together only, as where they were trained
-        every.append(_measured(session, [name for name in names if name not in late]))
-    shared = [key for key in every[0] if all(key in one for one in every)]
-    means = {key: math.fsum(one[key] for one in every) / len(every) for key in shared}
-    joined = session.task.joined(kept.models).evaluate("test", names)
-    separated = {key.replace("test/", "test_separated/"): value for key, value in means.items()}
-    return separated | {f"test/{name}": value for name, value in joined.items()}
+        every.append(_of_splits(session, [name for name in names if name not in late], kept.checkpoint))
+    return separated(every) | joined(session, kept.models, names, kept.checkpoint)
 
 
-def _measured(session: Session, names: Sequence[str]) -> dict[str, float]:
-    return {
-        f"{split}/{name}": value
-        for split in session.splits
-        for name, value in session.task.evaluate(split, names).items()
-        if math.isfinite(value)
-    }
+def _of_splits(session: Session, names: Sequence[str], prefix: str) -> dict[str, float]:
+    found = {key: value for split in session.splits for key, value in measured(session, split, names).items()}
+    return {f"{prefix}/{key}": value for key, value in found.items() if math.isfinite(value)}
 
 
 def _with(session: Session, weights: Weights) -> Session:

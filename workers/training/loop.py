@@ -61,7 +61,7 @@ def finish(session: Session, journal: ProgressLog, dear: bool = True) -> dict[st
     late = [*session.task.late("test")] if dear else []
     if late:
         journal.tell(session.step, {}, f"computing {', '.join(late)} of step {kept}: dear of so many images")
-        known[kept] |= _values(session, "test", late)
+        known[kept] |= measured(session, "test", late)
     metrics = {f"last/{key}": value for key, value in last.items()}
     if session.best is not None:
         metrics |= {f"best/{key}": value for key, value in known[kept].items()}
@@ -79,7 +79,7 @@ def _beside(
     if not found or any(f"test/{name}" not in found for name in late):
         kept = session.weights()
         session.load(session.beside.modules)
-        found = _evaluate(session, ["test"], names) | (_values(session, "test", late) if late else {})
+        found = _evaluate(session, ["test"], names) | (measured(session, "test", late) if late else {})
         session.load(kept)
     return {key: value for key, value in found.items() if key.startswith("test/")}
 
@@ -105,16 +105,17 @@ def _iteration(session: Session, journal: ProgressLog) -> None:
         journal.trained(session.step, {f"train/{name}": value for name, value in values.items()})
 
 
-def _evaluate(session: Session, splits: Sequence[str], names: list[str]) -> dict[str, float]:
+def _evaluate(session: Session, splits: Sequence[str], names: Sequence[str]) -> dict[str, float]:
     """The metrics `names` of the present weights, keyed `validation/map@r`, but those that are dear of a split."""
     found: dict[str, float] = {}
     for split in splits:
         dear = session.task.late(split)
-        found |= _values(session, split, [name for name in names if name not in dear])
+        found |= measured(session, split, [name for name in names if name not in dear])
     return found
 
 
-def _values(session: Session, split: str, names: list[str]) -> dict[str, float]:
+def measured(session: Session, split: str, names: Sequence[str]) -> dict[str, float]:
+    """The metrics `names` of the present weights on a split, keyed `test/map@r`; NaN where there is no value."""
     return {f"{split}/{name}": value for name, value in session.task.evaluate(split, names).items()}
 
 
