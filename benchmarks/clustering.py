@@ -82,16 +82,16 @@ def main() -> None:
     runs: dict[str, list[tuple[float, ...]]] = {name: [] for name in ways}
     for seed in range(options.seeds):
         for name, way in ways.items():
-            found, seconds, cpu = timed(lambda way=way, seed=seed: way(seed))  # type: ignore[misc]
-            runs[name].append((*scores(labels, found), seconds, cpu))
+            found, wall, cpu = timed(lambda way=way, seed=seed: way(seed))  # type: ignore[misc]
+            runs[name].append((*scores(labels, found), wall, cpu))
     columns = {name: list(zip(*rows, strict=True)) for name, rows in runs.items()}
     report: dict[str, Any] = {
         "cores": os.cpu_count(), "threads": options.threads, "load": round(os.getloadavg()[0], 1),
         "images x classes x width": f"{len(points)} x {count} x {points.shape[1]}", "seeds": options.seeds,
     }  # fmt: skip
-    for name, (nmi, f1, seconds, cpu) in columns.items():
+    for name, (nmi, f1, walls, cpus) in columns.items():
         said = {"nmi": mean(nmi), "nmi std": stdev(nmi), "f1": mean(f1), "f1 std": stdev(f1)}
-        said |= {"seconds": min(seconds), "cpu": min(cpu)}
+        said |= {"seconds": min(walls), "cpu": min(cpus)}
         report[name] = {key: round(value, 2) for key, value in said.items()}
     for at, key in enumerate(("nmi", "f1")):
         report[f"ours - sklearn, {key}"] = round(mean(columns["ours"][at]) - mean(columns["sklearn"][at]), 2)

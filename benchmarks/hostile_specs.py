@@ -30,7 +30,7 @@ def check(body: bytes, catalog: Catalog, preview: bool) -> str:
     try:
         checked = read(body, catalog, ())
         if preview:
-            forecast(checked, None)
+            forecast(checked, None, catalog)
     except InvalidSpecError as error:
         return f"{len(error.problems)} problems, {len(str(error)):,} characters: {error.problems[0]}"[:160]
     except MetricsweepError as error:

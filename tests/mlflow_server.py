@@ -30,8 +30,8 @@ def running(home: Path) -> Iterator[Child]:
     try:
         deadline = time.monotonic() + 120
         while not child.is_ready():
-            assert child.exit_code() is None, child.last_lines(40)
-            assert time.monotonic() < deadline, child.last_lines(40)
+            assert child.exit_code() is None, child.log.last_lines(40)
+            assert time.monotonic() < deadline, child.log.last_lines(40)
             time.sleep(0.1)
         yield child
     finally:

@@ -67,7 +67,7 @@ def test_a_spec_that_cannot_be_expanded(
             raise error
         return expand(one, *given)
 
-    monkeypatch.setattr(conductors.grid, "expand", fail)
+    monkeypatch.setattr(conductors.grid, "expand", fail)  # type: ignore[attr-defined]
     conduct(settings)
     assert service.sweeps.get(good).state == "finished"
     assert service.sweeps.get(bad).state == "failed"

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from api.client import ApiError, Asked, Client
+from api.client import Asked, Client
+from api.failures import ApiError
 from orchestrator.record import schema
 from orchestrator.record.store import Store
 from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState, TrialState
@@ -126,8 +127,8 @@ def test_a_storm_of_requests(installation: Installation) -> None:
     with ThreadPoolExecutor(CLIENTS + 2) as pool:
         blowing = [pool.submit(storm.blow, seed) for seed in range(CLIENTS)]
         blowing += [pool.submit(storm.delete, number) for number in range(0, SWEEPS, 2)]
-        for one in blowing:
-            one.result()
+        for blow in blowing:
+            blow.result()
     store = Store.open(installation.settings.database)
     installation.until(lambda: not [one for one in store.requests.pending() if one.kind != "delete"], "all is applied")
     for one in client.sweeps(SweepState.PAUSED):

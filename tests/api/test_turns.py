@@ -160,7 +160,7 @@ def test_what_takes_too_long_is_given_up(app: FastAPI, http: TestClient, stalled
 
 def test_a_preview_looks_at_its_deadline_while_it_expands(http: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = 0
-    real = grid.fingerprint_of
+    real = grid.fingerprint_of  # type: ignore[attr-defined]
 
     def counted(recipe: Any) -> str:
         nonlocal seen

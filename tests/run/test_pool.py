@@ -129,7 +129,7 @@ def test_who_leaves_takes_idle_slots_along(pool: SlotPool) -> None:
 
 @pytest.mark.ray
 def test_nothing_overtakes_a_slot_that_waits_for_room(pool: SlotPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    stranger = Stranger.remote()
+    stranger = Stranger.remote()  # type: ignore[attr-defined]
     assert ray.get(stranger.holds.remote())
     idle = pool.take(asking(cpus=0.5))
     assert idle is not None

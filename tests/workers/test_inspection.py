@@ -156,5 +156,5 @@ def test_weights_are_looked_at_and_hashed_while_they_change(tmp_path: Path, monk
     name = f"r-{hashlib.sha256(b'weights').hexdigest()[:8]}.pth"
     (tmp_path / name).write_bytes(b"weights")
     assert finding(of(name), tmp_path, tmp_path) == Finding()
-    monkeypatch.setattr(inspection.weights, "_sha256", None)
+    monkeypatch.setattr(inspection.weights, "_sha256", None)  # type: ignore[attr-defined]
     assert finding(of(name), tmp_path, tmp_path) == Finding(), "it is hashed once"

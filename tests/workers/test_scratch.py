@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from tests.workers import trees
+from workers.contract import DataDamagedError
 from workers.data.decoded import Decoded, Form, Picture, decoded, digest
-from workers.data.images import DataDamagedError
 from workers.data.scratch import UnsafeFolderError, opened, private, scratch
 
 SOMEBODY = 12_345

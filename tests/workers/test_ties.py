@@ -153,7 +153,7 @@ def test_a_hit_rate_is_that_of_drawing_without_putting_back(closer: int, tied: i
     for k in (1, 2, 3, 4, 5, 10, 1000, 100_000):
         left = max(0, k - closer)
         missed = math.comb(tied, left) / math.comb(tied + own, left) if left <= tied else 0.0
-        assert ties.hit_rate(*counts, k).item() == pytest.approx(1 - missed, abs=1e-9)
+        assert ties.hit_rate(*counts, k).item() == pytest.approx(1 - missed, abs=1e-9)  # type: ignore[call-arg]
 
 
 def _by_the_code(unit_rows: Tensor, labels: Tensor, k: int, gallery: tuple[Tensor, Tensor] | None) -> float:

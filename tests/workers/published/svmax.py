@@ -84,7 +84,7 @@ def svmax_ablations(printed: Mapping[str, Any], folder: Path) -> Recipes:
         ("googlenet", [("b72", 72, 128)], {"cub": LOSSES, "sop": LOSSES}),
         ("resnet50", [("b144", 144, 128)], {"cub": LOSSES, "cars": LOSSES}),
     ]:  # fmt: skip
-        for (label, b, d), (dataset, losses) in product(sizes, shown.items()):
+        for (label, b, d), (dataset, losses) in product(sizes, shown.items()):  # type: ignore[attr-defined]
             for one in lines(printed, losses, both=backbone != "mobilenet_v2"):
                 values = {"dataset": dataset, **one}
                 recipe = svmax_recipe(printed, values, backbone={"name": backbone, "pretrained": True}, embedding=d)
