@@ -26,8 +26,8 @@ from benchmarks.memory import counted
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.message import Message
 from orchestrator.run.ray.slot_actor import SlotActor
+from orchestrator.spec.slot import Slot
 from orchestrator.views.orders import Order
-from orchestrator.views.slot import Slot
 from workers.catalog import complete, load
 from workers.contract import Recipe
 

@@ -8,7 +8,7 @@ import yaml
 
 from orchestrator.conduct.capacity import TURN_SECONDS, Capacity
 from orchestrator.conduct.conductor import Conductor
-from orchestrator.conduct.finalization import Settlement
+from orchestrator.conduct.finalization import Finalization
 from orchestrator.plan.unschedulable import crowded
 from orchestrator.plan.validated import read
 from orchestrator.record.store import Store
@@ -17,8 +17,8 @@ from orchestrator.run.engine import Broker
 from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
+from orchestrator.spec.slot import Slot
 from orchestrator.views.nodes import Node
-from orchestrator.views.slot import Slot
 from tests.test_conductor import SPEC, trained
 from workers import catalog as catalogs
 
@@ -207,13 +207,13 @@ def test_a_sweep_that_waits_is_not_looked_through_at_every_turn(
 ) -> None:
     clustered_service.submissions.submit(spec(slot={"cpus": 64, "gpus": 0}))
     forced: list[bool] = []
-    settle = Settlement.settle
+    settle = Finalization.settle
 
-    def counted(self: Settlement, *, force: bool = False) -> Any:
+    def counted(self: Finalization, *, force: bool = False) -> Any:
         forced.append(force)
         return settle(self, force=force)
 
-    monkeypatch.setattr(Settlement, "settle", counted)
+    monkeypatch.setattr(Finalization, "settle", counted)
     cluster.conduct(turns=8)
     assert forced[0]
     assert len(forced) > 1

@@ -11,9 +11,9 @@ from orchestrator.cost.view import Cost, DeviceHours
 from orchestrator.cost.words import cost_in_words
 from orchestrator.cost.workload import Workload, models, units, workload
 from orchestrator.cost.workload import _length as workload_length
+from orchestrator.spec.slot import Slot
 from orchestrator.views import resources
 from orchestrator.views.nodes import Node
-from orchestrator.views.slot import Slot
 from tests.record.sample import recipe
 from workers.catalog import Catalog, complete, load
 from workers.contract import Place

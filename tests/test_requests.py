@@ -17,11 +17,11 @@ from orchestrator.record.store import Store
 from orchestrator.record.writes.sweeps import SweepWriter
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
+from orchestrator.spec.slot import Slot
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError
 from orchestrator.views.events import AttemptStopped
 from orchestrator.views.extension import TrialKey
-from orchestrator.views.slot import Slot
 from tests.inline_conductor import conduct
 from tests.test_conductor import SPEC, spec, trained
 from workers import catalog

@@ -2,9 +2,9 @@
 
 import pytest
 
+from orchestrator.spec.slot import Slot
 from orchestrator.views.nodes import Node
 from orchestrator.views.resources import Shape, capacity, holds, possible, shape_of, shortage
-from orchestrator.views.slot import Slot
 
 HEAD = Node("head", "head", {"memory": 2.0**30})
 SMALL = Node("small", "small", {"CPU": 4.0, "memory": 8.0 * 2**30})

@@ -1,8 +1,8 @@
 """Which failures are tried again, how often and when."""
 
 from orchestrator.conduct.retries import FIRST_PAUSE, INFRASTRUCTURE_TRIES, LONGEST_PAUSE, MOST_LOSSES, Retries
+from orchestrator.spec.slot import Slot
 from orchestrator.views.orders import Failure
-from orchestrator.views.slot import Slot
 from tests.run.broker import order
 
 LOST, STALLED, WRONG = (Failure(kind, "said") for kind in ("infrastructure", "stalled", "recipe"))

@@ -9,11 +9,11 @@ from orchestrator.plan.unschedulable import waiting
 from orchestrator.record.reads.capacity import AskedSlot
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.engine import Engine
+from orchestrator.spec.slot import Slot
 from orchestrator.spec.spec import Spec
 from orchestrator.views.nodes import Node
 from orchestrator.views.planned import Labels
 from orchestrator.views.resources import possible, shortage
-from orchestrator.views.slot import Slot
 
 LOOK_SECONDS: Final = 3.0
 """How often the demand is told anew while nothing else happens."""

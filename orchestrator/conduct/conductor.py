@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from orchestrator.conduct.finalization import Settlement
+from orchestrator.conduct.finalization import Finalization
 from orchestrator.conduct.heartbeat import Heartbeat
 from orchestrator.conduct.hindrances import Hindrances
 from orchestrator.conduct.intake import Intake
@@ -83,7 +83,7 @@ class Conductor:
         self._writer = writer
         self._recorder = Recorder(store, writer, self._tracker, self._tables, settings.address)
         self._searches = Searches(store, writer, catalog)
-        self._settlement = Settlement(store, writer, catalog)
+        self._finalization = Finalization(store, writer, catalog)
         self._renewal = Renewal(store, writer, catalog)
         self._pruning = Pruning(store, writer, catalog, self._renewal)
         self._hindrances = Hindrances(store, writer, self._engine, usual_needs(catalog), settings.owner_slots)
@@ -139,7 +139,7 @@ class Conductor:
             self._pruning.forget()
         self._pruning.refresh()
         added = self._search()
-        for ended in self._settlement.settle(force=not self._ticked):
+        for ended in self._finalization.settle(force=not self._ticked):
             self._settle(ended)
         self._hindrances.look(anew=bool(queued or requests or added))
         self._ticked = time.monotonic()

@@ -19,7 +19,7 @@ SHARE: Final = 0.05
 """Of the conductor's time that looking for ended cells may take: a look at ten thousand of them takes a while."""
 
 
-class Settlement:
+class Finalization:
     """Looks for ended cells and sweeps, not at every turn where many cells are unsettled."""
 
     def __init__(

@@ -12,8 +12,8 @@ from orchestrator.spec.prune import PRUNES
 from orchestrator.spec.recipe import FIELDS
 from orchestrator.spec.search import Search
 from orchestrator.spec.selection import Selection
+from orchestrator.spec.slot import Slot
 from orchestrator.spec.table import TableSpec
-from orchestrator.views.slot import Slot
 from workers.catalog import LONGEST_LIST, LONGEST_TEXT, Catalog, Entry, Parameter, load
 from workers.contract import PART_FIELDS, ClassHoldout, Recipe
 

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from orchestrator.plan.reading.slots import slots
 from orchestrator.spec.spec import Spec
 from orchestrator.views.nodes import Node
-from orchestrator.views.resources import capacity, shortage
-from orchestrator.views.slot import MOST_TRAININGS
+from orchestrator.views.resources import MOST_TRAININGS, capacity, shortage
 
 
 def shortages(spec: Spec, nodes: Sequence[Node]) -> list[str]:

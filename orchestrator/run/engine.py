@@ -7,9 +7,9 @@ from typing import Protocol, runtime_checkable
 
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.message import Message
+from orchestrator.spec.slot import Slot
 from orchestrator.views.nodes import Inspected, Node
 from orchestrator.views.orders import Failure, Order
-from orchestrator.views.slot import Slot
 from workers.catalog import Need
 
 

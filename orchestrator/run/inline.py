@@ -11,9 +11,9 @@ from orchestrator.run.inspection import inspect, seen
 from orchestrator.run.lost_order import settle_from_spool
 from orchestrator.run.memory_growth import release
 from orchestrator.run.message import Message
+from orchestrator.spec.slot import Slot
 from orchestrator.views.nodes import Inspected, Node
 from orchestrator.views.orders import Failure, Order
-from orchestrator.views.slot import Slot
 from workers.catalog import Need
 
 HOLDER: Final = "inline"

@@ -10,9 +10,9 @@ from orchestrator.cost.estimate import Demand, Slots, estimate, shape
 from orchestrator.cost.workload import Workload, models, workload
 from orchestrator.plan.validated import Checked
 from orchestrator.settings import Settings
+from orchestrator.spec.slot import Slot
 from orchestrator.views import resources
 from orchestrator.views.errors import UnavailableError
-from orchestrator.views.slot import Slot
 from orchestrator.views.submissions import Preview
 from workers.catalog import Catalog
 from workers.contract import Recipe

@@ -6,8 +6,8 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from orchestrator.spec.posted import Posted, Text
+from orchestrator.spec.unit import Unit
 from orchestrator.spec.when import When
-from orchestrator.views.printing import Unit
 from workers.contract import Frozen
 
 Kind = Literal["line", "curves", "distribution", "scatter", "bars", "heatmap"]

@@ -11,10 +11,9 @@ from orchestrator.spec.patch import Patch, Rule
 from orchestrator.spec.prune import Prune
 from orchestrator.spec.search import Search
 from orchestrator.spec.selection import Selection
-from orchestrator.spec.slot import SlotRule
+from orchestrator.spec.slot import Slot, SlotRule
 from orchestrator.spec.table import TableSpec
 from orchestrator.spec.when import When
-from orchestrator.views.slot import Slot
 from workers.contract import Frozen
 
 

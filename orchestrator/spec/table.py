@@ -8,8 +8,8 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from orchestrator.spec.posted import Posted, Text
+from orchestrator.spec.unit import Unit
 from orchestrator.spec.when import When, applies
-from orchestrator.views.printing import Unit
 from workers.contract import Frozen
 
 MOST_METRICS: Final = 200

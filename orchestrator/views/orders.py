@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from orchestrator.views.slot import Slot
+from orchestrator.spec.slot import Slot
 
 
 @dataclass(frozen=True, slots=True)

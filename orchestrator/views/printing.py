@@ -1,9 +1,9 @@
 """How a number is printed: unit and decimals, rounded once for every format."""
 
 from decimal import Context, Decimal
-from typing import Final, Literal
+from typing import Final
 
-Unit = Literal["percent", "fraction", "number"]
+from orchestrator.spec.unit import Unit
 
 _LONG: Final = Decimal("1e7")  # from here on a number is printed with an exponent
 _SHORT: Final = Decimal("1e-6")  # and below, where its decimals would not show it

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import ceil, floor
 from typing import Final
 
+from orchestrator.spec.slot import Slot
 from orchestrator.views.nodes import Node
-from orchestrator.views.slot import Slot
 
 _GRAIN: Final = 10_000
 """Ray counts resources in ten-thousandths; three slots of 0.3333 GPUs fit one GPU, of 0.33334 they do not."""
@@ -17,6 +17,8 @@ LACK: Final = "no node of the cluster can hold a slot of"
 """How a shortage begins."""
 MOST_SLOTS: Final = 1_000
 """Slots that are counted."""
+MOST_TRAININGS: Final = 256
+"""Trainings that run at once: each is followed by a relay with a process of its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ import pytest
 
 from orchestrator.plan import grid, suggestion
 from orchestrator.plan.reading.slots import slot_of, slots
+from orchestrator.spec.slot import Slot
 from orchestrator.spec.spec import Spec
 from orchestrator.views.planned import PlannedTrial
-from orchestrator.views.slot import Slot
 from workers import catalog as catalogs
 
 Checked = Callable[[Any], Spec]

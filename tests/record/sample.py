@@ -6,10 +6,10 @@ from typing import Any
 
 from orchestrator.record.store import Store
 from orchestrator.record.writes.submissions import NewSweep
+from orchestrator.spec.slot import Slot
 from orchestrator.views.events import Failed, Finished, Progressed, Started
 from orchestrator.views.orders import Failure, Order
 from orchestrator.views.planned import Candidate, Cell, PlannedTrial
-from orchestrator.views.slot import Slot
 from workers.contract import Progress, Recipe, Result
 
 KEY = "best/validation/map@r"

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from orchestrator.record.store import Store
 from orchestrator.record.writes.capacity import MOST_AWAY
+from orchestrator.spec.slot import Slot
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.nodes import Node
-from orchestrator.views.slot import Slot
 from tests.record.sample import SLOT, lease, new_sweep, planned, started
 
 BIG = Slot(cpus=64, gpus=0)

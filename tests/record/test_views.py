@@ -6,7 +6,6 @@ import pytest
 
 from orchestrator.record.reads import trials as trial_views
 from orchestrator.record.store import Store
-from orchestrator.record.writes import journal
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.events import Failed, Finished, Progressed, Started
 from orchestrator.views.orders import Failure
@@ -184,7 +183,7 @@ def test_a_log_is_read_from_an_offset_over_all_attempts(store: Store) -> None:
 
 
 def test_a_log_stops_at_its_limit_with_a_note(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "MAX_LOG_BYTES", 10)
+    monkeypatch.setattr("orchestrator.record.writes.progress.MAX_LOG_BYTES", 10)
     monkeypatch.setattr(trial_views, "MAX_LOG_PAGE", 7)
     fence = lease(store)
     sweep = started(store, fence, losses=["triplet"], seeds=[0])

@@ -11,8 +11,8 @@ import pytest
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.ray.demand import MOST_BUNDLES, ClusterDemand
 from orchestrator.run.ray.engine import RayTune
+from orchestrator.spec.slot import Slot
 from orchestrator.views.resources import shape_of
-from orchestrator.views.slot import Slot
 from tests.conftest import ROOT
 
 SECONDS = 900.0

@@ -16,10 +16,10 @@ from ray.exceptions import ActorUnschedulableError, RayActorError
 from orchestrator.run.ray import pool as slots
 from orchestrator.run.ray import slot_handle
 from orchestrator.run.ray.pool import SlotPool
+from orchestrator.spec.slot import Slot
 from orchestrator.views.nodes import Node
 from orchestrator.views.orders import Order
 from orchestrator.views.resources import Shape
-from orchestrator.views.slot import Slot
 from tests.conftest import ROOT
 from tests.run.broker import order
 

@@ -15,8 +15,8 @@ from orchestrator.run.ray import dispatch, pool
 from orchestrator.run.ray.engine import RayTune
 from orchestrator.run.ray.slot_actor import FORM
 from orchestrator.run.ray.slot_handle import HeldSlot
+from orchestrator.spec.slot import Slot
 from orchestrator.views.errors import UnavailableError
-from orchestrator.views.slot import Slot
 from tests.run.broker import MemoryBroker, order
 from tests.run.test_engine import broker_of
 

@@ -15,8 +15,8 @@ from orchestrator.run.memory_growth import GIB, Allowance
 from orchestrator.run.message import Message
 from orchestrator.run.ray import slot_actor
 from orchestrator.run.ray.slot_actor import SlotActor
+from orchestrator.spec.slot import Slot
 from orchestrator.views.orders import Order
-from orchestrator.views.slot import Slot
 from tests.run.broker import order
 
 

@@ -53,6 +53,7 @@ PLANTED = [
     ("orchestrator/record/tracker.py", "import orchestrator.run.engine", {FLOORS}),
     ("orchestrator/views/events.py", "import orchestrator.host.private", {FLOORS, CYCLES}),
     ("orchestrator/spec/spec.py", "import orchestrator.plan.grid", {FLOORS, JOIN, CYCLES}),
+    ("orchestrator/spec/slot.py", "import orchestrator.views.resources", {FLOORS, CYCLES}),
     ("api/problems.py", "import orchestrator.run.engine", {JOIN}),
     ("orchestrator/views/events.py", "import torch", {TORCH}),
     ("orchestrator/publish/statistics.py", "from sklearn.cluster import KMeans", {TORCH}),

@@ -18,9 +18,9 @@ from orchestrator.spec.patch import Patch, Rule, Sources, apply
 from orchestrator.spec.recipe import FIELDS, base_recipe
 from orchestrator.spec.search import Search, SearchName
 from orchestrator.spec.selection import Selection
+from orchestrator.spec.slot import Slot
 from orchestrator.spec.spec import Spec
 from orchestrator.spec.when import When
-from orchestrator.views.slot import Slot
 from workers.catalog import Problem, meant, near, shown
 
 KEYS: Final = tuple(Spec.model_fields)

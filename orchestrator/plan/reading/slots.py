@@ -9,11 +9,10 @@ from pydantic import JsonValue, ValidationError
 from orchestrator.plan.problems.sentences import sentences
 from orchestrator.plan.reading.points import cells_of, points
 from orchestrator.plan.reading.when import Known, read_when
-from orchestrator.spec.slot import SlotRule
+from orchestrator.spec.slot import Slot, SlotRule
 from orchestrator.spec.spec import Spec
 from orchestrator.spec.when import applies
 from orchestrator.views.planned import Labels
-from orchestrator.views.slot import Slot
 from workers.catalog import Problem, meant, shown
 
 MOST_LOOKED_AT: Final = 100_000

@@ -9,8 +9,8 @@ from orchestrator.publish.figures.sketch import Sketch, Value
 from orchestrator.publish.figures.training import curve_title
 from orchestrator.publish.labels import GREEK, metric_better, metric_title, metric_unit
 from orchestrator.publish.statistics import interval
+from orchestrator.spec.unit import Unit
 from orchestrator.views.outcomes import Statistic
-from orchestrator.views.printing import Unit
 
 _INDEX: Final = re.compile(rf"(?<=_)({'|'.join(GREEK)})(?![a-z])")  # the mu of s_mu
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
+from orchestrator.spec.unit import Unit
 from orchestrator.views.planned import Labels
-from orchestrator.views.printing import Unit
 
 _PERCENT: Final = -2  # 66.92 percent is the fraction 0.6692
 _DECIMAL: Final = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)")

@@ -9,9 +9,9 @@ from orchestrator.publish.published import Number, PublishedTable
 from orchestrator.publish.tables.significance import Comparison
 from orchestrator.publish.tables.verdict import Verdict
 from orchestrator.spec.table import Center, Spread
+from orchestrator.spec.unit import Unit
 from orchestrator.views.outcomes import NO_SWEEP, CellSummary, Statistic
 from orchestrator.views.planned import Labels
-from orchestrator.views.printing import Unit
 
 Mark = Literal["pending", "partial", "failed", "diverged"]
 """Why a cell has no value, or (`partial`) why its value may still change."""

@@ -10,7 +10,7 @@ from orchestrator.record.clock import DatabaseSeconds
 from orchestrator.record.database import Access, FencedAccess
 from orchestrator.record.mlflow.runs import RunKind
 from orchestrator.record.schema import outbox
-from orchestrator.record.writes.journal import MAX_MESSAGE, storable
+from orchestrator.record.writes.text import MAX_MESSAGE, storable
 
 _FAR = 600.0
 """Seconds beyond any pause: a mark due later than that is from before the database's clock was set back."""

@@ -10,10 +10,10 @@ from orchestrator.record.database import Access
 from orchestrator.record.reads.claims import busy_slots, in_turn, not_held
 from orchestrator.record.reads.joins import of_candidate
 from orchestrator.record.schema import candidate, cell, node, sweep, training, trial
+from orchestrator.spec.slot import Slot
 from orchestrator.views.lifecycle import SWEEP_GOING, TrialState
 from orchestrator.views.nodes import Node
 from orchestrator.views.planned import Labels
-from orchestrator.views.slot import Slot
 
 _TEXT: Final = sa.cast(trial.c.slot, sa.Text)
 

@@ -9,9 +9,9 @@ import sqlalchemy as sa
 from orchestrator.record.database import Access
 from orchestrator.record.reads.trial_name import order_label
 from orchestrator.record.schema import attempt, sweep, training, trial
+from orchestrator.spec.slot import Slot
 from orchestrator.views.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
 from orchestrator.views.orders import Order
-from orchestrator.views.slot import Slot
 
 RUNNING = "running"
 

@@ -10,10 +10,10 @@ from orchestrator.record.database import FencedAccess
 from orchestrator.record.reads.claims import RUNNING, Exclusions, first_waiting
 from orchestrator.record.reads.trial_name import order_label
 from orchestrator.record.schema import attempt, training, trial
-from orchestrator.record.writes.journal import write_log
+from orchestrator.record.writes.progress import write_log
+from orchestrator.spec.slot import Slot
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.orders import Order
-from orchestrator.views.slot import Slot
 
 
 class ClaimWriter(FencedAccess):

@@ -10,8 +10,9 @@ from orchestrator.record.database import FencedAccess
 from orchestrator.record.json_floats import dump_result, finite_or_none, selection_score
 from orchestrator.record.schema import attempt, cell, training, trial
 from orchestrator.record.writes.dirty_flags import mark, mark_trials
-from orchestrator.record.writes.journal import MAX_MESSAGE, append_log, append_points, storable
+from orchestrator.record.writes.progress import append_log, append_points
 from orchestrator.record.writes.pruning import unwanted
+from orchestrator.record.writes.text import MAX_MESSAGE, storable
 from orchestrator.record.writes.trials import end_sweep, has_active_trials
 from orchestrator.views.events import (
     AttemptStopped,

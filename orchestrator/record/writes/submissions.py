@@ -12,7 +12,7 @@ from orchestrator.record import schema
 from orchestrator.record.database import Access, FencedAccess
 from orchestrator.record.existence import require_lasting, require_sweep
 from orchestrator.record.writes.backlog import require_room
-from orchestrator.record.writes.journal import MAX_MESSAGE, storable
+from orchestrator.record.writes.text import MAX_MESSAGE, storable
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.submissions import Submitted

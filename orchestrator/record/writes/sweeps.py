@@ -13,16 +13,16 @@ from orchestrator.record.existence import require_sweep
 from orchestrator.record.reads.deletion import only_of
 from orchestrator.record.schema import attempt, candidate, cell, log, metric, training, trial
 from orchestrator.record.writes.dirty_flags import mark
-from orchestrator.record.writes.journal import MAX_MESSAGE, storable
 from orchestrator.record.writes.lease import extend
 from orchestrator.record.writes.pruning import prune_added
+from orchestrator.record.writes.text import MAX_MESSAGE, storable
 from orchestrator.record.writes.trial_rows import TrialRows, insert
 from orchestrator.record.writes.trials import cancel_trials
+from orchestrator.spec.slot import Slot
 from orchestrator.views.errors import ConflictError
 from orchestrator.views.extension import Extension
 from orchestrator.views.lifecycle import SWEEP_ENDED, SWEEP_STEPS, TRIAL_ACTIVE, SweepState, before
 from orchestrator.views.planned import Candidate, Cell, PlannedTrial
-from orchestrator.views.slot import Slot
 
 
 class SweepWriter(FencedAccess):

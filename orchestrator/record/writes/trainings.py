@@ -12,8 +12,8 @@ from orchestrator.record.database import FencedAccess
 from orchestrator.record.reads.trainings import Outdated
 from orchestrator.record.schema import attempt, request, sweep, training, trial
 from orchestrator.record.writes.dirty_flags import mark_trials
-from orchestrator.record.writes.journal import MAX_MESSAGE, storable
 from orchestrator.record.writes.sharing import Known, Shared
+from orchestrator.record.writes.text import MAX_MESSAGE, storable
 from orchestrator.record.writes.trial_rows import write_needs
 from orchestrator.views.lifecycle import TRIAL_ACTIVE, TrialState
 from orchestrator.views.planned import PlannedTrial

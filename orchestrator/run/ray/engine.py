@@ -21,10 +21,10 @@ from orchestrator.run.ray.dispatch import Dispatch
 from orchestrator.run.ray.inspections import Inspections
 from orchestrator.run.ray.pool import SlotPool
 from orchestrator.run.ray.tuner import TunerThread
+from orchestrator.spec.slot import Slot
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.nodes import Inspected, Node
 from orchestrator.views.resources import shape_of
-from orchestrator.views.slot import Slot
 from workers.catalog import Need
 
 TURN_SECONDS: Final = 0.25

@@ -15,10 +15,10 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from orchestrator.run.ray.cluster import NAMESPACE, alive_nodes
 from orchestrator.run.ray.slot_actor import FORM, SlotActor
 from orchestrator.run.ray.slot_handle import PREFIX, HeldSlot, name_of, read_name, short
+from orchestrator.spec.slot import Slot
 from orchestrator.views.nodes import Node
 from orchestrator.views.orders import Order
 from orchestrator.views.resources import Shape, holds, possible, shape_of
-from orchestrator.views.slot import Slot
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from orchestrator.run.memory_growth import GIB, MemoryGrowth, release
 from orchestrator.run.message import Message
 from orchestrator.views.orders import Order
 
-FORM: Final = 2
+FORM: Final = 3
 """Of what a slot is given and tells. A conductor stops one of another form, and its training goes on in a new one."""
 LONELY_SECONDS: Final = 1_800.0
 """A slot that trains nothing and that nobody has asked anything for so long ends itself: its conductor may be gone for

@@ -17,7 +17,7 @@ from orchestrator.run.ray.assignment import Assignment, folder_of
 from orchestrator.run.ray.relay import Relay
 from orchestrator.run.ray.trial_files import TrialFiles, remove_old
 from orchestrator.views.errors import UnavailableError
-from orchestrator.views.slot import MOST_TRAININGS
+from orchestrator.views.resources import MOST_TRAININGS
 
 TRIALS_PER_TUNER: Final = 1_000
 """Tune keeps every trial in memory; a Tuner is replaced after this many, and its slots train on meanwhile."""

@@ -8,13 +8,11 @@ import sqlalchemy as sa
 from orchestrator.record.database import insertion
 from orchestrator.record.json_floats import finite_or_none
 from orchestrator.record.schema import log, metric, training
+from orchestrator.record.writes.text import storable
 from workers.contract import Progress
 
 MAX_LOG_BYTES: Final = 10 * 1_048_576
 """Of one attempt."""
-
-MAX_MESSAGE: Final = 2_000
-"""Characters of what is said of a failure or a refusal."""
 
 _CUT_NOTE = "\n[the log is cut here: it passed 10 MiB]\n"
 
@@ -44,11 +42,6 @@ def append_log(connection: sa.Connection, attempt: sa.Row[Any], seq: int, text: 
         text = encoded.decode("utf-8", "ignore") + _CUT_NOTE
     write_log(connection, attempt.training_id, attempt.id, seq, storable(text))
     return int(size)
-
-
-def storable(text: str) -> str:
-    """The text without what a database refuses: NUL, and halves of surrogate pairs."""
-    return text.replace("\x00", "").encode("utf-8", "replace").decode()
 
 
 def write_log(connection: sa.Connection, training_id: int, attempt_id: int, seq: int, text: str) -> None:
