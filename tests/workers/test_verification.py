@@ -1,15 +1,20 @@
 """Verification: its pairs, and its accuracy against a naive loop over folds, thresholds and pairs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from tests.workers.recipes import run
+from tests.workers.recipes import batches, place, recipe, run
 from workers import catalog
 from workers.contract import Recipe
+from workers.data.pair_set import PairSet
+from workers.embeddings import geometry
 from workers.evaluation.verification_pairs import FOLDS, MOST, Scores, pairs
 from workers.metrics.accuracy import Accuracy
+from workers.tasks.verification import Verification
+from workers.training.session import Session
 
 
 def naive(scores: Scores) -> float:
@@ -53,6 +58,19 @@ def test_pairs_are_all_of_one_class_and_as_many_of_two() -> None:
     assert asked.fold.bincount().tolist() == [30] * FOLDS
     assert all(torch.equal(one, other) for one, other in zip(asked, pairs(labels), strict=True))
     assert len(pairs(torch.arange(400) // 200).same) == 2 * MOST
+
+
+def test_the_pairs_that_a_data_set_drew_up_go_before_those_of_labels(tmp_path: Path) -> None:
+    place_ = torch.arange(20)
+    drawn = PairSet(place_, place_ % 7, place_ % 2 == 0, place_ // 2)
+    session = Session(recipe(task="verification"), place(tmp_path), torch.device("cpu"))
+    task, batches_ = session.task, batches(session)
+    assert isinstance(task, Verification)
+    usual = task.evaluate("test", ["accuracy"])
+    batches_.splits = replace(batches_.splits, test=replace(batches_.splits.test, pairs=drawn))
+    unit = geometry.unit(task.embed(batches_.splits.test))
+    scores = Scores((unit[drawn.first] * unit[drawn.second]).sum(dim=1), drawn.same, drawn.fold)
+    assert task.evaluate("test", ["accuracy"]) == {"accuracy": pytest.approx(naive(scores))} != usual
 
 
 def test_too_few_to_pair_are_refused() -> None:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -11,6 +11,7 @@ import torch
 
 from workers import registry
 from workers.contract import ClassHoldout, DataDamagedError, Part, Recipe
+from workers.data.pair_set import Distractors, PairSet
 
 
 class Batch(NamedTuple):
@@ -32,6 +33,10 @@ class Images:
     """Where queries are searched among other images: bool [n], whether an image is a query; else all are both."""
     names: tuple[str, ...] | None = None
     """The name of each class, for people; none where the data set has only numbers."""
+    pairs: PairSet | None = None
+    """Where the data set says which pairs of its images are verified; those of some classes have none of them."""
+    distractors: Distractors | None = None
+    """Where the data set says among which of its images its queries are identified."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -90,7 +95,7 @@ class Images:
     def to(self, device: torch.device) -> "Images":
         """The same on another device."""
         query = None if self.query is None else self.query.to(device)
-        return Images(self.images.to(device), self.labels.to(device), self.shapes, query, self.names)
+        return replace(self, images=self.images.to(device), labels=self.labels.to(device), query=query)
 
 
 class DataSet(Protocol):

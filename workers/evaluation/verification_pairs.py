@@ -5,19 +5,12 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor
 
+from workers.data.pair_set import PairSet
+
 FOLDS: Final = 10
 MOST: Final = 3_000
 """Pairs of one class at most, as Labeled Faces in the Wild has; and as many of two."""
 _SEED: Final = 0  # the same pairs in all trainings
-
-
-class Pairs(NamedTuple):
-    """Images two by two."""
-
-    first: Tensor  # int64 [p]
-    second: Tensor  # int64 [p]
-    same: Tensor  # bool [p], whether both are of one class
-    fold: Tensor  # int64 [p], 0 to 9
 
 
 class Scores(NamedTuple):
@@ -28,7 +21,7 @@ class Scores(NamedTuple):
     fold: Tensor  # int64 [p]
 
 
-def pairs(labels: Tensor) -> Pairs:
+def pairs(labels: Tensor) -> PairSet:
     """All pairs of one class, of more than 3,000 so many, and as many of two, each kind dealt to ten folds.
 
     Drawn by a fixed seed. Raises ValueError where there are fewer of one class than folds, or one class alone.
@@ -46,4 +39,4 @@ def pairs(labels: Tensor) -> Pairs:
         apart = torch.cat([apart, more[labels[more[:, 0]] != labels[more[:, 1]]]])[: len(alike)]
     both = torch.cat([alike, apart])
     place = torch.arange(len(alike))
-    return Pairs(both[:, 0], both[:, 1], torch.cat([place >= 0, place < 0]), torch.cat([place, place]) % FOLDS)
+    return PairSet(both[:, 0], both[:, 1], torch.cat([place >= 0, place < 0]), torch.cat([place, place]) % FOLDS)

@@ -18,7 +18,8 @@ from workers.tasks._network import Embedder
 class Verification(Embedding):
     """Train by loss + eta x regularizer as retrieval does; an evaluation compares the cosines of pairs of images.
 
-    These are pairs of a split in ten folds (workers/evaluation/verification_pairs.py), the same in all trainings.
+    These are the pairs that a data set drew up, such as those of LFW, else pairs of a split in ten folds, the same
+    in all trainings (workers/evaluation/verification_pairs.py).
     """
 
     label = "Verification"
@@ -53,6 +54,7 @@ class Verification(Embedding):
     def evaluate(self, split: str, names: Sequence[str]) -> dict[str, float]:
         """The metrics `names` of a split's pairs; raises Diverged where embeddings are not finite."""
         images = self.batches.splits.named(split)
-        unit, asked = geometry.unit(self.embed(images)).cpu(), pairs(images.labels)
+        asked = pairs(images.labels) if images.pairs is None else images.pairs
+        unit = geometry.unit(self.embed(images)).cpu()
         cosine = (unit[asked.first] * unit[asked.second]).sum(dim=1)
         return self._measures.of(Scores(cosine, asked.same, asked.fold), names)
