@@ -9,8 +9,10 @@ from workers.contract import CrossValidation, Place, Progress, Recipe, Result
 from workers.tasks import Diverged
 from workers.training import allocator, checkpoint, determinism, figure_files, provenance
 from workers.training.allocator import release
+from workers.training.final_metrics import finish
 from workers.training.folds import cross_validate
-from workers.training.loop import LAST, finish, iterate
+from workers.training.last_checkpoint import LAST, LastCheckpoint
+from workers.training.loop import iterate
 from workers.training.progress_log import ProgressLog
 from workers.training.session import Session
 
@@ -46,8 +48,9 @@ def _one(
     metrics: dict[str, float] = {}
     artifacts: list[str] = []
     try:
-        iterate(session, place, journal, session.state_dict)
-        metrics = finish(session, journal)
+        last = LastCheckpoint(place, journal, session.state_dict)
+        iterate(session, last, journal)
+        metrics = finish(session, last, journal)
         files = figure_files.drawn(session)
         artifacts = [_keep(session, place, journal), *figure_files.write(place.storage, files)]
     except Diverged as diverged:

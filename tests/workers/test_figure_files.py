@@ -19,6 +19,7 @@ from workers.embeddings.diagnostics import direction_variation
 from workers.figures import arrays as figures
 from workers.training.figure_files import sheet
 from workers.training.folds import fold_recipes
+from workers.training.last_checkpoint import LastCheckpoint
 from workers.training.loop import iterate
 from workers.training.progress_log import ProgressLog
 from workers.training.session import Session
@@ -57,7 +58,8 @@ def visited(what: Recipe, folder: Path, every: int) -> list[torch.Tensor]:
             seen.append(task.look())
 
     task.after = watched  # type: ignore[method-assign]
-    iterate(session, place(folder), ProgressLog(session.total, 5, session.curves, lambda _: None), session.state_dict)
+    journal = ProgressLog(session.total, 5, session.curves, lambda _: None)
+    iterate(session, LastCheckpoint(place(folder), journal, session.state_dict), journal)
     return seen
 
 

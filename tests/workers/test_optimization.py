@@ -10,8 +10,9 @@ from tests.workers.recipes import batches, flat, own_part, place, recipe, retrie
 from workers.contract import Recipe
 from workers.data.augmentation import PRESETS
 from workers.tasks import Terms
+from workers.training.final_metrics import finish
+from workers.training.last_checkpoint import LastCheckpoint
 from workers.training.length import length
-from workers.training.loop import finish
 from workers.training.optimization import parameter_groups
 from workers.training.progress_log import ProgressLog
 from workers.training.session import Session
@@ -255,7 +256,8 @@ def test_metrics_at_the_end_leave_the_best_weights(tmp_path: Path) -> None:
     one.keep_best(2.0)
     kept = one.weights()
     descend(one, 7)
-    finish(one, ProgressLog(12, 5, one.curves, lambda _: None))
+    journal = ProgressLog(12, 5, one.curves, lambda _: None)
+    finish(one, LastCheckpoint(place(tmp_path), journal, one.state_dict), journal)
     assert same(flat(one.weights()), flat(kept))
     run(recipe(), tmp_path)
     assert weights(tmp_path / "best.pt").keys() == flat(kept).keys()

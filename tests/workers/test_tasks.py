@@ -1,6 +1,7 @@
 """What every task keeps, whatever it trains: it resumes, diverges as an outcome, measures what is named, is refused."""
 
 import math
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ OWN: dict[str, dict[str, Any]] = {
     "two_player": {"task": {"name": "two_player", "batch": 32}, "regularizer": "svmax_unbounded"},
 }
 """What else is said of a task to train it for a moment, and to have something of everything; a new task may add."""
+MOST_STOPS = 6
+"""Of a training whose task measures for long at the end."""
 
 
 def entry(name: str) -> Entry:
@@ -59,6 +62,9 @@ class TestEachTask:
         assert facts["selects"] in facts["metrics"]
         assert facts["split"] in {"validation", "test", "last"}
         assert set(facts.get("watched", [])) <= set(facts["metrics"])  # type: ignore[arg-type]
+        assert not {*entry(name).stated("ended")} & {*entry(name).stated("watched")}
+        assert {*entry(name).stated("ended")} <= {*entry(name).stated("metrics")}
+        assert facts["selects"] not in entry(name).stated("ended") or facts["split"] == "last"
         assert all(catalog.load().read_by(str(metric), entry(name)) for metric in facts["metrics"])
 
     def test_a_sound_recipe_is_completed_once_and_keeps_its_fingerprint(self, name: str) -> None:
@@ -95,6 +101,15 @@ class TestEachTask:
         for step in range(LENGTH["iterations"] + 1):
             assert numbers(cut_and_resumed(what, tmp_path / str(step), [step])) == numbers(whole), step
             assert same(weights(tmp_path / str(step) / "end" / kept), weights(tmp_path / "whole" / kept)), step
+
+    def test_resumes_bit_for_bit_between_what_it_measures_at_the_end(self, name: str, tmp_path: Path) -> None:
+        what, stops = recipe(name), count()
+        whole, _ = run(what, tmp_path / "whole", stop=lambda: next(stops) < 0)
+        (kept,) = whole.artifacts
+        asked = range(LENGTH["iterations"] + 1, next(stops))  # by then all iterations are done
+        for turn in asked[:: 1 + len(asked) // MOST_STOPS]:
+            assert numbers(cut_and_resumed(what, tmp_path / str(turn), [turn])) == numbers(whole), turn
+            assert same(weights(tmp_path / str(turn) / "end" / kept), weights(tmp_path / "whole" / kept)), turn
 
     def test_gives_every_metric_that_is_named(self, name: str, tmp_path: Path) -> None:
         result, _ = run(recipe(name), tmp_path)

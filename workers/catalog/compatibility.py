@@ -203,6 +203,9 @@ def _selection_metric(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]
         message = f"metric {metric!r} has no better value to select by"
     elif entry is not None and owner and not message and metric not in declared:
         message = not_computed(str(owner), metric, declared)
+    elif entry is not None and task and metric in task.entry.stated("ended") and draft.select.split != "last":
+        found = f"{task} measures {metric!r} at the end only, of the weights that are kept"
+        message = f"{found}; write `split: last`, or select by another"
     elif entry is not None and dataset and entry.facts.get("needs") == clustering_cost.NEEDS and _dear(draft, dataset):
         message = f"metric {metric!r} is dear on {dataset}, and computed only at the end; select by another"
     if message:

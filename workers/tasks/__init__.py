@@ -66,8 +66,8 @@ class Task(Protocol):
     weight) for these, `batches` for data set and sampler; `X | None` may be left out, and what is not named must be.
     Everyone is offered `measures`, `figures`, `device` and `seed`, one of the task's own.
     Its literals, which the catalog reads: `metrics`, `selects` and `split` (the defaults of `select`), `reads` (what
-    its metrics read), `watched` (metrics on the way), `trained` (metrics of the training images at the end), `joins`,
-    `figures` and `views` (of an image).
+    its metrics read), `watched` (metrics on the way), `trained` (metrics of the training images at the end), `ended`
+    (metrics that only `end` gives, and `evaluate` is never asked for), `joins`, `figures` and `views` (of an image).
     """
 
     def modules(self) -> Mapping[str, nn.Module]:
@@ -96,9 +96,16 @@ class Task(Protocol):
         """The metrics that are too dear of a split to be computed of any weights but those that are kept."""
         return ()
 
-    def end(self) -> Mapping[str, float]:
-        """What else is measured of weights at the end of a training, keyed `train/norm_mean`."""
-        return {}
+    def end(self, at: At) -> Iterator[Mapping[str, float]]:
+        """What is measured of the present weights, those of `at.step`, once a training is at its end.
+
+        Asked of the last weights and of the best; it leaves `modules` as they are. Values are keyed as a result's,
+        `train/norm_mean` or `test/top1`; the last one of a key counts, and one of no metric of the training only tells
+        how it goes. Between two yields a training may stop: `state_dict` then says how far this one is, and after
+        `load_state_dict` another call goes on from there. All global generators are seeded before it begins. Raises
+        Diverged.
+        """
+        return iter(())
 
     def draw(self, figures: Sequence[Figure]) -> Mapping[str, Arrays]:
         """What figures show of the present weights and of what was followed on the way, by the names of their files."""

@@ -1,7 +1,7 @@
 """Retrieval: images of one class shall lie near each other, also of classes never seen in training."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -14,7 +14,7 @@ from workers.embeddings import geometry
 from workers.evaluation.evaluate import Evaluation
 from workers.evaluation.measures import Measures
 from workers.figures.traces import AskedFigures
-from workers.tasks import Eta, Measured
+from workers.tasks import At, Eta, Measured
 from workers.tasks._embedding import Embedding
 from workers.tasks._network import Embedder
 
@@ -80,10 +80,10 @@ class Retrieval(Embedding):
         dear = Clustering(number, images.classes, self.model.width).dear
         return [name for name in self._measures.names if dear and self._measures.needs(name) == NEEDS]
 
-    def end(self) -> dict[str, float]:
+    def end(self, at: At) -> Iterator[Mapping[str, float]]:
         """The norms of the training images."""
-        names = [name for name in self.trained if name in self._measures.names]
-        return {f"train/{name}": value for name, value in self.evaluate("train", names).items()} if names else {}
+        if names := [name for name in self.trained if name in self._measures.names]:
+            yield {f"train/{name}": value for name, value in self.evaluate("train", names).items()}
 
     def joined(self, weights: Sequence[Mapping[str, Mapping[str, Any]]]) -> Measured:
         """Several models by their unit embeddings side by side."""

@@ -11,7 +11,9 @@ import torch
 from workers.contract import BEST_TEST, CrossValidation, Place, Progress, Recipe, Result
 from workers.tasks import Diverged
 from workers.training import checkpoint, determinism, figure_files
-from workers.training.loop import finish, iterate
+from workers.training.final_metrics import finish
+from workers.training.last_checkpoint import LastCheckpoint
+from workers.training.loop import iterate
 from workers.training.progress_log import Curves, ProgressLog
 from workers.training.session import Session, Weights
 
@@ -50,8 +52,9 @@ def cross_validate(
             pending = None
         journal = _journal(session, done, len(recipes), report)
         try:
-            iterate(session, place, journal, lambda: _state(recipe, done, session))  # noqa: B023 - used within the turn
-            metrics = finish(session, journal, dear=False)  # only of the folds together
+            last = LastCheckpoint(place, journal, lambda: _state(recipe, done, session))  # noqa: B023 - within the turn
+            iterate(session, last, journal)
+            metrics = finish(session, last, journal, dear=False)  # only of the folds together
             done.append(_fold(session, metrics, figure_files.drawn(session)))
             if len(done) == len(recipes):
                 return _result(recipe, done, session, place)

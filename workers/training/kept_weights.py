@@ -11,6 +11,7 @@ from workers.catalog import load, problems
 from workers.catalog.defaults import versions_of
 from workers.contract import CheckpointError, CrossValidation, Place, Recipe
 from workers.training import checkpoint, determinism
+from workers.training.final_metrics import ended
 from workers.training.folds import fold_recipes, joined, separated
 from workers.training.loop import measured
 from workers.training.session import Session, Weights
@@ -27,6 +28,8 @@ class KeptWeights(NamedTuple):
     """`best` or `last`, as in the keys of the metrics."""
     models: list[Weights]
     """The states of modules by name: one, or one a fold."""
+    steps: list[int]
+    """The iterations after which they were these."""
 
 
 def read(path: Path) -> KeptWeights:
@@ -35,8 +38,8 @@ def read(path: Path) -> KeptWeights:
     if "recipe" not in state or "modules" not in state:
         raise CheckpointError(f"{path} holds no weights that a training kept; these are best.pt, or final.pt")
     recipe = Recipe.model_validate_json(state["recipe"])
-    modules = state["modules"]
-    return KeptWeights(recipe, recipe.select.checkpoint, modules if isinstance(modules, list) else [modules])
+    models, steps = (one if isinstance(one, list) else [one] for one in (state["modules"], state["step"]))
+    return KeptWeights(recipe, recipe.select.checkpoint, models, steps)
 
 
 def evaluate(kept: KeptWeights, names: Sequence[str], place: Place) -> dict[str, float]:
@@ -74,22 +77,26 @@ def _of_one(
     recipe: Recipe, kept: KeptWeights, names: Sequence[str], place: Place, device: torch.device
 ) -> dict[str, float]:
     session = _with(Session(recipe, place, device), kept.models[0])
-    return _of_splits(session, names, kept.checkpoint)
+    return _of_splits(session, names, kept.steps[0], kept.checkpoint)
 
 
 def _of_folds(
     recipe: Recipe, kept: KeptWeights, names: Sequence[str], place: Place, device: torch.device
 ) -> dict[str, float]:
     every: list[dict[str, float]] = []
-    for fold, weights in zip(fold_recipes(recipe), kept.models, strict=True):
+    for fold, weights, step in zip(fold_recipes(recipe), kept.models, kept.steps, strict=True):
         session = _with(Session(fold, place, device), weights)
         late = session.task.late("test")  # of the folds together only, as where they were trained
-        every.append(_of_splits(session, [name for name in names if name not in late], kept.checkpoint))
-    return separated(every) | joined(session, kept.models, names, kept.checkpoint)
+        every.append(_of_splits(session, [name for name in names if name not in late], step, kept.checkpoint))
+    evaluated = [name for name in names if name not in session.ended]
+    return separated(every) | joined(session, kept.models, evaluated, kept.checkpoint)
 
 
-def _of_splits(session: Session, names: Sequence[str], prefix: str) -> dict[str, float]:
-    found = {key: value for split in session.splits for key, value in measured(session, split, names).items()}
+def _of_splits(session: Session, names: Sequence[str], step: int, prefix: str) -> dict[str, float]:
+    evaluated = [name for name in names if name not in session.ended]
+    found = {key: value for split in session.splits for key, value in measured(session, split, evaluated).items()}
+    if len(evaluated) < len(names):
+        found |= ended(session, step, names)
     return {f"{prefix}/{key}": value for key, value in found.items() if math.isfinite(value)}
 
 

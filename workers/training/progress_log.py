@@ -54,9 +54,7 @@ class ProgressLog:
     def trained(self, step: int, values: Mapping[str, float]) -> None:
         """Note an iteration; it is reported only where nothing was for a while."""
         self._add(step, values)
-        now = time.monotonic()
-        if now - self._reported >= REPORT_SECONDS:
-            self.tell(step, values, self._line(step, values) if now - self._written >= LINE_SECONDS else "")
+        self.passing(step, values)
 
     def skipped(self, step: int, why: str) -> None:
         """Tell of an iteration that was left out: of the first, and of another where no line was for a while."""
@@ -71,6 +69,12 @@ class ProgressLog:
         latest = {key: points[-1][1] for key, points in self._curves.items() if key.startswith("train/")}
         loss = {key: value for key, value in latest.items() if key == "train/loss"}
         self.tell(step, latest | dict(values), self._line(step, loss | dict(values)))
+
+    def passing(self, step: int, values: Mapping[str, float]) -> None:
+        """Report what is no point of a curve, only where nothing was reported for a while."""
+        now = time.monotonic()
+        if now - self._reported >= REPORT_SECONDS:
+            self.tell(step, values, self._line(step, values) if now - self._written >= LINE_SECONDS else "")
 
     def tell(self, step: int, values: Mapping[str, float], line: str = "", checkpoint: str | None = None) -> None:
         """Report now."""

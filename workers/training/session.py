@@ -3,7 +3,7 @@
 import copy
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,18 @@ class Best:
     modules: Weights
 
 
+@dataclass
+class FinalMetrics:
+    """What is known of weights at the end of a training, by the step that they are of."""
+
+    found: dict[int, dict[str, float]] = field(default_factory=dict)
+    """Their metrics, keyed `test/map@r`."""
+    over: list[int] = field(default_factory=list)
+    """Those of which the task has measured all that it measures at the end."""
+    now: int | None = None
+    """Those of which it does."""
+
+
 class Session:
     """The task of a recipe at work, after `step` iterations."""
 
@@ -58,6 +70,8 @@ class Session:
         self.weights_origin = self._origin()
         self.watched, self._sign = self._selection(place.parts)
         self.cheap: tuple[str, ...] = getattr(self.task, "watched", ())
+        self.ended = tuple(name for name in getattr(self.task, "ended", ()) if name in measures.names)
+        self.ending = FinalMetrics()
         self.players = self._players(place.parts)
         self.step = self.unimproved = 0
         self.best: Best | None = None
@@ -86,6 +100,8 @@ class Session:
         watched = (select.split, *([select.beside] if select.beside else [])) if select.split != "last" else ("test",)
         if any(select.metric in self.task.late(split) for split in watched):
             raise ValueError(f"select.metric {select.metric!r} is dear of so many images, and computed at the end only")
+        if select.split != "last" and select.metric in getattr(self.task, "ended", ()):
+            raise ValueError(f"select.metric {select.metric!r} is measured at the end only; select by 'last'")
         return watched, 1 if better == "higher" else -1
 
     def _players(self, parts: Path | None) -> dict[str, Optimization]:
@@ -128,9 +144,14 @@ class Session:
         return self.step >= self.total or (patience is not None and self.unimproved >= patience)
 
     def among(self, names: Sequence[str]) -> list[str]:
-        """Those of the metrics `names` that are computed, and the one that selects."""
+        """Those of the metrics `names` that an evaluation computes, and the one that selects."""
         declared = [name for name in names if name in self.metrics]
-        return list(dict.fromkeys([self.recipe.select.metric, *declared]))
+        return [name for name in dict.fromkeys([self.recipe.select.metric, *declared]) if name not in self.ended]
+
+    def asked(self, values: Mapping[str, float]) -> dict[str, float]:
+        """Those of `values`, keyed `test/map@r`, whose metrics are of this training; others only tell how it goes."""
+        known = {*self.metrics, self.recipe.select.metric}
+        return {key: value for key, value in values.items() if key.partition("/")[2] in known}
 
     def improves(self, score: float, on: float) -> bool:
         """Whether the selection metric prefers `score` to `on`; equal ones do not improve."""
@@ -176,6 +197,7 @@ class Session:
             "curves": self.curves,
             "best": vars(self.best) if self.best else None,
             "beside": vars(self.beside) if self.beside else None,
+            "ending": asdict(self.ending),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -193,6 +215,7 @@ class Session:
         self.task.load_state_dict(state["task"])
         determinism.restore_random_state(state["random"], self.device)
         self.curves = state["curves"]
+        self.ending = FinalMetrics(**state.get("ending", {}))
         self.best, self.beside = (Best(**found) if found else None for found in (state["best"], state.get("beside")))
 
     def resume(self, path: Path) -> None:
