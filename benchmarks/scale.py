@@ -14,6 +14,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from benchmarks.sweep_of import Shape, body
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
+from orchestrator.run.engine import Broker
 from orchestrator.run.inline import Inline
 from orchestrator.run.message import Message
 from orchestrator.service.service import Service
@@ -52,23 +54,30 @@ Told = dict[str, Any]
 class Expanding(Inline):
     """An engine that trains nothing: the conductor has expanded the sweep when it calls."""
 
-    def run(self, broker: Any) -> None:
-        """End the conductor."""
-        broker.close()
+    def run(self, broker: Broker) -> None:
+        """End the conductor as a person would."""
+        signal.raise_signal(signal.SIGTERM)
 
 
-class Timed(Conductor):
+class Timed(Inline):
     """Notes when each result was recorded."""
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, workplace: Workplace) -> None:
+        super().__init__(workplace)
         self.at: list[float] = []
 
-    def told(self, order: Order, message: Message) -> None:
-        """Record it and note when."""
-        super().told(order, message)
-        if message.kind == "finished":
-            self.at.append(time.perf_counter())
+    def run(self, broker: Broker) -> None:
+        """Work for the broker, whose recording of a result is waited for."""
+        told = broker.told
+
+        def noted(order: Order, message: Message) -> None:
+            told(order, message)
+            if message.kind == "finished":
+                self.at.append(time.perf_counter())
+
+        broker.told = noted  # type: ignore[method-assign]
+        super().run(broker)
+        broker.told = told  # type: ignore[method-assign]
 
 
 def preview(settings: Settings, shape: Shape) -> Told:
@@ -85,7 +94,8 @@ def submit(settings: Settings, shape: Shape) -> Told:
 
 def expand(settings: Settings, shape: Shape) -> Told:
     """Have the conductor write the trials' rows."""
-    conductor = _conductor(settings, Expanding)
+    conductor = _conductor(settings, Expanding(_workplace(settings)))
+    conductor.handle_signals()
     told = _timed(conductor.conduct)
     size = Path(settings.database.removeprefix("sqlite:///"))
     return told | ({"database megabytes": round(size.stat().st_size / 2**20, 1)} if size.is_file() else {})
@@ -93,12 +103,12 @@ def expand(settings: Settings, shape: Shape) -> Told:
 
 def schedule(settings: Settings, shape: Shape) -> Told:
     """From the first claim to the last settled cell."""
-    conductor = _conductor(settings, Inline)
-    told = _timed(functools.partial(conductor.conduct, until_idle=True))
-    if len(conductor.at) != shape.trials:
-        raise SystemExit(f"{len(conductor.at)} of {shape.trials} trials finished")
-    edge = min(EDGE, len(conductor.at) // 2)
-    first, last = conductor.at[edge - 1] - conductor.at[0], conductor.at[-1] - conductor.at[-edge]
+    engine = Timed(_workplace(settings))
+    told = _timed(functools.partial(_conductor(settings, engine).conduct, until_idle=True))
+    if len(engine.at) != shape.trials:
+        raise SystemExit(f"{len(engine.at)} of {shape.trials} trials finished")
+    edge = min(EDGE, len(engine.at) // 2)
+    first, last = engine.at[edge - 1] - engine.at[0], engine.at[-1] - engine.at[-edge]
     return told | {
         "first, ms a trial": round(1000 * first / (edge - 1), 2),
         "last, ms a trial": round(1000 * last / (edge - 1), 2),
@@ -154,9 +164,12 @@ def _posted(http: TestClient, path: str, shape: Shape, status: int) -> Told:
     return _timed(post)
 
 
-def _conductor(settings: Settings, engine: type[Inline]) -> Timed:
-    workplace = Workplace(settings.train, settings.storage, settings.data_root)
-    return Timed(settings, Store.open(settings.database), engine(workplace), catalogs.load(), None)
+def _workplace(settings: Settings) -> Workplace:
+    return Workplace(settings.train, settings.storage, settings.data_root)
+
+
+def _conductor(settings: Settings, engine: Inline) -> Conductor:
+    return Conductor(settings, Store.open(settings.database), engine, catalogs.load(), None)
 
 
 def _cursors(http: TestClient, shape: Shape) -> tuple[str, str]:

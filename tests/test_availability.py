@@ -10,9 +10,11 @@ import pytest
 import yaml
 
 from orchestrator.__main__ import main
+from orchestrator.conduct import chores
 from orchestrator.conduct.availability import AGAIN_SECONDS, SETTLE_SECONDS, Availability
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.intake import Intake
+from orchestrator.conduct.retries import Retries
 from orchestrator.record.reads.data import AskedNeed
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
@@ -141,7 +143,7 @@ def test_who_cannot_see_holds_nothing_and_a_training_that_finds_nothing_waits_ag
 ) -> None:
     (settings.data_root / "blind").touch()
     sweep = service.submissions.submit(spec(compare={"dataset": ["cub200"]}, repeat={"seed": [0]}, tune={})).id
-    held.conductor._retries._now = lambda: 0.0  # the pause after a loss is not this test's
+    monkeypatch.setattr(chores, "Retries", lambda: Retries(lambda: 0.0))  # the pause after a loss is not this test's
     failed = Intake.failed
 
     def seeing(self: Intake, order: Any, failure: Any) -> None:
@@ -159,11 +161,11 @@ def test_who_cannot_see_holds_nothing_and_a_training_that_finds_nothing_waits_ag
 
 
 def test_a_look_that_contradicts_the_training_does_not_go_round_for_ever(
-    service: Service, held: Held, settings: Settings
+    service: Service, held: Held, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (settings.data_root / "blind").touch()
     sweep = service.submissions.submit(spec(compare={"dataset": ["cub200"]}, repeat={"seed": [0]}, tune={})).id
-    held.conductor._retries._now = iter(range(0, 100_000, 1000)).__next__
+    monkeypatch.setattr(chores, "Retries", lambda: Retries(iter(range(0, 100_000, 1000)).__next__))
     held.conduct(turns=8)
     found = service.sweeps.get(sweep)
     assert (found.state, found.counts.failed) == ("failed", 1)

@@ -1,5 +1,6 @@
 """The conductor over a real database and the inline engine: from a queued sweep to its table."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,10 @@ from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Site
 from orchestrator.run.engine_names import engine_named
-from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import FencedError
-from tests.inline_conductor import conduct
+from tests.inline_conductor import Wiretapped, conduct
 from workers import catalog as catalogs
 
 SPEC: dict[str, Any] = {
@@ -121,18 +121,19 @@ def test_a_conductor_without_the_lease_writes_nothing(service: Service, settings
     sweep = service.submissions.submit(spec()).id
     store = Store.open(settings.database)
     workplace = Workplace(settings.train, settings.storage, settings.data_root)
-    first = Conductor(settings, store, Inline(workplace), catalogs.load(), None)
     thief = Store.open(settings.database)
-    started = first.started
 
-    def stolen(order: Any, holder: str, host: str) -> None:
-        started(order, holder, host)
-        first._writer.lease.release()
-        assert thief.lease.acquire("thief", 60) is not None
+    def stealing(started: Callable[..., Any]) -> Callable[..., Any]:
+        def stolen(order: Any, holder: str, host: str) -> None:
+            started(order, holder, host)
+            while thief.lease.acquire("thief", 60, thief.lease.held()) is None:  # it was renewed in between
+                pass
 
-    first.started = stolen  # type: ignore[method-assign]
+        return stolen
+
+    engine = Wiretapped(workplace, started=stealing)
     with pytest.raises(FencedError):
-        first.conduct(until_idle=True)
+        Conductor(settings, store, engine, catalogs.load(), None).conduct(until_idle=True)
     assert service.sweeps.get(sweep).counts.finished == 0
     thief.close()
     store.close()

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 import yaml
 
 from orchestrator.conduct import searches
+from orchestrator.conduct.broker import LeasedBroker
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.pruning import evaluations
 from orchestrator.conduct.retries import Retries
@@ -152,17 +153,17 @@ def test_nor_does_a_kill_while_a_training_runs(tmp_path: Path, monkeypatch: pyte
         )
         service = Service.open(settings)
         sweep = service.submissions.submit(spec({"name": "hyperband", "max_evaluations": 3}, tables=None)).id
-        told, count = Conductor.told, iter(range(1, 10_000))
+        told, count = LeasedBroker.told, iter(range(1, 10_000))
 
         def killed(
-            self: Conductor, order: Order, message: Message, at: Any = kills, next_: Any = count, go_on: Any = told
+            self: LeasedBroker, order: Order, message: Message, at: Any = kills, next_: Any = count, go_on: Any = told
         ) -> None:
             if not message.final and next(next_) in at:
                 raise Killed
             go_on(self, order, message)
 
         with monkeypatch.context() as patched:
-            patched.setattr(Conductor, "told", killed)
+            patched.setattr(LeasedBroker, "told", killed)
             patched.setattr(Retries, "resting", lambda self: frozenset())  # else another goes first
             for _ in range(len(kills) + 1):
                 conduct(settings)

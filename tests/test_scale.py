@@ -2,8 +2,7 @@
 
 import json
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -16,7 +15,8 @@ from fastapi.testclient import TestClient
 from api.main import create_app
 from benchmarks.sweep_of import Shape, body
 from dashboards import pages
-from orchestrator.conduct import conductor as conducting
+from orchestrator.conduct import broker
+from orchestrator.conduct.chores import Chores
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.plan import grid
 from orchestrator.record.store import Store
@@ -26,7 +26,7 @@ from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
 from orchestrator.views.planned import Cell
-from tests.inline_conductor import Killed, conduct
+from tests.inline_conductor import Killed, Wiretapped, after, conduct
 from workers import catalog as catalogs
 
 GRAIN = 20
@@ -92,20 +92,14 @@ def scheduled(settings: Settings, work: Work) -> None:
     """Train so many orders, and count from the first claim on."""
     store = Store.open(settings.database)
     workplace = Workplace(settings.train, settings.storage, settings.data_root)
-    conductor = Conductor(settings, store, Inline(workplace), catalogs.load(), None)
-    left, claim = iter(range(ORDERS)), conductor.next_order
 
-    def claim_or_die() -> Any:
-        number = next(left, None)
-        if number is None:
-            raise Killed
-        if number == 0:
-            work.steps = work.statements = 0
-        return claim()
+    def counting(claim: Callable[..., Any]) -> Callable[..., Any]:
+        work.steps = work.statements = 0
+        return after(ORDERS)(claim)
 
-    conductor.next_order = claim_or_die  # type: ignore[method-assign]
+    engine = Wiretapped(workplace, next_order=counting)
     with pytest.raises(Killed):
-        conductor.conduct()
+        Conductor(settings, store, engine, catalogs.load(), None).conduct()
     store.close()
 
 
@@ -114,7 +108,7 @@ def test_claiming_and_recording_a_trial_costs_the_same_in_a_larger_sweep(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch, small: str, large: str
 ) -> None:
     # Its clock stands still after the first turn: how many there are depends on the time, not on trials.
-    monkeypatch.setattr(conducting, "time", SimpleNamespace(monotonic=lambda: 60.0, sleep=time.sleep))
+    monkeypatch.setattr(broker, "time", SimpleNamespace(monotonic=lambda: 60.0))
     found = []
     for shape in (small, large):
         settings = Settings(home=tmp_path / shape, engine="inline", train="tests.run.trainings:scripted")
@@ -152,12 +146,10 @@ def test_a_sweep_is_expanded_in_one_transaction_that_holds_a_thousand_rows(setti
     fence = store.lease.acquire("test", 60.0)
     assert fence is not None
     queued = store.sweeps.queued()[0]
-    conductor = Conductor(
-        settings, store, Inline(Workplace("", settings.storage, settings.home)), catalogs.load(), None
-    )
-    conductor._begin(store.writer(fence))
+    engine = Inline(Workplace("", settings.storage, settings.home))
+    chores = Chores(settings, store, store.writer(fence), engine, catalogs.load(), None)
     with counted() as work:
-        conductor._expand(queued)
+        chores.expand(queued)
     assert (work.commits, work.most_rows) == (1, 1_000)
     assert work.statements < 60, "a few for each thousand trials"
     assert service.sweeps.get(1).counts.waiting == 2_600

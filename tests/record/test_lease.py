@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
+from orchestrator.conduct.standby import Standby
 from orchestrator.record.recorder import Recorder
 from orchestrator.record.store import Store
 from orchestrator.record.writes.lease import Held
-from orchestrator.record.writes.standby import Standby
 from orchestrator.views.errors import FencedError
 from orchestrator.views.events import AttemptStopped, CellSettled, Finished, Progressed, Started, SweepSettled
 from orchestrator.views.outcomes import CellSummary
@@ -70,9 +70,9 @@ def test_a_holder_that_renews_is_never_taken_for_dead(store: Store) -> None:
     assert store.lease.acquire("two", 600, seen) is None
 
 
-def test_a_standby_judges_by_its_own_clock() -> None:
+def test_a_standby_judges_by_its_own_clock(store: Store) -> None:
     moment = [100.0]
-    standby, held = Standby(lambda: moment[0]), Held(3, 5_000_000.0, 15.0)
+    standby, held = Standby(store, 15.0, lambda: moment[0]), Held(3, 5_000_000.0, 15.0)
     assert standby.lapsed(None) is None
     assert standby.lapsed(held) is None
     moment[0] += 15

@@ -29,7 +29,6 @@ NAMED_BY_SPECS: Final = (
 SHORT: Final = 25
 SHORT_MODULES: Final[Mapping[str, str]] = {
     "api/caller.py": "the client is as long as a module may be",
-    "orchestrator/record/writes/standby.py": "the conductor is as long as a module may be",
 }
 """Short modules with one caller that stay beside it, and why."""
 

@@ -34,7 +34,7 @@ class Lease(Access):
     def acquire(self, holder: str, seconds: float, lapsed: Held | None = None) -> int | None:
         """The new fence when the lease was free or had run out, none while another holds it.
 
-        Also when it is still `lapsed`: what the caller has seen unrenewed for its whole length (standby.py).
+        Also when it is still `lapsed`: what the caller, by its own clock, has seen unrenewed for its whole length.
         """
         now = DatabaseSeconds()
         free = lease.c.until <= now

@@ -1,0 +1,117 @@
+"""The chores: what is done with sweeps at every turn, whatever the engine trains; it only sequences."""
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from orchestrator.conduct.finalization import Finalization
+from orchestrator.conduct.hindrances import Hindrances
+from orchestrator.conduct.intake import Intake
+from orchestrator.conduct.pruning import Pruning
+from orchestrator.conduct.renewal import Renewal
+from orchestrator.conduct.requests import Requests
+from orchestrator.conduct.retries import Retries
+from orchestrator.conduct.searches import Searches
+from orchestrator.plan import grid
+from orchestrator.publish import formats
+from orchestrator.publish.tables import table
+from orchestrator.record.reads.sweeps import QueuedSweep
+from orchestrator.record.recorder import Recorder
+from orchestrator.record.store import Store, Writer
+from orchestrator.record.tracker import Tracker
+from orchestrator.run.engine import Engine
+from orchestrator.settings import Settings
+from orchestrator.spec.spec import Spec
+from orchestrator.views import events
+from orchestrator.views.errors import FOR_ALL, MetricsweepError
+from workers.catalog import Catalog, usual_needs
+
+log = logging.getLogger(__name__)
+
+TABLE_FORMATS: Final = ("latex", "markdown", "html", "csv", "json")
+
+
+class Chores:
+    """Made by the holder of a lease: they begin with what the database says, not with what an earlier holder knew."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        writer: Writer,
+        engine: Engine,
+        catalog: Catalog,
+        tracker: Tracker | None,
+    ) -> None:
+        self._store, self._writer, self._catalog = store, writer, catalog
+        self._retries = Retries()
+        self._searches = Searches(store, writer, catalog)
+        self._finalization = Finalization(store, writer, catalog)
+        self._renewal = Renewal(store, writer, catalog)
+        self._pruning = Pruning(store, writer, catalog, self._renewal)
+        self._requests = Requests(store, writer, catalog, tracker, settings.storage, self._renewal)
+        self._quota = settings.owner_slots
+        self.recorder = Recorder(store, writer, tracker, self._tables, settings.address)
+        self.hindrances = Hindrances(store, writer, engine, usual_needs(catalog), settings.owner_slots)
+        self.intake = Intake(self.recorder, self._retries, self._pruning, self.hindrances)
+
+    def do(self, *, finalize: bool) -> None:
+        """Expand queued sweeps, apply requests and settle what ended; `finalize`: also if it was just looked for."""
+        self._renewal.renew()  # before anything of an older release is given out, adopted or judged
+        queued, requests = self._store.sweeps.queued(), self._store.requests.pending()
+        for sweep in queued:  # first, so that a request finds trials
+            self.expand(sweep)
+        for request in requests:
+            if not self._requests.apply(request):
+                continue
+            if request.kind == "retry":
+                self._retries.forget()
+            self._pruning.forget()
+        self._pruning.refresh()
+        added = self.search()
+        for ended in self._finalization.settle(force=finalize):
+            self._settle(ended)
+        self.hindrances.look(anew=bool(queued or requests or added))
+
+    def search(self) -> bool:
+        """Whether a search proposed anything to train."""
+        added = self._searches.advance()
+        if added:
+            self._pruning.grown()
+        return added
+
+    def passed_over(self) -> tuple[int | None, frozenset[str], frozenset[str], frozenset[str]]:
+        """Who may not be given out next: over the quota, at rest after a loss, without room, without data."""
+        return self._quota, self._retries.resting(), self.hindrances.barred, self.hindrances.held
+
+    def expand(self, queued: QueuedSweep) -> None:
+        """Make a sweep's trials; one that cannot be expanded fails. Raises FencedError and UnavailableError."""
+        try:
+            spec = Spec.model_validate(queued.spec)
+            plan = grid.expand(spec, self._catalog)
+            self._writer.sweeps.start(queued.id, plan.cells, plan.candidates, plan.trials(), spec.slot, spec.fresh)
+        except FOR_ALL:
+            raise
+        except Exception as error:  # whatever a spec is wrong in, others are expanded
+            log.exception("sweep %d cannot be expanded", queued.id)
+            said = str(error) if isinstance(error, MetricsweepError) else f"{type(error).__name__}: {error}"
+            self._writer.sweeps.fail(queued.id, f"cannot be expanded: {said}")
+
+    def _settle(self, ended: events.CellSettled | events.SweepSettled) -> None:
+        try:
+            self.recorder.record(ended)
+        except FOR_ALL:
+            raise
+        except Exception:  # the others are settled all the same, and this one is tried again
+            log.exception("sweep %d cannot be settled", ended.sweep)
+
+    def _tables(self, sweep: int) -> Mapping[str, bytes]:
+        """A sweep's tables as files, for its summary run in the tracker."""
+        outcomes = self._store.outcomes.of(sweep)
+        files: dict[str, bytes] = {}
+        for name in outcomes.spec["tables"]:
+            built = table.build(outcomes, name, self._catalog)
+            for format_name in TABLE_FORMATS:
+                rendered = formats.render(built, format_name)
+                files[f"tables/{name}/{rendered.filename}"] = rendered.content
+        return files

@@ -1,0 +1,44 @@
+"""The standby: a conductor before it holds the lease, which waits for it and judges whether its holder is dead."""
+
+import logging
+import os
+import socket
+import time
+from collections.abc import Callable
+
+from orchestrator.record.store import Store, Writer
+from orchestrator.record.writes.lease import Held
+
+log = logging.getLogger(__name__)
+
+
+class Standby:
+    """Goes by the monotonic clock, so that a database's clock that was set back keeps no dead conductor alive."""
+
+    def __init__(self, store: Store, seconds: float, now: Callable[[], float] = time.monotonic) -> None:
+        self._store, self._seconds, self._now = store, seconds, now
+        self._seen: Held | None = None
+        self._since = 0.0
+
+    def take_lease(self, closing: Callable[[], bool]) -> Writer | None:
+        """What the holder of the lease writes with; none when asked to close before it was free."""
+        holder = f"{socket.gethostname()}:{os.getpid()}"
+        told = False
+        while not closing():
+            lapsed = self.lapsed(self._store.lease.held())
+            fence = self._store.lease.acquire(holder, self._seconds, lapsed)
+            if fence is not None:
+                log.info("holding the lease with fence %d", fence)
+                return self._store.writer(fence)
+            if not told:
+                log.info("another conductor holds the lease; standing by")
+                told = True
+            time.sleep(min(1.0, self._seconds / 5))
+        return None
+
+    def lapsed(self, held: Held | None) -> Held | None:
+        """`held`, the lease as it is now, where it has been the same for longer than it lasts; else none."""
+        if held is None or held != self._seen:
+            self._seen, self._since = held, self._now()
+            return None
+        return held if self._now() - self._since > held.seconds else None
