@@ -25,6 +25,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "googlenet": {},
     "mobilenet_v1": {"width": 0.25},
     "mobilenet_v2": {"width": 0.35},
+    "resnet18": {},
     "resnet50": {},
     "timm_model": {"architecture": "resnet18"},
 }
@@ -233,7 +234,7 @@ class TestTorchvision:
         expected = whole((images() / 255 - mean) / std)
         assert torch.allclose(backbone(backbone.preprocess(images())), expected, atol=1e-4)
 
-    @pytest.mark.parametrize(("name", "head"), [("resnet50", "fc"), ("mobilenet_v2", "classifier")])
+    @pytest.mark.parametrize(("name", "head"), [("resnet18", "fc"), ("resnet50", "fc"), ("mobilenet_v2", "classifier")])
     def test_networks_that_average(self, name: str, head: str) -> None:
         backbone = shared_net(name)
         options = {"width_mult": 0.35} if name == "mobilenet_v2" else {}
@@ -242,6 +243,35 @@ class TestTorchvision:
         setattr(whole, head, nn.Identity())
         inputs = backbone.preprocess(images())
         assert torch.allclose(backbone(inputs), whole(inputs), atol=1e-5)
+
+
+class TestStem:
+    """ResNets on CIFAR begin with one 3x3 convolution and no pooling."""
+
+    def test_all_else_is_torchvisions(self) -> None:
+        """Of images of 32 pixels an eighth of the side is left, where ImageNet's stem leaves one pixel."""
+        backbone = made("resnet18", stem="cifar").eval()
+        whole = torchvision.models.resnet18(weights=None).eval()
+        whole.conv1, whole.maxpool, whole.fc = nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.Identity(), nn.Identity()
+        whole.load_state_dict(backbone.net.state_dict())
+        inputs = backbone.preprocess(images(side=32))
+        assert torch.allclose(backbone(inputs), whole(inputs), atol=1e-5)
+        assert backbone.maps(inputs).shape == (2, 512, 4, 4)
+        assert shared_net("resnet18").maps(inputs).shape == (2, 512, 1, 1)
+
+    @pytest.mark.parametrize("name", ["resnet18", "resnet50"])
+    def test_its_first_layer_is_begun_as_torchvision_begins_convolutions(self, name: str) -> None:
+        first = made(name, stem="cifar").net.conv1.weight.detach()
+        assert first.shape == (64, 3, 3, 3)
+        assert float(first.std()) == pytest.approx((2 / (64 * 9)) ** 0.5, rel=0.05)
+
+    @pytest.mark.parametrize("name", ["resnet18", "resnet50"])
+    def test_pretrained_weights_are_of_the_other_one(self, name: str, tmp_path: Path) -> None:
+        with pytest.raises(ValueError, match="another first layer than the pretrained network"):
+            made(name, stem="cifar", pretrained=True)
+        torch.save(shared_net(name).net.state_dict(), tmp_path / "net.pth")
+        with pytest.raises(WeightsError, match="conv1"):
+            made(name, stem="cifar", weights="net.pth", root=tmp_path)
 
 
 class TestTensorflow:

@@ -13,6 +13,7 @@ from workers.contract import ClassHoldout, DataDamagedError, DataMissingError, P
 from workers.data import images, packs
 from workers.data.images import Images
 from workers.datasets.digits import Digits
+from workers.datasets.digits_halves import DigitsHalves
 from workers.datasets.mnist import Mnist
 from workers.datasets.mnist_halves import MnistHalves
 from workers.datasets.omniglot import Omniglot
@@ -42,6 +43,15 @@ def test_digits() -> None:
     assert torch.bincount(digits.train.labels).tolist() == [178, 182, 177, 183, 181, 182]
     assert torch.bincount(digits.test.labels).tolist() == [181, 179, 174, 180]
     assert len(set(digits.train.images.flatten().tolist())) == 17  # grey values 0 to 16
+
+
+def test_the_halves_of_digits_have_all_ten() -> None:
+    halves = DigitsHalves()
+    assert images.faults(halves) == []
+    well_formed(halves.train, 8)
+    well_formed(halves.test, 8)
+    assert min(torch.bincount(halves.test.labels)) == 55
+    assert len(halves.train) + len(halves.test) == 1797
 
 
 def test_mnist(data: Path) -> None:

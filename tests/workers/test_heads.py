@@ -7,6 +7,7 @@ from torch import nn
 from workers.heads.bn_fc import BnFc
 from workers.heads.fc import Fc
 from workers.heads.fc_bn import FcBn
+from workers.heads.projection import Projection
 from workers.heads.unit_fc import UnitFc
 from workers.heads.weight_norm_fc import WeightNormFc
 
@@ -68,3 +69,22 @@ def test_the_default_is_pytorchs() -> None:
     head = Fc(6, 4)
     torch.manual_seed(0)
     assert torch.equal(head.linear.weight, nn.Linear(6, 4).weight)
+
+
+def test_the_projection_of_simclr() -> None:
+    """Two layers, the first as wide as the features."""
+    head = Projection(6, 4)
+    first, second = (layer for layer in head.layers if isinstance(layer, nn.Linear))
+    expected = (FEATURES @ first.weight.T + first.bias).relu() @ second.weight.T + second.bias
+    assert torch.allclose(head(FEATURES), expected, atol=1e-5)
+    assert (first.weight.shape, second.weight.shape) == ((6, 6), (4, 6))
+
+
+def test_the_projection_with_batch_norm() -> None:
+    head = Projection(6, 4, hidden=9, norm=True)
+    first, second = (layer for layer in head.layers if isinstance(layer, nn.Linear))
+    expected = normalized(FEATURES @ first.weight.T).relu() @ second.weight.T + second.bias
+    assert [name for name, _ in first.named_parameters()] == ["weight"]
+    assert torch.allclose(head(FEATURES), expected, atol=1e-5)
+    with pytest.raises(ValueError, match="hidden must be at least 1, found 0"):
+        Projection(6, 4, hidden=0)

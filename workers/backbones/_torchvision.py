@@ -26,3 +26,20 @@ def trunk(net: nn.Module, without: Iterable[str]) -> nn.Sequential:
     left_out = set(without)
     children = [(name, child) for name, child in net.named_children() if name not in left_out]
     return nn.Sequential(OrderedDict(children))
+
+
+def residual(name: str, stem: str, *, pretrained: bool) -> tuple[nn.Sequential, str]:
+    """The ResNet `name` without pooling and classifier, and the origin of its weights; raises WeightsError.
+
+    With the stem `cifar` its first maps are as large as the images. Raises ValueError where pretrained weights would be
+    cut out with the stem that they were trained with.
+    """
+    if stem == "cifar" and pretrained:
+        raise ValueError("`stem: cifar` has another first layer than the pretrained network; leave one of them out")
+    net, origin = network(name, pretrained=pretrained)
+    found = trunk(net, without=("avgpool", "fc"))
+    if stem == "cifar":
+        first = nn.Conv2d(3, 64, 3, padding=1, bias=False)
+        nn.init.kaiming_normal_(first.weight, mode="fan_out", nonlinearity="relu")  # as torchvision's others
+        found.conv1, found.maxpool = first, nn.Identity()
+    return found, origin

@@ -7,22 +7,27 @@ from typing import Literal
 from torch import Tensor
 
 from workers.backbones import ConvNet
-from workers.backbones._torchvision import network, trunk
+from workers.backbones._torchvision import residual
 from workers.data.preprocess import IMAGENET
 
 
 class Resnet50(ConvNet):
-    """torchvision's ResNet-50 without its classifier: 2048 features. Input: RGB by ImageNet's mean and deviation."""
+    """torchvision's ResNet-50 without its classifier: 2048 features. Input: RGB by ImageNet's mean and deviation.
+
+    `stem: cifar` begins with one 3x3 convolution that keeps the side, and no pooling, as SimCLR does on CIFAR.
+    """
 
     label = "ResNet-50"
     paper = "He et al., CVPR 2016"
     version = 1
+    added = ("stem",)
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is one choice of the network
         self,
         channels: int,
         root: Path,
         *,
+        stem: Literal["imagenet", "cifar"] = "imagenet",
         pool: Literal["avg", "max", "avg+max"] = "avg",
         freeze_bn: bool = False,
         pretrained: bool = False,
@@ -30,8 +35,7 @@ class Resnet50(ConvNet):
         resize: int | None = None,
     ) -> None:
         super().__init__(channels, pool, pretrained=pretrained, weights=weights)
-        net, self.origin = network("resnet50", pretrained=pretrained)
-        self.net = trunk(net, without=("avgpool", "fc"))
+        self.net, self.origin = residual("resnet50", stem, pretrained=pretrained)
         self.features = 2048
         self.preprocess = replace(IMAGENET, side=resize)
         if weights is not None:
@@ -40,6 +44,6 @@ class Resnet50(ConvNet):
             self.freeze_batch_norm()
 
     def maps(self, images: Tensor) -> Tensor:
-        """Images [b, 3, h, w] to maps [b, 2048, h/32, w/32]."""
+        """Images [b, 3, h, w] to maps [b, 2048, h/32, w/32], or an eighth of the side with the stem for CIFAR."""
         maps: Tensor = self.net(images)
         return maps

@@ -20,6 +20,7 @@ class Cifar10:
     version = 1
     classes: ClassVar[Mapping[str, int]] = {"train": 10, "test": 10}
     images: ClassVar[Mapping[str, int]] = {"train": 50000, "test": 10000}
+    same_classes = True
     channels = 3
     side = 32
     manifest = None

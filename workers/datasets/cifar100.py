@@ -19,6 +19,7 @@ class Cifar100:
     version = 1
     classes: ClassVar[Mapping[str, int]] = {"train": 100, "test": 100}
     images: ClassVar[Mapping[str, int]] = {"train": 50000, "test": 10000}
+    same_classes = True
     channels = 3
     side = 32
     manifest = None

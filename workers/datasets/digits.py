@@ -27,10 +27,14 @@ class Digits:
     manifest = "sha256:02c53f7b261dcebf7f692ed8ace4c8ce421e998fc0bee137c917c77d840bb9cc"
 
     def __init__(self) -> None:
-        bunch = load_digits()
-        # Grey values are 0..16; rounding them to bytes loses nothing.
-        pixels = torch.from_numpy(np.rint(bunch.images * (255 / 16)).astype(np.uint8)).unsqueeze(1)
-        every = Images(pixels, torch.from_numpy(bunch.target.astype(np.int64)), names=tuple("0123456789"))
-        trains = torch.arange(10) <= 5
+        every, trains = all_digits(), torch.arange(10) <= 5
         self.train = every.of_classes(trains)
         self.test = every.of_classes(~trains)
+
+
+def all_digits() -> Images:
+    """All ten digits in the order of scikit-learn."""
+    bunch = load_digits()
+    # Grey values are 0..16; rounding them to bytes loses nothing.
+    pixels = torch.from_numpy(np.rint(bunch.images * (255 / 16)).astype(np.uint8)).unsqueeze(1)
+    return Images(pixels, torch.from_numpy(bunch.target.astype(np.int64)), names=tuple("0123456789"))

@@ -19,6 +19,7 @@ class MnistHalves:
     version = 1
     classes: ClassVar[Mapping[str, int]] = {"train": 10, "test": 10}
     images: ClassVar[Mapping[str, int]] = {"train": 60000, "test": 10000}
+    same_classes = True
     channels = 1
     side = 28
     manifest = "sha256:4bfaad78e8ac2acfc6134ae0dd52dea3405e49edb64820ff0c248a7274c9d9d0"

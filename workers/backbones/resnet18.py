@@ -1,0 +1,48 @@
+"""ResNet-18: what self-supervised learning takes on small images where ResNet-50 is too much."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from torch import Tensor
+
+from workers.backbones import ConvNet
+from workers.backbones._torchvision import residual
+from workers.data.preprocess import IMAGENET
+
+
+class Resnet18(ConvNet):
+    """torchvision's ResNet-18 without its classifier: 512 features. Input: RGB by ImageNet's mean and deviation.
+
+    `stem: cifar` begins with one 3x3 convolution that keeps the side, and no pooling, as SimCLR does on CIFAR.
+    """
+
+    label = "ResNet-18"
+    paper = "He et al., CVPR 2016"
+    version = 1
+
+    def __init__(  # noqa: PLR0913 - each is one choice of the network
+        self,
+        channels: int,
+        root: Path,
+        *,
+        stem: Literal["imagenet", "cifar"] = "imagenet",
+        pool: Literal["avg", "max", "avg+max"] = "avg",
+        freeze_bn: bool = False,
+        pretrained: bool = False,
+        weights: str | None = None,
+        resize: int | None = None,
+    ) -> None:
+        super().__init__(channels, pool, pretrained=pretrained, weights=weights)
+        self.net, self.origin = residual("resnet18", stem, pretrained=pretrained)
+        self.features = 512
+        self.preprocess = replace(IMAGENET, side=resize)
+        if weights is not None:
+            self.fill_from(root, weights, net=self.net, unused=("fc.",))
+        if freeze_bn:
+            self.freeze_batch_norm()
+
+    def maps(self, images: Tensor) -> Tensor:
+        """Images [b, 3, h, w] to maps [b, 512, h/32, w/32], or an eighth of the side with the stem for CIFAR."""
+        maps: Tensor = self.net(images)
+        return maps
