@@ -4,9 +4,9 @@ import io
 import logging
 import mimetypes
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import numpy as np
@@ -20,6 +20,7 @@ from orchestrator.views.files import FigureFile, Rendered
 
 log = logging.getLogger(__name__)
 
+Held = TypeVar("Held")
 Arrays = Mapping[str, NDArray[Any]]
 """The named arrays of one file."""
 
@@ -71,10 +72,18 @@ class FigureFiles:
 
     def arrays_of(self, trials: Iterable[int], file: str) -> tuple[dict[int, Arrays], dict[int, str]]:
         """The arrays of `<file>.npz` by trial, and for each trial without them why that is."""
+        return self._of_each(trials, f"{file}.npz", _arrays)
+
+    def pictures_of(self, trials: Iterable[int], file: str) -> tuple[dict[int, bytes], dict[int, str]]:
+        """The content of `<file>.png` by trial, and for each trial without it why that is."""
+        return self._of_each(trials, f"{file}.png", lambda content, _: content)
+
+    def _of_each(
+        self, trials: Iterable[int], name: str, convert: Callable[[bytes, str], Held]
+    ) -> tuple[dict[int, Held], dict[int, str]]:
         wanted = list(dict.fromkeys(trials))
         kept = self._store.artifacts.of(wanted)
-        name = f"{file}.npz"
-        found: dict[int, Arrays] = {}
+        found: dict[int, Held] = {}
         missing: dict[int, str] = {}
         away = ""
         for trial in wanted:
@@ -83,7 +92,7 @@ class FigureFiles:
                     raise NotFoundError(f"{name} of trial {trial} cannot be read: {away}")
                 if trial not in kept or name not in kept[trial].names:
                     raise NotFoundError(f"the training of trial {trial} kept no {name}")
-                found[trial] = _arrays(self._content(kept[trial], name, f"{name} of trial {trial}"), name)
+                found[trial] = convert(self._content(kept[trial], name, f"{name} of trial {trial}"), name)
             except _AwayError as error:  # nor would it answer for the others, each of which would take its time
                 missing[trial], away = str(error), str(error.__cause__)
             except NotFoundError as error:

@@ -35,7 +35,7 @@ class Service:
     def __init__(self, settings: Settings, store: Store, catalog: Catalog) -> None:
         self._store, self._catalog = store, catalog
         links, files = Links(settings.mlflow_pages), FigureFiles(store, settings.storage)
-        sources = Sources(store.curves.of_trials, files.arrays_of)
+        sources = Sources(store.curves.of_trials, files.arrays_of, files.pictures_of)
         self.submissions = SpecSubmissions(settings, store, catalog)
         self.commands = SweepCommands(store, catalog)
         self.sweeps = SweepQueries(store, catalog, links)

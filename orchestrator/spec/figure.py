@@ -10,7 +10,7 @@ from orchestrator.spec.unit import Unit
 from orchestrator.spec.when import When
 from workers.contract import Frozen
 
-Kind = Literal["line", "curves", "distribution", "scatter", "bars", "heatmap"]
+Kind = Literal["line", "curves", "distribution", "scatter", "bars", "heatmap", "images"]
 
 
 class FigureSpec(Frozen):
@@ -94,9 +94,10 @@ DATA: Final[Mapping[str, tuple[str, ...]]] = {
     "line": ("spectrum",),
     "curves": ("norm_traces",),
     "distribution": tuple(QUANTITIES),
-    "scatter": ("tsne", "unit_circle"),
+    "scatter": ("tsne", "unit_circle", "tsne_stages"),
     "bars": (),
-    "heatmap": ("heat_map",),
+    "heatmap": ("heat_map", "heat_map_stages"),
+    "images": ("panels", "feature_maps"),
 }
 """The figures of a recipe whose data each kind draws."""
 
@@ -109,5 +110,6 @@ FITTING: Final[Mapping[str, tuple[str, ...]]] = {
     "scatter": (*_EVERYWHERE, "data"),
     "bars": (*_EVERYWHERE, *_OF_CELLS, "colour", "reference"),
     "heatmap": (*_EVERYWHERE, "metric", "data", "x", "y", "unit", "decimals"),
+    "images": (*_EVERYWHERE, "data"),
 }
 """The fields that mean something for each kind."""

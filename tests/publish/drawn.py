@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from orchestrator.publish.figures import drawing
+from orchestrator.publish.figures import drawing, raster
 from orchestrator.publish.figures.figure import Figure
 from orchestrator.publish.figures.sketch import Arrays, CurvePoints, Sources
 from orchestrator.views.outcomes import SweepOutcomes
@@ -77,12 +77,34 @@ def _heat_map(trial: int) -> Arrays:
     return {"cosine": np.array([[1.0, 0.5], [0.5, 1.0]]), "class_cosine": np.array([[np.nan]])}
 
 
+def _plane(trial: int) -> Arrays:
+    """t-SNE at two stages, with a star for each of two classes."""
+    xy = np.array([[[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[2.0, 2.0], [3.0, 3.0], [2.0, 3.0]]]) + trial
+    stages = {"step": np.array([0, 60]), "at": np.array([0, 3])}
+    proxies = {"proxy_xy": xy[:, :2] + 0.5, "proxy_label": np.array([0, 1])}
+    return {**stages, "xy": xy, "label": np.array([0, 1, 1]), **proxies}
+
+
+def _cosines_by_stage(trial: int) -> Arrays:
+    cosine = np.array([[[0.1, 0.0], [0.1, 0.2], [0.0, 0.2]], [[0.9, -0.5], [-0.5, 0.8], [-0.6, 0.6]]])
+    classes = {"label": np.array([0, 1, 1]), "proxy_label": np.array([0, 1])}
+    return {"step": np.array([0, 60]), "at": np.array([0, 3]), "cosine": cosine, **classes}
+
+
 FILES = {
     "norms": _norms, "cosines": _cosines, "direction_variation": _variation, "unit_circle": _circle, "tsne": _circle,
     "spectrum": _spectrum, "norm_traces": _traces, "heat_map": _heat_map,
+    "tsne_stages": _plane, "heat_map_stages": _cosines_by_stage,
 }  # fmt: skip
 
-SOURCES = Sources(curves, arrays)
+
+def pictures(trials: Sequence[int], file: str) -> tuple[dict[int, bytes], dict[int, str]]:
+    """A sheet of each trial, of a shade of its own; the fifth has lost its own."""
+    found = {trial: raster.png(np.full((40, 60, 3), 20 * (trial % 12), np.uint8)) for trial in trials if trial != 5}
+    return found, {trial: f"{file}.png of trial 5 is not in the storage any more" for trial in trials if trial == 5}
+
+
+SOURCES = Sources(curves, arrays, pictures)
 
 
 def draw(figure: Mapping[str, Any], sources: Sources = SOURCES, heading: bool = True, **more: Any) -> Figure:

@@ -1,5 +1,6 @@
 """Figures of sweeps: what is drawn of what, which words stand over it, and files in every format."""
 
+import base64
 import csv
 import io
 import json
@@ -7,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
-from orchestrator.publish.figures import drawing, palette, rendering
-from orchestrator.publish.figures.kinds import curves, distribution
+from orchestrator.publish.figures import drawing, palette, raster, rendering
+from orchestrator.publish.figures.kinds import curves, distribution, images
 from orchestrator.publish.figures.sketch import Sources
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.files import FIGURE_FORMATS
@@ -46,6 +48,9 @@ def test_golden_specifications(kind: str, golden: Any) -> None:
         {"kind": "distribution", "data": "cosines", "colour": "regularizer", "when": ONE_LR},
         {"kind": "scatter", "data": "tsne-train", "facet": "regularizer", "when": ONE_LR},
         {"kind": "heatmap", "data": "heat_map", "facet": "regularizer", "when": ONE_LR},
+        {"kind": "scatter", "data": "tsne_stages", "facet": "regularizer", "when": ONE_LR},
+        {"kind": "heatmap", "data": "heat_map_stages", "when": ONE_LR | {"regularizer": ["none"]}},
+        {"kind": "images", "data": "panels", "facet": "regularizer", "when": ONE_LR},
         FIGURES["line"],
         FIGURES["distribution"],
     ],
@@ -85,6 +90,83 @@ def test_the_data_behind_a_figure() -> None:
 def test_formulas_are_no_formulas_in_a_spreadsheet() -> None:
     odd = {"regularizer": ("=1+1", "sec"), "optimizer.lr": LRS}
     assert "'=1+1" in rendering.render(draw(LINE, compare=odd), "csv").content.decode()
+
+
+# Stages and pictures
+
+
+def test_each_stage_has_panels_with_the_images_and_what_the_loss_learned() -> None:
+    drawn = draw({"kind": "scatter", "data": "tsne_stages", "facet": "regularizer", "when": ONE_LR})
+    sets = drawn.specification["datasets"]
+    assert list(sets) == ["stage_0", "stage_3"]
+    titles = [part["title"]["text"] for part in drawn.specification["concat"]]
+    assert titles == ["Before training", "After 3 epochs"]
+    first = [row for row in sets["stage_3"] if row.get("column") == "None" and "x" in row]
+    assert [(row["x"], row["class"], row.get("proxy")) for row in first] == [
+        (6.0, "0", None), (7.0, "1", None), (6.0, "1", None), (6.5, "0", 1), (7.5, "1", 1),
+    ]  # fmt: skip
+    assert "stars are what the loss has learned of each class; seed 0." in said(drawn)
+
+
+def test_a_file_without_class_vectors_has_no_stars() -> None:
+    bare = {key: value for key, value in arrays([4], "tsne_stages")[0][4].items() if not key.startswith("proxy")}
+    sources = Sources(SOURCES.curves, lambda trials, file: (dict.fromkeys(trials, bare), {}))
+    drawn = draw({"kind": "scatter", "data": "tsne_stages", "facet": "regularizer", "when": ONE_LR}, sources=sources)
+    assert "stars" not in said(drawn)
+    assert not any("proxy" in row for row in data(drawn))
+
+
+def test_cosines_of_a_stage_are_a_picture_whose_means_are_data() -> None:
+    drawn = draw({"kind": "heatmap", "data": "heat_map_stages", "facet": "regularizer", "when": ONE_LR})
+    rows = list(csv.DictReader(io.StringIO(rendering.render(drawn, "csv").content.decode())))
+    assert [(row["quantity"], row["regularizer"]) for row in rows] == [
+        ("stage_0", "none"), ("stage_0", "sec"), ("stage_3", "none"), ("stage_3", "sec"),
+    ]  # fmt: skip
+    assert "picture" not in rows[0]
+    assert (float(rows[2]["own"]), float(rows[2]["others"])) == pytest.approx(((0.9 + 0.8 + 0.6) / 3, -1.6 / 3))
+    held = drawn.specification["datasets"]["stage_3"][-1]["picture"]
+    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(held.partition(",")[2]))))
+    side = 900 // 3
+    assert pixels.shape == (2 * side, 3 * side, 3)
+    darker = pixels[::side, ::side].astype(int)
+    assert darker[1, 0, 0] > darker[1, 0, 2], "0.9 at the bottom left: orange"
+    assert darker[0, 0, 0] < darker[0, 0, 2], "-0.5 above it: blue"
+
+
+def test_sheets_are_drawn_as_they_are_kept() -> None:
+    drawn = draw({"kind": "images", "data": "panels", "facet": ["regularizer", "optimizer.lr"]})
+    rows = list(csv.DictReader(io.StringIO(rendering.render(drawn, "csv").content.decode())))
+    assert len(rows) == 6
+    assert {row["file"] for row in rows} == {"panels.png"}
+    assert rows[1]["trial"] == "4", "of the first repeat"
+    held = {row["trial"]: row["picture"] for row in data(drawn)}
+    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(held[4].partition(",")[2]))))
+    assert (pixels == 80).all()
+    assert "A data file is not drawn: panels.png of trial 5" in said(drawn)
+    assert "seed 0" in said(drawn)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"GIF89a", "it is no PNG file"),
+        (raster.png(np.zeros((1, 1, 3), np.uint8))[:18], "it ends early"),
+        (
+            raster.png(np.zeros((1, 1, 3), np.uint8)).replace(b"\0\0\0\1\0\0\0\1", b"\0\1\0\0\0\1\0\0"),
+            "at most 40,000,000",
+        ),
+    ],
+)
+def test_what_is_no_picture_of_a_fair_size_is_told(content: bytes, why: str) -> None:
+    sources = Sources(SOURCES.curves, arrays, lambda trials, file: (dict.fromkeys(trials, content), {}))
+    assert why in said(draw({"kind": "images", "data": "panels", "facet": ["regularizer", "optimizer.lr"]}, sources))
+
+
+def test_sheets_beyond_what_a_figure_may_hold_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(images, "MOST_BYTES", int(3.5 * len(raster.png(np.full((40, 60, 3), 20, np.uint8)))))
+    drawn = draw({"kind": "images", "data": "panels", "facet": ["regularizer", "optimizer.lr"]})
+    assert "3 sheets are not drawn" in said(drawn)
+    assert len(data(drawn)) == 3
 
 
 # The words

@@ -13,10 +13,12 @@ from PIL import Image
 
 from tests.workers.recipes import batches, numbers, own_part, place, recipe, retrieval, run
 from tests.workers.test_checkpoint import stopping_after
+from workers.catalog import load, problems
 from workers.contract import Recipe, Stopped
 from workers.embeddings import geometry
 from workers.embeddings.diagnostics import direction_variation
 from workers.figures import arrays as figures
+from workers.training import kept_weights
 from workers.training.figure_files import sheet
 from workers.training.folds import fold_recipes
 from workers.training.last_checkpoint import LastCheckpoint
@@ -231,3 +233,101 @@ def test_sec_fixed_takes_the_mean_norm_of_the_training_set(tmp_path: Path) -> No
     first, _ = run(what, tmp_path / "a")
     second, _ = run(recipe(regularizer=number, augment="crop_flip", crop=7), tmp_path / "b")
     assert first.metrics == second.metrics
+
+
+STAGES = [
+    {"name": "tsne_stages", "at": [0, 5, 12], "points": 30, "perplexity": 5.0},
+    {"name": "heat_map_stages", "at": [0, 12], "classes": 3, "per_class": 2},
+]
+
+
+def test_stages_show_images_beside_the_class_vectors_of_that_moment(tmp_path: Path) -> None:
+    what = recipe(loss="proxy_anchor", figures=STAGES)
+    plain, _ = run(recipe(loss="proxy_anchor"), tmp_path / "plain")
+    result, _ = run(what, tmp_path)
+    assert (result.metrics, result.curves) == (plain.metrics, plain.curves), "looking changes nothing"
+    plane, heat = read(tmp_path / "tsne_stages.npz"), read(tmp_path / "heat_map_stages.npz")
+    assert plane["step"].tolist() == plane["at"].tolist() == [0, 5, 12]
+    classes = batches(Session(what, place(tmp_path), CPU)).splits.train.classes
+    assert (plane["xy"].shape, plane["proxy_xy"].shape) == ((3, 30, 2), (3, classes, 2))
+    assert plane["proxy_label"].tolist() == [*range(classes)]
+    session = Session(what, place(tmp_path), CPU)
+    task = retrieval(session)
+    index, vectors = torch.from_numpy(heat["index"]), task.loss.class_vectors()[:, 0].detach()
+    shown = vectors[torch.from_numpy(heat["proxy_label"])]
+    before = geometry.unit(task.look(index).double()) @ geometry.unit(shown.double()).T
+    np.testing.assert_allclose(heat["cosine"][0], before.numpy(), atol=1e-5)
+    assert heat["cosine"].shape == (2, 6, 3)
+    assert heat["label"].tolist() == np.repeat(heat["proxy_label"], 2).tolist()
+    assert not np.allclose(heat["cosine"][0], heat["cosine"][1], atol=1e-3)
+
+
+def test_stages_of_a_loss_without_class_vectors_show_images_alone(tmp_path: Path) -> None:
+    run(recipe(loss="triplet", figures=STAGES), tmp_path)
+    plane, heat = read(tmp_path / "tsne_stages.npz"), read(tmp_path / "heat_map_stages.npz")
+    assert "proxy_xy" not in plane
+    assert heat["cosine"].shape == (2, 6, 6)
+    np.testing.assert_allclose(np.diagonal(heat["cosine"], axis1=1, axis2=2), 1, atol=1e-5)
+
+
+def test_stages_count_as_the_recipe_does(tmp_path: Path) -> None:
+    what = recipe(figures=[{"name": "heat_map_stages", "at": [0, 1, 2]}], iterations=None, epochs=2, evaluate_every=1)
+    run(what, tmp_path)
+    held = read(tmp_path / "heat_map_stages.npz")
+    epoch = Session(what, place(tmp_path), CPU).length.epoch
+    assert (held["at"].tolist(), held["step"].tolist()) == ([0, 1, 2], [0, epoch, 2 * epoch])
+    late = recipe(figures=[{"name": "heat_map_stages", "at": [3]}], iterations=None, epochs=2)
+    with pytest.raises(ValueError, match="'heat_map_stages' looks at 3, but the training ends at 2"):
+        run(late, tmp_path / "late")
+
+
+def test_stages_of_a_resumed_training_are_the_same(tmp_path: Path) -> None:
+    what = recipe(loss="proxy_anchor", figures=STAGES)
+    run(what, tmp_path / "whole")
+    with pytest.raises(Stopped):
+        run(what, tmp_path / "cut", stop=stopping_after(7))
+    run(what, tmp_path / "end", tmp_path / "cut" / "last.pt")
+    same_files(tmp_path / "end", tmp_path / "whole")
+
+
+def test_weights_that_are_kept_hold_what_the_loss_learned(tmp_path: Path) -> None:
+    run(recipe(loss="proxy_anchor", figures=[{"name": "heat_map_stages", "at": [12]}]), tmp_path)
+    kept = kept_weights.read(tmp_path / "best.pt")
+    assert kept.models[0]["loss"]["loss.proxies"].shape[1] == kept.recipe.embedding
+
+
+def test_feature_maps_are_the_most_active_channels_of_what_the_network_sees(tmp_path: Path) -> None:
+    what = recipe(figures=[{"name": "feature_maps", "images": 3, "channels": 4, "side": 32}], select={"split": "last"})
+    result, _ = run(what, tmp_path)
+    assert {"feature_maps.npz", "feature_maps.png"} < set(result.artifacts)
+    held = read(tmp_path / "feature_maps.npz")
+    session = Session(what, place(tmp_path), CPU)
+    session.load(kept_weights.read(tmp_path / "final.pt").models[0])
+    task = retrieval(session)
+    images = batches(session).splits.test
+    index = torch.from_numpy(held["index"])
+    seen = torch.cat([*task.read(images, index)])
+    task.model.eval()
+    with torch.no_grad():
+        maps = task.model.maps(seen)
+        np.testing.assert_allclose(
+            task.model.head(maps.mean(dim=(2, 3))), task.embed(images, index), rtol=1e-4, atol=1e-6
+        )
+    for at, means in enumerate(maps.mean(dim=(2, 3))):
+        best = sorted(range(maps.shape[1]), key=lambda channel: -float(means[channel]))[:4]
+        assert held["channel"][at].tolist() == best
+        np.testing.assert_allclose(held["map"][at], maps[at, best].numpy(), rtol=1e-5)
+        np.testing.assert_allclose(held["mean"][at], means[best].numpy(), rtol=1e-5)
+    np.testing.assert_array_equal(held["picture"][..., 0], seen[:, 0].round().byte().numpy())
+    drawn = Image.open(tmp_path / "feature_maps.png")
+    assert drawn.size == (5 * (32 + 14) + 6, 3 * (32 + 42) + 6)
+
+
+def test_a_backbone_without_maps_is_refused_before_training(tmp_path: Path) -> None:
+    asked = recipe(figures=["feature_maps"], backbone="mlp")
+    (problem,) = problems(asked.model_dump(mode="json", exclude={"pins"}), load())
+    assert (problem.path, problem.message) == (
+        "figures.0", "'feature_maps' shows maps, but backbone 'mlp' makes none of an image",
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="'feature_maps' shows maps, and the backbone gives none"):
+        Session(asked, place(tmp_path), CPU)

@@ -11,6 +11,7 @@ class Mlp(nn.Module):
 
     label = "MLP"
     version = 1
+    flat = True
 
     def __init__(self, channels: int, side: int, *, width: int = 128, depth: int = 2) -> None:
         super().__init__()

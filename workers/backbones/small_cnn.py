@@ -65,9 +65,14 @@ class SmallCnn(nn.Module):
         self.hidden = nn.Sequential(*_dense([pooled, *hidden]))
         self.features = [pooled, *hidden][-1]
 
+    def maps(self, images: torch.Tensor) -> torch.Tensor:
+        """Images [b, c, h, w] to maps [b, channels, h', w']."""
+        maps: torch.Tensor = self.layers(images)
+        return maps
+
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Images [b, c, h, w] to features [b, features]."""
-        maps: torch.Tensor = self.layers(images)
+        maps = self.maps(images)
         # Unlike adaptive pooling, a mean has a deterministic gradient on a GPU.
         features: torch.Tensor = self.hidden(maps.flatten(1) if self.pool == "flatten" else maps.mean(dim=(2, 3)))
         return features

@@ -12,7 +12,7 @@ from workers.catalog.inventory import EMBEDDINGS, Catalog, metric_entry, metric_
 from workers.catalog.signature import Entry
 from workers.catalog.wording import Problem, counted, listed, not_computed, shown
 from workers.contract import ClassHoldout, CrossValidation, NoValidation, Recipe, Select
-from workers.figures.options import Followed
+from workers.figures.options import Followed, Staged
 
 FEWEST_CLASSES: Final = 2
 """Below it there is no pair of classes to tell apart: neither a training nor an evaluation means anything."""
@@ -269,7 +269,13 @@ def _figures(draft: RecipeDraft) -> Iterator[Problem]:
         if figure.name == "unit_circle" and draft.rest.embedding != 2:
             found = f"`embedding` is {draft.rest.embedding}"
             yield Problem(path=path, message=f"'unit_circle' shows embeddings in 2 dimensions, but {found}")
-        if isinstance(figure, Followed):
+        backbone = draft.parts.get("backbone")
+        if figure.name == "feature_maps" and backbone and backbone.fact("flat"):
+            yield Problem(path=path, message=f"'feature_maps' shows maps, but {backbone} makes none of an image")
+        if isinstance(figure, Staged):
+            if draft.length and (trouble := figure.trouble(draft.length)):
+                yield Problem(path=f"{path}.at", message=f"{figure.name!r} {trouble}")
+        elif isinstance(figure, Followed):
             # How many iterations epochs are only the trainer knows.
             trouble = figure.trouble(draft.length) if draft.length and draft.rest.epochs is None else ""
             if trouble:

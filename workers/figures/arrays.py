@@ -112,11 +112,17 @@ def tsne(
     found = _pointed(labels, query, points, seed)
     index = found["index"]
     unit = geometry.unit(embeddings.detach())[torch.from_numpy(index).to(embeddings.device)].float().cpu().numpy()
+    return {**found, "xy": in_the_plane(unit, perplexity, seed)}
+
+
+def in_the_plane(unit: NDArray[np.float32], perplexity: float, seed: int) -> NDArray[np.float32]:
+    """t-SNE of directions [p, d], [p, 2]; raises ValueError where there are fewer than three."""
     if len(unit) < 3:
         raise ValueError(f"tsne: expected at least 3 images, found {len(unit)}")
     init = "pca" if min(unit.shape) >= 2 else "random"
     perplexity = min(perplexity, (len(unit) - 1) / 3)
-    return {**found, "xy": TSNE(perplexity=perplexity, init=init, random_state=seed).fit_transform(unit)}
+    placed: NDArray[np.float32] = TSNE(perplexity=perplexity, init=init, random_state=seed).fit_transform(unit)
+    return placed
 
 
 def unit_circle(

@@ -1,9 +1,10 @@
 """The figures of the papers that a recipe may ask for, with the options of each; what they hold is in figures.py."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 MOST_FIGURES: Final = 50
 """The most figures of a recipe."""
@@ -78,6 +79,15 @@ class Tsne(_Drawn):
     perplexity: float = Field(default=30.0, gt=0, le=1000)
 
 
+class FeatureMaps(_Drawn):
+    """The most active maps of a backbone's last layer of some images, also as a sheet of pictures (SEC figure 8)."""
+
+    name: Literal["feature_maps"] = "feature_maps"
+    images: int = Field(default=4, ge=1, le=50)
+    channels: int = Field(default=6, ge=1, le=32)
+    side: int = Field(default=96, ge=16, le=512)
+
+
 class UnitCircle(_Drawn):
     """Where embeddings of two dimensions lie on the circle (SVMax figure 7)."""
 
@@ -138,8 +148,57 @@ class NormTraces(Followed):
     images: int = Field(default=10, ge=1, le=10_000)
 
 
+def _rising(at: tuple[int, ...]) -> tuple[int, ...]:
+    if any(later <= earlier for earlier, later in pairwise(at)):
+        raise ValueError(f"expected each stage later than the one before it, found {[*at]}")
+    return at
+
+
+_Stage = Annotated[int, Field(ge=0, le=10_000_000)]
+
+
+class Staged(_Asked):
+    """A figure of training images and of the loss's class vectors at some stages of a training."""
+
+    at: Annotated[tuple[_Stage, ...], Field(min_length=1, max_length=20), AfterValidator(_rising)]
+    """After how many iterations, or epochs where the recipe counts in epochs; 0 is before the first."""
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    """Draws the images, and the classes."""
+
+    def trouble(self, length: int) -> str:
+        """Why a training of so many iterations or epochs, as its recipe counts, cannot have the figure; else empty."""
+        return f"looks at {self.at[-1]:,}, but the training ends at {length:,}" if self.at[-1] > length else ""
+
+
+class TsneStages(Staged):
+    """t-SNE of training images together with the class vectors, a plane for each stage (ISA figures 2 and 6)."""
+
+    name: Literal["tsne_stages"] = "tsne_stages"
+    points: int = Field(default=2000, ge=3, le=20_000)
+    perplexity: float = Field(default=30.0, gt=0, le=1000)
+
+
+class HeatMapStages(Staged):
+    """The cosines between training images of some classes and these classes' vectors, by stage (ISA figure 8)."""
+
+    name: Literal["heat_map_stages"] = "heat_map_stages"
+    classes: int = Field(default=100, ge=1, le=200)
+    per_class: int = Field(default=3, ge=1, le=10)
+
+
 _Any = Annotated[
-    Norms | Cosines | Panels | Tsne | UnitCircle | Spectrum | HeatMap | DirectionVariation | NormTraces,
+    Norms
+    | Cosines
+    | Panels
+    | FeatureMaps
+    | Tsne
+    | UnitCircle
+    | Spectrum
+    | HeatMap
+    | DirectionVariation
+    | NormTraces
+    | TsneStages
+    | HeatMapStages,
     Field(discriminator="name"),
 ]
 MODELS: Final[Mapping[str, type[_Asked]]] = {
@@ -156,8 +215,10 @@ class _NameOrMapping:
     """The JSON schema of a figure, made when somebody asks for it: the commands would wait for it."""
 
     def __get_pydantic_json_schema__(self, _schema: Any, _handler: Any) -> dict[str, Any]:
-        asked = (model.model_json_schema() | {"required": ["name"]} for model in MODELS.values())
-        return {"anyOf": [{"enum": [*MODELS]}, *asked]}
+        asked = [model.model_json_schema() for model in MODELS.values()]
+        plain = [name for name, one in zip(MODELS, asked, strict=True) if not one.get("required")]
+        asked = [one | {"required": ["name", *one.get("required", ())]} for one in asked]
+        return {"anyOf": [{"enum": plain}, *asked]}
 
 
 Figure = Annotated[_Any, BeforeValidator(_named), _NameOrMapping()]

@@ -10,7 +10,15 @@ from torch import Tensor
 from workers.embeddings import geometry
 from workers.embeddings.diagnostics import Directions, Variation
 from workers.figures.arrays import Arrays, some
-from workers.figures.options import DirectionVariation, Followed, NormTraces
+from workers.figures.options import (
+    DirectionVariation,
+    Followed,
+    HeatMapStages,
+    NormTraces,
+    Staged,
+    TsneStages,
+)
+from workers.figures.stages import ClassVectors, CosineLook, PlaneLook, StageTrace
 
 
 class AskedFigures(NamedTuple):
@@ -18,6 +26,8 @@ class AskedFigures(NamedTuple):
 
     figures: Sequence[object]
     total: int
+    unit: int = 1
+    """The iterations of one step as the recipe counts: 1, or an epoch."""
 
 
 class Trace(Protocol):
@@ -25,8 +35,10 @@ class Trace(Protocol):
 
     index: Tensor
     """Which training images, [n] on the CPU: drawn by the figure's seed, in the order of the data set."""
-    every: int
-    """The iterations from one look to the next; the first is before the first iteration."""
+
+    def due(self, step: int) -> bool:
+        """Whether to look after `step` iterations; 0 is before the first."""
+        ...
 
     def note(self, step: int, embeddings: Tensor) -> None:
         """Take in their raw embeddings [n, d] after `step` iterations."""
@@ -45,19 +57,26 @@ class Trace(Protocol):
         ...
 
 
-def asked(figures: Sequence[object], count: int, total: int) -> dict[str, Trace]:
-    """The traces that a recipe's figures ask for, of `count` training images over `total` iterations, by their name.
+def asked(figures: AskedFigures, labels: Tensor, vectors: ClassVectors) -> dict[str, Trace]:
+    """The traces that a recipe's figures ask for, of training images with these labels [all], by their name.
 
-    Raises ValueError where the training is too short for a look.
+    `vectors` gives those of the loss at any time. Raises ValueError where the training is too short for a look.
     """
     found: dict[str, Trace] = {}
-    for figure in figures:
-        if isinstance(figure, Followed) and (trouble := figure.trouble(total)):
-            raise ValueError(f"figures: {figure.name!r} {trouble}")
+    total, unit = figures.total, figures.unit
+    for figure in figures.figures:
+        if isinstance(figure, Followed | Staged):
+            trouble = figure.trouble(total if isinstance(figure, Followed) else total // unit)
+            if trouble:
+                raise ValueError(f"figures: {figure.name!r} {trouble}")
         if isinstance(figure, DirectionVariation):
-            found[figure.name] = DirectionTrace(figure, count)
+            found[figure.name] = DirectionTrace(figure, len(labels))
         elif isinstance(figure, NormTraces):
-            found[figure.name] = NormTrace(figure, count, total)
+            found[figure.name] = NormTrace(figure, len(labels), total)
+        elif isinstance(figure, TsneStages):
+            found[figure.name] = StageTrace(figure, unit, PlaneLook(figure, labels, vectors))
+        elif isinstance(figure, HeatMapStages):
+            found[figure.name] = StageTrace(figure, unit, CosineLook(figure, labels, vectors))
     return found
 
 
@@ -66,10 +85,14 @@ class DirectionTrace:
 
     def __init__(self, figure: DirectionVariation, count: int) -> None:
         self.index = some(torch.arange(count), figure.images, figure.seed)
-        self.every, self._bins = figure.every, figure.bins
+        self._every, self._bins = figure.every, figure.bins
         self._directions = Directions()
         self._steps: list[int] = []
         self._seen: list[Variation] = []
+
+    def due(self, step: int) -> bool:
+        """Whether to look after `step` iterations."""
+        return step % self._every == 0
 
     def note(self, step: int, embeddings: Tensor) -> None:
         """Take in the raw embeddings [n, d] after `step` iterations."""
@@ -119,9 +142,13 @@ class NormTrace:
 
     def __init__(self, figure: NormTraces, count: int, total: int) -> None:
         self.index = some(torch.arange(count), figure.images, figure.seed)
-        self.every = figure.interval(total)
+        self._every = figure.interval(total)
         self._steps: list[int] = []
         self._norms: list[Tensor] = []
+
+    def due(self, step: int) -> bool:
+        """Whether to look after `step` iterations."""
+        return step % self._every == 0
 
     def note(self, step: int, embeddings: Tensor) -> None:
         """Take in the raw embeddings [n, d] after `step` iterations."""

@@ -37,6 +37,10 @@ class ProxyGML(nn.Module):
         self.proxies = nn.Parameter(torch.empty(classes * proxies, dim))  # class by class
         nn.init.kaiming_uniform_(self.proxies, a=math.sqrt(5), mode="fan_out")
 
+    def class_vectors(self) -> Tensor:
+        """The proxies of each class, [classes, proxies, dim]."""
+        return self.proxies.view(*self.shape, -1)
+
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """The loss of raw embeddings [b, d] with labels [b] from 0 to classes - 1."""
         proxies = unit(self.proxies)

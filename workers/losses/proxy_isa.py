@@ -90,6 +90,10 @@ class ProxyISA(nn.Module):
         self.register_buffer("memory", torch.zeros(memory, dim))
         self.register_buffer("memory_labels", torch.zeros(memory, dtype=torch.long))
 
+    def class_vectors(self) -> Tensor:
+        """The vector of each class, [classes, 1, dim]."""
+        return self.proxies[:, None]
+
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """The loss of raw embeddings [b, d] with labels [b] from 0 to classes - 1."""
         directions, proxies = unit(embeddings), unit(self.proxies)

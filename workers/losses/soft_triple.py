@@ -47,6 +47,11 @@ class SoftTriple(nn.Module):
         self.shape = (classes, centers, dim)
         self.loss = SoftTripleLoss(classes, dim, centers_per_class=centers, la=la, gamma=gamma, margin=delta)
 
+    def class_vectors(self) -> Tensor:
+        """The centers of each class, [classes, centers, dim]."""
+        centers: Tensor = self.loss.fc.T.reshape(self.shape)
+        return centers
+
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """The loss of raw embeddings [b, d] with labels [b] from 0 to classes - 1."""
         loss: Tensor = self.loss(unit(embeddings), labels)

@@ -10,9 +10,10 @@ from workers.data.batches import Batches, LabelledBatch
 from workers.data.images import Images
 from workers.embeddings import geometry
 from workers.embeddings.diagnostics import batch_statistics
-from workers.figures import traces
+from workers.figures import feature_maps, traces
 from workers.figures.arrays import FIGURES, Arrays
-from workers.figures.options import Figure, Followed
+from workers.figures.options import FeatureMaps, Figure, Followed, Staged
+from workers.figures.stages import ClassVectors
 from workers.figures.traces import AskedFigures
 from workers.tasks import At, Diverged, Eta, Optimized, Task, Terms
 from workers.tasks._network import Embedder
@@ -35,7 +36,10 @@ class Embedding(Task):
     ) -> None:
         self.model, self.loss, self.regularizer, self.batches = model, loss, regularizer, batches
         self.eta = eta
-        self.traces = traces.asked(figures.figures, len(batches.splits.train), figures.total)
+        vectors: ClassVectors | None = getattr(loss, "class_vectors", None)
+        self.traces = traces.asked(figures, batches.splits.train.labels.cpu(), vectors or (lambda: None))
+        if any(isinstance(figure, FeatureMaps) for figure in figures.figures) and not model.shows_maps:
+            raise ValueError("figures: 'feature_maps' shows maps, and the backbone gives none: it has no `maps`")
         self._labelled = bool(getattr(regularizer, "labelled", False))
 
     def modules(self) -> Mapping[str, nn.Module]:
@@ -78,7 +82,7 @@ class Embedding(Task):
     def after(self, step: int) -> None:
         """Show the figures that follow training images how these lie now, where it is time."""
         for trace in self.traces.values():
-            if step % trace.every == 0:
+            if trace.due(step):
                 trace.note(step, self.look(trace.index))
 
     def read(self, images: Images, chosen: torch.Tensor | None = None) -> Iterator[torch.Tensor]:
@@ -109,15 +113,30 @@ class Embedding(Task):
         drawn: dict[str, Arrays] = {}
         embedded: dict[str, torch.Tensor] = {}
         for figure in figures:
-            if isinstance(figure, Followed):
+            if isinstance(figure, Followed | Staged):
                 drawn[figure.file] = self.traces[figure.name].arrays(self.batches.splits.train.labels)
                 continue
             images = self.batches.splits.named(figure.split)
+            if isinstance(figure, FeatureMaps):
+                drawn[figure.file] = self._maps(figure, images)
+                continue
             if figure.split not in embedded:
                 embedded[figure.split] = self.embed(images)
             made = FIGURES[figure.name](embedded[figure.split], images.labels, images.query, **figure.options)
             drawn[figure.file] = made
         return drawn
+
+    @torch.no_grad()
+    def _maps(self, figure: FeatureMaps, images: Images) -> Arrays:
+        """What a figure of feature maps shows of some images of a split."""
+        index = feature_maps.drawn(len(images), images.query, figure)
+        seen = torch.cat([batch.cpu() for batch in self.read(images, index)])
+        self.model.eval()
+        try:
+            maps = torch.cat([self.model.maps(batch).float().cpu() for batch in self.read(images, index)])
+        finally:
+            self.model.train()
+        return feature_maps.arrays(images.labels, index, seen, maps, figure.channels)
 
     def loaded(self, weights: Mapping[str, Mapping[str, Any]]) -> None:
         """Take the weights of the network from the states of modules."""

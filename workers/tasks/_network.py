@@ -1,6 +1,7 @@
 """What is trained: images to embeddings, in the precision and memory layout that the recipe asks for."""
 
 import os
+from collections.abc import Callable
 from typing import Final
 
 import torch
@@ -47,6 +48,17 @@ class Embedder(nn.Module):
         with torch.autocast(images.device.type, self._type):
             embeddings = self.head(self.backbone(pixels.contiguous(memory_format=self._format)))
         return geometry.precise(embeddings)
+
+    @property
+    def shows_maps(self) -> bool:
+        """Whether the backbone can say of which maps its features are made."""
+        return callable(getattr(self.backbone, "maps", None))
+
+    def maps(self, images: torch.Tensor) -> torch.Tensor:
+        """Images as in `forward` to the maps [b, c, h, w] of the backbone's last layer, in full precision."""
+        pixels = getattr(self.backbone, "preprocess", SIGNED)(images)
+        maps: Callable[[torch.Tensor], torch.Tensor] = getattr(self.backbone, "maps")  # noqa: B009 - a module's
+        return maps(pixels.contiguous(memory_format=self._format))
 
 
 def embedder(backbone: nn.Module, head: nn.Module, recipe: Recipe) -> Embedder:

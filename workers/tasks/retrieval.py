@@ -40,8 +40,8 @@ class Retrieval(Embedding):
     views = 1
     joins = True
     figures = (
-        "norms", "cosines", "panels", "tsne", "unit_circle", "spectrum", "heat_map", "direction_variation",
-        "norm_traces",
+        "norms", "cosines", "panels", "feature_maps", "tsne", "unit_circle", "spectrum", "heat_map",
+        "direction_variation", "norm_traces", "tsne_stages", "heat_map_stages",
     )  # fmt: skip
 
     def __init__(

@@ -1,7 +1,7 @@
-"""The files of the figures that a recipe asks for: data as `.npz`, and retrievals as a picture too."""
+"""The files of the figures that a recipe asks for: data as `.npz`, and what is of images as a picture too."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +9,10 @@ import torch
 from numpy.typing import NDArray
 
 from workers.data.images import Images
+from workers.figures import feature_maps
 from workers.figures.arrays import Arrays, packed
 from workers.figures.contact_sheet import RetrievalRow, contact_sheet
-from workers.figures.options import Panels
+from workers.figures.options import FeatureMaps, Panels
 from workers.training.session import Session
 
 
@@ -21,9 +22,10 @@ def drawn(session: Session) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for figure in session.recipe.figures:
         files[f"{figure.file}.npz"] = packed(drawn[figure.file])
-        if isinstance(figure, Panels) and session.batches:
+        if isinstance(figure, Panels | FeatureMaps) and session.batches:
             images = session.batches.splits.named(figure.split)
-            files[f"{figure.file}.png"] = sheet(images, drawn[figure.file], figure.side)
+            made = sheet if isinstance(figure, Panels) else _maps
+            files[f"{figure.file}.png"] = made(images, drawn[figure.file], figure.side)
     return files
 
 
@@ -49,9 +51,19 @@ def sheet(images: Images, arrays: Arrays, side: int) -> bytes:
         found: NDArray[np.uint8] = batch[0, :, :height, :width].permute(1, 2, 0).cpu().numpy()
         return found[:, :, 0] if found.shape[2] == 1 else found
 
+    columns = (arrays[key].tolist() for key in RetrievalRow._fields)
+    return contact_sheet([RetrievalRow(*row) for row in zip(*columns, strict=True)], pixels, _names(images), side)
+
+
+def _maps(images: Images, arrays: Arrays, side: int) -> bytes:
+    return feature_maps.sheet(arrays, _names(images), side)
+
+
+def _names(images: Images) -> Callable[[int], str]:
+    """The name of the class of an image by its index."""
+
     def name(index: int) -> str:
         label = int(images.labels[index])
         return f"class {label}" if images.names is None else images.names[label]
 
-    columns = (arrays[key].tolist() for key in RetrievalRow._fields)
-    return contact_sheet([RetrievalRow(*row) for row in zip(*columns, strict=True)], pixels, name, side)
+    return name

@@ -32,8 +32,9 @@ class Offers:
         recipe, parts = self._recipe, self._place.parts
         asks = _asks(recipe.task.name, parts)
         offers: dict[str, Any] = {
-            "batches": self._batches, "measures": measures, "figures": AskedFigures(recipe.figures, self._length.total),
-            "device": self._device, "seed": determinism.derived(recipe.seed, f"task/{recipe.task.name}"),
+            "batches": self._batches, "measures": measures, "device": self._device,
+            "figures": AskedFigures(recipe.figures, self._length.total, self._length.unit),
+            "seed": determinism.derived(recipe.seed, f"task/{recipe.task.name}"),
         }  # fmt: skip
         if "model" in asks:
             offers["model"] = self._model()

@@ -23,6 +23,7 @@ MOST_FIGURES: Final = 50
 
 _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "line": ("x",), "bars": ("x",), "heatmap": ("x", "y"), "distribution": ("data",), "scatter": ("data",),
+    "images": ("data",),
 }  # fmt: skip
 """What each kind cannot do without; those that draw metrics of cells do without axes where they draw `data`."""
 
@@ -75,7 +76,7 @@ class _Figure:
         if figure.metric is not None and figure.data is not None:
             self._note("data", "stands beside `metric`; a figure draws one of them")
         elif figure.metric is None and figure.data is None:
-            wanted = "`data`" if figure.kind in ("distribution", "scatter") else "`metric`"
+            wanted = "`data`" if _NEEDED.get(figure.kind) == ("data",) else "`metric`"
             self._note("", f"names nothing to draw; give {wanted}")
         elif figure.data is not None:
             self._check_data(figure, figure.data)
@@ -176,7 +177,7 @@ class _Figure:
         left_out = {axis: drawn for axis, drawn in left_out.items() if axis not in named}
         if not left_out:
             return
-        places = "`facet`" if figure.kind in ("scatter", "heatmap") else "`colour` or `facet`"
+        places = "`facet`" if figure.kind in ("scatter", "heatmap", "images") else "`colour` or `facet`"
         one = ", ".join(f"{axis}: {flow(drawn[:1])}" for axis, drawn in left_out.items())
         noun = "the compare axis" if len(left_out) == 1 else "the compare axes"
         have = "has" if len(left_out) == 1 else "have"

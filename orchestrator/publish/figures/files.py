@@ -1,6 +1,6 @@
 """The data files of a figure: read once by point and repeat, each turned into what its kind draws."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -13,6 +13,7 @@ from orchestrator.publish.statistics import statistic
 from orchestrator.views.outcomes import Statistic
 
 Read = TypeVar("Read")
+Held = TypeVar("Held")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +26,33 @@ class Pooled(Generic[Read]):
 
 def read(it: Sketch, convert: Callable[[Arrays], Read], *, first: bool = False) -> Pooled[Read]:
     """The files of the selected candidates, as `convert` gives them; with `first`, of one repeat a point."""
+    return _pooled(it, it.sources.arrays, ".npz", lambda _, arrays: convert(arrays), first=first)
+
+
+def pictures(it: Sketch, convert: Callable[[int, bytes], Read]) -> Pooled[Read]:
+    """The sheets of the selected candidates, of one repeat a point; `convert` takes the trial and a PNG file."""
+    return _pooled(it, it.sources.pictures, ".png", convert, first=True)
+
+
+def _pooled(
+    it: Sketch,
+    source: Callable[[Sequence[int], str], tuple[Mapping[int, Held], Mapping[int, str]]],
+    suffix: str,
+    convert: Callable[[int, Held], Read],
+    *,
+    first: bool,
+) -> Pooled[Read]:
     data = it.layout.data or ""
     wanted = [[trial.trial for trial in point.trials] for point in it.drawn]
-    arrays, missing = it.sources.arrays([trial for trials in wanted for trial in trials], data)
+    files, missing = source([trial for trials in wanted for trial in trials], data)
     troubles = dict(missing)
     held: dict[int, Read] = {}
-    for trial, one in arrays.items():
+    for trial, one in files.items():
         try:
-            held[trial] = convert(one)
+            held[trial] = convert(trial, one)
         except (KeyError, ValueError, IndexError, TypeError) as error:
             reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-            troubles[trial] = f"{data}.npz of trial {trial} is not as it should be: {reason}"
+            troubles[trial] = f"{data}{suffix} of trial {trial} is not as it should be: {reason}"
     found = []
     for point, trials in zip(it.drawn, wanted, strict=True):
         kept = [held[trial] for trial in trials if trial in held]

@@ -58,12 +58,14 @@ def _beside(panels: int) -> int:
 
 def _faceted(it: Sketch, plot: Plot, panel: int) -> Any:
     """A plot with its data, its size and a panel for each label of the facet's axes."""
-    height = panel if plot.square else max(90, round(_SHAPE * panel), plot.least[1])
+    height = panel if plot.square else max(90, round((plot.tall or _SHAPE) * panel), plot.least[1])
+    titled = {"title": alt.TitleParams(plot.title, anchor="start", fontSize=9, offset=6)} if plot.title else {}
     data = alt.NamedData(name=plot.quantity)
-    chart = plot.chart.properties(width=panel, height=height)
+    chart = plot.chart(panel, height) if callable(plot.chart) else plot.chart
+    chart = chart.properties(width=panel, height=height)
     column, row = it.layout.column, it.layout.row
     if column is None:
-        return chart.properties(data=data)
+        return chart.properties(data=data, **titled)
     header = alt.Header(title=None, labelFontSize=9, labelColor=palette.INK, labelPadding=3)
     sorts = {axis: list(it.headed(axis).values()) for axis in (column, row) if axis is not None}
     if row is None:
@@ -76,6 +78,7 @@ def _faceted(it: Sketch, plot: Plot, panel: int) -> Any:
             data=data,
             spacing=10,
         )
+    made = made.properties(**titled)
     return made.resolve_scale(y="independent") if it.layout.kind == "distribution" else made
 
 

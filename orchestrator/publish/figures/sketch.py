@@ -27,6 +27,8 @@ class Sources:
     """The curves of some keys, by trial."""
     arrays: Callable[[Sequence[int], str], tuple[Mapping[int, Arrays], Mapping[int, str]]]
     """The arrays of a data file by trial, and for each trial without them why that is."""
+    pictures: Callable[[Sequence[int], str], tuple[Mapping[int, bytes], Mapping[int, str]]] = lambda *_: ({}, {})
+    """The same of sheets of pictures, PNG files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +81,14 @@ class Plot:
     """One quantity over its axes; a figure of several has one plot each."""
 
     quantity: str
-    chart: Any  # layers without data and size; fields: those of the data, and colour, column and row
+    chart: Any
+    """Layers without data and size, or what gives them for a panel's width and height; their fields are those of the
+    data, and `colour`, `column` and `row`."""
     data: Sequence[Datum]
+    title: str = ""  # over its panels
     square: bool = False
+    tall: float = 0.0  # the height of a panel over its width, where the data gives it
+    unlisted: Sequence[str] = ()  # fields of the data that are no values: they stay out of the CSV file
     least: tuple[int, int] = (0, 0)  # the smallest width and height of a panel, in points
 
 

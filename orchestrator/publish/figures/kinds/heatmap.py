@@ -1,15 +1,19 @@
 """A metric of cells over two axes as coloured squares with their numbers; or the cosines between images."""
 
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.publish.figures import encoding, files, measures, palette, wording
-from orchestrator.publish.figures.sketch import Arrays, Datum, FigureDrawing, Plot, Sketch
+from orchestrator.publish.figures import encoding, files, measures, palette, raster, stages, wording
+from orchestrator.publish.figures.sketch import Arrays, Datum, FigureDrawing, Plot, Sketch, Value
 from orchestrator.views.printing import printed
 
+_SHARP: Final = 900  # pixels across of a picture of cosines
+MOST_BESIDE: Final = 4_000
+"""Images, or class vectors, of a picture of cosines."""
 MOST_IMAGES: Final = 100
 """Images whose cosines are drawn one by one; of more, the means over classes are."""
 
@@ -17,7 +21,7 @@ MOST_IMAGES: Final = 100
 def draw(it: Sketch) -> FigureDrawing:
     """One plot a metric."""
     if it.layout.data is not None:
-        return _cosines(it)
+        return _stages(it) if files.figure_of(it) == "heat_map_stages" else _cosines(it)
     return FigureDrawing(
         [_plot(it, metric) for metric in it.layout.metrics], said=f"Test metrics, {wording.averaged(it)}."
     )
@@ -88,3 +92,59 @@ def _matrix(arrays: Arrays) -> NDArray[np.float64]:
     if cosine.ndim != 2 or cosine.shape[0] != cosine.shape[1] or len(cosine) > MOST_IMAGES:
         raise ValueError(f"cosine has the shape {[*cosine.shape]}")
     return cosine
+
+
+def _stages(it: Sketch) -> FigureDrawing:
+    """The cosines between training images and class vectors, a plot a stage, as pictures: they are many."""
+    pooled = files.read(it, partial(stages.read, convert=_seen), first=True)
+    chart = partial(_pictured, it)
+    plots = []
+    for stage in stages.ordered([found for _, (found,) in pooled.found]):
+        data = [Datum(point.labels, _values(found[stage])) for point, (found,) in pooled.found if stage in found]
+        plots.append(Plot(stage.key, chart, data, title=stage.title, square=True, unlisted=("picture",)))
+    shown = "Cosines between training images, across, and what the loss has learned of their classes, upwards"
+    said = f"{shown}; both sorted by class; {wording.first_repeat(it)}."
+    return FigureDrawing(plots, said=said, notes=pooled.notes)
+
+
+class Seen(NamedTuple):
+    """The cosines [m, n] of a stage, and which of them are of an image and its own class."""
+
+    cosine: NDArray[np.float64]
+    own: NDArray[np.bool_]
+
+
+def _seen(arrays: Arrays, at: int) -> Seen:
+    cosine = np.asarray(arrays["cosine"], dtype=np.float64)[at].T
+    if cosine.ndim != 2 or not cosine.size or max(cosine.shape) > MOST_BESIDE or not bool(np.isfinite(cosine).all()):
+        raise ValueError(f"cosine has the shape {[*cosine.shape]}, or holds what is no number")
+    label = files.vector(arrays, "label", cosine.shape[1])
+    classes = files.vector(arrays, "proxy_label", cosine.shape[0]) if "proxy_label" in arrays else label
+    return Seen(cosine, classes[:, None] == label)
+
+
+def _values(seen: Seen) -> dict[str, Value]:
+    """The mean cosines to an image's own class and to others, and the picture of all."""
+    own, others = (seen.cosine[of] for of in (seen.own, ~seen.own))
+    means = {"own": float(own.mean()) if own.size else None, "others": float(others.mean()) if others.size else None}
+    return {**means, "picture": raster.address(raster.png(_coloured(seen.cosine)))}
+
+
+def _coloured(cosine: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """The colours of cosines, the first row at the bottom; each a square of some pixels, which stay sharp in print."""
+    known = np.array([[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in palette.DIVERGING])
+    at = np.linspace(-1, 1, len(known))
+    channels = [np.interp(cosine.clip(-1, 1), at, known[:, channel]) for channel in range(3)]
+    pixels = np.stack(channels, axis=-1).round().astype(np.uint8)[::-1]
+    sharp = max(1, _SHARP // max(cosine.shape))
+    return pixels.repeat(sharp, axis=0).repeat(sharp, axis=1)
+
+
+def _pictured(it: Sketch, width: int, height: int) -> Any:
+    """The picture, with a key to its colours, which nothing else in the drawing has."""
+    scale = alt.Scale(domain=np.linspace(-1, 1, len(palette.DIVERGING)).tolist(), range=[*palette.DIVERGING])
+    scale.interpolate = "rgb"
+    colour = alt.Color("own:Q", title="cosine", scale=scale, legend=_bar())
+    key = alt.Chart().transform_filter("isValid(datum.picture)").mark_point(opacity=0)
+    tooltip = encoding.tips(it, {"own:Q": "mean, own class", "others:Q": "mean, other classes"})
+    return raster.chart(width, height, aspect=False) + key.encode(color=colour, tooltip=tooltip)

@@ -1,16 +1,19 @@
 """Embeddings in the plane, coloured by their class: t-SNE, or the unit circle of two dimensions."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.publish.figures import files, palette, wording
+from orchestrator.publish.figures import files, palette, stages, wording
 from orchestrator.publish.figures.sketch import Arrays, Datum, FigureDrawing, Plot, Sketch
+from orchestrator.publish.figures.stages import Stage
+from orchestrator.views.planned import Labels
 
 MOST_POINTS: Final = 2_000
 """Points of a panel; of more every k-th is drawn."""
@@ -19,8 +22,16 @@ MOST_NAMED: Final = 12
 
 _SHOWN: Final = {
     "tsne": "t-SNE of the directions of the {split} embeddings",
+    "tsne_stages": "t-SNE of the directions of training images",
     "unit_circle": "Directions of the two-dimensional {split} embeddings",
 }
+
+
+_STAR: Final = {
+    "shape": "M0,-1L.22,-.31L.95,-.31L.36,.12L.59,.81L0,.38L-.59,.81L-.36,.12L-.95,-.31L-.22,-.31Z",
+    "size": 60, "color": "#000080", "stroke": "#ffffff", "strokeWidth": 0.4,
+}  # fmt: skip
+"""Navy, as ISA draws proxies; with a white rim, so that they stand out among points."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,29 +41,59 @@ class Cloud:
     xy: NDArray[np.float64]
     label: NDArray[np.int64]
     count: int
+    proxies: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 2)))
+    """Where vectors of classes lie, [m, 2]."""
+    owner: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    """Their classes [m]."""
 
 
 def draw(it: Sketch) -> FigureDrawing:
-    """One plot, a panel a point, of one repeat each: embeddings of several trainings share no axes."""
-    pooled = files.read(it, _cloud, first=True)
-    clouds = [(point, cloud) for point, (cloud,) in pooled.found]
-    classes = sorted({int(label) for _, cloud in clouds for label in np.unique(cloud.label)})
-    data = [
-        Datum(point.labels, {"x": float(x), "y": float(y), "class": str(label)})
-        for point, cloud in clouds
-        for (x, y), label in zip(cloud.xy, cloud.label, strict=True)
-    ]
+    """One plot, or one a stage; a panel a point, of one repeat each: embeddings of several trainings share no axes."""
     name = files.figure_of(it)
-    said = f"{_SHOWN.get(name, name).format(split=files.split_of(it))}, by class; {wording.first_repeat(it)}."
-    left_out = max((cloud.count for _, cloud in clouds if cloud.count > len(cloud.xy)), default=0)
+    staged = name == "tsne_stages"
+    pooled = files.read(it, partial(stages.read, convert=_stage) if staged else _whole, first=True)
+    every = [cloud for _, (found,) in pooled.found for cloud in found.values()]
+    classes = [str(one) for one in sorted({int(label) for cloud in every for label in np.unique(cloud.label)})]
+    plots = []
+    for stage in stages.ordered([found for _, (found,) in pooled.found]):
+        data = [
+            datum for point, (found,) in pooled.found if stage in found for datum in _data(found[stage], point.labels)
+        ]
+        chart = _chart(classes, data, circle=name == "unit_circle")
+        plots.append(Plot(stage.key if staged else name, chart, data, title=stage.title if staged else "", square=True))
+    stars = "; stars are what the loss has learned of each class" if any(len(one.proxies) for one in every) else ""
+    shown = _SHOWN.get(name, name).format(split=files.split_of(it))
+    said = f"{shown}, by class{stars}; {wording.first_repeat(it)}."
+    left_out = max((cloud.count for cloud in every if cloud.count > len(cloud.xy)), default=0)
     notes = [f"At most {MOST_POINTS:,} of {left_out:,} images are drawn in a panel."] if left_out else []
-    named = [str(one) for one in classes] if len(classes) <= MOST_NAMED else []
-    plot = Plot(name, _chart([str(one) for one in classes], data, circle=name == "unit_circle"), data, square=True)
-    return FigureDrawing([plot], said=said, notes=[*pooled.notes, *notes], series=named)
+    return FigureDrawing(
+        plots, said=said, notes=[*pooled.notes, *notes], series=classes if len(classes) <= MOST_NAMED else []
+    )
 
 
-def _cloud(arrays: Arrays) -> Cloud:
-    xy, label = np.asarray(arrays["xy"], dtype=np.float64), files.vector(arrays, "label")
+def _data(cloud: Cloud, labels: Labels) -> Iterator[Datum]:
+    """Where the images lie, then the class vectors."""
+    for (x, y), label in zip(cloud.xy, cloud.label, strict=True):
+        yield Datum(labels, {"x": float(x), "y": float(y), "class": str(label)})
+    for (x, y), label in zip(cloud.proxies, cloud.owner, strict=True):
+        yield Datum(labels, {"x": float(x), "y": float(y), "class": str(label), "proxy": 1})
+
+
+def _whole(arrays: Arrays) -> Mapping[Stage, Cloud]:
+    """The only look of a file that knows no stages."""
+    return {Stage(0, epochs=False): _cloud(arrays["xy"], files.vector(arrays, "label"))}
+
+
+def _stage(arrays: Arrays, at: int) -> Cloud:
+    cloud = _cloud(arrays["xy"][at], files.vector(arrays, "label"))
+    if "proxy_xy" not in arrays:
+        return cloud
+    proxies = _cloud(arrays["proxy_xy"][at], files.vector(arrays, "proxy_label"))
+    return replace(cloud, proxies=proxies.xy, owner=proxies.label)
+
+
+def _cloud(given: NDArray[Any], label: NDArray[np.float64]) -> Cloud:
+    xy = np.asarray(given, dtype=np.float64)
     if xy.ndim != 2 or xy.shape[1] != 2 or len(xy) != len(label) or not bool(np.isfinite(xy).all()):
         raise ValueError(f"xy has the shape {[*xy.shape]}, or holds what is no number")
     kept = slice(None, None, max(1, math.ceil(len(xy) / MOST_POINTS)))
@@ -73,8 +114,14 @@ def _chart(classes: Sequence[str], data: Sequence[Datum], *, circle: bool) -> An
         "class:N", title="Class", scale=alt.Scale(domain=list(classes), range=palette.shapes(classes)), **legend
     )
     size, opacity = (16, 0.75) if len(data) <= 4_000 else (8, 0.6)
-    points = alt.Chart().transform_filter("isValid(datum.x)").mark_point(filled=True, size=size, opacity=opacity)
+    images = (
+        "isValid(datum.x)" if not any("proxy" in datum.values for datum in data) else "isValid(datum.x) && !datum.proxy"
+    )
+    points = alt.Chart().transform_filter(images).mark_point(filled=True, size=size, opacity=opacity)
     layers = [points.encode(x=x, y=y, color=colour, shape=shape, tooltip=[alt.Tooltip("class:N", title="class")])]
+    if images != "isValid(datum.x)":
+        stars = alt.Chart().transform_filter("datum.proxy").mark_point(filled=True, opacity=1, **_STAR)
+        layers.append(stars.encode(x=x, y=y, tooltip=[alt.Tooltip("class:N", title="of class")]))
     if circle:
         # The circle itself, from the first datum alone, so that every panel has one.
         turn = alt.Chart().transform_aggregate(n="count()", groupby=["column", "row"])

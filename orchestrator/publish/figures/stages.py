@@ -1,0 +1,40 @@
+"""The stages of a training at which a data file looks: in the words that stand over their panels."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from orchestrator.publish.figures import files
+from orchestrator.publish.figures.sketch import Arrays
+
+Seen = TypeVar("Seen")
+
+
+class Stage(NamedTuple):
+    """A stage, as the recipe counts."""
+
+    at: int
+    epochs: bool
+
+    @property
+    def key(self) -> str:
+        """Its name in the data behind a figure."""
+        return f"stage_{self.at}"
+
+    @property
+    def title(self) -> str:
+        """Over its panels."""
+        unit = "epoch" if self.epochs else "iteration"
+        return f"After {self.at:,} {unit}{'' if self.at == 1 else 's'}" if self.at else "Before training"
+
+
+def read(arrays: Arrays, convert: Callable[[Arrays, int], Seen]) -> Mapping[Stage, Seen]:
+    """What `convert` makes of each stage, which it is told by its place in the file."""
+    steps = files.vector(arrays, "step")
+    stages = files.vector(arrays, "at", len(steps))
+    epochs = bool((steps != stages).any())
+    return {Stage(int(at), epochs and at > 0): convert(arrays, place) for place, at in enumerate(stages)}
+
+
+def ordered(seen: Sequence[Mapping[Stage, object]]) -> list[Stage]:
+    """The stages of any of several files, the earliest first."""
+    return sorted({stage for one in seen for stage in one})
