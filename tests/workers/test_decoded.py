@@ -14,6 +14,7 @@ from tests.workers import trees
 from workers.contract import DataDamagedError
 from workers.data import decoded as module
 from workers.data.decoded import Decoded, Form, Picture, decoded
+from workers.data.picture import key
 
 
 def pictures(root: Path, count: int = 4) -> list[Picture]:
@@ -99,7 +100,7 @@ def test_nothing_is_left_of_a_failure_or_a_crash(tmp_path: Path) -> None:
         decoded("four", files, Form("square", 16), tmp_path)
     assert folders(tmp_path) == []
     files[2].path.write_bytes(good)
-    name = f"four-{module._key(files, Form('square', 16))[:16]}"
+    name = f"four-{key(files, Form('square', 16))[:16]}"
     (tmp_path / "decoded" / f".{name}").mkdir()  # as a process that was killed leaves it
     (tmp_path / "decoded" / f".{name}" / "pixels").write_bytes(b"half")
     decoded("four", files, Form("square", 16), tmp_path)

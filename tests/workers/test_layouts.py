@@ -310,6 +310,28 @@ def test_image_folder_is_below_the_data_root(tmp_path: Path) -> None:
             registry.build("dataset", Part(name="image_folder", folder=outside), root=tmp_path, scratch=tmp_path)
 
 
+# ImageNet
+
+
+@pytest.mark.parametrize("gigabytes", ["0", "1"])
+def test_imagenet(gigabytes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("METRICSWEEP_DECODED_GB", gigabytes)
+    for half, sizes in (("train", {"n01": 3, "n02": 2}), ("val", {"n01": 1, "n02": 1})):
+        trees.class_folders(tmp_path / "ILSVRC2012" / half, sizes)
+    for path in (tmp_path / "ILSVRC2012/train/n02").iterdir():
+        path.rename(path.with_suffix(".JPEG"))
+    found = load("imagenet", tmp_path)
+    assert close(shades(found.train), [[20] * 3, [40] * 2])
+    assert close(shades(found.test), [[20], [40]])
+    assert found.train.names == found.test.names == ("n01", "n02")
+    assert (found.train.undecoded is None) == (gigabytes == "1")
+    with pytest.raises(DataDamagedError, match=r"train has 2 classes, expected 1,000; .*test has 2 images"):
+        images.load(Part(name="imagenet"), tmp_path, tmp_path / "scratch")
+    shutil.rmtree(tmp_path / "ILSVRC2012/val/n02")
+    with pytest.raises(DataDamagedError, match="val: expected folders of images, one a class; found 1"):
+        load("imagenet", tmp_path)
+
+
 # Fashion-MNIST
 
 

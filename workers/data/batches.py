@@ -1,6 +1,8 @@
 """The images of a training: its splits, and the batches that its sampler draws."""
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -9,11 +11,12 @@ import torch
 from workers import registry
 from workers.contract import Place, Recipe
 from workers.data.augmentation import Augment
-from workers.data.images import Images, Splits, splits
+from workers.data.images import Batch, Images, Splits, splits
 from workers.samplers import Sampler
 
 _PIXELS: Final = 2**24  # bytes of images embedded at a time in an evaluation
 _BATCH: Final = 1024  # images at most
+_AHEAD: Final = 2  # batches that are decoded while one is trained on
 _SHARE: Final = 16  # the part of the free memory of a device that images may take: others train there too
 
 
@@ -36,6 +39,8 @@ class Batches:
         self.augment = Augment(recipe.augment, stored=self.splits.train.side, crop=recipe.crop)
         self._drawn = torch.Generator().manual_seed(seed("augment"))
         self._generator = torch.Generator().manual_seed(seed("sampler"))
+        self._threads = ThreadPoolExecutor(place.threads, "decoding")
+        self._ahead: deque[tuple[torch.Tensor, Callable[[], Batch]]] = deque()
         self.sampler: Sampler = registry.build(
             "sampler",
             recipe.part("sampler"),
@@ -44,10 +49,20 @@ class Batches:
             generator=self._generator,
         )
 
+    def _begin(self, indices: torch.Tensor) -> None:
+        self._ahead.append((indices, self.splits.train.begin(indices, self._threads)))
+
     def next(self) -> LabelledBatch:
-        """The images of the next batch, augmented, and their labels."""
-        indices = self.sampler.draw()
-        images, sizes = self.splits.train.take(indices)
+        """The images of the next batch, augmented, and their labels.
+
+        Where images must be decoded, the batches after it are drawn already, and are decoded meanwhile.
+        """
+        if not self._ahead:
+            self._begin(self.sampler.draw())
+        indices, taken = self._ahead.popleft()
+        while self.splits.train.undecoded is not None and len(self._ahead) < _AHEAD:
+            self._begin(self.sampler.draw())
+        images, sizes = taken()
         labels = self.splits.train.labels[indices.to(self.splits.train.labels.device)]
         augmented = self.augment.train(images.to(self._device), self._drawn, sizes)
         return LabelledBatch(augmented, labels.to(self._device))
@@ -63,20 +78,32 @@ class Batches:
         side = max(self.augment.side, getattr(preprocess, "side", None) or 0)
         channels = max(images.channels, len(getattr(preprocess, "mean", ())))
         size = max(1, min(_BATCH, _PIXELS // (channels * side**2)))
+        ahead: deque[Callable[[], Batch]] = deque()
         for indices in torch.split(torch.arange(len(images)) if chosen is None else chosen, size):
-            batch, sizes = images.take(indices)
-            yield self.augment.test(batch.to(self._device), sizes)
+            ahead.append(images.begin(indices, self._threads))
+            if images.undecoded is None or len(ahead) > 1:
+                yield self._seen(ahead.popleft())
+        while ahead:
+            yield self._seen(ahead.popleft())
+
+    def _seen(self, taken: Callable[[], Batch]) -> torch.Tensor:
+        images, sizes = taken()
+        return self.augment.test(images.to(self._device), sizes)
 
     def state_dict(self) -> dict[str, Any]:
         """What decides the batches to come."""
         generators = [self._generator.get_state(), self._drawn.get_state()]
-        return {"sampler": self.sampler.state_dict(), "generators": generators}
+        ahead = [indices for indices, _ in self._ahead]
+        return {"sampler": self.sampler.state_dict(), "generators": generators} | ({"ahead": ahead} if ahead else {})
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where the state was taken."""
         self.sampler.load_state_dict(state["sampler"])
         for generator, held in zip((self._generator, self._drawn), state["generators"], strict=True):
             generator.set_state(held)
+        self._ahead.clear()
+        for indices in state.get("ahead", ()):  # drawn before the state was taken, and not trained on yet
+            self._begin(indices)
 
 
 def _on(device: torch.device, found: Splits) -> Splits:

@@ -14,9 +14,10 @@ import numpy.typing as npt
 import torch
 
 from workers.contract import DataDamagedError, DataMissingError
-from workers.data.decoded import Form, Picture, decoded
+from workers.data.encoded import stored
 from workers.data.images import Images
 from workers.data.packs import find, read_npz
+from workers.data.picture import Form, Picture
 
 HALVES: Final = ("train", "test")
 """The official halves."""
@@ -49,7 +50,7 @@ def jpegs(root: Path, name: str, scratch: Path) -> Images:
         Picture(path, whole[bounds[number] : bounds[number + 1]], f"image {number} of {path}")
         for number in range(len(labels))
     ]
-    pixels = decoded(path.stem, pictures, Form("square", 32), scratch)
+    pixels = stored(path.stem, pictures, Form("square", 32), scratch)
     return pixels.split(range(len(labels)), contiguous(labels))
 
 

@@ -88,6 +88,10 @@ BY_HAND: Final = {
     "cars196": "its authors' site no longer offers it; put a copy of yours in the data root, in one of the layouts "
     "that its doc in the catalog names (car_ims.tgz has the MD5 d5c8f0aa497503f355e17dc7886c3f14)",
     "inshop": "its authors give it to those who accept their agreement (DeepFashion, In-shop Clothes Retrieval)",
+    "casia_webface": "its authors give it to those who sign for it; InsightFace's data set zoo links to a packed "
+    "copy, faces_webface_112x112, which holds lfw.bin, agedb_30.bin and cfp_fp.bin too",
+    **dict.fromkeys(("lfw", "agedb30", "cfp_fp"), "it lies as a .bin beside InsightFace's packed training faces"),
+    "imagenet": "its authors give it to those who accept their terms (image-net.org, ILSVRC2012)",
     "digits": "it comes with scikit-learn",
     "packed": "it is a file of yours",
     "image_folder": "it is a folder of yours",

@@ -1,9 +1,10 @@
 """Labelled images in memory: the value, its hold-out by classes, its content hash, and the loading of data sets."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -12,6 +13,14 @@ import torch
 from workers import registry
 from workers.contract import ClassHoldout, DataDamagedError, Part, Recipe
 from workers.data.pair_set import Distractors, PairSet
+
+
+class Undecoded(Protocol):
+    """What decodes images that lie on disk as they are."""
+
+    def decode(self, number: int, into: torch.Tensor) -> None:
+        """Write the pixels of an image to `into`, uint8 [channels, height, width]."""
+        ...
 
 
 class Batch(NamedTuple):
@@ -23,7 +32,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Images:
-    """One split of a data set; its pixels may be a memory map."""
+    """One split of a data set; its pixels may be a memory map, or lie on disk in the form of their files."""
 
     images: torch.Tensor  # uint8 [n, channels, side, side]; where `shapes` is given flat, one image after another
     labels: torch.Tensor  # int64 [n], contiguous from 0
@@ -37,6 +46,9 @@ class Images:
     """Where the data set says which pairs of its images are verified; those of some classes have none of them."""
     distractors: Distractors | None = None
     """Where the data set says among which of its images its queries are identified."""
+    undecoded: Undecoded | None = None
+    """Where images are decoded as they are taken: what does so. `images` is empty then, and the first of each of
+    `shapes` is the number that it knows the image by."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -68,12 +80,40 @@ class Images:
             picked = self.images[indices.to(self.images.device)]
             return Batch(picked, torch.tensor(self.images.shape[2:]).expand(len(indices), 2))
         shapes = self.shapes[indices.cpu()]
-        sizes = shapes[:, 2:]
-        height, width = sizes.amax(dim=0).tolist() if len(indices) else (0, 0)
-        batch = self.images.new_zeros(len(indices), self.channels, height, width)
-        for into, (first, c, h, w) in zip(batch, shapes.tolist(), strict=True):
+        if self.undecoded is not None:
+            return self.begin(indices)()
+        batch = self._blank(shapes)
+        for into, (first, c, h, w) in zip(batch.images, shapes.tolist(), strict=True):
             into[:, :h, :w] = self.images[first : first + c * h * w].view(c, h, w)
-        return Batch(batch, sizes)
+        return batch
+
+    def begin(self, indices: torch.Tensor, threads: Executor | None = None) -> Callable[[], Batch]:
+        """Begin to take the images at `indices`, by `threads` where they must be decoded; gives what ends it.
+
+        That raises DataDamagedError where an image cannot be decoded.
+        """
+        if self.undecoded is None or self.shapes is None:
+            return partial(self.take, indices)
+        shapes = self.shapes[indices.cpu()]
+        batch = self._blank(shapes)
+        pieces = [
+            partial(self.undecoded.decode, number, into[:, :h, :w])
+            for into, (number, _, h, w) in zip(batch.images, shapes.tolist(), strict=True)
+        ]
+        waited = [piece if threads is None else threads.submit(piece).result for piece in pieces]
+
+        def end() -> Batch:
+            for piece in waited:
+                piece()
+            return batch
+
+        return end
+
+    def _blank(self, shapes: torch.Tensor) -> Batch:
+        """Images of zeros that hold those of `shapes`; on the CPU where these must be decoded."""
+        height, width = shapes[:, 2:].amax(dim=0).tolist() if len(shapes) else (0, 0)
+        device = None if self.undecoded is None else "cpu"
+        return Batch(self.images.new_zeros(len(shapes), self.channels, height, width, device=device), shapes[:, 2:])
 
     def of_classes(self, wanted: torch.Tensor) -> "Images":
         """The images of the classes `wanted` (bool [classes]), in their order and with labels contiguous from 0.
@@ -86,7 +126,8 @@ class Images:
         labels = renumbered[self.labels[kept]]
         names = None if self.names is None else tuple(self.names[place] for place in wanted.nonzero()[:, 0].tolist())
         if self.shapes is not None:
-            return Images(self.images, labels, self.shapes[kept.cpu()], query, names)
+            shapes = self.shapes[kept.cpu()]
+            return Images(self.images, labels, shapes, query, names, undecoded=self.undecoded)
         places = kept.nonzero()[:, 0]
         first, past = (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
         together = past - first == len(places)

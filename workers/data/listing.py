@@ -1,16 +1,18 @@
 """From a list of labelled image files to a data set: labels, counts, decoding; what the real data sets share."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import torch
 
 from workers.contract import DataDamagedError, DataMissingError
-from workers.data.decoded import Form, Picture, decoded
+from workers.data.encoded import stored
 from workers.data.images import Images, miscounts
+from workers.data.picture import Form, Picture
 
 
 class Listed(NamedTuple):
@@ -50,22 +52,35 @@ def load(source: Source, train: Sequence[Listed], test: Sequence[Listed]) -> Con
     Raises DataDamagedError where counts differ from the official ones, before anything is decoded, and what
     `decoded` raises.
     """
-    found = {"train": _counts(train), "test": _counts(test)}
+    (first, second), content = _load(source, {"train": train, "test": test})
+    return Content(first, second, content)
+
+
+def load_train(source: Source, train: Sequence[Listed]) -> tuple[Images, str]:
+    """The same of a data set that only trains: its images, and the hash of them."""
+    (only,), content = _load(source, {"train": train})
+    return only, content
+
+
+def _load(source: Source, halves: Mapping[str, Sequence[Listed]]) -> tuple[list[Images], str]:
+    found = {name: _counts(split) for name, split in halves.items()}
     wrong = miscounts(source.declaring, found) if source.official else []
     wrong += [f"{name} has no images" for name, counts in found.items() if not counts["images"]]
     if wrong:
         advice = "fetch the data set again, or set its `official: false` to train on a part of it"
         raise DataDamagedError(f"{source.name}: {'; '.join(wrong)}; {advice}")
-    ordered = [sorted(split, key=lambda one: one.label) for split in (train, test)]
-    pixels = decoded(source.name, [one.picture for split in ordered for one in split], source.form, source.scratch)
+    ordered = [sorted(split, key=lambda one: one.label) for split in halves.values()]
+    pixels = stored(source.name, [one.picture for split in ordered for one in split], source.form, source.scratch)
     labels = [_labels(split) for split in ordered]
     content = hashlib.sha256(pixels.digest.encode())
-    for split in labels:
-        content.update(f"{len(split)}".encode() + split.numpy().astype("<i8").tobytes())
-    first = pixels.split(range(len(train)), labels[0])
-    second = pixels.split(range(len(train), len(train) + len(test)), labels[1], _queries(ordered[1]))
-    first, second = (replace(half, names=_names(split)) for half, split in zip((first, second), ordered, strict=True))
-    return Content(first, second, f"sha256:{content.hexdigest()}")
+    for numbers in labels:
+        content.update(f"{len(numbers)}".encode() + numbers.numpy().astype("<i8").tobytes())
+    images, first = [], 0
+    for split, numbers in zip(ordered, labels, strict=True):
+        rows = range(first, first + len(split))
+        images.append(replace(pixels.split(rows, numbers, _queries(split)), names=_names(split)))
+        first = rows.stop
+    return images, f"sha256:{content.hexdigest()}"
 
 
 def _counts(split: Sequence[Listed]) -> dict[str, int]:
@@ -89,6 +104,44 @@ def _queries(split: Sequence[Listed]) -> torch.Tensor | None:
     if all(one.query is None for one in split):
         return None
     return torch.tensor([bool(one.query) for one in split])
+
+
+_SUFFIXES: Final = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff", ".gif"}
+
+
+def class_folders(folder: Path) -> dict[str, list[Listed]]:
+    """The images of each class, in the order of their paths, of a folder with a folder for each class.
+
+    Hidden files and files with another suffix than that of an image are no images. Raises DataMissingError,
+    DataDamagedError.
+    """
+    if not folder.is_dir():
+        raise DataMissingError(
+            f"the folder {folder.name} is missing: looked in {folder.parent.absolute()}; put it there, or set "
+            "METRICSWEEP_DATA (or --data) to the folder that holds it"
+        )
+    found: dict[str, list[Listed]] = {}
+    for entry in _entries(folder):
+        if entry.is_dir() and (files := [Listed(Picture(Path(path)), entry.name) for path in _files(entry.path)]):
+            found[entry.name] = files
+    if len(found) < 2:
+        raise DataDamagedError(f"{folder}: expected folders of images, one a class; found {len(found)}")
+    return found
+
+
+def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
+    """What is in a folder and not hidden, by name."""
+    with os.scandir(folder) as entries:
+        return sorted((entry for entry in entries if not entry.name.startswith(".")), key=lambda entry: entry.name)
+
+
+def _files(folder: str) -> Iterator[str]:
+    """The images in a folder at any depth; a million files are listed in seconds, where pathlib takes a minute."""
+    for entry in _entries(folder):
+        if entry.is_dir(follow_symlinks=False):
+            yield from _files(entry.path)
+        elif os.path.splitext(entry.name)[1].lower() in _SUFFIXES and entry.is_file():  # noqa: PTH122 - see above
+            yield entry.path
 
 
 def folder(root: Path, names: Sequence[str], holding: str) -> Path:

@@ -10,8 +10,8 @@ import scipy.io
 
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data import listing
-from workers.data.decoded import Form, Picture
 from workers.data.listing import Listed, Source
+from workers.data.picture import Form, Picture
 
 
 class Cars196:

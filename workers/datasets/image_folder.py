@@ -1,15 +1,12 @@
 """Any folder of class folders, split by classes."""
 
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
-from workers.contract import DataDamagedError, DataMissingError
 from workers.data import listing
-from workers.data.decoded import Form, Picture
-from workers.data.listing import Listed, Source
+from workers.data.listing import Source
 from workers.data.packs import inside
-
-_SUFFIXES: Final = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff", ".gif"}
+from workers.data.picture import Form
 
 
 class ImageFolder:
@@ -38,7 +35,7 @@ class ImageFolder:
     ) -> None:
         self.expected = content
         place = root / inside(folder)
-        classes = _classes(place)
+        classes = listing.class_folders(place)
         first = len(classes) // 2 if train_classes is None else train_classes
         if not 0 < first < len(classes):
             raise ValueError(f"dataset.train_classes: expected 1 to {len(classes) - 1}, found {first}")
@@ -46,20 +43,3 @@ class ImageFolder:
         halves = [[one for name in half for one in classes[name]] for half in (names[:first], names[first:])]
         source = Source(f"folder-{place.name}", Form(resize, side), scratch)
         self.train, self.test, self.content = listing.load(source, *halves)
-
-
-def _classes(folder: Path) -> dict[str, list[Listed]]:
-    """The images of each class, in the order of their paths."""
-    if not folder.is_dir():
-        raise DataMissingError(
-            f"the folder {folder.name} is missing: looked in {folder.parent.absolute()}; put it there, or set "
-            "METRICSWEEP_DATA (or --data) to the folder that holds it"
-        )
-    found: dict[str, list[Listed]] = {}
-    for path in sorted(folder.glob("*/**/*")):
-        inner = path.relative_to(folder).parts
-        if path.suffix.lower() in _SUFFIXES and not any(part.startswith(".") for part in inner) and path.is_file():
-            found.setdefault(inner[0], []).append(Listed(Picture(path), inner[0]))
-    if len(found) < 2:
-        raise DataDamagedError(f"{folder}: expected folders of images, one a class; found {len(found)}")
-    return found

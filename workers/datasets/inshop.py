@@ -6,8 +6,8 @@ from typing import ClassVar, Final, Literal
 
 from workers.contract import DataDamagedError
 from workers.data import listing
-from workers.data.decoded import Form, Picture
 from workers.data.listing import Listed, Source
+from workers.data.picture import Form, Picture
 
 _FOLDERS: Final = (
     "In-shop Clothes Retrieval Benchmark", "DeepFashion/In-shop Clothes Retrieval Benchmark", "Inshop_Clothes",

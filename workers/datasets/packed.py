@@ -9,10 +9,10 @@ import torch
 
 from workers.contract import DataDamagedError
 from workers.data import listing
-from workers.data.decoded import Form, Picture
 from workers.data.images import Images, content_hash
 from workers.data.listing import Listed, Source
 from workers.data.packs import find, inside, names, read_npz
+from workers.data.picture import Form, Picture
 
 
 class Packed:

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from workers.data import listing
-from workers.data.decoded import Form, Picture
 from workers.data.listing import Listed, Source
+from workers.data.picture import Form, Picture
 
 
 class Sop:

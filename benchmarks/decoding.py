@@ -1,0 +1,85 @@
+"""Images a second from the decoded map, and of the same images where they stay JPEG: python -m benchmarks.decoding.
+
+Batches are drawn, taken and cropped as a training does, with no network. Without --data photographs of noise are made.
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+
+from workers.catalog import complete, load
+from workers.contract import Place, Recipe
+from workers.data import images
+from workers.data.batches import Batches
+from workers.data.encoded import SETTING
+from workers.data.picture import processors
+from workers.training import determinism
+
+
+def photographs(folder: Path, count: int, size: tuple[int, int]) -> None:
+    """Smooth noise, which takes about as many bytes as photographs do."""
+    rng = np.random.default_rng(0)
+    for number in range(count):
+        coarse = rng.integers(0, 256, (size[1] // 8, size[0] // 8, 3), np.uint8)
+        path = folder / f"class {number % 4}" / f"{number}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        grain = rng.normal(0, 6, (size[1], size[0], 3))
+        smooth = np.asarray(Image.fromarray(coarse).resize(size, Image.Resampling.BICUBIC), np.float64)
+        Image.fromarray((smooth + grain).clip(0, 255).astype(np.uint8)).save(path, quality=90)
+
+
+def rate(recipe: Recipe, place: Place, batches: int) -> float:
+    """Images a second over so many batches, the first ones not counted."""
+    torch.set_num_threads(place.threads)
+    drawn = Batches(recipe, place, torch.device("cpu"), partial(determinism.derived, 0))
+    for _ in range(3):
+        drawn.next()
+    begun = time.perf_counter()
+    taken = sum(len(drawn.next().labels) for _ in range(batches))
+    return taken / (time.perf_counter() - begun)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, help="a folder with a folder of photographs for each class")
+    parser.add_argument("--side", type=int, default=256)
+    parser.add_argument("--augment", default="none", help="of a recipe, such as crop_flip (default: none)")
+    parser.add_argument("--batches", type=int, default=20)
+    parser.add_argument("--threads", type=int, nargs="*", default=sorted({1, processors()}))
+    chosen = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as made:
+        root = chosen.data.parent if chosen.data else Path(made)
+        name = chosen.data.name if chosen.data else "photographs"
+        if not chosen.data:
+            photographs(root / name, 400, (500, 375))
+        raw = {
+            "dataset": {"name": "image_folder", "folder": name, "side": chosen.side},
+            "sampler": {"name": "shuffle", "batch": 64},
+            "backbone": "small_cnn",
+            "loss": "triplet",
+            "iterations": 1,
+            "augment": chosen.augment,
+        }
+        recipe = complete(Recipe.model_validate(raw), load())
+        print(f"{name} at {chosen.side} pixels, augment {chosen.augment}, {processors()} processors")
+        for threads in chosen.threads:
+            found = {}
+            for kind, gigabytes in (("decoded", "1e9"), ("encoded", "0")):
+                os.environ[SETTING] = gigabytes
+                images._load.cache_clear()
+                place = Place(root, Path(made) / "scratch", Path(made), "cpu", threads)
+                found[kind] = rate(recipe, place, chosen.batches)
+            ratio = found["decoded"] / found["encoded"]
+            print(f"{threads} threads: {found['decoded']:,.0f} decoded, {found['encoded']:,.0f} encoded: {ratio:.1f} x")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,308 @@
+"""Faces from the files that people have: what is read, and what is said of files that are damaged or hostile."""
+
+import pickle
+import struct
+import time
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from tests.workers import faces
+from workers import registry
+from workers.contract import DataDamagedError, DataMissingError, Part
+from workers.data import images, pair_pickle, record_io
+from workers.data.images import Images
+
+
+def load(name: str, root: Path, **options: Any) -> Any:
+    """The data set as a part of the official one, in small images."""
+    options = {"official": False, "side": faces.SIDE, **options}
+    return registry.build("dataset", Part(name=name, **options), root=root, scratch=root / "scratch")
+
+
+def colours(split: Images) -> list[list[int]]:
+    """The mean red and blue of each image."""
+    pixels = split.take(torch.arange(len(split))).images.float().mean(dim=(2, 3))
+    return pixels[:, [0, 2]].round().int().tolist()
+
+
+def close(found: list[list[int]], expected: list[list[int]]) -> bool:
+    """Whether colours are the same but for what JPEG loses."""
+    return bool(np.allclose(found, expected, atol=6))
+
+
+def written(root: Path) -> list[Path]:
+    """What lies in the scratch folder, but for locks."""
+    return [path for path in (root / "scratch").rglob("*") if path.is_file() and path.suffix != ".lock"]
+
+
+# CASIA-WebFace
+
+
+def casia(root: Path, **options: Any) -> Any:
+    faces.bin_file(root / "faces_webface_112x112/lfw.bin")
+    return load("casia_webface", root, **options)
+
+
+def test_records_are_read_in_red_green_and_blue(tmp_path: Path) -> None:
+    faces.casia(tmp_path)
+    found = casia(tmp_path)
+    assert found.train.labels.tolist() == [0, 0, 1, 1, 1, 2, 2]
+    assert close(colours(found.train), [[0, 0], [0, 1], [50, 0], [50, 1], [50, 2], [100, 0], [100, 1]])
+    assert len(found.test.pairs.same) == 20
+    assert found.content == casia(tmp_path).content
+    assert images.faults(found) == []
+    with pytest.raises(DataDamagedError, match="train has 3 classes, expected 10,572; train has 7 images"):
+        images.load(Part(name="casia_webface"), tmp_path, tmp_path / "scratch")
+
+
+def test_class_folders_are_the_same_faces(tmp_path: Path) -> None:
+    faces.casia(tmp_path / "records")
+    for person, count in enumerate((2, 3, 2)):
+        for number in range(count):
+            path = tmp_path / f"folders/casia_webface/{person:07}/{number:03}.jpg"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(faces.face(50 * person, number))
+    with pytest.raises(DataMissingError, match=r"lfw\.bin is missing: looked in .* for it and for lfw/pairs\.txt; put"):
+        load("casia_webface", tmp_path / "folders")
+    faces.bin_file(tmp_path / "folders/lfw.bin")
+    assert load("casia_webface", tmp_path / "folders").content == casia(tmp_path / "records").content
+    with pytest.raises(DataMissingError, match=r"faces_webface_112x112/train\.rec is missing: looked in"):
+        load("casia_webface", tmp_path)
+
+
+def test_records_whose_first_is_an_image_are_all_images(tmp_path: Path) -> None:
+    contents = {number: faces.labelled([number % 2], faces.face(100 * (number % 2))) for number in range(4)}
+    contents[3] = faces.labelled([1, 7, 9], faces.face(100))  # more labels than one: the person is the first
+    path = faces.write_records(tmp_path / "faces_webface_112x112", contents, people=2)
+    assert casia(tmp_path).train.labels.tolist() == [0, 0, 1, 1]
+    assert [one.number for one in record_io.read(path)] == [0, 1, 2, 3]
+
+
+def test_a_record_that_holds_the_magic_number_is_joined(tmp_path: Path) -> None:
+    contents = {
+        1: faces.labelled([0.0], b"before" + b"\0\0" + faces.MAGIC + b"behind"),
+        2: faces.labelled([0.0], faces.MAGIC + faces.MAGIC),
+        3: faces.labelled([0.0], b"odd" + faces.MAGIC + b"x"),  # where no part may begin, it is content like any other
+    }
+    path = faces.write_records(tmp_path, contents)
+    assert path.read_bytes().count(faces.MAGIC) == 2 + 3 + 1 + 1
+    assert [bytes(one.content) for one in record_io.read(path)] == [content[24:] for content in contents.values()]
+
+
+def at(path: Path, where: int, content: bytes) -> None:
+    """Write over a file at a place."""
+    held = bytearray(path.read_bytes())
+    held[where : where + len(content)] = content
+    path.write_bytes(held)
+
+
+Spoil = Callable[[Path], object]
+DAMAGE: dict[str, tuple[Spoil, str]] = {
+    "cut off in its last record": (
+        lambda path: path.write_bytes(path.read_bytes()[:-40]), r"train\.(rec|idx): at byte .*(cut off|would begin)"),
+    "cut off before its last records": (
+        lambda path: path.write_bytes(path.read_bytes()[:200]), r"train\.idx: at byte \d+: record \d+ would begin at"),
+    "empty": (lambda path: path.write_bytes(b""), r"train\.rec cannot be read"),
+    "another magic number": (
+        lambda path: at(path, 0, b"\x0b"), r"rec: at byte 0: expected the magic number 0xced7230a, found 0xce"),
+    "a record in the middle": (
+        lambda path: at(path, 4, struct.pack("<I", 2 << 29 | 32)), "at byte 0: found part 2 of a record, where one"),
+    "a record that never ends": (
+        lambda path: at(path, 4, struct.pack("<I", 1 << 29 | 32)), "at byte 40: found part 0 of a record, where it go"),
+    "a length past the end": (
+        lambda path: at(path, 4, struct.pack("<I", 2**29 - 1)), "at byte 0: a record of 536,870,911 bytes is cut off"),
+    "a length into the next record": (
+        lambda path: at(path, 4, struct.pack("<I", 50)), r"at byte 40: record 1 begins within the one before it"),
+    "no room for its header": (
+        lambda path: at(path, 4, struct.pack("<I", 8)), r"at byte 0: record 0 has 8 bytes, and its header 24"),
+    "more labels than bytes": (
+        lambda path: at(path, 8, struct.pack("<I", 2**32 - 1)), r"record 0 of 32 bytes promises 4,294,967,295 labels"),
+    "people without end": (
+        lambda path: at(path, 32, struct.pack("<f", np.inf)), "record 0: it says that images end before record inf"),
+    "more images than are listed": (
+        lambda path: at(path, 32, struct.pack("<f", 90)), "it promises 89 images, and the index lists 10 of them"),
+    "half a person": (
+        lambda path: at(path, 52, struct.pack("<f", 0.5)), r"at byte 40: record 1: expected the number of a person, f"),
+    "an image that is none": (
+        lambda path: at(path, 72, bytes(30)), r"record 1 \(byte 40\) of .*train\.rec cannot be read: it is cut off"),
+    "no index": (lambda path: path.with_suffix(".idx").unlink(), r"train\.idx is missing: it says where"),
+    "an empty index": (lambda path: path.with_suffix(".idx").write_text("\n"), r"at byte 0: it lists no records"),
+    "an index of text": (
+        lambda path: path.with_suffix(".idx").write_text("0\t0\none\ttwo\n"), r"at byte 4: line 2 is not"),
+    "an index outside": (
+        lambda path: path.with_suffix(".idx").write_text("0\t0\n1\t99999999999999999\n"), "record 1 would begin at"),
+    "an index that repeats": (
+        lambda path: path.with_suffix(".idx").write_text("0\t0\n0\t40\n"), "line 2 lists record 0 a second time"),
+    "an index to one place": (
+        lambda path: path.with_suffix(".idx").write_text("0\t0\n1\t0\n"), "record 1 begins within the one before it"),
+    "no property": (lambda path: (path.parent / "property").unlink(), "property is missing: it says how many people"),
+    "a property of text": (lambda path: (path.parent / "property").write_text("many"), "expected people, height"),
+    "another property": (
+        lambda path: (path.parent / "property").write_text("4,8,8"), r"says 4 people, and train\.rec has 3; fetch"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damaged_records_are_told_with_file_and_byte(name: str, tmp_path: Path) -> None:
+    path = faces.casia(tmp_path)
+    spoil, message = DAMAGE[name]
+    spoil(path)
+    with pytest.raises((DataDamagedError, DataMissingError), match=message):
+        casia(tmp_path)
+    assert written(tmp_path) == []  # and nothing was begun
+
+
+# Pairs
+
+
+NAMES = {"lfw": "lfw.bin", "agedb30": "agedb_30.bin", "cfp_fp": "cfp_fp.bin"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("protocol", [3, 4, 5])
+def test_pairs_are_those_of_the_pickle(name: str, protocol: int, tmp_path: Path) -> None:
+    faces.bin_file(tmp_path / NAMES[name], protocol, each=2)
+    held, same = faces.pairs(each=2)
+    found = load(name, tmp_path)
+    assert len(found.train) == 0
+    assert found.test.pairs.same.tolist() == same
+    assert found.test.pairs.fold.tolist() == [fold for fold in range(10) for _ in range(4)]
+    shown = torch.stack([found.test.pairs.first, found.test.pairs.second], dim=1).flatten()
+    whole = colours(found.test)
+    expected = [[shade, blue] for shade, blue in (tuple(colours_of(one)) for one in held)]
+    assert [whole[place] for place in shown.tolist()] == expected
+    assert len(found.test) == len(set(held)) < len(held)  # an image of several pairs is one image
+    with pytest.raises(DataDamagedError, match=r"has 40 pairs, 20 of them of one person; expected [67],000 and 3"):
+        images.load(Part(name=name), tmp_path, tmp_path / "scratch")
+
+
+def colours_of(content: bytes) -> list[int]:
+    """The mean red and blue of a JPEG."""
+    pixels = np.asarray(Image.open(BytesIO(content)), np.float32).mean(axis=(0, 1))
+    return [round(float(pixels[0])), round(float(pixels[2]))]
+
+
+def test_pairs_that_python_2_pickled(tmp_path: Path) -> None:
+    held, same = faces.pairs(each=2)
+    content = faces.python_2(held, same)
+    assert pickle.loads(content, encoding="bytes") == (held, same)
+    (tmp_path / "lfw.bin").write_bytes(content)
+    read = pair_pickle.read(tmp_path / "lfw.bin")
+    assert ([bytes(one) for one in read.images], read.same) == (held, same)
+    one = load("lfw", tmp_path)
+    faces.bin_file(tmp_path / "lfw.bin", each=2)
+    assert load("lfw", tmp_path).content == one.content
+
+
+def test_folds_of_unequal_size_are_those_of_kfold(tmp_path: Path) -> None:
+    held, same = faces.pairs()
+    (tmp_path / "lfw.bin").write_bytes(pickle.dumps((held[:26], same[:13])))
+    assert load("lfw", tmp_path).test.pairs.fold.tolist() == [0, 0, 1, 1, 2, 2, *range(3, 10)]
+
+
+class _Trap:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.mkdir, (self.path,)
+
+
+def hostile(folder: Path) -> dict[str, tuple[bytes, str]]:
+    held, same = faces.pairs()
+    whole = pickle.dumps((held, same))
+    other = "makes something else than bytes, lists, tuples and booleans"
+    return {
+        "code": (pickle.dumps(_Trap(folder / "sprung")), other),
+        "code within": (pickle.dumps((held, [_Trap(folder / "sprung")])), other),
+        "numbers for booleans": (pickle.dumps((held, [1, 0] * 10)), other),
+        "NumPy's booleans": (pickle.dumps((held, list(np.array(same)))), other),
+        "arrays for images": (pickle.dumps(([np.frombuffer(one, np.uint8) for one in held], same)), other),
+        "a text": (pickle.dumps(("images", same)), other),
+        "nothing": (b"", "cannot be read"),
+        "a cut": (whole[: len(whole) // 2], "is cut off"),
+        "no end": (whole[:-1], "is cut off"),
+        "a length past the end": (b"\x80\x04B\xff\xff\xff\xff.", r"at byte \d: the file of \d+ bytes is cut off"),
+        "a huge memo": (b"\x80\x02]r\xff\xff\xff\xff.", "found something else"),
+        "what no memo has": (b"\x80\x02j\xff\xff\xff\xff.", "has nothing to work on"),
+        "what no stack has": (b"\x80\x02\x86.", "has nothing to work on"),
+        "to append to bytes": (b"\x80\x02U\x01xU\x01xa.", "has nothing to work on"),
+        "no mark": (b"\x80\x02]e.", "has nothing to work on"),
+        "two values": (b"\x80\x02]].", "it ends with more or less than one value"),
+        "a mark that is open": (b"\x80\x02(].", "it ends with more or less than one value"),
+        "a line without end": (b"I" + b"0" * 1000, "has nothing to work on"),
+        "nesting": (b"\x80\x02" + b"]" * 90_000 + b"a" * 89_999 + b".", "found something else"),
+        "lists in themselves": (b"\x80\x02]q\x00" + b"h\x00a" * 50_000 + b".", "found something else"),
+        "more steps than any": (b"\x80\x02]" + b"\x880" * 10 + b"(1" * 3, other),
+        "steps without end": (b"\x80\x02" + b"](e" * 500_000, "it takes more than 1,000,000 steps"),
+        "marks and values": (b"\x80\x02" + b"\x88" * 90_000 + b"(l" * 90_000 + b".", "more or less than one"),
+        "fewer booleans": (pickle.dumps((held, same[:-1])), "found 40 images and 19 booleans"),
+        "no pairs": (pickle.dumps(([], [])), "found 0 images and 0 booleans"),
+        "one list": (pickle.dumps(held), "found something else"),
+        "three lists": (pickle.dumps((held, same, same)), "found something else"),
+        "lists for images": (pickle.dumps(([[]] * 40, same)), "image 0 is no bytes"),
+        "bytes for booleans": (pickle.dumps((held, held[:20])), "pair 0 has no boolean"),
+        "images that are none": (pickle.dumps(([b"no image", *held[1:]], same)), r"image 0 of .* cannot be read"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", hostile(Path()))
+def test_a_hostile_pickle_is_refused(name: str, tmp_path: Path) -> None:
+    content, message = hostile(tmp_path)[name]
+    (tmp_path / "lfw.bin").write_bytes(content)
+    begun = time.process_time()
+    with pytest.raises(DataDamagedError, match=message) as caught:
+        load("lfw", tmp_path)
+    assert str(tmp_path / "lfw.bin") in str(caught.value)
+    assert not (tmp_path / "sprung").exists()
+    assert written(tmp_path) == []
+    assert time.process_time() - begun < 60  # what grows with the square of the file would take hours
+
+
+def test_pairs_from_a_list_as_lfw_prints_it(tmp_path: Path) -> None:
+    faces.pairs_txt(tmp_path / "lfw")
+    found = load("lfw", tmp_path)
+    assert found.test.pairs.fold.tolist() == [fold for fold in range(10) for _ in range(2)]
+    assert found.test.pairs.same.tolist() == [True, False] * 10
+    blue = [pair[1] for pair in colours(found.test)]
+    assert [round(blue[place]) for place in found.test.pairs.first.tolist()[:2]] == [blue[0], blue[1]]
+    assert found.test.labels[found.test.pairs.first].eq(found.test.labels[found.test.pairs.second]).tolist() == [
+        True, False,
+    ] * 10  # fmt: skip
+    assert found.test.classes == 20
+    assert len(found.test) == 30
+
+
+def test_a_list_that_names_images_that_are_not_there(tmp_path: Path) -> None:
+    path = faces.pairs_txt(tmp_path / "lfw")
+    (tmp_path / "lfw/Ann_03/Ann_03_0002.jpg").unlink()
+    with pytest.raises(DataMissingError, match=r"line 8 names Ann_03 2, which is not there and 1 more are miss"):
+        load("lfw", tmp_path)
+    (tmp_path / "lfw/Ann_03/Ann_03_0002.png").write_bytes(faces.face(1))  # another suffix will do
+    load("lfw", tmp_path)
+    lines = path.read_text().splitlines()
+    for row, line, message in (
+        (1, "10", "line 1: expected how many folds there are"),
+        (1, "10 2", "line 1 promises 10 folds of 2 \\+ 2 pairs, and 20 lines follow"),
+        (1, "0 0", "line 1: expected how many folds"),
+        (2, "Ann_00 1", "line 2: expected a person and the numbers of two pictures, found 'Ann_00 1'"),
+        (2, "Ann_00 1 Bob_00 2", "line 2: expected a person and the numbers of two pictures"),
+        (3, "Ann_00 1 2", "line 3: expected a person and a number, and another two"),
+        (2, "Ann_00 one 2", "line 2: expected"),
+        (2, "../Ann_00 1 2", "line 2: expected"),
+        (2, "Ann_00 1 " + "9" * 5000, "line 2 names Ann_00 999999999, which is not there"),
+    ):
+        changed = [line if number == row else old for number, old in enumerate(lines, 1)]
+        path.write_text("\n".join(changed))
+        with pytest.raises((DataDamagedError, DataMissingError), match=message):
+            load("lfw", tmp_path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(DataDamagedError, match="cannot be read"):
+        load("lfw", tmp_path)

@@ -1,0 +1,183 @@
+"""Faces with the pairs that are verified of them: InsightFace's `.bin` files, and lists as LFW prints its own."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import torch
+
+from workers.contract import DataDamagedError, DataMissingError
+from workers.data import pair_pickle
+from workers.data.encoded import stored
+from workers.data.images import Images
+from workers.data.pair_set import PairSet
+from workers.data.picture import Form, Picture
+
+_FOLDS: Final = 10
+_LIST: Final = "pairs.txt"
+_HOLDING: Final = (".", "faces_webface_112x112", "faces_webface", "faces_emore", "faces_vgg_112x112")
+_SUFFIXES: Final = (".jpg", ".png", ".jpeg", ".bmp")
+_SAME, _APART = 3, 4  # fields of a line: a person and two numbers; a person and a number, twice
+
+
+@dataclass(frozen=True)
+class PairSource:
+    """What a set of pairs is called, where it lies and what it must hold."""
+
+    name: str
+    files: tuple[str, ...]
+    """The names that its `.bin` has."""
+    folders: tuple[str, ...]
+    """Else the folders that may hold `pairs.txt` and the images of each person."""
+    pairs: int
+    """How many there are officially, half of them of one person."""
+
+
+SETS: Final = {
+    one.name: one
+    for one in (
+        PairSource("lfw", ("lfw.bin",), ("lfw", "lfw_112x112", "lfw-deepfunneled"), 6000),
+        PairSource("agedb30", ("agedb_30.bin", "agedb30.bin"), ("agedb_30", "agedb30"), 6000),
+        PairSource("cfp_fp", ("cfp_fp.bin",), ("cfp_fp",), 7000),
+    )
+}
+"""The sets that SEC verifies on, by the names of their parts."""
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """A set of pairs as it lies on disk."""
+
+    path: Path
+    pictures: list[Picture]
+    labels: list[int]
+    pairs: PairSet
+
+
+def load(name: str, root: Path, scratch: Path, side: int, official: bool = True) -> tuple[Images, str]:
+    """The images of one of SETS, each once, with its pairs, and the hash of both; as many as there are officially.
+
+    Raises DataMissingError, and DataDamagedError where the files are not what they must be.
+    """
+    source = SETS[name]
+    drawn = _drawn(source, root)
+    same = int(drawn.pairs.same.sum())
+    if official and (len(drawn.pairs.same), same) != (source.pairs, source.pairs // 2):
+        found = f"has {len(drawn.pairs.same):,} pairs, {same:,} of them of one person"
+        wanted = f"expected {source.pairs:,} and {source.pairs // 2:,}"
+        raise DataDamagedError(f"{drawn.path} {found}; {wanted}, or set its `official: false` to take what is there")
+    pixels = stored(source.name, drawn.pictures, Form("square", side), scratch)
+    content = hashlib.sha256(pixels.digest.encode())
+    for one in drawn.pairs:
+        content.update(one.numpy().astype("<i8").tobytes())
+    every = range(len(drawn.pictures))
+    images = pixels.split(every, torch.tensor(drawn.labels, dtype=torch.int64))
+    return replace(images, pairs=drawn.pairs), f"sha256:{content.hexdigest()}"
+
+
+def none(side: int) -> Images:
+    """The training images of a set that has none."""
+    return Images(torch.zeros(0, 3, side, side, dtype=torch.uint8), torch.zeros(0, dtype=torch.int64))
+
+
+def _drawn(source: PairSource, root: Path) -> _Drawn:
+    for place in (root / holding / file for holding in _HOLDING for file in source.files):
+        if place.is_file():
+            return _pickled(place)
+    for folder in (root / name for name in source.folders):
+        if (folder / _LIST).is_file():
+            return _listed(folder)
+    raise DataMissingError(
+        f"{source.files[0]} is missing: looked in {root.absolute()} for it and for {source.folders[0]}/{_LIST}; put "
+        "the file there, or set METRICSWEEP_DATA (or --data) to the folder that holds it"
+    )
+
+
+def _pickled(path: Path) -> _Drawn:
+    """The pairs of a `.bin`; an image that several pairs show is one image. Nobody is named, so each is of its own."""
+    held = pair_pickle.read(path)
+    places: dict[bytes, int] = {}
+    pictures: list[Picture] = []
+    shown = []
+    for number, content in enumerate(held.images):
+        place = places.setdefault(hashlib.sha256(content).digest(), len(places))
+        if place == len(pictures):
+            pictures.append(Picture(path, content, f"image {number} of {path}"))
+        shown.append(place)
+    return _Drawn(path, pictures, [*range(len(pictures))], _pairs(shown, held.same, _folds(len(held.same))))
+
+
+def _folds(count: int) -> list[int]:
+    """Ten folds in the order of the file, the first ones larger by one where they cannot be equal."""
+    return [fold for fold, part in enumerate(np.array_split(np.arange(count), _FOLDS)) for _ in part]
+
+
+def _pairs(shown: Sequence[int], same: Sequence[bool], fold: Sequence[int]) -> PairSet:
+    first, second = torch.tensor(shown, dtype=torch.int64).view(-1, 2).T
+    return PairSet(first, second, torch.tensor(same), torch.tensor(fold, dtype=torch.int64))
+
+
+def _listed(folder: Path) -> _Drawn:
+    """The pairs of a list: in each fold so many of one person, then as many of two."""
+    path = folder / _LIST
+    each, rows = _rows(path)
+    places: dict[Path, int] = {}
+    people: list[str] = []
+    shown, same, missing = [], [], []
+    for number, fields in enumerate(rows):
+        alike = number % (2 * each) < each
+        for person, picture in _named(path, number, fields, alike):
+            file = _file(folder, person, picture)
+            if file is None:
+                missing.append(f"line {number + 2} names {person} {picture}")
+                continue
+            if file not in places:
+                places[file] = len(places)
+                people.append(person)
+            shown.append(places[file])
+        same.append(alike)
+    if missing:
+        more = f" and {len(missing) - 1:,} more are missing too" if len(missing) > 1 else ""
+        wanted = f"looked for PERSON/PERSON_0001{_SUFFIXES[0]} and the like in {folder}"
+        raise DataMissingError(f"{path}: {missing[0]}, which is not there{more}; {wanted}")
+    numbers = {person: number for number, person in enumerate(sorted(set(people)))}
+    fold = [number // (2 * each) for number in range(len(rows))]
+    labels = [numbers[person] for person in people]
+    return _Drawn(path, [Picture(file) for file in places], labels, _pairs(shown, same, fold))
+
+
+def _rows(path: Path) -> tuple[int, list[list[str]]]:
+    """How many pairs of either kind a fold has, and the fields of each line."""
+    try:
+        header, *rows = [line.split() for line in path.read_text("utf-8").splitlines() if line.strip()] or [[]]
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
+    if len(header) != 2 or not all(one.isascii() and one.isdecimal() and int(one[:9]) > 0 for one in header):
+        raise DataDamagedError(
+            f"{path}: line 1: expected how many folds there are and how many pairs of either kind "
+            f"each has, as `10 300`; found {' '.join(header)[:80]!r}"
+        )
+    folds, each = (int(one[:9]) for one in header)
+    if len(rows) != 2 * folds * each:
+        wanted = f"line 1 promises {folds} folds of {each} + {each} pairs"
+        raise DataDamagedError(f"{path}: {wanted}, and {len(rows):,} lines follow")
+    return each, rows
+
+
+def _named(path: Path, number: int, fields: list[str], alike: bool) -> list[tuple[str, int]]:
+    """The person and the number of both pictures of a line."""
+    numbers = fields[1:] if alike else fields[1::2]
+    fits = len(fields) == (_SAME if alike else _APART) and all(one.isascii() and one.isdecimal() for one in numbers)
+    if not fits or any("/" in one or one.startswith(".") for one in fields):
+        wanted = "a person and the numbers of two pictures" if alike else "a person and a number, and another two"
+        raise DataDamagedError(f"{path}: line {number + 2}: expected {wanted}, found {' '.join(fields)[:80]!r}")
+    return [(fields[0], int(numbers[0][:9])), (fields[0] if alike else fields[2], int(numbers[1][:9]))]
+
+
+def _file(folder: Path, person: str, number: int) -> Path | None:
+    """The picture of a person with a number, whatever its suffix."""
+    paths = (folder / person / f"{person}_{number:04}{suffix}" for suffix in _SUFFIXES)
+    return next((path for path in paths if path.is_file()), None)

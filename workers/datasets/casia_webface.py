@@ -1,0 +1,123 @@
+"""CASIA-WebFace: the faces that SEC's recognition trains on."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Final, Literal
+
+from workers.contract import DataDamagedError, DataMissingError
+from workers.data import face_pairs, listing, record_io
+from workers.data.listing import Listed, Source
+from workers.data.picture import Form, Picture
+from workers.data.record_io import Record
+
+_RECORDS: Final = ("faces_webface_112x112", "faces_webface", ".")
+_FOLDERS: Final = ("casia_webface", "CASIA-WebFace", "casia-112x112", "webface_112x112")
+
+
+class CasiaWebface:
+    """490,623 photographs of 10,572 people, aligned to 112x112 pixels; all of them train.
+
+    Read from InsightFace's `faces_webface_112x112/` with `train.rec`, `train.idx` and `property`, else from
+    `casia_webface/` with a folder for each person (`official: false`, since their number differs by who packed them).
+    `test` names the pairs that are verified: `lfw`, `agedb30` or `cfp_fp`, which lie beside it.
+    """
+
+    label = "CASIA-WebFace"
+    paper = "Yi et al. 2014"
+    version = 1
+    classes: ClassVar[Mapping[str, int]] = {"train": 10572}
+    images: ClassVar[Mapping[str, int]] = {"train": 490623}
+    channels = 3
+    side = 112
+    manifest = None
+
+    def __init__(
+        self,
+        root: Path,
+        scratch: Path,
+        *,
+        test: Literal["lfw", "agedb30", "cfp_fp"] = "lfw",
+        side: int = 112,
+        official: bool = True,
+        content: str | None = None,
+    ) -> None:
+        self.official, self.expected = official, content
+        listed = _recorded(root) or _foldered(root)
+        source = Source("casia_webface", Form("square", side), scratch, type(self), official)
+        self.train, trained = listing.load_train(source, listed)
+        self.test, tested = face_pairs.load(test, root, scratch, side, official)
+        self.content = f"sha256:{hashlib.sha256(f'{trained} {tested}'.encode()).hexdigest()}"
+
+
+def _recorded(root: Path) -> list[Listed] | None:
+    """The faces of InsightFace's records; None where they are not there."""
+    folder = next((root / name for name in _RECORDS if (root / name / "train.rec").exists()), None)
+    if folder is None:
+        return None
+    path = folder / "train.rec"
+    records = record_io.read(path)
+    faces = _faces(path, records)
+    listed = []
+    for one in faces:
+        picture = Picture(path, one.content, f"record {one.number} (byte {one.offset:,}) of {path}")
+        listed.append(Listed(picture, _person(path, one)))
+    _compare(folder / "property", listed)
+    return listed
+
+
+def _faces(path: Path, records: list[Record]) -> list[Record]:
+    """The records of images: all of them, or those before the number that an empty record 0 names.
+
+    Behind these InsightFace has a record for each person, with the range of their images.
+    """
+    first, *others = records
+    if first.number != 0 or first.content or len(first.labels) < 2:
+        return records
+    past = first.labels[0]
+    if not (past.is_integer() and 1 < past <= 2**31):
+        raise _damaged(path, first, f"it says that images end before record {past}")
+    found = [one for one in others if one.number < past]
+    if len(found) != int(past) - 1:
+        raise _damaged(path, first, f"it promises {int(past) - 1:,} images, and the index lists {len(found):,} of them")
+    return found
+
+
+def _person(path: Path, record: Record) -> int:
+    label = record.labels[0]
+    if not (label.is_integer() and 0 <= label < 2**31):
+        raise _damaged(path, record, f"expected the number of a person, found {label}")
+    if not record.content:
+        raise _damaged(path, record, "it has no image")
+    return int(label)
+
+
+def _damaged(path: Path, record: Record, why: str) -> DataDamagedError:
+    return DataDamagedError(f"{path}: at byte {record.offset:,}: record {record.number}: {why}; fetch it again")
+
+
+def _compare(path: Path, listed: Sequence[Listed]) -> None:
+    """Raise DataDamagedError where there are not as many people as the file `property` says, `10572,112,112`."""
+    try:
+        said = path.read_text("ascii").strip()
+    except FileNotFoundError as error:
+        raise DataMissingError(f"{path} is missing: it says how many people there are; fetch it again") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
+    people = len({one.label for one in listed})
+    fields = said.split(",")
+    if len(fields) != 3 or not all(one.isdecimal() for one in fields):
+        raise DataDamagedError(f"{path}: expected people, height and width, as `10572,112,112`; found {said[:40]!r}")
+    if int(fields[0][:9]) != people:
+        raise DataDamagedError(f"{path} says {fields[0]} people, and train.rec has {people:,}; fetch both again")
+
+
+def _foldered(root: Path) -> list[Listed]:
+    """The faces in a folder for each person."""
+    folder = next((root / name for name in _FOLDERS if (root / name).is_dir()), None)
+    if folder is None:
+        raise DataMissingError(
+            f"{_RECORDS[0]}/train.rec is missing: looked in {root.absolute()} for it and for {' or '.join(_FOLDERS)}; "
+            "put the data set there, or set METRICSWEEP_DATA (or --data) to the folder that holds it"
+        )
+    return [one for images in listing.class_folders(folder).values() for one in images]

@@ -1,0 +1,32 @@
+"""CFP-FP: pairs of a face from the front and one in profile, to verify."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from workers.data import face_pairs
+
+
+class CfpFp:
+    """7,000 pairs of a frontal and a profile photograph in ten folds, half of them of one person; nothing trains.
+
+    Read from InsightFace's `cfp_fp.bin`, in the data root or beside `train.rec`, else from `cfp_fp/` with `pairs.txt`,
+    as LFW prints its own, and `PERSON/PERSON_0001.jpg`. Faces must be aligned as InsightFace aligns them, to 112x112
+    pixels; others are brought to `side`, squashed. `official: false` takes another number of pairs.
+    """
+
+    label = "CFP-FP"
+    paper = "Sengupta et al. 2016"
+    version = 1
+    classes: ClassVar[Mapping[str, int]] = {"train": 0}
+    images: ClassVar[Mapping[str, int]] = {"train": 0}
+    channels = 3
+    side = 112
+    manifest = None
+
+    def __init__(
+        self, root: Path, scratch: Path, *, side: int = 112, official: bool = True, content: str | None = None
+    ) -> None:
+        self.official, self.expected = official, content
+        self.train = face_pairs.none(side)
+        self.test, self.content = face_pairs.load("cfp_fp", root, scratch, side, official)

@@ -1,0 +1,48 @@
+"""ImageNet: the photographs of a thousand classes, the same in both halves."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar, Final, Literal
+
+from workers.data import listing
+from workers.data.listing import Source
+from workers.data.picture import Form
+
+_FOLDERS: Final = ("imagenet", "ILSVRC2012", "ImageNet", "ILSVRC/Data/CLS-LOC")
+
+
+class Imagenet:
+    """1,331,167 photographs of 1,000 classes: the official halves, the validation images as test.
+
+    Read from `imagenet/` with `train/` and `val/`, each with a folder for each class (`n01440764/`). Decoded they are
+    250 GB: where that is more than METRICSWEEP_DECODED_GB, 32 unless it is set, they stay JPEG. `official: false`
+    takes a part of the data set.
+    """
+
+    label = "ImageNet"
+    paper = "Russakovsky et al. 2015"
+    version = 1
+    classes: ClassVar[Mapping[str, int]] = {"train": 1000, "test": 1000}
+    images: ClassVar[Mapping[str, int]] = {"train": 1281167, "test": 50000}
+    channels = 3
+    side = 256
+    manifest = None
+
+    def __init__(
+        self,
+        root: Path,
+        scratch: Path,
+        *,
+        side: int = 256,
+        resize: Literal["shorter", "square"] = "shorter",
+        official: bool = True,
+        content: str | None = None,
+    ) -> None:
+        self.official, self.expected = official, content
+        folder = listing.folder(root, _FOLDERS, "train")
+        halves = [
+            [one for images in listing.class_folders(folder / half).values() for one in images]
+            for half in ("train", "val")
+        ]
+        source = Source("imagenet", Form(resize, side), scratch, type(self), official)
+        self.train, self.test, self.content = listing.load(source, *halves)

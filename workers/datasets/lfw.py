@@ -1,0 +1,32 @@
+"""Labeled Faces in the Wild: pairs of faces to verify, of people who did not train."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from workers.data import face_pairs
+
+
+class Lfw:
+    """6,000 pairs of photographs in ten folds, half of them of one person; nothing of it trains.
+
+    Read from InsightFace's `lfw.bin`, in the data root or beside `train.rec`, else from `lfw/` with `pairs.txt` and
+    `PERSON/PERSON_0001.jpg`. Faces must be aligned as InsightFace aligns them, to 112x112 pixels; others are brought
+    to `side`, squashed. `official: false` takes another number of pairs.
+    """
+
+    label = "LFW"
+    paper = "Huang et al. 2007"
+    version = 1
+    classes: ClassVar[Mapping[str, int]] = {"train": 0}
+    images: ClassVar[Mapping[str, int]] = {"train": 0}
+    channels = 3
+    side = 112
+    manifest = None
+
+    def __init__(
+        self, root: Path, scratch: Path, *, side: int = 112, official: bool = True, content: str | None = None
+    ) -> None:
+        self.official, self.expected = official, content
+        self.train = face_pairs.none(side)
+        self.test, self.content = face_pairs.load("lfw", root, scratch, side, official)
