@@ -179,9 +179,14 @@ def _verify(chosen: argparse.Namespace) -> int:
     splits: dict[str, images.Images] = {name: getattr(dataset, name) for name in ("train", "test")}
     for name, split in splits.items():
         spread = _spread(split.labels.bincount().tolist())
-        print(f"{name:<6} {split.classes:>6,} classes {len(split):>8,} images, {spread}")
+        print(f"{name:<6} {split.classes:>6,} classes {len(split):>8,} images{spread}")
         if split.query is not None:
             print(f"       {split.counts['queries']:,} of them are queries")
+        if split.pairs is not None:
+            same, folds = int(split.pairs.same.sum()), int(split.pairs.fold.max()) + 1
+            print(f"       {len(split.pairs.same):,} pairs, {same:,} of them of one class, in {folds} folds")
+        for size, among in (split.distractors or {}).items():
+            print(f"       {len(among):,} distractors of the list of {size:,}")
     print(f"content {images.content_hash(dataset)}")
     wrong = images.faults(dataset)
     if lenient:
@@ -193,9 +198,11 @@ def _verify(chosen: argparse.Namespace) -> int:
 
 
 def _spread(sizes: Sequence[int]) -> str:
-    """How many images a class has."""
+    """How many images a class has; nothing where there is no class."""
+    if not sizes:
+        return ""
     single = sizes.count(1)
-    return f"{min(sizes):,} to {max(sizes):,} a class{f', {single:,} of one image' if single else ''}"
+    return f", {min(sizes):,} to {max(sizes):,} a class{f', {single:,} of one image' if single else ''}"
 
 
 def _fetch(chosen: argparse.Namespace) -> int:

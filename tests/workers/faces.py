@@ -115,3 +115,27 @@ def python_2(images: Sequence[bytes], same: Sequence[bool]) -> bytes:
 def as_json(path: Path, value: object) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value))
+
+
+def megaface(root: Path) -> Path:
+    """`megaface/`: three probes of two people, lists of two and five of six strangers, a wrong image of either sort."""
+    folder = root / "megaface"
+    lists = folder / "devkit/templatelists"
+    probes = [(person, f"{person}/{person}_{number}.jpg") for number in range(3) for person in ("Bob", "Ann")]
+    for place, (person, path) in enumerate(probes):
+        file = folder / "facescrub_images" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(face(10 if person == "Ann" else 60, place // 2))
+    as_json(
+        lists / "facescrub_features_list.json", {"id": [one for one, _ in probes], "path": [one for _, one in probes]}
+    )
+    paths = [f"{number}/a@b/{number}.jpg" for number in range(6)]
+    for number, path in enumerate(paths):
+        file = folder / "megaface_images" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(face(100 + number))
+    as_json(lists / "megaface_features_list.json_5_1", {"path": paths[:5]})
+    as_json(lists / "megaface_features_list.json_2_1", {"path": paths[4:]})
+    (folder / "facescrub_noises.txt").write_text("# wrong\nAnn_1.jpg\n")
+    (folder / "megaface_noises.txt").write_text(f"# wrong\n12\t{paths[2]}\n")
+    return lists

@@ -152,7 +152,7 @@ class TestFacts:
                 counts = entry.facts.get(fact)
                 assert own == (counts is None)
                 # Of a test set of faces pairs are counted, not classes and images.
-                faces = entry.name in {"casia_webface", "lfw", "agedb30", "cfp_fp"}
+                faces = entry.name in {"casia_webface", "lfw", "agedb30", "cfp_fp", "megaface"}
                 assert own or (isinstance(counts, dict) and set(counts) == {"train", *([] if faces else ["test"])})
             # None: no literal hash is known, since decoded pixels differ from one release of PIL to the next.
             assert str(entry.facts["manifest"] or "").removeprefix("sha256:").isalnum() != (

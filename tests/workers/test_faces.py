@@ -1,7 +1,9 @@
 """Faces from the files that people have: what is read, and what is said of files that are damaged or hostile."""
 
+import json
 import pickle
 import struct
+import tempfile
 import time
 from collections.abc import Callable
 from io import BytesIO
@@ -14,9 +16,11 @@ import torch
 from PIL import Image
 
 from tests.workers import faces
-from workers import registry
+from workers import catalog, registry
+from workers.__main__ import main
 from workers.contract import DataDamagedError, DataMissingError, Part
 from workers.data import images, pair_pickle, record_io
+from workers.data.face_pairs import SETS
 from workers.data.images import Images
 
 
@@ -189,6 +193,32 @@ def colours_of(content: bytes) -> list[int]:
     return [round(float(pixels[0])), round(float(pixels[2]))]
 
 
+def test_verify_says_how_many_pairs_and_distractors_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    faces.bin_file(tmp_path / "lfw.bin")
+    assert main(["data", "verify", "lfw", "--data", str(tmp_path)]) == 1
+    said = capsys.readouterr()
+    assert "train       0 classes        0 images\n" in said.out
+    assert "       20 pairs, 10 of them of one class, in 10 folds\n" in said.out
+    assert "error: lfw: test has 20 pairs, expected 6,000\n" in said.err
+    faces.megaface(tmp_path)
+    chosen = ["--set", "sizes=[2, 5]", "--set", "official=false"]
+    assert main(["data", "verify", "megaface", *chosen, "--data", str(tmp_path)]) == 0
+    assert "       4 distractors of the list of 5\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_set_of_pairs_trains_nothing(name: str) -> None:
+    entry = catalog.load().get("dataset", name)
+    assert entry is not None
+    assert entry.facts["pairs"] == {"test": SETS[name].pairs}
+    raw = {"task": "verification", "dataset": name, "backbone": "small_cnn", "loss": "triplet", "iterations": 1}
+    said = [str(one) for one in catalog.problems(raw, catalog.load())]
+    assert any(f"dataset '{name}' has only 0 training classes" in one for one in said), said
+
+
 def test_pairs_that_python_2_pickled(tmp_path: Path) -> None:
     held, same = faces.pairs(each=2)
     content = faces.python_2(held, same)
@@ -306,3 +336,74 @@ def test_a_list_that_names_images_that_are_not_there(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(DataDamagedError, match="cannot be read"):
         load("lfw", tmp_path)
+
+
+# MegaFace
+
+
+def megaface(root: Path, **options: Any) -> Any:
+    return load("megaface", root, **{"sizes": (2, 5), **options})
+
+
+def found_among(dataset: Any, size: int) -> list[int]:
+    """The red of the distractors of a size."""
+    shades = colours(dataset.test)
+    return [shades[number][0] for number in dataset.test.distractors[size].tolist()]
+
+
+def test_probes_are_searched_among_the_strangers_of_each_list(tmp_path: Path) -> None:
+    faces.megaface(tmp_path)
+    found = megaface(tmp_path, noise="kept")
+    assert len(found.train) == 0
+    assert found.test.query.tolist() == [True] * 6 + [False] * 6
+    assert found.test.labels.tolist() == [0, 0, 0, 1, 1, 1, *[2] * 6]
+    assert found.test.names == ("Ann", "Bob", "strangers")
+    assert close([colours(found.test)[number] for number in (0, 4)], [[10, 0], [60, 1]])
+    assert np.allclose(found_among(found, 2), [104, 105], atol=6)
+    assert np.allclose(found_among(found, 5), [100, 101, 102, 103, 104], atol=6)  # in the order of their list
+    clean = megaface(tmp_path)
+    assert clean.test.labels.tolist() == [0, 0, 1, 1, 1, *[2] * 5]  # a probe and a stranger fewer
+    assert np.allclose(found_among(clean, 5), [100, 101, 103, 104], atol=6)
+    assert {size: len(numbers) for size, numbers in clean.test.distractors.items()} == {2: 2, 5: 4}
+    assert clean.content not in {found.content, megaface(tmp_path, sizes=(2,)).content}
+    assert clean.content == megaface(tmp_path).content
+    with pytest.raises(DataDamagedError, match="lists 6 probes of 2 people; expected 3,530 of 80, or set"):
+        megaface(tmp_path, official=True)
+
+
+def test_damaged_lists_of_megaface(tmp_path: Path) -> None:
+    lists = faces.megaface(tmp_path)
+    probes, strangers = lists / "facescrub_features_list.json", lists / "megaface_features_list.json_5_1"
+    whole = json.loads(probes.read_text()), json.loads(strangers.read_text())
+    for path, held, message in (
+        (probes, {**whole[0], "id": whole[0]["id"][:-1]}, "expected in `id` whom each of the 6 probes shows; found 5"),
+        (probes, {**whole[0], "id": [None] * 6}, "whom each of the 6 probes shows; found 0 names"),
+        (probes, {"path": ["1.jpg"]}, "whom each of the 1 probes shows; found 0 names"),
+        (probes, {"path": []}, "expected a list of images in `path`"),
+        (probes, {"path": [1]}, "expected a list of images in `path`"),
+        (probes, [], "expected an object"),
+        (strangers, {"path": whole[1]["path"][:-1]}, "expected 5 different images, found 4"),
+        (strangers, {"path": [whole[1]["path"][0]] * 5}, "expected 5 different images, found 1"),
+        (strangers, {"path": ["../../secret.jpg"] * 5}, "expected a path below the data root"),
+        (strangers, {"path": [*whole[1]["path"][:-1], "9/9/9.jpg"]}, r"9/9/9\.jpg is missing"),
+    ):
+        faces.as_json(path, held)
+        with pytest.raises((DataDamagedError, DataMissingError), match=message):
+            megaface(tmp_path)
+        faces.as_json(probes, whole[0])
+        faces.as_json(strangers, whole[1])
+    assert written(tmp_path) == []
+    strangers.write_text("[" * 100_000)
+    with pytest.raises(DataDamagedError, match="cannot be read"):
+        megaface(tmp_path)
+    with pytest.raises(DataMissingError, match="json_7_1 is missing: it lists the images"):
+        megaface(tmp_path, sizes=(7,))
+    with pytest.raises(ValueError, match=r"dataset\.sizes, dataset\.draw: expected rising numbers from 1 on"):
+        megaface(tmp_path, sizes=(5, 2))
+    faces.as_json(strangers, whole[1])
+    (tmp_path / "megaface/facescrub_noises.txt").write_text("".join(f"Ann_{number}.jpg\n" for number in range(3)))
+    with pytest.raises(DataDamagedError, match="drops every probe of some people"):
+        megaface(tmp_path)
+    (tmp_path / "megaface/facescrub_noises.txt").unlink()
+    with pytest.raises(DataMissingError, match=r"names the images that InsightFace found .* `noise: kept`"):
+        megaface(tmp_path)

@@ -61,7 +61,7 @@ def test_the_usual_needs_are_the_data_sets_that_lie_in_a_folder() -> None:
     names = {str(one) for one in usual_needs(CATALOG)}
     assert names == {
         "agedb30", "cars196", "casia_webface", "cfp_fp", "cifar10", "cifar100", "cub200", "fashion_mnist", "imagenet",
-        "inshop", "lfw", "mnist", "mnist_halves", "omniglot", "sop",
+        "inshop", "lfw", "megaface", "mnist", "mnist_halves", "omniglot", "sop",
     }  # fmt: skip
 
 

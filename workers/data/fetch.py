@@ -91,6 +91,7 @@ BY_HAND: Final = {
     "casia_webface": "its authors give it to those who sign for it; InsightFace's data set zoo links to a packed "
     "copy, faces_webface_112x112, which holds lfw.bin, agedb_30.bin and cfp_fp.bin too",
     **dict.fromkeys(("lfw", "agedb30", "cfp_fp"), "it lies as a .bin beside InsightFace's packed training faces"),
+    "megaface": "its authors no longer give it; put a copy of yours in the data root, with the devkit's lists",
     "imagenet": "its authors give it to those who accept their terms (image-net.org, ILSVRC2012)",
     "digits": "it comes with scikit-learn",
     "packed": "it is a file of yours",

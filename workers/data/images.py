@@ -60,9 +60,10 @@ class Images:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many classes, images and queries there are."""
+        """How many classes, images and queries there are, and how many pairs where these are drawn up."""
         queries = 0 if self.query is None else int(self.query.sum())
-        return {"classes": self.classes, "images": len(self), "queries": queries}
+        pairs = {} if self.pairs is None else {"pairs": len(self.pairs.same)}
+        return {"classes": self.classes, "images": len(self), "queries": queries, **pairs}
 
     @property
     def channels(self) -> int:
@@ -212,12 +213,12 @@ def faults(dataset: DataSet, *, pixels: bool = True) -> list[str]:
 
 
 def miscounts(declaring: object, found: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """Where the counts of each split differ from the facts `classes`, `images` and `queries` of a data set."""
+    """Where the counts of each split differ from the facts `classes`, `images`, `queries` and `pairs` of a data set."""
     wrong = []
-    for fact in ("classes", "images", "queries"):
+    for fact in ("classes", "images", "queries", "pairs"):
         declared: Mapping[str, int] = getattr(declaring, fact, {})
         for name, expected in declared.items():
-            if found[name][fact] != expected:
+            if name in found and found[name][fact] != expected:
                 wrong.append(f"{name} has {found[name][fact]:,} {fact}, expected {expected:,}")
     return wrong
 

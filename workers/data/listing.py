@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import torch
 
@@ -56,9 +56,9 @@ def load(source: Source, train: Sequence[Listed], test: Sequence[Listed]) -> Con
     return Content(first, second, content)
 
 
-def load_train(source: Source, train: Sequence[Listed]) -> tuple[Images, str]:
-    """The same of a data set that only trains: its images, and the hash of them."""
-    (only,), content = _load(source, {"train": train})
+def load_half(source: Source, name: Literal["train", "test"], listed: Sequence[Listed]) -> tuple[Images, str]:
+    """The same of one split, where the other comes from elsewhere or there is none: its images, and their hash."""
+    (only,), content = _load(source, {name: listed})
     return only, content
 
 

@@ -45,7 +45,7 @@ class CasiaWebface:
         self.official, self.expected = official, content
         listed = _recorded(root) or _foldered(root)
         source = Source("casia_webface", Form("square", side), scratch, type(self), official)
-        self.train, trained = listing.load_train(source, listed)
+        self.train, trained = listing.load_half(source, "train", listed)
         self.test, tested = face_pairs.load(test, root, scratch, side, official)
         self.content = f"sha256:{hashlib.sha256(f'{trained} {tested}'.encode()).hexdigest()}"
 

@@ -20,6 +20,7 @@ class CfpFp:
     version = 1
     classes: ClassVar[Mapping[str, int]] = {"train": 0}
     images: ClassVar[Mapping[str, int]] = {"train": 0}
+    pairs: ClassVar[Mapping[str, int]] = {"test": 7000}
     channels = 3
     side = 112
     manifest = None

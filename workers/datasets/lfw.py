@@ -20,6 +20,7 @@ class Lfw:
     version = 1
     classes: ClassVar[Mapping[str, int]] = {"train": 0}
     images: ClassVar[Mapping[str, int]] = {"train": 0}
+    pairs: ClassVar[Mapping[str, int]] = {"test": 6000}
     channels = 3
     side = 112
     manifest = None
