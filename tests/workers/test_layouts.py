@@ -415,6 +415,15 @@ def test_a_pickle_that_is_more_than_arrays(tmp_path: Path) -> None:
     assert not (tmp_path / "sprung").exists()
 
 
+def test_a_pickle_that_asks_for_all_memory(tmp_path: Path) -> None:
+    """Python's unpickler takes 64 GiB to keep a value under the largest number that a pickle can name."""
+    (tmp_path / "cifar-100-python").mkdir()
+    for half in ("train", "test"):
+        (tmp_path / "cifar-100-python" / half).write_bytes(b"\x80\x02]r\xff\xff\xff\xff.")
+    with pytest.raises(DataDamagedError, match="it keeps value 4,294,967,295 of 9 bytes"):
+        Cifar100(tmp_path, official=False)
+
+
 def test_cifar10_jpegs(shared: Path, tmp_path: Path) -> None:
     if not (shared / "data").is_dir():
         pytest.skip("the folder ../shared/data is not here")

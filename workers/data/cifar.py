@@ -3,6 +3,7 @@
 import codecs
 import io
 import pickle
+import pickletools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -81,7 +82,7 @@ def _checked(path: Path, read: _Reader) -> tuple[npt.NDArray[Any], npt.NDArray[A
         pixels, labels = read(path.read_bytes())
     except FileNotFoundError as error:
         raise DataMissingError(f"{path} is missing; fetch the data set again") from error
-    except (OSError, ValueError, KeyError, TypeError, EOFError, pickle.UnpicklingError) as error:
+    except (OSError, ValueError, KeyError, TypeError, EOFError, MemoryError, pickle.UnpicklingError) as error:
         raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
     if pixels.dtype != np.uint8 or pixels.shape != (len(labels), _PIXELS):
         raise DataDamagedError(f"{path}: expected {len(labels):,} images of {_PIXELS:,} bytes, found {pixels.shape}")
@@ -94,6 +95,10 @@ def _binary(content: bytes, before: int) -> tuple[npt.NDArray[Any], npt.NDArray[
 
 
 def _pickled(content: bytes, label: bytes) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    for step, value, _ in pickletools.genops(content):
+        # Python's unpickler would take memory for all numbers up to the one that is kept.
+        if step.name.endswith("PUT") and isinstance(value, int) and value > len(content):
+            raise pickle.UnpicklingError(f"it keeps value {value:,} of {len(content):,} bytes")
     batch = _Arrays(io.BytesIO(content), encoding="bytes").load()
     return np.asarray(batch[b"data"]), np.asarray(batch[label], np.int64)
 
