@@ -13,20 +13,24 @@ from torch.nn import functional
 
 from workers import registry
 from workers.backbones import ConvNet, pooled
+from workers.backbones import _improved_residual as residual
 from workers.backbones._same_padding import SameConv2d
 from workers.backbones.bn_inception import BnInception
 from workers.contract import Part
 from workers.data.weights import WeightsError
+from workers.heads.fc_bn import FcBn
 
 SIDE = 64
 OPTIONS: dict[str, dict[str, Any]] = {
     "alexnet": {},
     "bn_inception": {},
     "googlenet": {},
+    "ir18": {},
     "mobilenet_v1": {"width": 0.25},
     "mobilenet_v2": {"width": 0.35},
     "resnet18": {},
     "resnet50": {},
+    "se_resnet50_ir": {},
     "timm_model": {"architecture": "resnet18"},
 }
 NOWHERE = Path("there is no such folder")
@@ -74,7 +78,7 @@ class TestEach:
         assert resized.shape == (2, 3, 96, 96)
 
 
-@pytest.mark.parametrize("name", sorted(set(OPTIONS) - {"mobilenet_v1"}))
+@pytest.mark.parametrize("name", sorted(set(OPTIONS) - {"ir18", "mobilenet_v1", "se_resnet50_ir"}))
 def test_two_sources_of_weights_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match="not both"):
         made(name, pretrained=True, weights="net.pth")
@@ -220,6 +224,52 @@ class TestBnInception:
         torch.save(shared_net("bn_inception").state_dict(), tmp_path / "bn_inception-52deb4733.pth")
         with pytest.raises(WeightsError, match=r"have SHA-256 [0-9a-f]{64}, expected 52deb4733; fetch"):
             made("bn_inception", root=tmp_path, weights="bn_inception-52deb4733.pth")
+
+
+class TestFaces:
+    """InsightFace's networks, against the sizes that it and others publish of them."""
+
+    @pytest.mark.parametrize(
+        ("units", "millions"),
+        [((2, 2, 2, 2), 24.03), ((3, 4, 6, 3), 34.14), ((3, 4, 14, 3), 43.59), ((3, 13, 30, 3), 65.16)],
+    )
+    def test_parameters_with_output_e(self, units: tuple[int, ...], millions: float) -> None:
+        with torch.device("meta"):
+            both = nn.ModuleList([residual.network(units, squeeze=False), FcBn(residual.features(112), 512)])
+        assert sum(one.numel() for one in both.parameters()) / 1e6 == pytest.approx(millions, abs=0.005)
+
+    def test_squeezes_are_what_fifty_layers_have_more(self) -> None:
+        with torch.device("meta"):
+            plain, squeezed = (residual.network((3, 4, 14, 3), squeeze=one) for one in (False, True))
+        least = [width // 16 for width, count in ((64, 3), (128, 4), (256, 14), (512, 3)) for _ in range(count)]
+        more = sum((2 * 16 * one * one + one) + one + 16 * one for one in least)
+        assert (
+            sum(one.numel() for one in squeezed.parameters()) - sum(one.numel() for one in plain.parameters()) == more
+        )
+        assert sum(isinstance(one, nn.PReLU) for one in squeezed.modules()) == 1 + 2 * 24
+
+    @pytest.mark.parametrize("name", ["ir18", "se_resnet50_ir"])
+    def test_112_pixels_become_maps_of_7(self, name: str) -> None:
+        backbone = made(name, side=112).eval()
+        assert backbone.features == 512 * 7 * 7
+        assert backbone.maps(backbone.preprocess(images(side=112, count=1))).shape == (1, 512, 7, 7)
+
+    def test_input_is_red_first_around_zero(self) -> None:
+        """As MXNet decodes it; OpenCV's images are blue first."""
+        red = torch.tensor([255, 0, 0], dtype=torch.uint8)[None, :, None, None]
+        assert shared_net("ir18").preprocess(red).flatten().tolist() == [127.5 / 128, -127.5 / 128, -127.5 / 128]
+
+    def test_the_last_batch_norm_may_have_no_gain(self) -> None:
+        head = FcBn(8, 4, gain=False)
+        assert [name for name, one in head.named_parameters() if one.requires_grad] == [
+            "linear.weight", "linear.bias", "norm.bias",
+        ]  # fmt: skip
+        spread = head(torch.randn(64, 8, generator=torch.Generator().manual_seed(0))).var(dim=0, correction=0)
+        assert spread.tolist() == pytest.approx([1.0] * 4, abs=1e-3)
+
+    def test_dropout_is_a_share(self) -> None:
+        with pytest.raises(ValueError, match=r"at least 0 and below 1, found 1\.0"):
+            made("ir18", dropout=1.0)
 
 
 class TestTorchvision:

@@ -1,4 +1,4 @@
-"""The head "BN" of SEC's author response: batch norm of the embedding, to be compared with SEC."""
+"""The head "BN" of SEC's author response, to be compared with SEC, and the end of InsightFace's networks."""
 
 from typing import Literal
 
@@ -8,12 +8,16 @@ from workers.heads import linear
 
 
 class FcBn(nn.Module):
-    """One linear layer, then batch norm of its output; `first_bn` puts SEC's usual batch norm before it as well."""
+    """One linear layer, then batch norm of its output; `first_bn` puts SEC's usual batch norm before it as well.
+
+    Without `gain` batch norm has no factor to learn: each value has variance 1 over a batch (InsightFace's output E).
+    """
 
     label = "FC-BN"
     paper = "SEC author response, table 5"
     version = 1
     output = "raw"
+    added = ("gain",)
 
     def __init__(
         self,
@@ -22,11 +26,13 @@ class FcBn(nn.Module):
         *,
         init: Literal["default", "kaiming", "orthogonal"] = "default",
         first_bn: bool = False,
+        gain: bool = True,
     ) -> None:
         super().__init__()
         self.first = nn.BatchNorm1d(features) if first_bn else nn.Identity()
         self.linear = linear(features, dim, init)
         self.norm = nn.BatchNorm1d(dim)
+        self.norm.weight.requires_grad_(gain)
 
     def forward(self, features: Tensor) -> Tensor:
         """Features [b, features] to raw embeddings [b, dim]."""

@@ -1,0 +1,28 @@
+"""How often a face is found among distractors."""
+
+import math
+from typing import Literal
+
+from workers.evaluation.identification import Identification
+
+
+class Rank1:
+    """The share of searches for another image of a probe's identity that have it first, before k distractors.
+
+    Every ordered pair of probes of one identity is a search (MegaFace, challenge 1). `rank1@1e6` is among a million.
+    There is no value where the data set lists no k distractors.
+    """
+
+    label = "Rank-1"
+    paper = "Kemelmacher-Shlizerman et al. 2016 (MegaFace)"
+    version = 1
+    better = "higher"
+    reads = "identification"
+
+    def __init__(self, *, k: Literal["1e1", "1e2", "1e3", "1e4", "1e5", "1e6"] = "1e6") -> None:
+        self._size = int(float(k))
+
+    def __call__(self, evaluation: Identification) -> float:
+        """The rate, 0 to 1; NaN where there is none."""
+        first = evaluation.first(self._size)
+        return first.mean().item() if first is not None and len(first) else math.nan

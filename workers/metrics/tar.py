@@ -1,0 +1,30 @@
+"""How many pairs of one class are accepted where only so many of two are."""
+
+import math
+from typing import Literal
+
+from workers.evaluation.roc import Roc
+from workers.evaluation.verification_pairs import Scores
+
+
+class TrueAcceptRate:
+    """The share of pairs of one class that a threshold accepts which accepts at most a share k of those of two.
+
+    `tar@1e-3` is the best at a false accept rate of 0.001. There is no value where there are fewer than 1 / k pairs of
+    two classes: LFW's 3,000 have one at 1e-3, and none at 1e-4.
+    """
+
+    label = "TAR"
+    paper = "Klare et al. 2015 (IJB-A)"
+    version = 1
+    better = "higher"
+    reads = "pairs"
+
+    def __init__(self, *, k: Literal["1e-1", "1e-2", "1e-3", "1e-4", "1e-5", "1e-6"] = "1e-3") -> None:
+        self._one_in = 10 ** int(k.removeprefix("1e-"))
+
+    def __call__(self, evaluation: Scores) -> float:
+        """The rate, 0 to 1; NaN where there is none."""
+        roc = Roc.of(evaluation)
+        allowed = int(roc.false[-1]) // self._one_in
+        return roc.tar[roc.false <= allowed].max().item() if allowed else math.nan
