@@ -96,7 +96,7 @@ class Recipe(Frozen):
     version: Literal[1] = 1
     task: Part = Part(name=DEFAULT_TASK)
     dataset: Part | None = Field(default=None, exclude_if=_absent)
-    augment: Literal["none", "crop_flip", "proxy_anchor", "simclr"] = "none"
+    augment: Literal["none", "flip", "crop_flip", "proxy_anchor", "simclr"] = "none"
     """How training images are cropped, flipped, coloured (workers.data.augmentation); evaluation crops the centre."""
     crop: int | None = Field(default=None, ge=1, le=65_536)
     """The side of the crops in pixels; none: that of `augment`."""

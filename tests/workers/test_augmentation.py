@@ -155,14 +155,26 @@ def test_an_evaluation_cuts_the_centre() -> None:
     assert Augment("crop_flip", stored=64).test(dense[:0], SIZES[:0]).shape == (0, 3, 64, 64)
 
 
+def test_a_flip_alone_keeps_the_bytes() -> None:
+    batch, _ = noise(torch.tensor([[32, 32]] * 64))
+    augment = Augment("flip", stored=32)
+    found = augment.train(batch, generator(), torch.tensor([[32, 32]] * 64))
+    assert found.dtype == torch.uint8
+    same, turned = (
+        (found == other).flatten(1).all(dim=1) for other in (augment.test(batch), augment.test(batch).flip(-1))
+    )
+    assert bool((same | turned).all())
+    assert 16 < int(turned.sum()) < 48
+
+
 def test_sides() -> None:
     assert Augment("crop_flip", stored=256).side == 227
     assert Augment("proxy_anchor", stored=256).side == 224
     assert Augment("crop_flip", stored=128).side == 128  # never more than there is
     assert Augment("simclr", stored=32).side == 32
     assert Augment("none", stored=28).side == 28
-    with pytest.raises(ValueError, match="no preset named 'flip'; expected one of none, crop_flip"):
-        Augment("flip", stored=256)
+    with pytest.raises(ValueError, match="no preset named 'turn'; expected one of none, flip"):
+        Augment("turn", stored=256)
     with pytest.raises(ValueError, match="crop: 300 does not fit in images whose shorter side is 256"):
         Augment("none", stored=256, crop=300)
     with pytest.raises(ValueError, match="an image is smaller than the crop of 64 pixels"):

@@ -26,7 +26,11 @@ PARTS: dict[str, Any] = {
 """A part of each kind that a task may ask for."""
 OWN: dict[str, dict[str, Any]] = {
     "retrieval": {"regularizer": "sec_ema", "validation": {"name": "class_holdout", "folds": 3}},
-    "verification": {"validation": {"name": "class_holdout", "folds": 3}},
+    "verification": {
+        "task": {"name": "verification", "flip": True},
+        "metrics": ["verification_accuracy", "tar@1e-1", "eer"],
+        "validation": {"name": "class_holdout", "folds": 3},
+    },
     "two_player": {"task": {"name": "two_player", "batch": 32}, "regularizer": "svmax_unbounded"},
 }
 """What else is said of a task to train it for a moment, and to have something of everything; a new task may add."""
@@ -114,7 +118,7 @@ class TestEachTask:
     def test_gives_every_metric_that_is_named(self, name: str, tmp_path: Path) -> None:
         result, _ = run(recipe(name), tmp_path)
         prefix = f"{recipe(name).select.checkpoint}/test/"
-        wanted = catalog.load().metrics(recipe(name).dataset, name)
+        wanted = [*catalog.load().metrics(recipe(name).dataset, name), *recipe(name).metrics]
         assert {key.removeprefix(prefix) for key in result.metrics if key.startswith(prefix)} == set(wanted)
         assert all(math.isfinite(value) for value in result.metrics.values())
         curves = entry(name).facts["curves"]

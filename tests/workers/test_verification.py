@@ -1,7 +1,10 @@
 """Verification: its pairs, and its accuracy against a naive loop over folds, thresholds and pairs."""
 
+import math
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -9,10 +12,13 @@ import torch
 from tests.workers.recipes import batches, place, recipe, run
 from workers import catalog
 from workers.contract import Recipe
+from workers.data.batches import Batches
+from workers.data.images import Splits, splits
 from workers.data.pair_set import PairSet
 from workers.embeddings import geometry
 from workers.evaluation.verification_pairs import FOLDS, MOST, Scores, pairs
 from workers.metrics.accuracy import Accuracy
+from workers.tasks import verification
 from workers.tasks.verification import Verification
 from workers.training.session import Session
 
@@ -71,6 +77,73 @@ def test_the_pairs_that_a_data_set_drew_up_go_before_those_of_labels(tmp_path: P
     unit = geometry.unit(task.embed(batches_.splits.test))
     scores = Scores((unit[drawn.first] * unit[drawn.second]).sum(dim=1), drawn.same, drawn.fold)
     assert task.evaluate("test", ["accuracy"]) == {"accuracy": pytest.approx(naive(scores))} != usual
+
+
+def task_of(tmp_path: Path, **options: bool) -> tuple[Verification, Batches]:
+    session = Session(recipe(task={"name": "verification", **options}), place(tmp_path), torch.device("cpu"))
+    assert isinstance(session.task, Verification)
+    return session.task, batches(session)
+
+
+def test_an_embedding_may_be_that_of_an_image_and_of_its_mirror_image(tmp_path: Path) -> None:
+    task, batches_ = task_of(tmp_path, flip=True)
+    test = batches_.splits.test
+    raw = task.embed(test) + task.embed(replace(test, images=test.images.flip(-1)))
+    assert torch.allclose(task.embed(test, mirrored=True), raw, atol=1e-6)
+    unit, asked = geometry.unit(raw), pairs(test.labels)
+    scores = Scores((unit[asked.first] * unit[asked.second]).sum(dim=1), asked.same, asked.fold)
+    assert task.evaluate("test", ["accuracy"]) == {"accuracy": pytest.approx(naive(scores), abs=1e-3)}
+    assert task.evaluate("test", ["accuracy"]) != task_of(tmp_path)[0].evaluate("test", ["accuracy"])
+
+
+def test_queries_are_searched_among_the_distractors_that_a_data_set_lists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, batches_ = task_of(tmp_path)
+    test = batches_.splits.test
+    query = torch.arange(len(test)) < 30
+    among = {10: torch.arange(40, 50), 100: torch.arange(100, 200)}
+    batches_.splits = replace(batches_.splits, test=replace(test, query=query, distractors=among))
+    names = ["rank1@1e2", "rank1@1e1", "rank1@1e3", "accuracy"]
+    found = task.evaluate("test", names)
+    assert list(found) == names
+    assert math.isnan(found["rank1@1e3"])
+    assert math.isnan(found["accuracy"])
+    unit = geometry.unit(task.embed(test))
+    for size, numbers in among.items():
+        firsts = [
+            bool(unit[one] @ unit[other] > (unit[numbers] @ unit[one]).max())
+            for one, other in permutations(range(30), 2)
+            if test.labels[one] == test.labels[other]
+        ]
+        assert found[f"rank1@1e{len(str(size)) - 1}"] == pytest.approx(sum(firsts) / len(firsts))
+    monkeypatch.setattr(verification, "_BLOCK", 7)
+    assert task.evaluate("test", names[:2]) == {name: found[name] for name in names[:2]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"second": torch.tensor([1, 2, 3, 40_000])}, "a pair names image 40000, and there are [0-9]+, counted from 0"),
+        ({"first": torch.tensor([0, -1, 1, 2])}, "a pair names image -1, and there are"),
+        ({"same": torch.tensor([False] * 4)}, "expected pairs of one class and of two, found 0 and 4"),
+        ({"same": torch.tensor([True] * 4)}, "expected pairs of one class and of two, found 4 and 0"),
+        ({"fold": torch.tensor([2] * 4)}, "expected two folds of pairs at least, since each is told by the others"),
+    ],
+)
+def test_pairs_that_nothing_can_be_told_of_are_refused_before_the_training(
+    changes: dict[str, torch.Tensor], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound = PairSet(torch.arange(4), torch.arange(1, 5), torch.arange(4) % 2 == 0, torch.arange(4) // 2)
+    drawn_up = splits
+
+    def with_pairs(*given: Any) -> Splits:
+        found = drawn_up(*given)
+        return replace(found, test=replace(found.test, pairs=sound._replace(**changes)))
+
+    monkeypatch.setattr("workers.data.batches.splits", with_pairs)
+    with pytest.raises(ValueError, match=rf"verification: {message}.* \(split 'test'\)"):
+        run(recipe(task="verification"), tmp_path)
 
 
 def test_too_few_to_pair_are_refused() -> None:

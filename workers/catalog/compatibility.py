@@ -8,7 +8,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from workers.catalog import clustering_cost
-from workers.catalog.inventory import EMBEDDINGS, Catalog, metric_entry, metric_problem
+from workers.catalog.inventory import EMBEDDINGS, Catalog, given, metric_entry, metric_problem
 from workers.catalog.signature import Entry
 from workers.catalog.wording import Problem, counted, listed, not_computed, shown
 from workers.contract import ClassHoldout, CrossValidation, NoValidation, Recipe, Select
@@ -217,8 +217,8 @@ def _unread(metric: str, draft: RecipeDraft, catalog: Catalog) -> str | None:
     task, entry = draft.parts.get("task"), metric_entry(metric, catalog)
     if task is None or entry is None or catalog.read_by(metric, task.entry):
         return None
-    reads, given = entry.facts.get("reads", EMBEDDINGS), task.entry.facts.get("reads", EMBEDDINGS)
-    return f"metric {metric!r} reads {reads}, but {task} gives {given}"
+    reads = entry.facts.get("reads", EMBEDDINGS)
+    return f"metric {metric!r} reads {reads}, but {task} gives {listed(given(task.entry))}"
 
 
 def _dear(draft: RecipeDraft, dataset: Chosen) -> bool:

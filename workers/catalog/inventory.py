@@ -55,7 +55,13 @@ class Catalog(Frozen):
     def read_by(self, metric: str, task: Entry) -> bool:
         """Whether a metric reads what a task evaluates; a metric that does not exist reads everything."""
         entry = self.get("metric", parse_metric(metric)[0])
-        return entry is None or entry.facts.get("reads", EMBEDDINGS) == task.facts.get("reads", EMBEDDINGS)
+        return entry is None or entry.facts.get("reads", EMBEDDINGS) in given(task)
+
+
+def given(task: Entry) -> list[str]:
+    """What a task gives its metrics to read: one thing, or several."""
+    reads = task.facts.get("reads", EMBEDDINGS)
+    return task.stated("reads") if isinstance(reads, list) else [str(reads)]
 
 
 def _names(entry: Entry | None) -> list[str]:

@@ -41,6 +41,7 @@ class Preset:
 
 PRESETS: Final = {
     "none": Preset(crop=0),
+    "flip": Preset(crop=0, flip=0.5),  # InsightFace, whose images are cropped and aligned
     "crop_flip": Preset(crop=227, scale=(0.16, 1.0), flip=0.5),  # SEC, MLRC
     "proxy_anchor": Preset(crop=224, scale=(0.08, 1.0), flip=0.5),  # Proxy-Anchor, Proxy-ISA: torchvision's defaults
     "simclr": Preset(crop=224, scale=(0.08, 1.0), flip=0.5, jitter=0.5, grey=0.2),  # SimCLR on CIFAR: no blur
@@ -95,7 +96,10 @@ class Augment:
         """
         preset = self.preset
         if preset.scale is None:
-            return self.test(images, sizes)
+            centre = self.test(images, sizes)
+            return (
+                mirrored(centre, torch.rand(len(images), generator=generator) < preset.flip) if preset.flip else centre
+            )
         sizes = _whole(images) if sizes is None else sizes.cpu()
         drawn = torch.rand(len(images), 2 * _ATTEMPTS + 3, generator=generator, dtype=torch.float64)
         boxes = random_boxes(sizes, preset.scale, preset.ratio, drawn[:, 1:])
@@ -107,6 +111,11 @@ class Augment:
                 chance = torch.rand(len(images), 10, generator=generator, dtype=torch.float64)
                 result = distorted(result, preset, chance)
         return result
+
+
+def mirrored(images: Tensor, which: Tensor) -> Tensor:
+    """Images [b, c, h, w], those that bool [b] says flipped from left to right."""
+    return torch.where(which.to(images.device)[:, None, None, None], images.flip(-1), images)
 
 
 def _whole(images: Tensor) -> Tensor:

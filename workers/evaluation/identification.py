@@ -12,14 +12,14 @@ CHUNK: Final = 2**25
 """Cosines held at a time: 128 MiB of float32."""
 
 
-class Searches(NamedTuple):
+class MateSearches(NamedTuple):
     """Every search of a probe for a mate, another image of its identity."""
 
     probe: Tensor  # int64 [s]
     cosine: Tensor  # [s], between probe and mate
 
     @classmethod
-    def of(cls, probes: Tensor, identity: Tensor) -> "Searches":
+    def of(cls, probes: Tensor, identity: Tensor) -> "MateSearches":
         """Those among unit embeddings [p, d] of identities [p], by the number of the probe."""
         found = []
         for one in identity.unique():  # type: ignore[no-untyped-call]
@@ -59,7 +59,7 @@ class Identification:
         `distractors` gives numbers [b] and unit embeddings [b, d] of some at a time, each number once; `among` says
         which of them, by their numbers, are in each gallery. What is held is a block, `chunk` cosines and little else.
         """
-        searches = Searches.of(probes, identity)
+        searches = MateSearches.of(probes, identity)
         galleries = {size: _Gallery(searches, len(probes)) for size in among}
         members = _members(among)
         for numbers, embeddings in distractors:
@@ -81,7 +81,7 @@ class Identification:
 class _Gallery:
     """The searches among the distractors of one list, as far as these were seen."""
 
-    def __init__(self, searches: Searches, probes: int) -> None:
+    def __init__(self, searches: MateSearches, probes: int) -> None:
         self._searches = searches
         self._lost = torch.zeros_like(searches.probe, dtype=torch.bool)
         self._tied = torch.zeros_like(searches.probe)

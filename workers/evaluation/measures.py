@@ -7,6 +7,7 @@ from typing import Any
 
 from workers import registry
 from workers.catalog import parse_metric
+from workers.catalog.inventory import EMBEDDINGS
 from workers.contract import Part
 
 
@@ -20,6 +21,10 @@ class Measures:
     def needs(self, name: str) -> str:
         """What the metric `name` is computed from, as it states it; raises UnknownPart."""
         return str(getattr(registry.find("metric", parse_metric(name)[0], self._parts), "needs", ""))
+
+    def reads(self, name: str) -> str:
+        """What the metric `name` reads, as it states it; raises UnknownPart."""
+        return str(getattr(registry.find("metric", parse_metric(name)[0], self._parts), "reads", EMBEDDINGS))
 
     def of(self, evaluation: Any, names: Sequence[str]) -> dict[str, float]:
         """The metrics `names`, such as `recall@1`, of what they read, keyed as given; NaN where there is no value.

@@ -21,6 +21,25 @@ class Scores(NamedTuple):
     fold: Tensor  # int64 [p]
 
 
+def checked(drawn: PairSet, images: int) -> PairSet:
+    """The pairs that a data set drew up of so many images.
+
+    Raises ValueError where one of them is of no image, all are of one class or of two, or all are in one fold.
+    """
+    ends = torch.cat([drawn.first, drawn.second])
+    if bool(((ends < 0) | (ends >= images)).any()):
+        worst = int(ends[(ends < 0) | (ends >= images)][0])
+        raise ValueError(f"verification: a pair names image {worst}, and there are {images:,}, counted from 0")
+    alike, every = int(drawn.same.sum()), len(drawn.same)
+    if not 0 < alike < every:
+        raise ValueError(f"verification: expected pairs of one class and of two, found {alike} and {every - alike}")
+    if len(drawn.fold.unique()) < 2:  # type: ignore[no-untyped-call]
+        raise ValueError(
+            "verification: expected two folds of pairs at least, since each is told by the others; found 1"
+        )
+    return drawn
+
+
 def pairs(labels: Tensor) -> PairSet:
     """All pairs of one class, of more than 3,000 so many, and as many of two, each kind dealt to ten folds.
 

@@ -3,13 +3,13 @@
 import torch
 from torch import Tensor
 
-from workers.evaluation.verification_pairs import FOLDS, Scores
+from workers.evaluation.verification_pairs import Scores
 
 
 class Accuracy:
-    """The mean over ten folds of the share of pairs told right by the threshold that is best for the other nine.
+    """The mean over the folds, mostly ten, of the share of pairs told right by the threshold best for all others.
 
-    Of one class are pairs whose cosine reaches the threshold: a cosine of the nine folds, of equally good ones the
+    Of one class are pairs whose cosine reaches the threshold: a cosine of those folds, of equally good ones the
     least, or more than all of them.
     """
 
@@ -23,7 +23,7 @@ class Accuracy:
         """The accuracy, 0 to 1."""
         cosine, same, fold = (one.cpu() for one in evaluation)
         told = []
-        for number in range(FOLDS):
+        for number in fold.unique():  # type: ignore[no-untyped-call]
             here = fold == number
             right = (cosine[here] >= _threshold(cosine[~here], same[~here])) == same[here]
             told.append(right.double().mean())

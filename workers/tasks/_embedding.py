@@ -90,14 +90,20 @@ class Embedding(Task):
         return self.batches.read(images, getattr(self.model.backbone, "preprocess", None), chosen)
 
     @torch.no_grad()
-    def embed(self, images: Images, chosen: torch.Tensor | None = None) -> torch.Tensor:
+    def embed(self, images: Images, chosen: torch.Tensor | None = None, *, mirrored: bool = False) -> torch.Tensor:
         """The raw embeddings [n, dim] of a split, or of the images `chosen`; changes nothing of the training.
 
-        Raises Diverged where they are not finite.
+        With `mirrored` that of each image's mirror image is added to its own. Raises Diverged where they are not
+        finite.
         """
         self.model.eval()
         try:
-            embeddings = torch.cat([self.model(batch) for batch in self.read(images, chosen)])
+            found = []
+            for batch in self.read(images, chosen):
+                found.append(self.model(batch))
+                if mirrored:
+                    found[-1] = found[-1] + self.model(batch.flip(-1))
+            embeddings = torch.cat(found)
         finally:
             self.model.train()
         if not bool(embeddings.isfinite().all()):

@@ -1,34 +1,45 @@
 """Verification: whether two images are of one class, which the training may never have seen."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from workers.data.batches import Batches
+from workers.data.images import Images
+from workers.data.pair_set import PairSet
 from workers.embeddings import geometry
+from workers.evaluation.identification import Identification
 from workers.evaluation.measures import Measures
-from workers.evaluation.verification_pairs import Scores, pairs
+from workers.evaluation.verification_pairs import Scores, checked, pairs
 from workers.figures.traces import AskedFigures
 from workers.tasks import Eta
 from workers.tasks._embedding import Embedding
 from workers.tasks._network import Embedder
+
+_BLOCK: Final = 2**15
+"""Distractors whose embeddings are held at a time."""
 
 
 class Verification(Embedding):
     """Train by loss + eta x regularizer as retrieval does; an evaluation compares the cosines of pairs of images.
 
     These are the pairs that a data set drew up, such as those of LFW, else pairs of a split in ten folds, the same
-    in all trainings (workers/evaluation/verification_pairs.py).
+    in all trainings (workers/evaluation/verification_pairs.py). Where it lists distractors instead, its queries are
+    searched among them (workers/evaluation/identification.py). With `flip` the embedding of an image is the sum of its
+    own and its mirror image's, raw, as in InsightFace's evaluations.
     """
 
     label = "Verification"
     paper = "Huang et al. 2007 (Labeled Faces in the Wild)"
     version = 1
+    added = ("flip",)
     metrics = ("accuracy",)
     selects = "accuracy"
     split = "validation"
-    reads = "pairs"
+    reads = ("pairs", "identification")
     watched = ("accuracy",)
     curves = ("loss", "regularizer", "lr", "eta", "norm_mean", "norm_var", "s_mu", "cos_ap", "cos_an")
     views = 1
@@ -37,7 +48,7 @@ class Verification(Embedding):
         "norm_traces",
     )  # fmt: skip
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a task of embeddings is offered, and one choice
         self,
         model: Embedder,
         loss: nn.Module,
@@ -46,15 +57,58 @@ class Verification(Embedding):
         batches: Batches,
         measures: Measures,
         figures: AskedFigures,
+        *,
+        flip: bool = False,
     ) -> None:
         super().__init__(model, loss, regularizer, eta, batches, figures)
-        self._measures = measures
+        self._measures, self._flip = measures, flip
+        for split, images in {"validation": batches.splits.validation, "test": batches.splits.test}.items():
+            if images is not None and images.distractors is None:  # what cannot be judged is told before the training
+                _asked(images, split)
+
+    def evaluate(self, split: str, names: Sequence[str]) -> dict[str, float]:
+        """The metrics `names` of a split: of its pairs, or of its queries where it lists distractors.
+
+        Raises Diverged where embeddings are not finite.
+        """
+        images = self.batches.splits.named(split)
+        given = "pairs" if images.distractors is None else "identification"
+        read = [name for name in names if self._measures.reads(name) == given]
+        found = dict.fromkeys(names, math.nan)
+        if read:
+            judged = self._scores(images, split) if given == "pairs" else self._identified(images)
+            found |= self._measures.of(judged, read)
+        return found
 
     @torch.no_grad()
-    def evaluate(self, split: str, names: Sequence[str]) -> dict[str, float]:
-        """The metrics `names` of a split's pairs; raises Diverged where embeddings are not finite."""
-        images = self.batches.splits.named(split)
-        asked = pairs(images.labels) if images.pairs is None else images.pairs
-        unit = geometry.unit(self.embed(images)).cpu()
+    def _scores(self, images: Images, split: str) -> Scores:
+        """The cosines of a split's pairs."""
+        asked = _asked(images, split)
+        unit = self._directions(images).cpu()
         cosine = (unit[asked.first] * unit[asked.second]).sum(dim=1)
-        return self._measures.of(Scores(cosine, asked.same, asked.fold), names)
+        return Scores(cosine, asked.same, asked.fold)
+
+    @torch.no_grad()
+    def _identified(self, images: Images) -> Identification:
+        """How a split's queries are found among its distractors, whose embeddings are never held together."""
+        among = images.distractors or {}
+        probes = (torch.ones(len(images)) if images.query is None else images.query).cpu().nonzero()[:, 0]
+        unit = self._directions(images, probes)
+        listed = torch.cat([*among.values(), torch.empty(0, dtype=torch.int64)]).unique()  # type: ignore[no-untyped-call]
+
+        def blocks() -> Iterator[tuple[Tensor, Tensor]]:
+            for numbers in torch.split(listed, _BLOCK):
+                yield numbers, self._directions(images, numbers)
+
+        return Identification.of(unit, images.labels[probes.to(images.labels.device)].to(unit.device), blocks(), among)
+
+    def _directions(self, images: Images, chosen: Tensor | None = None) -> Tensor:
+        return geometry.unit(self.embed(images, chosen, mirrored=self._flip))
+
+
+def _asked(images: Images, split: str) -> PairSet:
+    """The pairs of a split that are verified; raises ValueError where there are none to verify by."""
+    try:
+        return pairs(images.labels) if images.pairs is None else checked(images.pairs, len(images))
+    except ValueError as error:
+        raise ValueError(f"{error} (split {split!r})") from error
