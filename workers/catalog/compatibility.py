@@ -218,7 +218,7 @@ def _unread(metric: str, draft: RecipeDraft, catalog: Catalog) -> str | None:
     if task is None or entry is None or catalog.read_by(metric, task.entry):
         return None
     reads = entry.facts.get("reads", EMBEDDINGS)
-    return f"metric {metric!r} reads {reads}, but {task} gives {listed(given(task.entry))}"
+    return f"metric {metric!r} reads {reads}, but {task} gives {' and '.join(given(task.entry))}"
 
 
 def _dear(draft: RecipeDraft, dataset: Chosen) -> bool:
