@@ -1,9 +1,10 @@
 """docker-compose.yml, what it builds and what it asks for, without Docker."""
 
 import importlib.util
-import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -56,18 +57,20 @@ def test_its_services(services: dict[str, Any]) -> None:
     assert {key for service in services.values() for key in service} <= KEYS
 
 
-def test_it_follows_the_specification_where_its_schema_is_installed() -> None:
-    jsonschema = pytest.importorskip("jsonschema")
-    if importlib.util.find_spec("compose") is None:
-        pytest.skip("no installed package brings the schema of the Compose specification")
-    (folder,) = importlib.util.find_spec("compose").submodule_search_locations  # type: ignore[union-attr,misc]
-    schema = json.loads((Path(folder) / "config" / "compose_spec.json").read_text(encoding="utf-8"))
-    whole = {key: value for key, value in document().items() if key != "name"}  # older than that schema
-    jsonschema.validate(whole, schema)
-    jsonschema.validate(load(GPU, {}), schema)
-    store = load(S3, STORE)
-    store.pop("x-store")  # newer than that schema
-    jsonschema.validate(store, schema)
+def against_the_specification(*files: Path) -> subprocess.CompletedProcess[str]:
+    """What the schema of the Compose specification, as check-jsonschema brings it, says of compose files."""
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", *map(str, files)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_files_follow_the_specification(tmp_path: Path) -> None:
+    done = against_the_specification(COMPOSE, GPU, S3)
+    assert (done.returncode, done.stdout) == (0, "ok -- validation done\n"), done.stdout
+    wrong = tmp_path / "docker-compose.yml"
+    wrong.write_text(COMPOSE.read_text(encoding="utf-8").replace("healthcheck:", "healthchecks:"), encoding="utf-8")
+    done = against_the_specification(wrong)
+    assert done.returncode == 1
+    assert "'healthchecks' was unexpected" in done.stdout
 
 
 @pytest.mark.parametrize("name", sorted(SERVICES))
