@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.commands.terminal import FAILED, OK, explain
-from api.local.serve import refuse_open_host
+from api.local.refusals import refuse_open_host
 from api.main import create_app
 from api.mlflow import rules
 from api.protection.connections import BACKLOG, Connection, ConnectionPatience, Crowd, allowed_connections
@@ -26,6 +26,7 @@ from orchestrator.host.private import write_for_us_alone
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import MetricsweepError
+from workers.catalog import PartSourceError
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ def main(patience: ConnectionPatience = ConnectionPatience()) -> int:  # noqa: B
         storage.opened(settings.storage).check()
         service = Service.open(settings)
         app = CutOff(create_app(service, settings))
-    except (MetricsweepError, ValidationError) as error:
+    except (MetricsweepError, PartSourceError, ValidationError) as error:
         return explain(error)
     crowd = Crowd(allowed_connections(), patience, rules.is_upload)
     config = uvicorn.Config(

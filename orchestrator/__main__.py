@@ -23,7 +23,7 @@ from orchestrator.run.engine import Engine, Site
 from orchestrator.run.engine_names import engine_named
 from orchestrator.run.memory_growth import Allowance
 from orchestrator.service.service import Service
-from orchestrator.settings import Settings
+from orchestrator.settings import Settings, problems
 from orchestrator.views.errors import FencedError, MetricsweepError
 from workers import catalog as catalogs
 
@@ -49,10 +49,9 @@ def main(arguments: list[str] | None = None) -> int:
     except ValidationError as error:
         if error.title != "Settings":
             raise
-        for one in error.errors():
-            print(f"METRICSWEEP_{'_'.join(map(str, one['loc'])).upper()}  {one['msg']}", file=sys.stderr)
+        print(*problems(error), sep="\n", file=sys.stderr)
         return 1
-    except (MetricsweepError, OSError) as error:
+    except (MetricsweepError, catalogs.PartSourceError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
 

@@ -1,13 +1,21 @@
 """The settings of a metricsweep installation, read from METRICSWEEP_* variables."""
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
+from orchestrator.host.function_names import FUNCTION_NAME
 from orchestrator.host.storage import parsed
 
 LEAST_TOKEN: Final = 16
@@ -21,7 +29,6 @@ ENGINES: Final[Mapping[str, str]] = {
 """Those that come with metricsweep, by their short names."""
 
 _PREFIX: Final = "METRICSWEEP_"
-_NAMED: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 class Settings(BaseModel):
@@ -87,8 +94,16 @@ class Settings(BaseModel):
     @field_validator("engine")
     @classmethod
     def _is_named(cls, name: str) -> str:
-        if name not in ENGINES and not _NAMED.fullmatch(name):
+        if name not in ENGINES and not FUNCTION_NAME.fullmatch(name):
             raise ValueError(f"expected `ray_tune`, `inline` or `module:factory` of an engine, found {name[:100]!r}")
+        return name
+
+    @field_validator("train", "inspect")
+    @classmethod
+    def _is_a_function(cls, name: str | None, field: ValidationInfo) -> str | None:
+        if (name or field.field_name == "train") and not FUNCTION_NAME.fullmatch(name or ""):
+            usual = f"workers.{'train:train' if field.field_name == 'train' else 'data.inspection:inspect'}"
+            raise ValueError(f"expected `module:function`, such as `{usual}`, found {(name or '')[:100]!r}")
         return name
 
     @field_validator("storage_url")
@@ -150,3 +165,11 @@ class Settings(BaseModel):
     def mlflow_pages(self) -> str:
         """Where a person's browser finds MLflow: an address, or a path of the server whose page leads there."""
         return self.mlflow_public_url or ("/mlflow" if self.mlflow_socket else self.mlflow_url)
+
+
+def problems(error: ValidationError) -> list[str]:
+    """A line for each setting that is wrong: its variable, and what would be right."""
+    return [
+        f"{_PREFIX}{'_'.join(map(str, one['loc'])).upper()}  {one.get('ctx', {}).get('error', one['msg'])}"
+        for one in error.errors()
+    ]

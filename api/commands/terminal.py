@@ -119,11 +119,18 @@ def explain(error: Exception) -> int:
         case MetricsweepError():
             code = FAILED
         case ValidationError() if error.title == "Settings":
+            from orchestrator.settings import problems
+
             err.print("metricsweep: the settings have problems.")
-            for one in error.errors():
-                name = "METRICSWEEP_" + "_".join(str(step) for step in one["loc"]).upper()
-                err.print(f"  {name}  {one['msg']}")
+            for problem in problems(error):
+                err.print(f"  {problem}")
             return WRONG
+        case ValueError():
+            from workers.catalog import PartSourceError  # not above: a client reads no parts
+
+            if not isinstance(error, PartSourceError):
+                raise error
+            code = WRONG
         case OSError() if error.filename:
             err.print(f"metricsweep: {error.filename}: {error.strerror}")
             return FAILED

@@ -4,8 +4,6 @@ Its processes are children of this one: MLflow, Ray, the API, the conductor. Tho
 started. On Linux they end when this process is killed; what outlives it nevertheless, the next start ends.
 """
 
-import ipaddress
-import os
 import secrets
 import signal
 import threading
@@ -13,7 +11,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
@@ -28,8 +25,8 @@ from api.local.command_lines import (
 )
 from api.local.home import Home, holder, is_free
 from api.local.process import MARK, Child, ChildSpec, end_processes, loopback_past_proxies, marked
+from api.local.refusals import refuse_wrong_start
 from api.local.supervision import Supervision, Tell
-from orchestrator.host.packages import refuse_hidden
 from orchestrator.settings import Settings
 from orchestrator.views.errors import MetricsweepError, UnavailableError
 
@@ -92,9 +89,7 @@ class Stack:
         Raises ConflictError where this home is served already, UnavailableError where a process does not come up,
         and MetricsweepError where the settings do not allow it.
         """
-        refuse_open_host(self._settings)
-        # Its processes are started by `python -m`, which looks in the current folder first.
-        refuse_hidden(None if os.environ.get("PYTHONSAFEPATH") else Path.cwd())
+        refuse_wrong_start(self._settings)
         self._home = Home(self._settings.resolved_home)
         try:
             self._home.lock()
@@ -221,24 +216,6 @@ class Stack:
                 "name another, 0 for any, or none for the first that is free"
             )
         return asked
-
-
-def refuse_open_host(settings: Settings) -> None:
-    """Raise MetricsweepError where the API would listen beyond this machine with the home's own token alone.
-
-    Those who reach it from elsewhere cannot read that one.
-    """
-    if settings.token is not None:
-        return
-    if settings.host == "localhost":
-        return
-    with suppress(ValueError):
-        if ipaddress.ip_address(settings.host).is_loopback:
-            return
-    raise MetricsweepError(
-        f"the API would listen on {settings.host} for everybody; set METRICSWEEP_TOKEN to a long random text, "
-        "or METRICSWEEP_HOST to 127.0.0.1"
-    )
 
 
 def _reachable(host: str) -> str:

@@ -314,6 +314,30 @@ def test_wrong_settings_are_named(spec: Path) -> None:
     assert "METRICSWEEP_PORT" in answer.stderr
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        (
+            "TRAIN",
+            "workers.train",
+            "METRICSWEEP_TRAIN expected `module:function`, such as `workers.train:train`, found",
+        ),
+        ("TRAIN", "", "METRICSWEEP_TRAIN expected `module:function`, such as"),
+        (
+            "INSPECT",
+            "look",
+            "METRICSWEEP_INSPECT expected `module:function`, such as `workers.data.inspection:inspect`",
+        ),
+        ("ENGINE", "ray", "METRICSWEEP_ENGINE expected `ray_tune`, `inline` or `module:factory` of an engine"),
+        ("PARTS", "/nowhere", "metricsweep: /nowhere: the folder of own parts does not exist"),
+    ],
+)
+def test_a_wrong_name_in_a_setting_is_one_sentence(spec: Path, variable: str, value: str, said: str) -> None:
+    answer = CliRunner().invoke(app, ["expand", str(spec)], env={f"METRICSWEEP_{variable}": value})
+    assert answer.exit_code == 2
+    assert said in " ".join(answer.stderr.split())
+
+
 def test_a_client_pages_through_everything(url: str, spec: Path, conductor: Conductor) -> None:
     with Client(url, TOKEN) as client:
         ids = [client.submit(spec.read_bytes(), key=f"key-{number}").id for number in range(3)]

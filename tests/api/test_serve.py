@@ -24,7 +24,8 @@ from api.local import record
 from api.local.command_lines import inherited_environment
 from api.local.home import Home
 from api.local.process import MARK, ChildSpec
-from api.local.serve import Stack, refuse_open_host
+from api.local.refusals import refuse_open_host, refuse_unknown_names
+from api.local.serve import Stack
 from api.local.supervision import FIRST_DELAY
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, MetricsweepError, UnavailableError
@@ -334,6 +335,39 @@ def test_an_open_host_needs_a_chosen_token(host: str, token: str | None) -> None
     with pytest.raises(MetricsweepError, match="set METRICSWEEP_TOKEN"):
         refuse_open_host(Settings(host=host, token=token))
     refuse_open_host(Settings(host=host, token="a-token-of-the-tests"))
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        (
+            {"engine": "nowhere.at_all:engine"},
+            "METRICSWEEP_ENGINE: no function 'nowhere.at_all:engine': Python finds no",
+        ),
+        ({"engine": "tests.run.threads:motor"}, r"METRICSWEEP_ENGINE: .*threads\.py has no 'motor'"),
+        ({"train": "workers.trains:train"}, "METRICSWEEP_TRAIN: .*Python finds no module 'workers.trains'"),
+        (
+            {"train": "workers.train:trian"},
+            r"METRICSWEEP_TRAIN: .*train\.py has no 'trian'; expected `module:function`",
+        ),
+        ({"inspect": "workers.data:inspect"}, r"METRICSWEEP_INSPECT: .*has no 'inspect'"),
+        ({"parts": Path("/nowhere")}, "METRICSWEEP_PARTS: /nowhere: the folder of own parts does not exist"),
+    ],
+)
+def test_a_name_of_nothing_ends_the_start_before_anything_starts(
+    setting: dict[str, Any], said: str, settings: Settings, tmp_path: Path
+) -> None:
+    told = Told()
+    with pytest.raises(MetricsweepError, match=said):
+        Stack(settings.model_copy(update={"ray_address": "", **setting}), told, [stand_in(tmp_path, "api")]).start()
+    assert (told.of("api"), settings.home.exists()) == ([], False)
+
+
+def test_the_workers_of_a_cluster_know_their_own_training_function() -> None:
+    far = {"train": "of.their:own", "inspect": "of.their:look"}
+    refuse_unknown_names(Settings(ray_address="ray:6379", **far), sys.path)
+    with pytest.raises(MetricsweepError, match=r"METRICSWEEP_TRAIN: (?s:.*)METRICSWEEP_INSPECT: "):
+        refuse_unknown_names(Settings(**far), sys.path)
 
 
 def test_a_process_that_never_comes_up_ends_the_start(settings: Settings, tmp_path: Path) -> None:

@@ -1,0 +1,59 @@
+"""Refusals: settings with which nothing is started, each with what would be right."""
+
+import ipaddress
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from orchestrator.host.function_names import missing
+from orchestrator.host.packages import refuse_hidden
+from orchestrator.settings import ENGINES, Settings
+from orchestrator.views.errors import MetricsweepError
+from workers import catalog as catalogs
+
+
+def refuse_wrong_start(settings: Settings) -> None:
+    """Raise MetricsweepError for whatever would end one of the processes as soon as it has started."""
+    refuse_open_host(settings)
+    # They are started by `python -m`, which looks in the current folder first.
+    first = None if os.environ.get("PYTHONSAFEPATH") else Path.cwd()
+    refuse_hidden(first)
+    try:
+        catalogs.load(settings.parts)
+    except catalogs.PartSourceError as error:
+        raise MetricsweepError(f"METRICSWEEP_PARTS: {error}") from error
+    refuse_unknown_names(settings, [*([str(first)] if first else []), *sys.path])
+
+
+def refuse_unknown_names(settings: Settings, path: list[str]) -> None:
+    """Raise MetricsweepError where a setting names a function that is not there; a cluster's workers know theirs."""
+    names = {"ENGINE": "" if settings.engine in ENGINES else settings.engine}
+    if not settings.ray_address:
+        names |= {"TRAIN": settings.train, "INSPECT": settings.inspect or ""}
+    said = [
+        f"METRICSWEEP_{setting}: no function {name!r}: {reason}; expected `module:function`, the module in a folder of "
+        "PYTHONPATH or an installed package"
+        for setting, name in names.items()
+        if name and (reason := missing(name, path))
+    ]
+    if said:
+        raise MetricsweepError("\n".join(said))
+
+
+def refuse_open_host(settings: Settings) -> None:
+    """Raise MetricsweepError where the API would listen beyond this machine with the home's own token alone.
+
+    Those who reach it from elsewhere cannot read that one.
+    """
+    if settings.token is not None:
+        return
+    if settings.host == "localhost":
+        return
+    with suppress(ValueError):
+        if ipaddress.ip_address(settings.host).is_loopback:
+            return
+    raise MetricsweepError(
+        f"the API would listen on {settings.host} for everybody; set METRICSWEEP_TOKEN to a long random text, "
+        "or METRICSWEEP_HOST to 127.0.0.1"
+    )
