@@ -1,9 +1,10 @@
 """How near nmi_sec and f1_sec are to scikit-learn's own k-means, and how much faster, on the same embeddings.
 
-    python -m benchmarks.clustering [--file EMBEDDINGS.npz] [--seeds N] [--threads N]
+    python -m benchmarks.clustering [--birds DATA] [--seeds N] [--threads N]
                                     [--images 5924] [--classes 100] [--width 512]
 
-The file holds `embedding` [n, d] and `label` [n]; without it classes that overlap are drawn, of CUB's size by default.
+Classes that overlap are drawn, of CUB's size by default. With `--birds` the points are real: the ImageNet features that
+the pretrained MobileNetV2 of a data folder gives its birds of unseen classes, as benchmarks/untrained.py has them.
 Both run in this process with as many threads, one after the other for each seed. On a busy machine compare the seconds
 of the processor (`cpu`) with `--threads 1`: more threads wait for one another, and waiting counts too.
 """
@@ -17,13 +18,14 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-import numpy as np
 import torch
 from sklearn.cluster import KMeans
 from sklearn.metrics import normalized_mutual_info_score
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
+from benchmarks import untrained
+from workers import registry
 from workers.embeddings import geometry
 from workers.evaluation.evaluate import Contingency
 from workers.evaluation.k_means import k_means
@@ -40,9 +42,13 @@ def drawn(options: argparse.Namespace) -> tuple[Tensor, Tensor]:
     return geometry.unit(means[labels] + 2.5 * scatter + 0.5 * noise), labels
 
 
-def read(path: Path) -> tuple[Tensor, Tensor]:
-    with np.load(path, allow_pickle=False) as pack:
-        return geometry.unit(torch.from_numpy(pack["embedding"]).float()), torch.from_numpy(pack["label"]).long()
+def real(root: Path) -> tuple[Tensor, Tensor]:
+    """The unit features of birds that no training has seen."""
+    birds, labels = untrained.images(root, 1)
+    side = untrained.SIDE["v2"]
+    backbone = registry.build("backbone", untrained.PARTS["v2"], channels=3, side=side, root=root).eval()
+    shown = untrained.Variant("ours", untrained.resized(side))
+    return geometry.unit(untrained.pooled(backbone.get_submodule("net"), birds, shown)[0].clone()), labels
 
 
 def scores(labels: Tensor, clusters: Tensor) -> tuple[float, float]:
@@ -60,7 +66,7 @@ def timed(work: Callable[[], Tensor]) -> tuple[Tensor, float, float]:
 def main() -> None:
     """Print the scores' means and deviations over the seeds, their differences, and both ratios of time."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--file", type=Path)
+    parser.add_argument("--birds", type=Path, metavar="DATA")
     parser.add_argument("--images", type=int, default=5924)
     parser.add_argument("--classes", type=int, default=100)
     parser.add_argument("--width", type=int, default=512)
@@ -68,7 +74,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    points, labels = read(options.file) if options.file else drawn(options)
+    points, labels = real(options.birds) if options.birds else drawn(options)
     labels = torch.unique(labels, return_inverse=True)[1]
     count = int(labels.max()) + 1
 

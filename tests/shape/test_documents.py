@@ -97,3 +97,15 @@ def test_every_module_that_is_run_is_there(page: Path) -> None:
     assert [
         path for path in paths if not path.with_suffix(".py").exists() and not (path / "__main__.py").exists()
     ] == []
+
+
+ORDINARY = {"Counts", "Details", "Identified"}
+"""Words of names that say what they say anywhere."""
+
+
+def test_the_vocabulary_has_what_clients_see(tmp_path: Path) -> None:
+    """By the names of what the API answers with."""
+    page = (ROOT / "docs" / "vocabulary.md").read_text(encoding="utf-8").lower()
+    document = create_app(cast("Any", None), Settings(home=tmp_path / "home")).openapi()
+    words = {word for name in document["components"]["schemas"] for word in re.findall(r"[A-Z][a-z]+", name)}
+    assert {word for word in words - ORDINARY if not re.search(rf"\b{word.lower()}", page)} == set()
