@@ -96,7 +96,7 @@ DATA: Final[Mapping[str, tuple[str, ...]]] = {
     "distribution": tuple(QUANTITIES),
     "scatter": ("tsne", "unit_circle", "tsne_stages"),
     "bars": (),
-    "heatmap": ("heat_map", "heat_map_stages"),
+    "heatmap": ("heat_map", "heat_map_stages", "samples"),
     "images": ("panels", "feature_maps"),
 }
 """The figures of a recipe whose data each kind draws."""

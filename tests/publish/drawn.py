@@ -91,10 +91,18 @@ def _cosines_by_stage(trial: int) -> Arrays:
     return {"step": np.array([0, 60]), "at": np.array([0, 3]), "cosine": cosine, **classes}
 
 
+def _samples(trial: int) -> Arrays:
+    """One Gaussian of four that is known at first and two later; a tenth of the later samples is far away."""
+    centres = np.array([[2.0, 0.0], [0.0, 2.0], [-2.0, 0.0], [0.0, -2.0]])
+    late = np.concatenate([np.repeat(centres[:2], 9, axis=0), np.full((2, 2), 99.0 + trial)])
+    xy = np.stack([np.repeat(centres[:1], 20, axis=0), late])
+    return {"step": np.array([0, 300]), "xy": xy, "target": np.repeat(centres, 5, axis=0), "centres": centres}
+
+
 FILES = {
     "norms": _norms, "cosines": _cosines, "direction_variation": _variation, "unit_circle": _circle, "tsne": _circle,
     "spectrum": _spectrum, "norm_traces": _traces, "heat_map": _heat_map,
-    "tsne_stages": _plane, "heat_map_stages": _cosines_by_stage,
+    "tsne_stages": _plane, "heat_map_stages": _cosines_by_stage, "samples": _samples,
 }  # fmt: skip
 
 

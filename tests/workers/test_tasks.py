@@ -31,7 +31,11 @@ OWN: dict[str, dict[str, Any]] = {
         "metrics": ["verification_accuracy", "tar@1e-1", "eer"],
         "validation": {"name": "class_holdout", "folds": 3},
     },
-    "two_player": {"task": {"name": "two_player", "batch": 32}, "regularizer": "svmax_unbounded"},
+    "two_player": {
+        "task": {"name": "two_player", "batch": 32, "unrolled": 2},
+        "regularizer": "svmax_unbounded",
+        "figures": [{"name": "samples", "every": 2, "points": 50}],
+    },
 }
 """What else is said of a task to train it for a moment, and to have something of everything; a new task may add."""
 MOST_STOPS = 6
@@ -101,10 +105,13 @@ class TestEachTask:
         what = recipe(name)
         whole, _ = run(what, tmp_path / "whole")
         assert whole.outcome == "ok"
-        (kept,) = whole.artifacts
+        kept, *drawn = whole.artifacts
         for step in range(LENGTH["iterations"] + 1):
             assert numbers(cut_and_resumed(what, tmp_path / str(step), [step])) == numbers(whole), step
             assert same(weights(tmp_path / str(step) / "end" / kept), weights(tmp_path / "whole" / kept)), step
+            for file in drawn:
+                found, wanted = (tmp_path / where / file for where in (f"{step}/end", "whole"))
+                assert found.read_bytes() == wanted.read_bytes(), (file, step)
 
     def test_resumes_bit_for_bit_between_what_it_measures_at_the_end(self, name: str, tmp_path: Path) -> None:
         what, stops = recipe(name), count()
@@ -148,7 +155,7 @@ def test_a_metric_of_another_task_is_refused() -> None:
     said = "metric 'recall@1' reads embeddings, but task 'two_player' gives samples"
     assert problems({**raw("two_player"), "metrics": ["recall@1"]}) == {"metrics.0": said}
     assert problems({**raw("two_player"), "figures": ["norms"]}) == {
-        "figures.0": "task 'two_player' draws no figure 'norms'; it draws none"
+        "figures.0": "task 'two_player' draws no figure 'norms'; it draws 'samples'"
     }
     assert "modes" in problems({**raw("retrieval"), "metrics": ["modes"]})["metrics.0"]
 

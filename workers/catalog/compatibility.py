@@ -49,6 +49,7 @@ class RecipeDraft:
 def disagreements(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
     """What does not fit together; each rule is silent where something that it needs is absent."""
     yield from _options(draft)
+    yield from _ranges(draft)
     yield from _classes(draft)
     yield from _layout(draft, catalog)
     yield from _per_class(draft)
@@ -73,6 +74,20 @@ def _options(draft: RecipeDraft) -> Iterator[Problem]:
                 if part.options.get(name) is not None and part.options.get(other) != wanted:
                     found = f"`{other}: {wanted}`, but {other} is {shown(part.options.get(other))}"
                     yield Problem(path=f"{kind}.{name}", message=f"is only for {found}; leave one of them out")
+
+
+def _ranges(draft: RecipeDraft) -> Iterator[Problem]:
+    """A number lies between the least and the greatest value that the part's fact `within` has for it."""
+    for kind, part in draft.parts.items():
+        ranges = part.fact("within")
+        for name, ends in ranges.items() if isinstance(ranges, dict) else ():
+            given = part.options.get(name)
+            if not isinstance(given, int | float) or not isinstance(ends, list):
+                continue
+            least, greatest = (float(str(end)) for end in ends)
+            if not least <= given <= greatest:
+                message = f"expected {least:,g} to {greatest:,.10g}, found {shown(given)}"
+                yield Problem(path=f"{kind}.{name}", message=message)
 
 
 def _classes(draft: RecipeDraft) -> Iterator[Problem]:

@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 from workers.catalog.compatibility import Chosen, RecipeDraft, disagreements
 from workers.catalog.holdings import holds, not_held, selected
 from workers.catalog.inventory import Catalog
+from workers.catalog.signature import Entry
 from workers.catalog.wording import Problem, listed, meant, sentence, shown, unknown
 from workers.contract import (
     DEFAULT_TASK,
@@ -46,10 +47,9 @@ class RecipeValidation:
         fields = self._of_fields(recipe)
         found = list(fields.problems)
         parts: dict[str, Chosen] = {}
-        task = self._of_part("task", recipe.get("task", DEFAULT_TASK))[1]
-        task = task or _chosen("task", DEFAULT_TASK, self._catalog)  # where there is no such one
-        found += not_held(task.entry, recipe, fields.rest, self._catalog)
-        held = holds(task.entry)
+        task = _meant_task(recipe.get("task", DEFAULT_TASK), self._catalog)
+        found += not_held(task, recipe, fields.rest, self._catalog)
+        held = holds(task)
         for kind in PART_FIELDS:
             value = recipe[kind] if kind in recipe else getattr(fields.rest, kind)
             spared = value is None and (kind not in held.must or kind not in recipe)
@@ -58,7 +58,7 @@ class RecipeValidation:
                 found += wrong
                 if chosen:
                     parts[kind] = chosen
-        select = selected(fields.select, task.entry) if fields.select else None
+        select = selected(fields.select, task) if fields.select else None
         draft = RecipeDraft(parts, fields.validation, select, fields.rest, fields.length)
         return found + list(disagreements(draft, self._catalog))
 
@@ -229,6 +229,13 @@ def _part_problems(kind: str, value: Any, catalog: Catalog) -> Iterator[Problem]
         if parameter.required and parameter.name not in options:
             message = f"is missing; {kind} {name!r} needs {parameter.expected}"
             yield Problem(path=f"{kind}.{parameter.name}", message=message)
+
+
+def _meant_task(value: Any, catalog: Catalog) -> Entry:
+    """The task that is named, whatever is wrong with its hyper-parameters; the default where there is no such one."""
+    name, _ = _read(value)
+    named = catalog.get("task", name) if isinstance(name, str) else None
+    return named or _chosen("task", DEFAULT_TASK, catalog).entry
 
 
 def _read(value: Any) -> tuple[Any, dict[str, Any]]:

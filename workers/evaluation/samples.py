@@ -29,3 +29,8 @@ class Samples:
     def caught(self) -> int:
         """The centres with such a point."""
         return len(torch.unique(self.nearest[1][self.good]))
+
+    @cached_property
+    def shares(self) -> Tensor:
+        """The share of the points that is nearest to each centre, [k]."""
+        return torch.bincount(self.nearest[1], minlength=len(self.centres)).double() / len(self.points)

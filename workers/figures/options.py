@@ -10,6 +10,8 @@ MOST_FIGURES: Final = 50
 """The most figures of a recipe."""
 MOST_VALUES: Final = 1_000_000
 """The most numbers that a figure notes of the images it follows: a checkpoint holds them all."""
+MOST_SAMPLES: Final = 2_500
+"""The samples of a generator that its metrics are computed of, and so the most that a figure shows."""
 
 
 class _Asked(BaseModel):
@@ -110,12 +112,15 @@ class HeatMap(_Drawn):
 
 
 class Followed(_Asked):
-    """A figure of some training images, looked at again and again while the training runs."""
+    """A figure of what is looked at again and again while the training runs."""
 
     every: int | None = Field(default=None, ge=1, le=10_000_000)
     """Iterations from one look to the next, also where a recipe counts in epochs."""
-    images: int
-    seed: int = Field(default=0, ge=0, lt=2**31)
+
+    @property
+    def seen(self) -> tuple[int, str]:
+        """How much a look sees, and of what."""
+        raise NotImplementedError(f"{self.name} sees nothing")
 
     def interval(self, total: int) -> int:
         """The iterations from one look to the next, in a training of `total`."""
@@ -126,13 +131,26 @@ class Followed(_Asked):
         every = self.interval(total)
         if every > total:
             return f"looks every {every:,} iterations, but the training has {total:,}; set `every`"
-        if total // every * self.images > MOST_VALUES:
-            noted = f"{total // every:,} looks at {self.images:,} images are more than {MOST_VALUES:,} values"
-            return f"{noted}; look more seldom, or at fewer images"
+        count, what = self.seen
+        if total // every * count > MOST_VALUES:
+            noted = f"{total // every:,} looks at {count:,} {what} are more than {MOST_VALUES:,} values"
+            return f"{noted}; look more seldom, or at fewer {what}"
         return ""
 
 
-class DirectionVariation(Followed):
+class FollowedImages(Followed):
+    """One of some training images."""
+
+    images: int
+    seed: int = Field(default=0, ge=0, lt=2**31)
+
+    @property
+    def seen(self) -> tuple[int, str]:
+        """How much a look sees, and of what."""
+        return self.images, "images"
+
+
+class DirectionVariation(FollowedImages):
     """By what angle f^ of training images turns within `every` iterations (SEC figure 7)."""
 
     name: Literal["direction_variation"] = "direction_variation"
@@ -141,7 +159,7 @@ class DirectionVariation(Followed):
     bins: int = Field(default=50, ge=1, le=10_000)
 
 
-class NormTraces(Followed):
+class NormTraces(FollowedImages):
     """||f|| of a few training images over the iterations (rebuttal figure 1); without `every` at a hundred of them."""
 
     name: Literal["norm_traces"] = "norm_traces"
@@ -186,6 +204,22 @@ class HeatMapStages(Staged):
     per_class: int = Field(default=3, ge=1, le=10)
 
 
+class FollowedSamples(Followed):
+    """Where a generator's samples lie, ten times over the iterations without `every` (SVMax figure 5)."""
+
+    name: Literal["samples"] = "samples"
+    points: int = Field(default=2_500, ge=1, le=MOST_SAMPLES)
+
+    @property
+    def seen(self) -> tuple[int, str]:
+        """How much a look sees, and of what."""
+        return self.points, "points"
+
+    def interval(self, total: int) -> int:
+        """The iterations from one look to the next, in a training of `total`."""
+        return self.every or max(1, total // 10)
+
+
 _Any = Annotated[
     Norms
     | Cosines
@@ -198,7 +232,8 @@ _Any = Annotated[
     | DirectionVariation
     | NormTraces
     | TsneStages
-    | HeatMapStages,
+    | HeatMapStages
+    | FollowedSamples,
     Field(discriminator="name"),
 ]
 MODELS: Final[Mapping[str, type[_Asked]]] = {

@@ -1,6 +1,7 @@
 """Tasks: what is trained, what one step of it is and what is measured of it; one file a task."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -22,6 +23,8 @@ class At(NamedTuple):
     """The iterations that are done."""
     rate: float
     """The optimizer's learning rate in the iteration that comes."""
+    optimizers: Mapping[str, torch.optim.Optimizer] = MappingProxyType({})
+    """That of each player, as it stands: for who looks ahead of another's turn."""
 
 
 class Eta(Protocol):

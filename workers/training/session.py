@@ -117,7 +117,8 @@ class Session:
         rates = [player.prepare(self.step) for player in self.players.values()]
         batch = self.batches.next() if self.batches else None
         self._keep()
-        for terms in self.task.step(batch, At(self.step, rates[0])):
+        optimizers = {name: player.optimizer for name, player in self.players.items()}
+        for terms in self.task.step(batch, At(self.step, rates[0], optimizers)):
             yield terms
             if len(self.players) > 1:  # the next player computes with what this update has left
                 self._keep()

@@ -24,7 +24,8 @@ def assembled(it: Sketch, drawing: FigureDrawing, title: str, lines: Sequence[st
     """The Vega-Lite specification with its data inline; over it `title`, unless that is empty, and lines of prose."""
     plots = [plot for plot in drawing.plots if plot.data]
     across = _across(it, plots)
-    panel = _WIDTHS.get(across) or max(70, _ALTOGETHER // max(1, across))
+    own = plots[0].panels if plots else None
+    panel = own.side if own else _WIDTHS.get(across) or max(70, _ALTOGETHER // max(1, across))
     parts = [_faceted(it, plot, max(panel, plot.least[0])) for plot in plots]
     datasets = {plot.quantity: list(_values(it, plot)) for plot in plots}
     if not parts:
@@ -45,6 +46,8 @@ def assembled(it: Sketch, drawing: FigureDrawing, title: str, lines: Sequence[st
 
 def _across(it: Sketch, plots: Sequence[Plot]) -> int:
     """How many panels stand beside one another."""
+    if plots and plots[0].panels:
+        return len(plots[0].panels.columns)
     if it.layout.column is None:
         return max(1, _beside(len(plots)))
     labels = len(it.domain(it.layout.column))
@@ -64,9 +67,13 @@ def _faceted(it: Sketch, plot: Plot, panel: int) -> Any:
     chart = plot.chart(panel, height) if callable(plot.chart) else plot.chart
     chart = chart.properties(width=panel, height=height)
     column, row = it.layout.column, it.layout.row
+    header = alt.Header(title=None, labelFontSize=7.5 if plot.panels else 9, labelColor=palette.INK, labelPadding=3)
+    if plot.panels:
+        beside = alt.Column("column:N", header=header, sort=list(plot.panels.columns))
+        below = alt.Row("row:N", header=header, sort=list(plot.panels.rows))
+        return chart.facet(column=beside, row=below, data=data, spacing=4)
     if column is None:
         return chart.properties(data=data, **titled)
-    header = alt.Header(title=None, labelFontSize=9, labelColor=palette.INK, labelPadding=3)
     sorts = {axis: list(it.headed(axis).values()) for axis in (column, row) if axis is not None}
     if row is None:
         facet = alt.Facet("column:N", header=header, sort=sorts[column])
@@ -85,6 +92,10 @@ def _faceted(it: Sketch, plot: Plot, panel: int) -> Any:
 def _values(it: Sketch, plot: Plot) -> Iterator[Mapping[str, Value]]:
     """The data as Vega-Lite reads it, with what is printed for the labels that give colour and panel."""
     colours = it.printed(it.layout.colour) if it.layout.colour else {}
+    if plot.panels:
+        yield from ({"column": column, "row": row} for column in plot.panels.columns for row in plot.panels.rows)
+        yield from (datum.values for datum in plot.data)
+        return
     columns = it.headed(it.layout.column) if it.layout.column else {}
     rows = it.headed(it.layout.row) if it.layout.row else {}
     # A panel that has nothing yet stands all the same: without a datum it would be left out, and its row shift.

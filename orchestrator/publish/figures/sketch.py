@@ -77,6 +77,16 @@ class Datum:
 
 
 @dataclass(frozen=True, slots=True)
+class PanelGrid:
+    """What a plot divides itself into, where that is not by the labels of the facet's axes."""
+
+    columns: Sequence[str]
+    rows: Sequence[str]
+    side: int
+    """Of each, in points."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plot:
     """One quantity over its axes; a figure of several has one plot each."""
 
@@ -90,6 +100,7 @@ class Plot:
     tall: float = 0.0  # the height of a panel over its width, where the data gives it
     unlisted: Sequence[str] = ()  # fields of the data that are no values: they stay out of the CSV file
     least: tuple[int, int] = (0, 0)  # the smallest width and height of a panel, in points
+    panels: PanelGrid | None = None  # of which each datum names its `column` and `row`
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A metric of cells over two axes as coloured squares with their numbers; or the cosines between images."""
+"""A metric of cells over two axes as coloured squares with their numbers; cosines between images; or samples."""
 
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -7,7 +7,7 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.publish.figures import encoding, files, measures, palette, raster, stages, wording
+from orchestrator.publish.figures import encoding, files, measures, palette, raster, sample_maps, stages, wording
 from orchestrator.publish.figures.sketch import Arrays, Datum, FigureDrawing, Plot, Sketch, Value
 from orchestrator.views.printing import printed
 
@@ -21,7 +21,8 @@ MOST_IMAGES: Final = 100
 def draw(it: Sketch) -> FigureDrawing:
     """One plot a metric."""
     if it.layout.data is not None:
-        return _stages(it) if files.figure_of(it) == "heat_map_stages" else _cosines(it)
+        drawn = {"heat_map_stages": _stages, "samples": sample_maps.draw}
+        return drawn.get(files.figure_of(it), _cosines)(it)
     return FigureDrawing(
         [_plot(it, metric) for metric in it.layout.metrics], said=f"Test metrics, {wording.averaged(it)}."
     )

@@ -1,0 +1,243 @@
+"""A generator against a discriminator: the mixtures, looking ahead, what is measured and drawn, what is refused."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.workers.recipes import place, run
+from workers import catalog, registry
+from workers.contract import Part, Recipe
+from workers.evaluation.samples import Samples
+from workers.metrics.high_quality import HighQuality
+from workers.metrics.modes import Modes
+from workers.metrics.reverse_kl import ReverseKL
+from workers.tasks._ahead import Parameters, ahead
+from workers.tasks.two_player import TwoPlayer
+from workers.training.session import Session
+
+LR, BETAS, EPS = 0.025, (0.5, 0.999), 1e-8
+
+
+def raw(more: dict[str, Any] | None = None, **task: Any) -> dict[str, Any]:
+    held = {"name": "two_player", "batch": 16, **task}
+    return {"task": held, "optimizer": {"name": "adam", "lr": LR, "beta1": BETAS[0]}, "iterations": 4, **(more or {})}
+
+
+def recipe(more: dict[str, Any] | None = None, **task: Any) -> Recipe:
+    return catalog.complete(Recipe.model_validate(raw(more, **task)), catalog.load())
+
+
+def problems(given: dict[str, Any]) -> dict[str, str]:
+    return {one.path: one.message for one in catalog.problems(given, catalog.load())}
+
+
+def session(tmp_path: Path, more: dict[str, Any] | None = None, **task: Any) -> tuple[Session, TwoPlayer]:
+    made = Session(recipe(more, **task), place(tmp_path), torch.device("cpu"))
+    assert isinstance(made.task, TwoPlayer)
+    return made, made.task
+
+
+# Looking ahead
+
+
+def naive(
+    module: nn.Linear, optimizer: torch.optim.Optimizer, x: Tensor, aim: Tensor, steps: int
+) -> tuple[Tensor, Tensor]:
+    """Adam's formula by hand, in one loop over steps and one over parameters, every operation differentiated."""
+    now = [one.detach().clone().requires_grad_() for one in module.parameters()]
+    state = [optimizer.state[one] for one in module.parameters()]
+    first, second = [one["exp_avg"].clone() for one in state], [one["exp_avg_sq"].clone() for one in state]
+    done = int(state[0]["step"])
+    for step in range(done + 1, done + steps + 1):
+        loss = (x @ now[0].T + now[1] - aim).square().mean()
+        slopes = torch.autograd.grad(loss, now, create_graph=True)
+        for at, slope in enumerate(slopes):
+            first[at] = BETAS[0] * first[at] + (1 - BETAS[0]) * slope
+            second[at] = BETAS[1] * second[at] + (1 - BETAS[1]) * slope * slope
+            root = (second[at] / (1 - BETAS[1] ** step)).sqrt()
+            now[at] = now[at] - LR * (first[at] / (1 - BETAS[0] ** step)) / (root + EPS)
+    return now[0], now[1]
+
+
+def stepped(kind: str = "adam") -> tuple[nn.Linear, torch.optim.Optimizer]:
+    """A layer and its optimizer after two steps."""
+    torch.manual_seed(3)
+    module = nn.Linear(2, 3).double()
+    part = Part(name=kind, lr=LR, **({"beta1": BETAS[0]} if kind == "adam" else {}))
+    optimizer: torch.optim.Optimizer = registry.build("optimizer", part, groups=[{"params": [*module.parameters()]}])
+    for _ in range(2):
+        module(torch.randn(5, 2).double()).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return module, optimizer
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+def test_the_unrolled_gradient_is_that_of_a_naive_double_loop(steps: int) -> None:
+    module, optimizer = stepped()
+    before = {name: one.clone() for name, one in module.state_dict().items()}
+    x, aim = torch.randn(7, 2).double(), torch.randn(7, 3).double().requires_grad_()
+
+    def loss(now: Parameters) -> Tensor:
+        return (x @ now["weight"].T + now["bias"] - aim).square().mean()
+
+    found = ahead(module, optimizer, loss, steps)
+    wanted = naive(module, optimizer, x, aim, steps)
+    torch.testing.assert_close(tuple(found.values()), wanted, rtol=1e-9, atol=1e-12)
+    slopes = [torch.autograd.grad(sum(one.square().sum() for one in ends), aim)[0] for ends in (found.values(), wanted)]
+    torch.testing.assert_close(*slopes, rtol=1e-7, atol=1e-12)
+    assert float(slopes[0].abs().max()) > 0
+    assert all(torch.equal(one, before[name]) for name, one in module.state_dict().items())
+    assert {int(one["step"]) for one in optimizer.state.values()} == {2}
+
+
+@pytest.mark.parametrize("kind", ["adam", "adamw", "rmsprop", "sgd"])
+def test_ahead_is_where_the_optimizer_itself_would_be(kind: str) -> None:
+    module, optimizer = stepped(kind)
+    x, aim = torch.randn(7, 2).double(), torch.randn(7, 3).double().requires_grad_()
+
+    def loss(now: Parameters) -> Tensor:
+        return (x @ now["weight"].T + now["bias"] - aim).square().mean()
+
+    through, constant = (ahead(module, optimizer, loss, 3, through=one) for one in (True, False))
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss(dict(module.named_parameters())).backward()
+        optimizer.step()
+    for name, one in module.named_parameters():
+        torch.testing.assert_close(through[name], one, rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(constant[name], one, rtol=1e-9, atol=1e-12)
+    assert torch.autograd.grad(through["weight"].sum(), aim)[0].abs().max() > 0
+    assert torch.autograd.grad(constant["weight"].sum(), aim, allow_unused=True) == (None,)
+
+
+def test_a_dead_unit_makes_no_nan_of_the_gradient() -> None:
+    """Adam divides by the root of a mean square, which is 0 for what never had a gradient."""
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 1))
+    with torch.no_grad():
+        module[0].bias.copy_(torch.tensor([-1e3, 1.0]))
+    optimizer = registry.build("optimizer", Part(name="adam"), groups=[{"params": [*module.parameters()]}])
+    module(torch.randn(4, 2)).sum().backward()
+    optimizer.step()
+    x = torch.randn(4, 2, requires_grad=True)
+    found = ahead(module, optimizer, lambda now: torch.func.functional_call(module, dict(now), (x,)).square().mean(), 3)
+    (slope,) = torch.autograd.grad(torch.func.functional_call(module, dict(found), (x,)).sum(), x)
+    assert bool(slope.isfinite().all())
+    assert float(slope.abs().max()) > 0
+
+
+def test_what_the_generator_meets(tmp_path: Path) -> None:
+    """Unrolled it moves otherwise than it would; knowing that the steps depend on it, otherwise again."""
+    moved = []
+    for task in ({}, {"unrolled": 3, "through": False}, {"unrolled": 3}):
+        made, game = session(tmp_path, **task)
+        for terms in made.turns():
+            made.descend(terms)
+        moved.append(next(iter(game.generator.parameters())).detach().clone())
+    assert len({float(one.double().sum()) for one in moved}) == 3
+
+
+def test_svmax_acts_on_what_the_generator_makes(tmp_path: Path) -> None:
+    """The golden value of the unbounded regularizer on the points themselves, weighted by eta."""
+    more = {"regularizer": {"name": "svmax_unbounded", "eta": 0.5}}
+    totals = []
+    for one in ({}, more):
+        made, game = session(tmp_path, one)
+        _, generator = made.turns()
+        totals.append(float(generator.total.detach()))
+        noted = dict(generator.noted())
+    torch.manual_seed(0)
+    made, game = session(tmp_path, more)
+    seen: list[Tensor] = []
+    game.generator.register_forward_hook(lambda module, given, points: seen.append(points.detach().double()))
+    *_, last = made.turns()
+    s_mu = float(np.linalg.svd(seen[-1].numpy(), compute_uv=False).mean())
+    assert noted["regularizer"] == pytest.approx(-s_mu, rel=1e-5)
+    assert totals[1] - totals[0] == pytest.approx(-0.5 * s_mu, rel=1e-4)
+    assert float(last.total.detach()) == pytest.approx(totals[1], rel=1e-6)
+
+
+# The mixtures and their metrics
+
+
+def centres(tmp_path: Path, **task: Any) -> Tensor:
+    made, _ = session(tmp_path, {"figures": [{"name": "samples", "every": 4, "points": 400}]}, **task)
+    made.task.begin()
+    drawn = made.task.draw(made.recipe.figures)["samples"]
+    assert (
+        np.linalg.norm(drawn["target"][:, None] - drawn["centres"], axis=2).min(axis=1).max() < 5 * drawn["deviation"]
+    )
+    return torch.from_numpy(drawn["centres"])
+
+
+def test_the_mixtures(tmp_path: Path) -> None:
+    ring = centres(tmp_path)
+    torch.testing.assert_close(ring.norm(dim=1), torch.full((8,), 2.0))
+    assert centres(tmp_path, radius=5, deviation=0.5).norm(dim=1).tolist() == pytest.approx([5.0] * 8)
+    grid = centres(tmp_path, layout="grid", gaussians=25)
+    assert {tuple(one) for one in grid.tolist()} == {(x, y) for x in (-4, -2, 0, 2, 4) for y in (-4, -2, 0, 2, 4)}
+    assert len(centres(tmp_path, layout="grid", gaussians=7).unique(dim=0)) == 7
+
+
+def test_metrics_of_samples() -> None:
+    ring = 2 * torch.stack([torch.arange(8) * (math.pi / 4)] * 2, dim=1)
+    ring = torch.stack([ring[:, 0].cos(), ring[:, 1].sin()], dim=1) * 2
+    even, one = Samples(ring.repeat(5, 1), ring, 0.02), Samples(ring[:1].repeat(5, 1), ring, 0.02)
+    skewed = Samples(torch.cat([ring[:1].repeat(3, 1), ring[1:2] + 0.5]), ring, 0.02)
+    found = [[metric(each) for metric in (Modes(), HighQuality(), ReverseKL())] for each in (even, one, skewed)]
+    naive_kl = sum(share * math.log(share * 8) for share in (0.75, 0.25))
+    assert found[0] == pytest.approx([1, 1, 0], abs=1e-12)
+    assert found[1] == pytest.approx([1 / 8, 1, math.log(8)])
+    assert found[2] == pytest.approx([1 / 8, 0.75, naive_kl])
+
+
+def test_the_figure_has_a_look_before_the_first_iteration_and_at_each_that_is_due(tmp_path: Path) -> None:
+    result, _ = run(recipe({"figures": [{"name": "samples", "every": 2, "points": 30}]}, unrolled=1), tmp_path)
+    assert result.artifacts == ["final.pt", "samples.npz"]
+    with np.load(tmp_path / "samples.npz", allow_pickle=False) as drawn:
+        assert drawn["step"].tolist() == [0, 2, 4]
+        assert drawn["xy"].shape == (3, 30, 2)
+        assert drawn["target"].shape == (30, 2)
+        assert np.abs(np.diff(drawn["xy"], axis=0)).max() > 0
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("task", "path", "said"),
+    [
+        ({"gaussians": 1}, "task.gaussians", "expected 2 to 1,000, found 1"),
+        ({"batch": 1}, "task.batch", "expected 2 to 65,536, found 1"),
+        ({"unrolled": -1}, "task.unrolled", "expected 0 to 100, found -1"),
+        ({"unrolled": 10**6}, "task.unrolled", "expected 0 to 100, found 1000000"),
+        ({"deviation": 0}, "task.deviation", "expected 0.0001 to 1,000, found 0.0"),
+        ({"layout": "line"}, "task.layout", "expected one of 'circle', 'grid', found 'line'"),
+        (
+            {"layout": "grid", "radius": 2},
+            "task.radius",
+            "is only for `layout: circle`, but layout is 'grid'; leave one of them out",
+        ),
+    ],
+)
+def test_a_game_that_is_none_is_refused_with_its_path(task: dict[str, Any], path: str, said: str) -> None:
+    assert problems(raw(**task)) == {path: said}
+
+
+def test_a_figure_that_the_training_is_too_short_for_is_refused() -> None:
+    found = problems(raw({"figures": [{"name": "samples", "every": 5}]}))
+    assert found == {"figures.0": "'samples' looks every 5 iterations, but the training has 4; set `every`"}
+    many = {"figures": [{"name": "samples", "every": 1}], "iterations": 1_000}
+    said = "1,000 looks at 2,500 points are more than 1,000,000 values; look more seldom, or at fewer points"
+    assert problems(raw(many)) == {"figures.0": f"'samples' {said}"}
+
+
+def test_what_it_learned_later_is_left_out_of_a_recipe() -> None:
+    plain = recipe().model_dump(mode="json")["task"]
+    assert plain == {"name": "two_player", "gaussians": 8, "batch": 16}
