@@ -5,32 +5,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from pydantic import JsonValue
-
 from workers.catalog import clustering_cost
+from workers.catalog.chosen import Chosen, misfits
 from workers.catalog.inventory import EMBEDDINGS, Catalog, given, metric_entry, metric_problem
-from workers.catalog.signature import Entry
-from workers.catalog.wording import Problem, counted, listed, not_computed, shown
+from workers.catalog.wording import Problem, counted, listed, not_computed
 from workers.contract import ClassHoldout, CrossValidation, NoValidation, Recipe, Select
 from workers.figures.options import Followed, Staged
 
 FEWEST_CLASSES: Final = 2
 """Below it there is no pair of classes to tell apart: neither a training nor an evaluation means anything."""
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """A part that exists, and its hyper-parameters with the defaults filled in."""
-
-    entry: Entry
-    options: Mapping[str, JsonValue]
-
-    def __str__(self) -> str:
-        return f"{self.entry.kind} {self.entry.name!r}"
-
-    def fact(self, name: str) -> JsonValue:
-        """A fact of the part; None where it states none."""
-        return self.entry.facts.get(name)
 
 
 @dataclass(frozen=True)
@@ -48,8 +31,7 @@ class RecipeDraft:
 
 def disagreements(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
     """What does not fit together; each rule is silent where something that it needs is absent."""
-    yield from _options(draft)
-    yield from _ranges(draft)
+    yield from misfits(draft.parts)
     yield from _classes(draft)
     yield from _layout(draft, catalog)
     yield from _per_class(draft)
@@ -63,31 +45,6 @@ def disagreements(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
     yield from _warmup(draft)
     yield from _crop(draft)
     yield from _figures(draft)
-
-
-def _options(draft: RecipeDraft) -> Iterator[Problem]:
-    """A hyper-parameter is given only where another has the value that the part's fact `only_where` asks for."""
-    for kind, part in draft.parts.items():
-        rules = part.fact("only_where")
-        for name, rule in rules.items() if isinstance(rules, dict) else ():
-            for other, wanted in rule.items() if isinstance(rule, dict) else ():
-                if part.options.get(name) is not None and part.options.get(other) != wanted:
-                    found = f"`{other}: {wanted}`, but {other} is {shown(part.options.get(other))}"
-                    yield Problem(path=f"{kind}.{name}", message=f"is only for {found}; leave one of them out")
-
-
-def _ranges(draft: RecipeDraft) -> Iterator[Problem]:
-    """A number lies between the least and the greatest value that the part's fact `within` has for it."""
-    for kind, part in draft.parts.items():
-        ranges = part.fact("within")
-        for name, ends in ranges.items() if isinstance(ranges, dict) else ():
-            given = part.options.get(name)
-            if not isinstance(given, int | float) or not isinstance(ends, list):
-                continue
-            least, greatest = (float(str(end)) for end in ends)
-            if not least <= given <= greatest:
-                message = f"expected {least:,g} to {greatest:,.10g}, found {shown(given)}"
-                yield Problem(path=f"{kind}.{name}", message=message)
 
 
 def _classes(draft: RecipeDraft) -> Iterator[Problem]:

@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from workers.catalog.compatibility import Chosen, RecipeDraft, disagreements
+from workers.catalog.chosen import Chosen
+from workers.catalog.compatibility import RecipeDraft, disagreements
 from workers.catalog.holdings import holds, not_held, selected
 from workers.catalog.inventory import Catalog
 from workers.catalog.signature import Entry
