@@ -154,7 +154,7 @@ def test_the_empty_recipe_says_what_it_lacks() -> None:
         ({"undecayed": "bias"}, "undecayed", "expected 'none', 'norm' or 'norm_and_bias', found 'bias'"),
         ({"precision": "fp8"}, "precision", "expected 'none', 'bf16' or 'fp16', found 'fp8'"),
         ({"compile": 1}, "compile", "expected true or false, found 1"),
-        ({"augment": "x"}, "augment", "expected 'none', 'crop_flip', 'proxy_anchor' or 'simclr', found 'x'"),
+        ({"augment": "x"}, "augment", "expected 'none', 'flip', 'crop_flip', 'proxy_anchor' or 'simclr', found 'x'"),
         ({"figures": "norms"}, "figures", "expected a list, found 'norms'"),
         ({"figures": ["norms", "norms"]}, "figures", "expected each figure once, found 'norms', 'norms'"),
         (
