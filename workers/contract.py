@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
@@ -23,13 +23,17 @@ from workers.recipe.parts import DEFAULT_TASK, FOLDERS, GOES_WITH, KINDS, PART_F
 from workers.recipe.validation import ClassHoldout, CrossValidation, NoValidation, Validation
 
 __all__ = [
-    "BEST_TEST", "DEFAULT_TASK", "FOLDERS", "GOES_WITH", "KINDS", "PART_FIELDS", "CheckpointError", "ClassHoldout",
-    "CrossValidation", "DataDamagedError", "DataMissingError", "Frozen", "NoValidation", "Part", "Pins", "Place",
-    "Progress", "Recipe", "Result", "Select", "Stopped", "Train", "canonical_json", "fingerprint_of",
+    "BEST_TEST", "DEFAULT_TASK", "FOLDERS", "GOES_WITH", "KEPT_FILES", "KINDS", "PART_FIELDS", "CheckpointError",
+    "ClassHoldout", "CrossValidation", "DataDamagedError", "DataMissingError", "Evaluate", "Frozen", "NoValidation",
+    "Part", "Pins", "Place", "Progress", "Recipe", "Result", "Select", "Stopped", "Train", "canonical_json",
+    "fingerprint_of",
 ]  # fmt: skip
 
 BEST_TEST: Final = "best_test"
 """What stands before the keys of test metrics at the point that is best on the test split, beside `best`."""
+
+KEPT_FILES: Final = ("best.pt", "final.pt")
+"""The file of weights that a training keeps, one of these: the best, or the last where there are no best."""
 
 
 class Select(Frozen):
@@ -262,11 +266,25 @@ class Train(Protocol):
     """The shape of `workers.train:train` and of any function that a test puts in its place.
 
     Beside it in its module there may be `release() -> Mapping[str, int]`: whoever trains one after another in a process
-    calls it between two. It gives back what no training needs and tells the bytes that are still held, by kind.
+    calls it between two. It gives back what no training needs and tells the bytes that are still held, by kind. And
+    there may be `evaluate`, of the shape of Evaluate; without it no kept weights are evaluated.
     """
 
     def __call__(
         self, recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None
     ) -> Result:
         """Train `recipe` at `place`, reporting as it goes; raises Stopped when asked to stop."""
+        ...
+
+
+class Evaluate(Protocol):
+    """The shape of `workers.train:evaluate`: what stands for a training that differs by further metrics alone."""
+
+    def __call__(
+        self, recipe: Recipe, place: Place, report: Callable[[Progress], None], weights: Path, names: Sequence[str]
+    ) -> Result:
+        """The metrics `names` alone, as a training of `recipe` would give them where it kept these weights.
+
+        Raises CheckpointError where the weights are missing, damaged or of another recipe.
+        """
         ...

@@ -1,13 +1,14 @@
 """Training: one recipe in, one result out. Read this file first; everything else is a part or a detail."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
 
-from workers.contract import CrossValidation, Place, Progress, Recipe, Result
+from workers.contract import CrossValidation, Place, Progress, Recipe, Result, Stopped
 from workers.tasks import Diverged
-from workers.training import allocator, checkpoint, determinism, figure_files, provenance
+from workers.training import allocator, checkpoint, determinism, figure_files, kept_weights, provenance
 from workers.training.allocator import release
 from workers.training.final_metrics import finish
 from workers.training.folds import cross_validate
@@ -16,7 +17,8 @@ from workers.training.loop import iterate
 from workers.training.progress_log import ProgressLog
 from workers.training.session import Session
 
-__all__ = ["release", "train"]  # whoever names `workers.train:train` finds beside it what to call between two trainings
+# Whoever names `workers.train:train` finds beside it what to call between two trainings, and in place of one.
+__all__ = ["evaluate", "release", "train"]
 
 
 def train(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
@@ -34,6 +36,25 @@ def train(recipe: Recipe, place: Place, report: Callable[[Progress], None], resu
         (place.storage / LAST).unlink(missing_ok=True)
         facts = provenance.facts(device, place.threads)
         return result.model_copy(update={"provenance": {**facts, **result.provenance}})
+
+
+def evaluate(
+    recipe: Recipe, place: Place, report: Callable[[Progress], None], weights: Path, names: Sequence[str]
+) -> Result:
+    """The metrics `names` of the file `weights`, which a training of `recipe` without them has kept.
+
+    They equal those that a training of `recipe` would give for the weights that it keeps. The result has nothing else
+    but how long that took. Raises as `train` does, and Stopped only before it begins.
+    """
+    began = time.monotonic()
+    if place.stop():
+        raise Stopped("stopped before it evaluated anything")
+    report(Progress(step=0, total=1, log=f"evaluating {', '.join(names)} of {weights.name}\n"))
+    allocator.keep_freed()
+    found = kept_weights.further(recipe, kept_weights.read(weights), names, place)
+    facts = provenance.facts(determinism.device(place.device), place.threads)
+    seconds = time.monotonic() - began
+    return Result(outcome="ok", metrics=found, steps=0, seconds=seconds, provenance=facts)
 
 
 def _one(

@@ -7,7 +7,7 @@ from orchestrator.record.reads.trainings import Outdated
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes.trainings import Renewed, Tally
 from orchestrator.views.planned import PlannedTrial
-from workers.catalog import Catalog, Change, changes, complete, need_of, problems
+from workers.catalog import Catalog, Change, changes, complete, further_metrics, need_of, problems
 from workers.contract import Recipe
 
 log = logging.getLogger(__name__)
@@ -46,12 +46,16 @@ class Renewal:
         return self._changed
 
     def _renewed(self, old: Outdated) -> Renewed:
+        if old.evaluated:
+            changed = listed(self._known()[old.stamp])
+            return Renewed(old, None, f"numbers changed in {changed} since this was asked for; ask for it once more")
         wrong = problems(old.recipe, self._catalog)
         if wrong:
             return Renewed(old, None, f"its recipe is refused since numbers changed: {wrong[0]}")
         recipe = complete(Recipe.model_validate(old.recipe), self._catalog)
         need = need_of(recipe.dataset, recipe.backbone, self._catalog)
-        return Renewed(old, PlannedTrial(0, 0, 0, {}, recipe, recipe.fingerprint, need=need))
+        further = further_metrics(recipe, recipe.fingerprint, self._catalog)
+        return Renewed(old, PlannedTrial(0, 0, 0, {}, recipe, recipe.fingerprint, need=need, further=further))
 
     def _words(self, tally: Tally) -> str:
         changed = [change for stamp in sorted(tally.stamps) for change in self._known()[stamp]]

@@ -11,6 +11,7 @@ from orchestrator.record.existence import REFUSED
 from orchestrator.record.reads.requests import PendingRequest
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.tracker import Tracker
+from orchestrator.record.writes.trials import Touched
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import FOR_ALL, ConflictError, MetricsweepError, NotFoundError
 from workers.catalog import Catalog
@@ -62,11 +63,11 @@ class Requests:
 
     def _cancel(self, asked: PendingRequest) -> str:
         cancelled = self._writer.trials.cancel(asked.sweep, asked.trial, asked.arguments.get("cell"))
-        return f"{_trials(cancelled)} cancelled"
+        return f"{_touched(cancelled)} cancelled"
 
     def _retry(self, asked: PendingRequest) -> str:
         cell, what = asked.arguments.get("cell"), asked.arguments.get("what", "")
-        outcome = f"{_trials(self._writer.trials.retry(asked.sweep, asked.trial, cell, what))} waiting again"
+        outcome = f"{_touched(self._writer.trials.retry(asked.sweep, asked.trial, cell, what))} waiting again"
         renewed = self._renewal.renew().get(asked.sweep)  # what failed may be of an older release
         return f"{outcome}; {renewed}" if renewed else outcome
 
@@ -88,7 +89,10 @@ class Requests:
         # It was checked when it came, but another extension may have been quicker: then it is refused.
         wider = extension(places, plan, asked.arguments["text"], asked.arguments["spec"], self._catalog)
         self._writer.sweeps.extend(asked.sweep, wider)
-        return f"{_trials(len(wider.trials))} added"
+        added = f"{_trials(len(wider.trials))} added"
+        if not wider.measured:
+            return added
+        return f"{added}, {_trials(len(wider.measured))} to have further metrics of the weights that they keep"
 
     def _delete(self, asked: PendingRequest) -> str | None:
         sweep = asked.sweep
@@ -128,3 +132,12 @@ class Requests:
 
 def _trials(count: int) -> str:
     return "1 trial" if count == 1 else f"{count} trials"
+
+
+def _evaluations(count: int) -> str:
+    return "1 evaluation" if count == 1 else f"{count} evaluations"
+
+
+def _touched(found: Touched) -> str:
+    said = [_evaluations(found.evaluations)] if found.evaluations else []
+    return " and ".join([_trials(found.trials), *said])

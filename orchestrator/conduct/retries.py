@@ -39,7 +39,7 @@ class Retries:
 
         Data that were missing are waited for; where a look says that they are there, it is tried as after a loss.
         """
-        if failure.kind in ("recipe", "damaged"):
+        if failure.kind in ("recipe", "damaged", "kept_weights"):
             self.ended(order)
             return False
         losses = self._losses.setdefault(order.training, _Losses())

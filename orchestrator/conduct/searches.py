@@ -115,7 +115,7 @@ class Searches:
         made = suggestion.candidate(at.spec, one.cell, best.index, best.values)
         planned = list(suggestion.trials(at.spec, self._catalog, made))
         if best.trials == len(planned):  # else a conductor did so before it was killed
-            self._writer.searches.add_trials(one.sweep, list(suggestion.reproductions(at.spec, planned)))
+            self._writer.searches.add_trials(one.sweep, list(suggestion.reproductions(at.spec, self._catalog, planned)))
 
     def _rebuild(self, one: OpenCell) -> _Cell:
         spec = Spec.model_validate(self._store.sweeps.get(one.sweep).spec)

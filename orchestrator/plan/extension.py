@@ -6,9 +6,9 @@ from typing import Any
 
 from orchestrator.plan.grid import Plan
 from orchestrator.views.errors import InvalidSpecError, NumbersChangedError
-from orchestrator.views.extension import Extension, TrialKey
+from orchestrator.views.extension import Extension, Measured, TrialKey
 from orchestrator.views.planned import Candidate, Cell, Labels, PlannedTrial
-from workers.catalog import Catalog, Problem, changes
+from workers.catalog import Catalog, Problem, changes, complete, further_metrics
 
 _Key = tuple[tuple[str, str], ...]
 
@@ -29,19 +29,21 @@ def extension(
     cells = {one.index: one.labels for one in plan.cells}
     added: list[PlannedTrial] = []
     changed: list[str] = []
+    measuring = _Measuring(catalog)
     for one in plan.trials():
         at, chosen = cells[one.cell], labels[one.cell, one.candidate]
         place = known.pop((_key(at), _key(chosen), _key(one.repeat_labels)), None)
         if place is None:
             added.append(numbering.place(one, at, chosen))
-        elif place.fingerprint != one.fingerprint:
+        elif place.fingerprint != one.fingerprint and not measuring.take(place, one):
             changed.append(_said(at, chosen, one.repeat_labels))
+    measuring.require_reach()
     if changed:
         raise InvalidSpecError([Problem("", f"would train differently what the sweep has: {_few(changed)}")])
     if known:
         lacking = [_said(one.cell_labels, one.candidate_labels, one.repeat_labels) for one in known.values()]
         raise InvalidSpecError([Problem("", f"lacks what the sweep has: {_few(lacking)}")])
-    return Extension(text, spec, plan.trial_count, numbering.cells, numbering.candidates, added)
+    return Extension(text, spec, plan.trial_count, numbering.cells, numbering.candidates, added, measuring.measured)
 
 
 def _require_today(places: Sequence[TrialKey], catalog: Catalog) -> None:
@@ -58,6 +60,45 @@ def _require_today(places: Sequence[TrialKey], catalog: Catalog) -> None:
         "what did not, and the old sweep stays as it is",
         [Problem(what, said) for what, said in changed],
     )
+
+
+class _Measuring:
+    """Collects the trials that are to have further metrics, which the weights that they keep can tell."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._out_of_reach: dict[str, list[str]] = {}
+        self.measured: list[Measured] = []
+
+    def take(self, place: TrialKey, one: PlannedTrial) -> bool:
+        """Take a trial whose recipe differs by further metrics alone; False for any other. What it has stays."""
+        further = one.further
+        if further is None or not place.base or further.base != place.base:
+            return False
+        added = [name for name in one.recipe.metrics if name not in place.metrics]
+        if not added:
+            return True
+        self._out_of_reach |= {name: further.out_of_reach[name] for name in added if name in further.out_of_reach}
+        self.measured.append(Measured(place.trial, self._with(one, place.metrics)))
+        return True
+
+    def require_reach(self) -> None:
+        """Raise InvalidSpecError where a training alone gives what the wider spec would show."""
+        if self._out_of_reach:
+            keys = [key for found in self._out_of_reach.values() for key in found]
+            raise InvalidSpecError([Problem(
+                "recipe.metrics",
+                f"the weights that the sweep's trainings have kept do not tell {_few(keys)}; submit the wider spec as "
+                "a new sweep (`metricsweep submit`), which trains them",
+            )])  # fmt: skip
+
+    def _with(self, one: PlannedTrial, known: Sequence[str]) -> PlannedTrial:
+        if set(known) <= set(one.recipe.metrics):
+            return one
+        asked = one.recipe.model_copy(update={"metrics": sorted({*one.recipe.metrics, *known})})
+        recipe = complete(asked, self._catalog)
+        further = further_metrics(recipe, recipe.fingerprint, self._catalog)
+        return replace(one, recipe=recipe, fingerprint=recipe.fingerprint, document=None, further=further)
 
 
 class _Numbering:

@@ -14,7 +14,7 @@ from orchestrator.spec.spec import Spec
 from orchestrator.views import deadline
 from orchestrator.views.deadline import timely
 from orchestrator.views.planned import Candidate, Cell, Labels, PlannedTrial
-from workers.catalog import Catalog, complete
+from workers.catalog import Catalog, complete, further_metrics
 from workers.contract import Recipe, canonical_json, fingerprint_of
 
 
@@ -41,7 +41,10 @@ class Plan:
                 for repeat, (labels, recipe, document, fingerprint) in enumerate(self._repeated(raw, repeats)):
                     deadline.check()
                     need = needs.of(recipe)
-                    yield PlannedTrial(cell, candidate, repeat, labels, recipe, fingerprint, slot, document, need)
+                    further = further_metrics(recipe, fingerprint, self._catalog)
+                    yield PlannedTrial(
+                        cell, candidate, repeat, labels, recipe, fingerprint, slot, document, need, further
+                    )
 
     @property
     def candidate_count(self) -> int:

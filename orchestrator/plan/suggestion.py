@@ -14,7 +14,7 @@ from orchestrator.spec.patch import apply
 from orchestrator.spec.spec import Spec
 from orchestrator.spec.when import applies
 from orchestrator.views.planned import Candidate, Dimension, Labels, PlannedTrial
-from workers.catalog import Catalog, complete
+from workers.catalog import Catalog, complete, further_metrics
 from workers.contract import Recipe
 
 
@@ -63,10 +63,13 @@ def trials(spec: Spec, catalog: Catalog, one: Candidate) -> Iterator[PlannedTria
     for number, repeat in enumerate(points(spec.repeat, at.labels)):
         recipe = complete(Recipe.model_validate(apply(raw, [choice.patch for choice in repeat.choices])), catalog)
         need = needs.of(recipe)
-        yield PlannedTrial(one.cell, one.index, number, repeat.labels, recipe, recipe.fingerprint, slot, need=need)
+        further = further_metrics(recipe, recipe.fingerprint, catalog)
+        yield PlannedTrial(
+            one.cell, one.index, number, repeat.labels, recipe, recipe.fingerprint, slot, need=need, further=further
+        )
 
 
-def reproductions(spec: Spec, planned: Sequence[PlannedTrial]) -> Iterator[PlannedTrial]:
+def reproductions(spec: Spec, catalog: Catalog, planned: Sequence[PlannedTrial]) -> Iterator[PlannedTrial]:
     """Further trials of the best candidate, whose trials are `planned`: its first recipe with seeds not used yet."""
     first, used = planned[0], {one.recipe.seed for one in planned}
     fresh = (seed for seed in range(len(used) + spec.search.reproduce) if seed not in used)
@@ -74,9 +77,11 @@ def reproductions(spec: Spec, planned: Sequence[PlannedTrial]) -> Iterator[Plann
         recipe = first.recipe.model_copy(update={"seed": seed})
         labels = {**first.repeat_labels, "seed": str(seed)}
         at = len(planned) + number
+        further = further_metrics(recipe, recipe.fingerprint, catalog)
         yield PlannedTrial(
-            first.cell, first.candidate, at, labels, recipe, recipe.fingerprint, first.slot, need=first.need
-        )
+            first.cell, first.candidate, at, labels, recipe, recipe.fingerprint, first.slot, need=first.need,
+            further=further,
+        )  # fmt: skip
 
 
 def _cell(spec: Spec, cell: int) -> Point:

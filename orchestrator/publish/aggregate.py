@@ -36,6 +36,7 @@ class CandidateOutcome:
     """The same over those repeats that every candidate of the cell has: what it is selected by. A reproduced
     winner of a search has more, which must not unseat it; one of them that fails is left out of the means."""
     growing: bool = False  # whether some of those further repeats are still to come
+    coming: tuple[str, ...] = ()  # metrics that are still being evaluated of some repeat
 
 
 def by_cell(outcomes: SweepOutcomes) -> dict[int, list[CandidateOutcome]]:
@@ -94,6 +95,7 @@ def aggregate(candidate: Candidate, trials: Sequence[TrialOutcome], shared: int 
         metrics=_means([*first, *reproduced]) if scores and reproduced else scores,
         scores=scores,
         growing=any(trial.state not in TRIAL_ENDED for trial in further),
+        coming=tuple(dict.fromkeys(name for trial in trials for name in trial.coming)),
     )
 
 

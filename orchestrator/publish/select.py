@@ -56,6 +56,7 @@ def summary_of(cell: int, candidates: Sequence[CandidateOutcome], key: str, bett
         score=None if chosen is None else chosen.scores[key],
         metrics={} if chosen is None else chosen.metrics,
         candidates=len(candidates),
+        coming=() if chosen is None else chosen.coming,
     )
 
 

@@ -102,6 +102,8 @@ training: Final = sa.Table(
     sa.Column("recipe", sa.JSON, nullable=False),
     sa.Column("stamp", sa.Text, nullable=False, default="", server_default=""),  # of its versions (workers.catalog)
     sa.Column("heir", sa.Integer),  # the training that its trials moved to, under newer versions
+    sa.Column("base", sa.String(64), nullable=False, default="", server_default=""),  # fingerprint without metrics
+    sa.Column("source", sa.Integer),  # the training whose kept weights are evaluated in place of training
     sa.Column("need", _NEED),  # what it reads of a data root; null: nothing
     sa.Column("state", _STATE, nullable=False),
     sa.Column("step", sa.Integer, nullable=False, default=0),
@@ -120,6 +122,8 @@ training: Final = sa.Table(
     sa.UniqueConstraint("fingerprint", "generation"),
     sa.Index(None, "state", "stamp"),
     sa.Index(None, "heir"),
+    sa.Index(None, "base"),
+    sa.Index(None, "source"),
     sqlite_autoincrement=True,
 )
 
@@ -135,6 +139,7 @@ trial: Final = sa.Table(
     sa.Column("position", sa.Integer, nullable=False),  # in the order of the plan, from 0
     sa.Column("repeat_labels", sa.JSON, nullable=False),
     sa.Column("training_id", sa.ForeignKey("training.id"), nullable=False, index=True),
+    sa.Column("evaluation_id", sa.Integer, index=True),  # the training that it moves to once that has its metrics
     sa.Column("state", _STATE, nullable=False),
     sa.Column("reused", sa.Boolean, nullable=False, default=False),
     sa.Column("diverged", sa.Boolean, nullable=False, default=False),  # its training's, copied for the counts
@@ -151,6 +156,7 @@ trial: Final = sa.Table(
         ["sweep_id", "cell", "candidate"], ["candidate.sweep_id", "candidate.cell", "candidate.candidate"]
     ),
     sa.Index(None, "sweep_id", "state", "position"),
+    sa.Index(None, "sweep_id", "evaluation_id"),
     sa.Index("ix_trial_cell_state", "sweep_id", "cell", "state"),
     sa.Index("ix_trial_counts", "sweep_id", "state", "reused", "diverged"),
     sqlite_autoincrement=True,

@@ -27,7 +27,7 @@ _SUBMITTED: Final = frozenset(
     {"uid", "name", "text", "spec", "total", "actor", "idempotency_key", "body_hash", "created", "state", "priority"}
 )
 _ASKED: Final = frozenset({"kind", "sweep_id", "trial_id", "arguments", "actor", "created"})
-_KNOWN: Final = frozenset({"id", "uid", "fingerprint", "generation", "recipe", "stamp", "need"})
+_KNOWN: Final = frozenset({"id", "uid", "fingerprint", "generation", "recipe", "stamp", "base", "need"})
 _EXTENDED: Final = frozenset({"state", "priority", "text", "spec", "total"})
 
 
@@ -57,6 +57,7 @@ WRITERS: Final[Mapping[str, Mapping[tuple[str, str], frozenset[str]]]] = {
         ("update", "trial"): frozenset(
             {
                 "training_id",
+                "evaluation_id",
                 "state",
                 "reused",
                 "diverged",

@@ -1,7 +1,8 @@
-"""One attempt: calls the training function by its name and says in messages what came of it."""
+"""One attempt: calls the training function by its name, or what evaluates, and says in messages what came of it."""
 
 import importlib
 import os
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from workers.contract import (
     CheckpointError,
     DataDamagedError,
     DataMissingError,
+    Evaluate,
     Place,
     Progress,
     Recipe,
@@ -79,6 +81,10 @@ def resolve(name: str) -> Train:
         raise ValueError(f"no training function {name!r}: {error}") from error
 
 
+class _KeptWeightsError(RuntimeError):
+    """Kept weights cannot be evaluated; training anew would help."""
+
+
 class _Ours(BaseException):
     """Carries what our own side raised through the training, which takes it for no fault of its own."""
 
@@ -102,7 +108,8 @@ def _attempt(order: Order, workplace: Workplace, stop: Callable[[], bool], tell:
     try:
         directory.open()
         place = workplace.place(order, directory.folder, stop)
-        result = _train(order, workplace, place, directory, lambda progress: tell(directory.report(progress)))
+        carry_out = _train if order.evaluation is None else _evaluate
+        result = carry_out(order, workplace, place, directory, lambda progress: tell(directory.report(progress)))
         directory.keep(result)
         return directory.end("finished", result.model_dump(mode="json"))
     except Stopped:
@@ -149,6 +156,24 @@ def _train(
     return train(recipe, place, report, None)
 
 
+def _evaluate(
+    order: Order, workplace: Workplace, place: Place, directory: WorkDirectory, report: Callable[[Progress], None]
+) -> Result:
+    """Call the function `evaluate` beside the training function; raises _KeptWeightsError where that cannot be."""
+    asked = order.evaluation
+    resolve(workplace.train)
+    evaluate = getattr(sys.modules[workplace.train.partition(":")[0]], "evaluate", None)
+    if asked is None or not callable(evaluate):
+        raise _KeptWeightsError(f"beside {workplace.train} there is no function `evaluate`")
+    weights = directory.checkpoint(asked.weights)
+    if weights is None:
+        raise _KeptWeightsError(f"{asked.weights} is gone")
+    try:
+        return cast("Evaluate", evaluate)(Recipe.model_validate(order.recipe), place, report, weights, asked.metrics)
+    except CheckpointError as error:
+        raise _KeptWeightsError(str(error)) from error
+
+
 def _checkpoints(order: Order) -> Iterator[str]:
     """What an attempt may go on from, the best first: the checkpoint that the order names, then earlier attempts'."""
     if order.resume:
@@ -159,6 +184,8 @@ def _checkpoints(order: Order) -> Iterator[str]:
 
 
 def _kind(error: BaseException, said: str) -> FailureKind:
+    if isinstance(error, _KeptWeightsError):
+        return "kept_weights"
     if isinstance(error, DataMissingError):
         return "missing"
     if isinstance(error, DataDamagedError):
@@ -169,7 +196,8 @@ def _kind(error: BaseException, said: str) -> FailureKind:
 
 def _failure(error: BaseException) -> dict[str, Any]:
     text = str(error).strip().splitlines()
-    said = f"{type(error).__name__}: {text[0] if text else ''}"[:1000]
+    named = "kept weights" if isinstance(error, _KeptWeightsError) else type(error).__name__
+    said = f"{named}: {text[0] if text else ''}"[:1000]
     return {
         "kind": _kind(error, said),
         "message": explained(said),

@@ -1,7 +1,7 @@
 """What a checked spec would become: how much of it is known already, and what the rest would cost."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,9 +58,10 @@ def forecast(checked: Checked, store: "Store | None", catalog: Catalog) -> Previ
     trials, shares = _found_by_search(checked, catalog) if adaptive else _planned(checked, catalog)
     reusing = store is not None and not spec.fresh and not adaptive
     known = store.trainings.known(trials) if store is not None and reusing else set[str]()
+    evaluated, unreached = _evaluable(checked, store if reusing else None, known)
     demands: dict[str, Demand] = defaultdict(Demand)
     for fingerprint, share in shares.items():
-        if fingerprint not in known:
+        if fingerprint not in known | evaluated:
             share.add_to(demands[share.shape], trials[fingerprint] if adaptive else 1)
     cost = (
         estimate(demands, store.trainings.durations(demands), spec.slot.gpus, _slots(spec.slot, store))
@@ -74,10 +75,24 @@ def forecast(checked: Checked, store: "Store | None", catalog: Catalog) -> Previ
         trials=plan.trial_count,
         trainings=plan.trial_count if adaptive else len(trials),
         cached=sum(trials[fingerprint] for fingerprint in known),
+        evaluated=sum(trials[fingerprint] for fingerprint in evaluated),
         exact=not adaptive,
         cost=cost.model_copy(update={"at_most": list(_bounds(checked, shares))}),
-        notes=list(checked.notes),
+        notes=[*checked.notes, *([_trained_for(unreached)] if unreached else [])],
     )
+
+
+def _evaluable(checked: Checked, store: "Store | None", known: set[str]) -> tuple[set[str], list[str]]:
+    """The fingerprints of what kept weights can tell, and the keys that they cannot."""
+    if store is None:
+        return set(), []
+    asked = {one.fingerprint: one for one in checked.plan.trials() if one.recipe.metrics}
+    return store.trainings.evaluable([one for fingerprint, one in asked.items() if fingerprint not in known])
+
+
+def _trained_for(keys: Sequence[str]) -> str:
+    few = ", ".join(keys[:3]) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
+    return f"trainings that differ by `metrics` alone have finished, but the weights that they keep do not tell {few}"
 
 
 def _bounds(checked: Checked, shares: Mapping[str, Share]) -> Iterator[str]:

@@ -19,6 +19,17 @@ class TrialKey:
     repeat_labels: Labels
     fingerprint: str
     stamp: str = ""  # of the versions that its training was planned with
+    trial: int = 0
+    base: str = ""  # the fingerprint of its recipe without further metrics
+    metrics: tuple[str, ...] = ()  # the further metrics of its recipe, and of the one that it is evaluated for
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A trial that exists, and the training whose further metrics it is to have."""
+
+    trial: int
+    plan: PlannedTrial
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +42,4 @@ class Extension:
     cells: Sequence[Cell]
     candidates: Sequence[Candidate]
     trials: Sequence[PlannedTrial]
+    measured: Sequence[Measured] = ()

@@ -8,6 +8,14 @@ from orchestrator.spec.slot import Slot
 
 
 @dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What takes the place of a training: further metrics of the weights that another one has kept."""
+
+    weights: str  # the file, relative to the storage: <training>/<number>/best.pt
+    metrics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
     """One attempt at one training, handed to an engine."""
 
@@ -22,10 +30,13 @@ class Order:
     need: str | None = None  # the key of what it reads of a data root
     label: str = ""  # what a person calls it: its sweep, and the labels of its first trial
     lacking: tuple[str, ...] = ()  # the nodes that were seen not to have it
+    evaluation: Evaluation | None = None  # what is done in place of training
 
 
-FailureKind = Literal["recipe", "infrastructure", "stalled", "missing", "damaged"]
-"""`missing`, `damaged`: of the data set or the weights; the machine's data root is to be looked at."""
+FailureKind = Literal["recipe", "infrastructure", "stalled", "missing", "damaged", "kept_weights"]
+"""`missing`, `damaged`: of the data set or the weights; the machine's data root is to be looked at.
+
+`kept_weights`: those that an evaluation reads are missing, damaged or of another recipe."""
 
 
 @dataclass(frozen=True, slots=True)

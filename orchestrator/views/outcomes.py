@@ -23,6 +23,7 @@ class TrialOutcome:
     values: Mapping[str, float] = field(default_factory=dict)
     """The result's metrics, keyed checkpoint/split/metric; empty unless finished."""
     stamp: str = ""  # of the versions that a finished one was planned with
+    coming: tuple[str, ...] = ()  # metrics that are being evaluated of its kept weights
 
 
 NO_SWEEP: Final = 0
@@ -67,3 +68,4 @@ class CellSummary:
     score: Statistic | None
     metrics: Mapping[str, Statistic]  # keyed checkpoint/split/metric
     candidates: int  # how many competed: the cell's selection budget
+    coming: tuple[str, ...] = ()  # metrics that are still being evaluated of some repeat

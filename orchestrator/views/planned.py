@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.spec.slot import Slot
-from workers.catalog import Need
+from workers.catalog import FurtherMetrics, Need
 from workers.contract import Recipe
 
 Labels = Mapping[str, str]
@@ -57,3 +57,4 @@ class PlannedTrial:
     slot: Slot | None = None  # none: that of its sweep
     document: Mapping[str, Any] | None = None  # the recipe as JSON, where somebody has made it already
     need: Need | None = None  # what its training reads of a data root
+    further: FurtherMetrics | None = None  # of its recipe; none: the weights that others kept do not stand for it

@@ -17,6 +17,8 @@ class Preview(View):
     """Different recipes among the trials."""
     cached: int
     """Trials whose training has finished already."""
+    evaluated: int = 0
+    """Trials that are evaluated of the weights that a training has kept which differs by `metrics` alone."""
     exact: bool = True
     """False where a search proposes candidates: then all counts but that of the cells are at most so many."""
     cost: Cost

@@ -21,6 +21,8 @@ class Counts(View):
     pruned: int = 0
     diverged: int = 0
     reused: int = 0
+    evaluations: int = 0
+    """Finished trials of which further metrics are still to be evaluated; they show what they have meanwhile."""
 
     @property
     def total(self) -> int:

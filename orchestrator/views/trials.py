@@ -45,6 +45,29 @@ class AttemptView(View):
     resumed_from: str | None = None
 
 
+class EvaluationView(View):
+    """Further metrics of a trial's kept weights that are on their way; until then it shows what it has."""
+
+    training: str
+    """The training that the trial moves to then."""
+    state: TrialState
+    metrics: list[str]
+    error: str | None = None
+    """Why it failed; `retry` tries it again."""
+    attempts: list[AttemptView] = Field(default_factory=list)
+
+
+class EvaluatedFrom(View):
+    """The training whose kept weights were evaluated, or are to be, in place of training."""
+
+    training: str
+    trial: int | None = None
+    """The first trial that shows it; none where its trials have moved on, or are deleted."""
+    sweep: int | None = None
+    metrics: list[str]
+    """What was evaluated; all else is that training's."""
+
+
 class Replaced(View):
     """A training of older versions whose trials were planned anew; its attempts and checkpoints are not used."""
 
@@ -70,6 +93,8 @@ class TrialView(TrialSummary):
     """What has other numbers today than when it was planned, such as `metric 'map' (version 1, now 2)`."""
     replaced: list[Replaced] = Field(default_factory=list)
     """Trainings that it had under older versions and that did not finish, the last one first."""
+    evaluation: EvaluationView | None = None
+    evaluated_from: EvaluatedFrom | None = None
     reused_from: int | None = None
     """The trial whose training this one shares, when it was known already."""
     reason: str | None = None

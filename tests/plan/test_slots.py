@@ -112,7 +112,7 @@ def test_what_a_search_suggests_has_its_slot(small: Small, checked: Checked) -> 
     trials = list(suggestion.trials(spec, catalogs.load(), one))
     wanted = Slot(gpus=1, cpus=4, memory_gb=16, resources={"a100": 1})
     assert [trial.slot for trial in trials] == [wanted] * len(trials)
-    assert [again.slot for again in suggestion.reproductions(spec, trials)] == [wanted]
+    assert [again.slot for again in suggestion.reproductions(spec, catalogs.load(), trials)] == [wanted]
     assert slot_of(spec, {"dataset": "digits", "loss": "triplet", "optimizer.lr": "0.001"}) is None
 
 

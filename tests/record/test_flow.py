@@ -153,7 +153,7 @@ def test_a_failed_training_waits_again_for_another_sweep(store: Store) -> None:
     store.writer(fence).events.write(SweepSettled(one))
     assert store.sweeps.get(one).state == "failed"
     # A retry takes the result that came meanwhile.
-    assert store.writer(fence).trials.retry(one) == 1
+    assert store.writer(fence).trials.retry(one).trials == 1
     assert states(store, one) == ["finished"]
     assert store.sweeps.get(one).state == "running"
     store.writer(fence).events.write(SweepSettled(one))
@@ -202,14 +202,14 @@ def test_cancel_ends_waiting_trials_and_stops_running_ones(store: Store) -> None
     fence = lease(store)
     sweep = started(store, fence)
     order = claimed(store, fence)
-    assert store.writer(fence).trials.cancel(sweep) == 4
+    assert store.writer(fence).trials.cancel(sweep).trials == 4
     assert states(store, sweep) == ["cancelled"] * 4
     assert store.sweeps.get(sweep).state == "cancelled"
     assert not store.claims.wanted(order.attempt)
     store.writer(fence).events.write(AttemptStopped(order.attempt))
     assert store.writer(fence).claims.next() is None
-    assert store.writer(fence).trials.cancel(sweep) == 0
-    assert store.writer(fence).trials.retry(sweep) == 4
+    assert store.writer(fence).trials.cancel(sweep).trials == 0
+    assert store.writer(fence).trials.retry(sweep).trials == 4
     assert states(store, sweep) == ["waiting"] * 4
     assert claimed(store, fence).number == 2
     assert store.sweeps.get(sweep).state == "running"
@@ -219,7 +219,7 @@ def test_cancel_ends_waiting_trials_and_stops_running_ones(store: Store) -> None
 def test_a_queued_sweep_is_cancelled_straight_and_an_ended_one_not_at_all(store: Store) -> None:
     fence = lease(store)
     queued = store.submissions.add_sweep(new_sweep()).id
-    assert store.writer(fence).trials.cancel(queued) == 0
+    assert store.writer(fence).trials.cancel(queued).trials == 0
     assert store.sweeps.get(queued).state == "cancelled"
     with pytest.raises(ConflictError):
         store.writer(fence).sweeps.start(queued, **planned(), slot=SLOT, fresh=False)
@@ -258,13 +258,13 @@ def test_one_trial_is_cancelled_and_retried(store: Store) -> None:
     fence = lease(store)
     sweep = started(store, fence)
     second = store.trials.page(sweep).items[1].id
-    assert store.writer(fence).trials.cancel(sweep, second) == 1
+    assert store.writer(fence).trials.cancel(sweep, second).trials == 1
     assert states(store, sweep) == ["waiting", "cancelled", "waiting", "waiting"]
     assert run_all(store, fence) == 3
     assert store.writer(fence).sweeps.unsettled() == [sweep]
     store.writer(fence).events.write(SweepSettled(sweep))
     assert store.sweeps.get(sweep).state == "cancelled"
-    assert store.writer(fence).trials.retry(sweep, second) == 1
+    assert store.writer(fence).trials.retry(sweep, second).trials == 1
     assert run_all(store, fence) == 1
     store.writer(fence).events.write(SweepSettled(sweep))
     assert store.sweeps.get(sweep).state == "finished"
@@ -306,7 +306,7 @@ def test_retry_unsettles_the_cells_it_touches(store: Store) -> None:
     for one, cell in store.sweeps.cells_to_settle():
         store.writer(fence).events.write(CellSettled(one, summary(cell)))
     store.writer(fence).events.write(SweepSettled(sweep))
-    assert store.writer(fence).trials.retry(sweep) == 1
+    assert store.writer(fence).trials.retry(sweep).trials == 1
     assert store.sweeps.cells_to_settle() == []
     store.writer(fence).events.write(CellSettled(sweep, summary(0)))  # too late: the cell runs again
     assert not store.sweeps.grid(sweep)[0].candidates[0].selected

@@ -75,8 +75,8 @@ def test_retried_ones_are_spared_and_go_on_from_their_checkpoint(store: Store) -
     store.writer(fence).events.write(Progressed(order.attempt, 1, progress(10, checkpoint="last.pt")))
     store.writer(fence).pruning.prune(verdict(sweep, 0, trials[0].id, float("nan")))
     store.writer(fence).events.write(AttemptStopped(order.attempt))
-    assert store.writer(fence).trials.retry(sweep) == 0
-    assert store.writer(fence).trials.retry(sweep, what="all") == 2
+    assert store.writer(fence).trials.retry(sweep).trials == 0
+    assert store.writer(fence).trials.retry(sweep, what="all").trials == 2
     assert [one.spared for one in store.pruning.competitors(sweep, 0)] == [True, True, False, False]
     assert store.trials.get(trials[0].id).reason is None, "it waits again"
     again = claimed(store, fence)

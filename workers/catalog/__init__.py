@@ -2,6 +2,7 @@
 
 from workers.catalog.clustering_cost import NEEDS, STARTS, Clustering, stated
 from workers.catalog.defaults import complete
+from workers.catalog.further_metrics import FurtherMetrics, asked_of, computed_alike, further_metrics
 from workers.catalog.holdings import Holdings, holds, selected
 from workers.catalog.inventory import Catalog, load, metric_entry, metric_problem, parse_metric
 from workers.catalog.near_names import comparing, near
@@ -21,6 +22,7 @@ __all__ = [
     "Clustering",
     "Entry",
     "Finding",
+    "FurtherMetrics",
     "Holdings",
     "Inspect",
     "Need",
@@ -28,11 +30,14 @@ __all__ = [
     "PartSourceError",
     "Problem",
     "RecipeValidation",
+    "asked_of",
     "brief",
     "changes",
     "comparing",
     "complete",
+    "computed_alike",
     "edition",
+    "further_metrics",
     "holds",
     "listed",
     "load",

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import torch
 
 from workers.catalog import load, problems
 from workers.catalog.defaults import versions_of
-from workers.contract import CheckpointError, CrossValidation, Place, Recipe
+from workers.contract import KEPT_FILES, CheckpointError, CrossValidation, Place, Recipe
 from workers.training import checkpoint, determinism
 from workers.training.final_metrics import ended
 from workers.training.folds import fold_recipes, joined, separated
@@ -25,7 +25,7 @@ class KeptWeights(NamedTuple):
 
     recipe: Recipe
     checkpoint: str
-    """`best` or `last`, as in the keys of the metrics."""
+    """`best` or `last`, as in the keys of the metrics; `last` too where nothing was ever the best."""
     models: list[Weights]
     """The states of modules by name: one, or one a fold."""
     steps: list[int]
@@ -39,7 +39,8 @@ def read(path: Path) -> KeptWeights:
         raise CheckpointError(f"{path} holds no weights that a training kept; these are best.pt, or final.pt")
     recipe = Recipe.model_validate_json(state["recipe"])
     models, steps = (one if isinstance(one, list) else [one] for one in (state["modules"], state["step"]))
-    return KeptWeights(recipe, recipe.select.checkpoint, models, steps)
+    kept = "last" if path.name == KEPT_FILES[1] else recipe.select.checkpoint
+    return KeptWeights(recipe, kept, models, steps)
 
 
 def evaluate(kept: KeptWeights, names: Sequence[str], place: Place) -> dict[str, float]:
@@ -49,7 +50,28 @@ def evaluate(kept: KeptWeights, names: Sequence[str], place: Place) -> dict[str,
     value is left out. Raises ValueError where a name is wrong, or where a part that reads the weights has another
     version now; CheckpointError where they do not fit; DataMissingError, DataDamagedError.
     """
-    recipe = _asking(kept.recipe, names, place.parts)
+    return _evaluated(_asking(kept.recipe, names, place.parts), kept, names, place)
+
+
+def further(recipe: Recipe, kept: KeptWeights, names: Sequence[str], place: Place) -> dict[str, float]:
+    """The same in the versions that `recipe` is for, which differs from that of the weights by metrics alone.
+
+    Raises CheckpointError where it differs by more.
+    """
+    if _steps(recipe) != _steps(kept.recipe):
+        raise CheckpointError("the kept weights belong to another recipe")
+    return _evaluated(recipe, kept, names, place)
+
+
+def _steps(recipe: Recipe) -> dict[str, Any]:
+    """What of a recipe decides what its training does."""
+    said = recipe.model_dump(mode="json", exclude={"metrics"})
+    versions = said["pins"]["versions"]
+    said["pins"]["versions"] = {key: one for key, one in versions.items() if not key.startswith("metric.")}
+    return said
+
+
+def _evaluated(recipe: Recipe, kept: KeptWeights, names: Sequence[str], place: Place) -> dict[str, float]:
     device = determinism.device(place.device)
     with determinism.applied(device, place.threads), torch.no_grad():
         several = isinstance(recipe.validation, CrossValidation)
@@ -86,16 +108,20 @@ def _of_folds(
     every: list[dict[str, float]] = []
     for fold, weights, step in zip(fold_recipes(recipe), kept.models, kept.steps, strict=True):
         session = _with(Session(fold, place, device), weights)
-        late = session.task.late("test")  # of the folds together only, as where they were trained
-        every.append(_of_splits(session, [name for name in names if name not in late], step, kept.checkpoint))
+        every.append(_of_splits(session, names, step, kept.checkpoint, dear=False))  # that is of the folds together
     evaluated = [name for name in names if name not in session.ended]
     return separated(every) | joined(session, kept.models, evaluated, kept.checkpoint)
 
 
-def _of_splits(session: Session, names: Sequence[str], step: int, prefix: str) -> dict[str, float]:
-    evaluated = [name for name in names if name not in session.ended]
-    found = {key: value for split in session.splits for key, value in measured(session, split, evaluated).items()}
-    if len(evaluated) < len(names):
+def _of_splits(
+    session: Session, names: Sequence[str], step: int, prefix: str, *, dear: bool = True
+) -> dict[str, float]:
+    """Those that a training gives: what is dear of a split, of test images alone and only if `dear`."""
+    found: dict[str, float] = {}
+    for split in session.splits:
+        left_out = {*session.ended, *(session.task.late(split) if split != "test" or not dear else ())}
+        found |= measured(session, split, [name for name in names if name not in left_out])
+    if {*names} & {*session.ended, *getattr(session.task, "trained", ())}:
         found |= ended(session, step, names)
     return {f"{prefix}/{key}": value for key, value in found.items() if math.isfinite(value)}
 

@@ -44,6 +44,8 @@ class EntryWriter:
         if mark is not None and mark != "partial":
             return self._marked(summary, mark)
         found = summary.metrics.get(column.key)
+        if found is None and column.key.rpartition("/")[2] in summary.coming:
+            return self._coming(summary)
         if found is None:
             note = f"{column.key} was not computed in every repeat" if summary.candidate is not None else ""
             return replace(self.absent(note, summary.cell), mark=mark)
@@ -61,6 +63,8 @@ class EntryWriter:
         if theirs == "pending":
             return self._marked(summary, theirs)
         mine, base = summary.metrics.get(column.key), other.metrics.get(column.key)
+        if column.key.rpartition("/")[2] in (*summary.coming, *other.coming) and (mine is None or base is None):
+            return self._coming(summary)
         if mine is None or base is None:
             return self.absent("the cell that it is compared with has no value", summary.cell)
         found = Statistic(mine.mean - base.mean, None, min(mine.n, base.n))
@@ -101,6 +105,10 @@ class EntryWriter:
 
     def _marked(self, summary: CellSummary, mark: Mark) -> TableCell:
         return TableCell(self.marks[mark], mark=mark, note=mark_meaning(mark, self.state), cell=summary.cell)
+
+    def _coming(self, summary: CellSummary) -> TableCell:
+        note = "being evaluated of the weights that its trainings have kept"
+        return TableCell(self.marks["pending"], mark="pending", note=note, cell=summary.cell)
 
     @property
     def _what(self) -> str:

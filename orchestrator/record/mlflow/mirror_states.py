@@ -11,6 +11,7 @@ from orchestrator.record import schema
 from orchestrator.record.database import Access
 from orchestrator.record.json_floats import number
 from orchestrator.record.reads.joins import of_candidate
+from orchestrator.record.reads.sources import with_source
 from orchestrator.record.reads.trials import first_trial
 from orchestrator.record.schema import attempt, candidate, cell, metric, training, trial
 from orchestrator.record.tracker import CurvePoint
@@ -151,14 +152,14 @@ def _points(connection: sa.Connection, training_id: int, after: int) -> tuple[tu
     earlier_point, earlier = metric.alias(), attempt.alias()
     told = (
         sa.exists()
-        .where(earlier_point.c.attempt_id == earlier.c.id, earlier.c.training_id == training_id)
+        .where(earlier_point.c.attempt_id == earlier.c.id, earlier.c.training_id == attempt.c.training_id)
         .where(earlier.c.number < attempt.c.number)
         .where(earlier_point.c.key == metric.c.key, earlier_point.c.step == metric.c.step)
     )
     query = (
         sa.select(metric, told.label("told"))
         .join(attempt, attempt.c.id == metric.c.attempt_id)
-        .where(attempt.c.training_id == training_id, metric.c.id > after)
+        .where(attempt.c.training_id.in_(with_source(connection, training_id)), metric.c.id > after)
         .order_by(metric.c.id)
     )
     rows = connection.execute(query).all()

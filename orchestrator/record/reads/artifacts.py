@@ -25,16 +25,21 @@ class ArtifactReader(Access):
     def of(self, trials: Iterable[int]) -> dict[int, Kept]:
         """By trial, the files of those whose training has finished."""
         table = schema.trial
-        finished = sa.and_(attempt.c.training_id == training.c.id, attempt.c.state == "finished")
+        source = training.alias()  # whose weights were evaluated, and whose files the result names
+        kept = sa.func.coalesce(source.c.id, training.c.id)
+        finished = sa.and_(attempt.c.training_id == kept, attempt.c.state == "finished")
         found: dict[int, Kept] = {}
         with self._database.reading() as connection:
             for chunk in chunked(dict.fromkeys(trials), 200):
                 names = training.c.result["artifacts"].label("names")
                 query = (
-                    sa.select(table.c.id, training.c.uid, attempt.c.number, names)
+                    sa.select(
+                        table.c.id, sa.func.coalesce(source.c.uid, training.c.uid).label("uid"), attempt.c.number, names
+                    )
                     .join(training, training.c.id == table.c.training_id)
+                    .outerjoin(source, source.c.id == training.c.source)
                     .join(attempt, finished)
-                    .where(table.c.id.in_(chunk))
+                    .where(table.c.id.in_(chunk), names.is_not(None))
                     .order_by(attempt.c.number)
                 )
                 for row in connection.execute(query):

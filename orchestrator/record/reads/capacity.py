@@ -7,8 +7,9 @@ from typing import Final
 import sqlalchemy as sa
 
 from orchestrator.record.database import Access
-from orchestrator.record.reads.claims import busy_slots, in_turn, not_held
+from orchestrator.record.reads.claims import busy_slots, evaluations_due, in_turn, not_held
 from orchestrator.record.reads.joins import of_candidate
+from orchestrator.record.reads.wanting import evaluation_left
 from orchestrator.record.schema import candidate, cell, node, sweep, training, trial
 from orchestrator.spec.slot import Slot
 from orchestrator.views.lifecycle import SWEEP_GOING, TrialState
@@ -60,7 +61,7 @@ class CapacityReader(Access):
             .select_from(trial)
             .join(cell, sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell))
             .join(candidate, of_candidate())
-            .where(trial.c.sweep_id == asked.sweep, trial.c.state == TrialState.WAITING)
+            .where(trial.c.sweep_id == asked.sweep, sa.or_(trial.c.state == TrialState.WAITING, evaluation_left()))
             .where(_TEXT.in_([asked.text]) if asked.own else trial.c.slot.is_(None))
             .order_by(trial.c.position)
             .limit(1)
@@ -82,12 +83,13 @@ class CapacityReader(Access):
                 left = most - len(found) if quota is None else min(most - len(found), quota - busy.get(row.actor, 0))
                 if left <= 0:
                     continue
-                waiting = sa.select(trial.c.training_id, trial.c.slot)
+                waiting = sa.select(trial.c.training_id.label("id"), trial.c.slot)
                 waiting = waiting.where(trial.c.sweep_id == row.id, trial.c.state == TrialState.WAITING)
                 if held:
                     waiting = waiting.join(training, training.c.id == trial.c.training_id).where(*not_held(held))
-                trials = connection.execute(waiting.order_by(trial.c.position).limit(left)).all()
-                slots = {one.training_id: one.slot for one in reversed(trials) if one.training_id not in counted}
+                trials = [*connection.execute(evaluations_due(row.id).where(*not_held(held)).limit(left)).all()]
+                trials += connection.execute(waiting.order_by(trial.c.position).limit(left - len(trials))).all()
+                slots = {one.id: one.slot for one in reversed(trials) if one.id not in counted}
                 found += [Slot.model_validate(slot or row.slot) for slot in reversed(slots.values())]
                 counted.update(slots)
                 busy[row.actor] = busy.get(row.actor, 0) + len(slots)

@@ -8,9 +8,10 @@ import sqlalchemy as sa
 
 from orchestrator.record.database import Access
 from orchestrator.record.reads.trial_name import order_label
+from orchestrator.record.reads.wanting import wanted
 from orchestrator.record.schema import attempt, sweep, training, trial
 from orchestrator.spec.slot import Slot
-from orchestrator.views.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
+from orchestrator.views.lifecycle import SWEEP_GOING, SweepState, TrialState
 from orchestrator.views.orders import Order
 
 RUNNING = "running"
@@ -41,8 +42,7 @@ class ClaimReader(Access):
         wanting = (
             sa.select(sa.func.max(sweep.c.priority))
             .join(trial, trial.c.sweep_id == sweep.c.id)
-            .join(attempt, attempt.c.training_id == trial.c.training_id)
-            .where(attempt.c.uid == uid, trial.c.state == TrialState.RUNNING, sweep.c.state == SweepState.RUNNING)
+            .where(sweep.c.state == SweepState.RUNNING, _whose(uid))
         )
         with self._database.reading() as connection:
             rank = connection.execute(wanting).scalar()
@@ -86,13 +86,16 @@ def _wanted(uid: str) -> sa.Select[tuple[int]]:
     return (
         sa.select(attempt.c.id)
         .where(attempt.c.uid == uid, attempt.c.state == RUNNING)
-        .where(
-            sa.exists().where(
-                trial.c.training_id == attempt.c.training_id,
-                trial.c.state.in_(TRIAL_ACTIVE),
-            )
-        )
+        .join(training, training.c.id == attempt.c.training_id)
+        .where(training.c.state == TrialState.RUNNING, wanted(attempt.c.training_id))
     )
+
+
+def _whose(uid: str) -> sa.ColumnElement[bool]:
+    """Of a trial: whether it runs with the training of an attempt, or is to move to it."""
+    its = sa.select(attempt.c.training_id).where(attempt.c.uid == uid).scalar_subquery()
+    runs = sa.and_(trial.c.training_id == its, trial.c.state == TrialState.RUNNING)
+    return sa.or_(runs, trial.c.evaluation_id == its)
 
 
 def first_waiting(connection: sa.Connection, passed: Exclusions, above: int | None = None) -> tuple[int, Slot] | None:
@@ -103,19 +106,40 @@ def first_waiting(connection: sa.Connection, passed: Exclusions, above: int | No
             return None  # as are all that follow
         if passed.quota is not None and busy.get(row.actor, 0) >= passed.quota:
             continue
+        free = (
+            training.c.state == TrialState.WAITING,
+            training.c.uid.not_in(passed.resting),
+            *_not_barred(row.text, passed.barred),
+            *not_held(passed.held),
+        )
         # One sweep at a time: the index (sweep, state, position) then gives the first row without sorting.
-        first = connection.execute(
-            sa.select(trial.c.training_id, trial.c.slot)
+        waiting = (
+            sa.select(training.c.id, trial.c.slot)
             .join(training, training.c.id == trial.c.training_id)
             .where(trial.c.sweep_id == row.id, trial.c.state == TrialState.WAITING)
-            .where(training.c.state == TrialState.WAITING, training.c.uid.not_in(passed.resting))
-            .where(*_not_barred(row.text, passed.barred), *not_held(passed.held))
             .order_by(trial.c.position)
-            .limit(1)
-        ).first()
-        if first is not None:
-            return first.training_id, Slot.model_validate(first.slot or row.slot)
+        )
+        for query in (evaluations_due(row.id), waiting):  # what has finished is soon whole
+            first = connection.execute(query.where(*free).limit(1)).first()
+            if first is not None:
+                return first.id, Slot.model_validate(first.slot or row.slot)
     return None
+
+
+def evaluations_due(sweep_id: int) -> sa.Select[Any]:
+    """The trainings, in the order of their making, to which finished trials of a sweep are to move.
+
+    One that evaluates can do so once its source has finished.
+    """
+    source = training.alias()
+    done = sa.exists().where(source.c.id == training.c.source, source.c.state == TrialState.FINISHED)
+    return (
+        sa.select(training.c.id, trial.c.slot)
+        .join(training, training.c.id == trial.c.evaluation_id)
+        .where(trial.c.sweep_id == sweep_id, trial.c.evaluation_id.is_not(None))
+        .where(training.c.state == TrialState.WAITING, sa.or_(training.c.source.is_(None), done))
+        .order_by(trial.c.evaluation_id)
+    )
 
 
 def _not_barred(slot: str, barred: tuple[str, ...]) -> list[sa.ColumnElement[bool]]:
@@ -147,4 +171,15 @@ def busy_slots(connection: sa.Connection) -> dict[str | None, int]:
         .where(sweep.c.state.in_(SWEEP_GOING), trial.c.state == TrialState.RUNNING)
         .group_by(sweep.c.actor)
     )
-    return {row.actor: row.n for row in connection.execute(query)}
+    evaluated = (
+        sa.select(sweep.c.actor, sa.func.count(trial.c.evaluation_id.distinct()).label("n"))
+        .join(trial, trial.c.sweep_id == sweep.c.id)
+        .join(training, training.c.id == trial.c.evaluation_id)
+        .where(sweep.c.state.in_(SWEEP_GOING), trial.c.evaluation_id.is_not(None))
+        .where(training.c.state == TrialState.RUNNING)
+        .group_by(sweep.c.actor)
+    )
+    busy: dict[str | None, int] = {}
+    for row in [*connection.execute(query), *connection.execute(evaluated)]:
+        busy[row.actor] = busy.get(row.actor, 0) + row.n
+    return busy

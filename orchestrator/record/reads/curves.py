@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from orchestrator.record import schema
 from orchestrator.record.database import Access, chunked
+from orchestrator.record.reads.sources import with_source
 from orchestrator.record.reads.trials import training_of
 from orchestrator.record.schema import attempt, metric, training
 from orchestrator.views.trials import Curve
@@ -53,8 +54,8 @@ def _reported(connection: sa.Connection, training_id: int, keys: Collection[str]
     query = (
         sa.select(metric.c.key, metric.c.step, metric.c.value)
         .join(attempt, attempt.c.id == metric.c.attempt_id)
-        .where(attempt.c.training_id == training_id)
-        .order_by(attempt.c.number)
+        .where(attempt.c.training_id.in_(with_source(connection, training_id)))
+        .order_by(attempt.c.training_id, attempt.c.number)
     )
     if keys is not None:
         query = query.where(metric.c.key.in_(keys))

@@ -6,6 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from orchestrator.record.database import Access
+from orchestrator.record.reads.wanting import evaluation_left
 from orchestrator.record.schema import finding, need, sweep, sweep_need, training, trial
 from orchestrator.views.lifecycle import SWEEP_GOING, TrialState
 from orchestrator.views.nodes import Inspected
@@ -47,7 +48,8 @@ class DataReader(Access):
         query = (
             sa.select(trial.c.id)
             .join(training, training.c.id == trial.c.training_id)
-            .where(trial.c.sweep_id == sweep, trial.c.state == TrialState.WAITING, training.c.need == key)
+            .where(trial.c.sweep_id == sweep, training.c.need == key)
+            .where(sa.or_(trial.c.state == TrialState.WAITING, evaluation_left()))
             .limit(1)
         )
         with self._database.reading() as connection:

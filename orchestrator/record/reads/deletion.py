@@ -35,9 +35,28 @@ def deletion(connection: sa.Connection, sweep: int) -> Deletion | None:
 
 
 def only_of(sweep: int) -> sa.Select[tuple[int]]:
-    """The ids of the trainings that trials of this sweep point to and of no other, with those that they replaced."""
+    """The ids of the trainings that trials of this sweep point to and of no other, with those that they replaced.
+
+    With them go those that evaluate them, and those that they evaluate, where no other sweep shows these. One that is
+    still evaluated stays: its file is what stands behind another one's numbers.
+    """
+    mine = sa.select(trial.c.training_id.label("id")).where(trial.c.sweep_id == sweep)
+    to_be = sa.select(trial.c.evaluation_id).where(trial.c.sweep_id == sweep, trial.c.evaluation_id.is_not(None))
+    its = mine.union(to_be).subquery()
+    first = sa.select(training.c.id, training.c.source).join(its, its.c.id == training.c.id)
+    alone = first.where(~_shown_elsewhere(sweep)).cte(recursive=True)
+    kin = sa.or_(
+        training.c.heir == alone.c.id, training.c.source == alone.c.id, training.c.id == alone.c.source
+    )  # fmt: skip
+    following = sa.select(training.c.id, training.c.source).join(alone, kin).where(~_shown_elsewhere(sweep))
+    family = alone.union(following)
+    other = training.alias("other_training")
+    needed = sa.exists().where(other.c.source == family.c.id, other.c.id.not_in(sa.select(family.c.id)))
+    return sa.select(family.c.id).where(~needed)
+
+
+def _shown_elsewhere(sweep: int) -> sa.ColumnElement[bool]:
+    """Whether a trial of another sweep points to a training, or is to."""
     other = trial.alias("other")
-    shared = sa.exists().where(other.c.training_id == trial.c.training_id, other.c.sweep_id != sweep)
-    alone = sa.select(trial.c.training_id.label("id")).where(trial.c.sweep_id == sweep, ~shared).cte(recursive=True)
-    shown = sa.exists().where(other.c.training_id == training.c.id, other.c.sweep_id != sweep)
-    return sa.select(alone.union(sa.select(training.c.id).where(training.c.heir == alone.c.id, ~shown)).c.id)
+    points = sa.exists().where(other.c.training_id == training.c.id, other.c.sweep_id != sweep)
+    return sa.or_(points, sa.exists().where(other.c.evaluation_id == training.c.id, other.c.sweep_id != sweep))

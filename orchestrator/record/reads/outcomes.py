@@ -13,7 +13,7 @@ from orchestrator.record.json_floats import number
 from orchestrator.record.schema import candidate, cell, training, trial
 from orchestrator.views.deadline import timely
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.lifecycle import TRIAL_ACTIVE, TrialState
 from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
 from orchestrator.views.planned import Candidate, Cell
 from orchestrator.views.provenance import TrialProvenance
@@ -83,14 +83,17 @@ class OutcomeReader(Access):
 
 
 def _trials(connection: sa.Connection, sweep: int, only: Collection[int] | None) -> Iterable[TrialOutcome]:
+    new = training.alias()
     query = (
         sa.select(
             trial.c.id, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.repeat_labels, trial.c.state,
             trial.c.diverged, trial.c.reused, trial.c.position,
             sa.case((trial.c.state == TrialState.FINISHED, training.c.metrics)).label("metrics"),
             sa.case((trial.c.state == TrialState.FINISHED, training.c.stamp), else_="").label("stamp"),
+            new.c.recipe["metrics"].label("coming"),
         )
         .join(training, training.c.id == trial.c.training_id)
+        .outerjoin(new, sa.and_(new.c.id == trial.c.evaluation_id, new.c.state.in_(TRIAL_ACTIVE)))
         .where(trial.c.sweep_id == sweep)
     )  # fmt: skip
     rows: Iterable[sa.Row[Any]]
@@ -102,7 +105,7 @@ def _trials(connection: sa.Connection, sweep: int, only: Collection[int] | None)
         yield TrialOutcome(
             trial=row.id, cell=row.cell, candidate=row.candidate, repeat=row.repeat, repeat_labels=row.repeat_labels,
             state=TrialState(row.state), diverged=row.diverged, reused=row.reused, values=_values(row.metrics),
-            stamp=sys.intern(row.stamp),
+            stamp=sys.intern(row.stamp), coming=tuple(row.coming or ()),
         )  # fmt: skip
 
 

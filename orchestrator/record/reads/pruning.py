@@ -102,7 +102,8 @@ class PruningReader(Access):
 
 def _competing() -> sa.Select[Any]:
     return sa.select(
-        trial.c.id, trial.c.sweep_id, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.training_id,
+        trial.c.id, trial.c.sweep_id, trial.c.cell, trial.c.candidate, trial.c.repeat,
+        sa.func.coalesce(training.c.source, trial.c.training_id).label("training_id"),
         trial.c.state, trial.c.ended, trial.c.reused, trial.c.diverged, trial.c.reason, training.c.total_steps,
         training.c.score, training.c.ended.label("trained"), training.c.stamp,
     ).join(training, training.c.id == trial.c.training_id)  # fmt: skip

@@ -10,6 +10,7 @@ from orchestrator.record import schema
 from orchestrator.record.database import Access
 from orchestrator.record.existence import REFUSED, require_lasting, require_sweep
 from orchestrator.record.reads.cursors import decode, encode
+from orchestrator.record.reads.wanting import evaluation_left
 from orchestrator.record.schema import cell, request, trial
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.lifecycle import SWEEP_ENDED, TRIAL_ACTIVE, TRIAL_ENDED
@@ -76,7 +77,8 @@ class RequestReader(Access):
         `what` could be done to it else, in words; NotFoundError where there is no such sweep.
         """
         head = sa.select(schema.sweep.c.state).where(schema.sweep.c.id == sweep)
-        active = sa.select(trial.c.id).where(trial.c.sweep_id == sweep, trial.c.state.in_(TRIAL_ACTIVE)).limit(1)
+        goes_on = sa.or_(trial.c.state.in_(TRIAL_ACTIVE), evaluation_left())
+        active = sa.select(trial.c.id).where(trial.c.sweep_id == sweep, goes_on).limit(1)
         with self._database.reading() as connection:
             require_sweep(connection, sweep)
             if connection.execute(_revivals(sweep)).first() is not None:
@@ -85,11 +87,12 @@ class RequestReader(Access):
             ended = f"sweep {sweep} is {state}" if state in SWEEP_ENDED else None
             if ended is None and trial_id is not None:
                 its = connection.execute(sa.select(trial.c.state).where(trial.c.id == trial_id)).scalar_one_or_none()
-                ended = f"trial {trial_id} is {its}" if its in TRIAL_ENDED else None
+                evaluated = connection.execute(active.where(trial.c.id == trial_id)).first() is not None
+                ended = f"trial {trial_id} is {its}" if its in TRIAL_ENDED and not evaluated else None
             elif ended is None and cell_index is not None:
                 searched = sa.select(cell.c.open).where(cell.c.sweep_id == sweep, cell.c.cell == cell_index)
-                goes_on = connection.execute(active.where(trial.c.cell == cell_index)).first()
-                if goes_on is None and not connection.execute(searched).scalar_one_or_none():
+                going = connection.execute(active.where(trial.c.cell == cell_index)).first()
+                if going is None and not connection.execute(searched).scalar_one_or_none():
                     ended = f"all trials of cell {cell_index} of sweep {sweep} have ended"
         if ended is not None:
             raise ConflictError(f"{ended}; only what goes on can be {what}")

@@ -15,6 +15,7 @@ from orchestrator.record.reads.deletion import Deletion, deletion
 from orchestrator.record.reads.grid import grid
 from orchestrator.record.reads.joins import of_candidate
 from orchestrator.record.reads.requests import latest_requests
+from orchestrator.record.reads.wanting import evaluation_failed, evaluation_left
 from orchestrator.record.schema import candidate, cell, training, trial
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
@@ -145,6 +146,9 @@ def _counts(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, Count
         setattr(counts, row.state, getattr(counts, row.state) + row.n)
         counts.reused += row.n if row.reused else 0
         counts.diverged += row.n if row.diverged else 0
+    left = sa.select(trial.c.sweep_id, sa.func.count().label("n")).where(trial.c.sweep_id.in_(sweeps))
+    for row in connection.execute(left.where(evaluation_left()).group_by(trial.c.sweep_id)):
+        found[row.sweep_id].evaluations = row.n
     return found
 
 
@@ -176,12 +180,15 @@ def _eta(connection: sa.Connection, sweep: int) -> float | None:
 
 
 def _problems(connection: sa.Connection, sweep: int) -> list[TrialProblem]:
+    new = training.alias()
     query = (
         sa.select(
             trial.c.id, trial.c.state, trial.c.repeat_labels, trial.c.diverged, training.c.error,
             cell.c.labels.label("cell_labels"), candidate.c.labels.label("candidate_labels"),
+            trial.c.evaluation_id, new.c.error.label("evaluation_error"), new.c.recipe["metrics"].label("metrics"),
         )
         .join(training, training.c.id == trial.c.training_id)
+        .outerjoin(new, new.c.id == trial.c.evaluation_id)
         .join(cell, sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell))
         .join(candidate, of_candidate())
         .where(trial.c.id.in_(_troubled(connection, sweep)))
@@ -193,11 +200,18 @@ def _problems(connection: sa.Connection, sweep: int) -> list[TrialProblem]:
             trial=row.id,
             labels={**row.cell_labels, **row.candidate_labels, **row.repeat_labels},
             state=row.state,
-            message="diverged: the loss became NaN" if row.diverged else row.error or "failed",
+            message=_trouble(row),
             log=f"/v1/trials/{row.id}/logs",
         )
         for row in connection.execute(query)
     ]
+
+
+def _trouble(row: Any) -> str:
+    if row.state == TrialState.FINISHED and not row.diverged:
+        why = row.evaluation_error or "it was cancelled"
+        return f"keeps its numbers, but {', '.join(row.metrics or ())} could not be evaluated: {why}"
+    return "diverged: the loss became NaN" if row.diverged else row.error or "failed"
 
 
 def _troubled(connection: sa.Connection, sweep: int) -> list[int]:
@@ -205,6 +219,7 @@ def _troubled(connection: sa.Connection, sweep: int) -> list[int]:
     columns = sa.select(trial.c.id).where(trial.c.sweep_id == sweep).limit(MAX_PROBLEMS)
     failed = columns.where(trial.c.state == TrialState.FAILED).order_by(trial.c.position)
     found = list(connection.execute(failed).scalars())
+    found += connection.execute(columns.where(evaluation_failed()).order_by(trial.c.id)).scalars()
     for reused in (False, True):
         ended = (trial.c.state == TrialState.FINISHED, trial.c.reused == reused, trial.c.diverged)
         found += connection.execute(columns.where(*ended).order_by(trial.c.id)).scalars()

@@ -9,8 +9,11 @@ import sqlalchemy as sa
 from orchestrator.cost.estimate import Duration, named, shape_of
 from orchestrator.cost.workload import units
 from orchestrator.record.database import Access, chunked
-from orchestrator.record.schema import training, trial
+from orchestrator.record.reads.sources import out_of_reach, sources
+from orchestrator.record.reads.wanting import wanted, wanted_by_active
+from orchestrator.record.schema import training
 from orchestrator.views.lifecycle import TRIAL_ACTIVE, TrialState
+from orchestrator.views.planned import PlannedTrial
 
 AT_ONCE: Final = 500
 """Trainings that one transaction plans anew."""
@@ -27,6 +30,7 @@ class Outdated:
     id: int
     stamp: str
     recipe: Mapping[str, Any]
+    evaluated: bool = False  # no trial waits for it: finished ones are to take its metrics
 
 
 class TrainingReader(Access):
@@ -56,6 +60,12 @@ class TrainingReader(Access):
                 found.update(connection.execute(query).scalars())
         return found
 
+    def evaluable(self, planned: Collection[PlannedTrial]) -> tuple[set[str], list[str]]:
+        """The fingerprints of those that kept weights can stand for, and the keys for which others are trained."""
+        with self._database.reading() as connection:
+            found = set(sources(connection, planned))
+            return found, out_of_reach(connection, [one for one in planned if one.fingerprint not in found])
+
     def stamps(self) -> list[str]:
         """The stamps that trainings have."""
         with self._database.reading() as connection:
@@ -65,15 +75,15 @@ class TrainingReader(Access):
         """A few of the trainings with such a stamp that wait or run for some trial, oldest first."""
         if not stamps:
             return []
-        wanted = sa.exists().where(trial.c.training_id == training.c.id, trial.c.state.in_(TRIAL_ACTIVE))
+        columns = (training.c.id, training.c.stamp, training.c.recipe)
         query = (
-            sa.select(training.c.id, training.c.stamp, training.c.recipe)
-            .where(training.c.state.in_(TRIAL_ACTIVE), training.c.stamp.in_(list(stamps)), wanted)
+            sa.select(*columns, (~wanted_by_active(training.c.id)).label("evaluated"))
+            .where(training.c.state.in_(TRIAL_ACTIVE), training.c.stamp.in_(list(stamps)), wanted(training.c.id))
             .order_by(training.c.id)
             .limit(AT_ONCE)
         )
         with self._database.reading() as connection:
-            return [Outdated(row.id, row.stamp, row.recipe) for row in connection.execute(query)]
+            return [Outdated(row.id, row.stamp, row.recipe, row.evaluated) for row in connection.execute(query)]
 
 
 def _trained(row: sa.Row[Any]) -> float:
@@ -90,6 +100,7 @@ def _of_shapes(connection: sa.Connection, shapes: Collection[str]) -> dict[str, 
     columns = (table.id, table.recipe, table.seconds, table.step, table.total_steps)
     query = sa.select(*columns).where(
         table.state == TrialState.FINISHED, table.diverged.is_(False), table.seconds.is_not(None),
+        table.source.is_(None),
         *(sa.func.coalesce(table.recipe[name]["name"].as_string(), "").in_(names) for name, names in parts),
     )  # fmt: skip
     found: dict[str, list[Any]] = {}

@@ -19,7 +19,7 @@ def trial_name(compared: Mapping[str, str], chosen: Mapping[str, str]) -> str:
 
 
 def order_label(connection: sa.Connection, training_id: int) -> str:
-    """The name of the first trial that points to a training, with its sweep's; none points to it: nothing."""
+    """The name of the first trial that points to a training, or is to, with its sweep's; none does so: nothing."""
     compared, tuned = cell.c.labels.label("compared"), candidate.c.labels.label("tuned")
     row = connection.execute(
         sa.select(sweep.c.id, sweep.c.name, compared, tuned, trial.c.repeat_labels)
@@ -27,7 +27,7 @@ def order_label(connection: sa.Connection, training_id: int) -> str:
         .join(sweep, sweep.c.id == trial.c.sweep_id)
         .join(cell, sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell))
         .join(candidate, of_candidate())
-        .where(trial.c.training_id == training_id)
+        .where(sa.or_(trial.c.training_id == training_id, trial.c.evaluation_id == training_id))
         .order_by(trial.c.id)
         .limit(1)
     ).one_or_none()

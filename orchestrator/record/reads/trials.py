@@ -9,12 +9,22 @@ from orchestrator.record.database import Access
 from orchestrator.record.existence import require_sweep
 from orchestrator.record.reads.cursors import decode, encode
 from orchestrator.record.reads.joins import of_candidate
+from orchestrator.record.reads.sources import with_source
 from orchestrator.record.schema import attempt, candidate, cell, log, training, trial
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.extension import TrialKey
 from orchestrator.views.lifecycle import TRIAL_ACTIVE, TRIAL_ENDED, TrialState
 from orchestrator.views.pages import Page
-from orchestrator.views.trials import AttemptView, LogView, Replaced, TrialSummary, TrialView
+from orchestrator.views.trials import (
+    AttemptView,
+    EvaluatedFrom,
+    EvaluationView,
+    LogView,
+    Replaced,
+    TrialSummary,
+    TrialView,
+)
+from workers.catalog import asked_of
 
 MAX_LOG_PAGE: Final = 262_144
 """Characters of a log in one answer."""
@@ -52,6 +62,7 @@ class TrialReader(Access):
         whole = (
             training.c.uid.label("training_uid"), training.c.fingerprint, training.c.recipe, training.c.metrics,
             training.c.best_step, training.c.seconds, training.c.result, training.c.trace, schema.trial.c.reason,
+            schema.trial.c.evaluation_id, training.c.source,
         )  # fmt: skip
         query = _summaries().add_columns(*whole, schema.sweep.c.name.label("sweep_name"))
         query = query.join(schema.sweep, schema.sweep.c.id == schema.trial.c.sweep_id)
@@ -60,6 +71,8 @@ class TrialReader(Access):
             if row is None:
                 raise NotFoundError(f"no trial {trial}")
             attempts = _attempts(connection, row.training_id)
+            evaluation = _evaluation(connection, row.evaluation_id, asked_of(row.recipe))
+            evaluated_from = _evaluated_from(connection, row.source, asked_of(row.recipe))
             reused_from = first_trial(connection, row.training_id) if row.reused else None
             replaced = [
                 Replaced(training=one.uid, step=one.step, total_steps=one.total_steps)
@@ -70,41 +83,50 @@ class TrialReader(Access):
             **_summary(row), sweep_name=row.sweep_name, fingerprint=row.fingerprint, training=row.training_uid,
             recipe=row.recipe, attempts=attempts, metrics=row.metrics or {}, best_step=row.best_step,
             seconds=row.seconds, provenance=result.get("provenance", {}), reused_from=reused_from, trace=row.trace,
-            replaced=replaced,
+            replaced=replaced, evaluation=evaluation, evaluated_from=evaluated_from,
             reason=row.reason if row.state == TrialState.PRUNED else None,
         )  # fmt: skip
 
     def log(self, trial: int, offset: int = 0) -> LogView:
         """At most 256 Ki characters of a training's log from a character on, counted from its end when negative.
 
-        Raises NotFoundError.
+        After it stands that of the evaluation of its kept weights, where there is one. Raises NotFoundError.
         """
+        columns = sa.select(training.c.id, training.c.state, training.c.log_length)
         with self._database.reading() as connection:
-            training_id = training_of(connection, trial)
-            state, length = connection.execute(
-                sa.select(training.c.state, training.c.log_length).where(training.c.id == training_id)
-            ).one()
+            told = [connection.execute(columns.where(training.c.id == one)).one() for one in _told(connection, trial)]
+            length = sum(row.log_length for row in told)
             if offset < 0:
                 offset = max(0, length + offset)
-            text = _log_text(connection, training_id, offset)
+            text, before = "", 0
+            for row in told:
+                if before <= offset + len(text) < before + row.log_length and len(text) < MAX_LOG_PAGE:
+                    text += _log_text(connection, row.id, offset + len(text) - before)
+                before += row.log_length
+        text = text[:MAX_LOG_PAGE]
         following = offset + len(text)
         return LogView(
             trial=trial,
             text=text,
             offset=offset,
             next_offset=following,
-            complete=state in TRIAL_ENDED and following >= length,
+            complete=all(row.state in TRIAL_ENDED for row in told) and following >= length,
         )
 
     def keys(self, sweep: int) -> list[TrialKey]:
         """All trials of a sweep in their order."""
+        to_be = training.alias()
         query = (
             sa.select(
                 trial.c.cell, cell.c.labels.label("cell_labels"), trial.c.candidate,
                 candidate.c.labels.label("candidate_labels"), trial.c.repeat, trial.c.repeat_labels,
-                training.c.fingerprint, training.c.stamp,
+                sa.func.coalesce(to_be.c.fingerprint, training.c.fingerprint).label("fingerprint"),
+                training.c.stamp, trial.c.id.label("trial"), training.c.base,
+                sa.case((to_be.c.id.is_(None), training.c.recipe["metrics"]), else_=to_be.c.recipe["metrics"])
+                .label("metrics"),
             )
             .join(training, training.c.id == trial.c.training_id)
+            .outerjoin(to_be, to_be.c.id == trial.c.evaluation_id)
             .join(cell, sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell))
             .join(
                 candidate,
@@ -118,7 +140,9 @@ class TrialReader(Access):
             .order_by(trial.c.position)
         )  # fmt: skip
         with self._database.reading() as connection:
-            return [TrialKey(**row._mapping) for row in connection.execute(query)]
+            return [
+                TrialKey(**{**row._mapping, "metrics": tuple(row.metrics or ())}) for row in connection.execute(query)
+            ]
 
     def has_active(self, sweep: int, cell: int) -> bool:
         """Whether a trial of a cell waits or runs."""
@@ -173,6 +197,29 @@ def _attempts(connection: sa.Connection, training_id: int) -> list[AttemptView]:
     ]  # fmt: skip
 
 
+def _evaluation(connection: sa.Connection, training_id: int | None, known: list[str]) -> EvaluationView | None:
+    row = connection.execute(sa.select(training).where(training.c.id == training_id)).one_or_none()
+    if row is None:
+        return None
+    return EvaluationView(
+        training=row.uid, state=row.state, metrics=[name for name in asked_of(row.recipe) if name not in known],
+        error=row.error if row.state == TrialState.FAILED else None, attempts=_attempts(connection, row.id),
+    )  # fmt: skip
+
+
+def _evaluated_from(connection: sa.Connection, source: int | None, asked: list[str]) -> EvaluatedFrom | None:
+    row = connection.execute(sa.select(training).where(training.c.id == source)).one_or_none()
+    if row is None:
+        return None
+    table = schema.trial
+    shown = sa.select(table.c.id, table.c.sweep_id).where(table.c.training_id == source).order_by(table.c.id).limit(1)
+    first = connection.execute(shown).one_or_none()
+    return EvaluatedFrom(
+        training=row.uid, trial=first and first.id, sweep=first and first.sweep_id,
+        metrics=[name for name in asked if name not in asked_of(row.recipe)],
+    )  # fmt: skip
+
+
 def first_trial(connection: sa.Connection, training_id: int) -> int | None:
     """The first of the trials that the training was run for and that took its result."""
     table = schema.trial
@@ -187,6 +234,14 @@ def training_of(connection: sa.Connection, trial: int) -> int:
     if found is None:
         raise NotFoundError(f"no trial {trial}")
     return int(found)
+
+
+def _told(connection: sa.Connection, trial: int) -> list[int]:
+    """The trainings of which the log of a trial tells: its own after its source, and what it is evaluated for."""
+    own = with_source(connection, training_of(connection, trial))
+    query = sa.select(schema.trial.c.evaluation_id).where(schema.trial.c.id == trial)
+    evaluation = connection.execute(query).scalar()
+    return own if evaluation is None else [*own, evaluation]
 
 
 def _log_text(connection: sa.Connection, training_id: int, offset: int) -> str:

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from orchestrator.record.database import FencedAccess
 from orchestrator.record.reads.claims import RUNNING, Exclusions, first_waiting
+from orchestrator.record.reads.sources import evaluation_of
 from orchestrator.record.reads.trial_name import order_label
 from orchestrator.record.schema import attempt, training, trial
 from orchestrator.record.writes.progress import write_log
@@ -46,7 +47,7 @@ def _claim(connection: sa.Connection, fence: int, training_id: int, slot: Slot) 
         sa.update(training)
         .where(training.c.id == training_id, training.c.state == TrialState.WAITING)
         .values(state=TrialState.RUNNING, started=sa.func.coalesce(training.c.started, now))
-        .returning(training.c.uid, training.c.recipe, training.c.need)
+        .returning(training.c.uid, training.c.recipe, training.c.need, training.c.source)
     ).one()
     run_with_training(connection, training_id, now)
     number, resume = _number_and_resume(connection, training_id, row.uid)
@@ -61,7 +62,8 @@ def _claim(connection: sa.Connection, fence: int, training_id: int, slot: Slot) 
         attempt_id = connection.execute(sa.select(attempt.c.id).where(attempt.c.uid == uid)).scalar_one()
         write_log(connection, training_id, attempt_id, 0, f"--- attempt {number} ---\n")
     label = order_label(connection, training_id)
-    return Order(uid, row.uid, number, row.recipe, slot, resume, need=row.need, label=label)
+    evaluation = None if row.source is None else evaluation_of(connection, row.source, row.recipe)
+    return Order(uid, row.uid, number, row.recipe, slot, resume, need=row.need, label=label, evaluation=evaluation)
 
 
 def run_with_training(connection: sa.Connection, training_id: int, now: datetime) -> None:

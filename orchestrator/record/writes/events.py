@@ -1,5 +1,6 @@
 """Writes what happened to attempts, cells and sweeps: each event in one transaction, and a second time in vain."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -9,11 +10,12 @@ import sqlalchemy as sa
 from orchestrator.record.database import FencedAccess
 from orchestrator.record.json_floats import dump_result, finite_or_none, selection_score
 from orchestrator.record.schema import attempt, cell, training, trial
+from orchestrator.record.writes import evaluations
 from orchestrator.record.writes.dirty_flags import mark, mark_trials
-from orchestrator.record.writes.progress import append_log, append_points
+from orchestrator.record.writes.progress import WRITTEN_LAST, append_log, append_points, write_log
 from orchestrator.record.writes.pruning import unwanted
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
-from orchestrator.record.writes.trials import end_sweep, has_active_trials
+from orchestrator.record.writes.trials import end_sweep, is_wanted
 from orchestrator.views.events import (
     AttemptStopped,
     CellSettled,
@@ -25,6 +27,7 @@ from orchestrator.views.events import (
     SweepSettled,
 )
 from orchestrator.views.lifecycle import TRIAL_ACTIVE, TRIAL_STEPS, TrialState, before
+from workers.contract import Result
 
 MAX_TRACE: Final = 65_536
 """Characters of the end of a failure's traceback."""
@@ -69,7 +72,7 @@ class EventWriter(FencedAccess):
                 self._failed(connection, running, event)
             case AttemptStopped():
                 _end_attempt(connection, running.id, "stopped", event.reason)
-                wanted = has_active_trials(connection, running.training_id)
+                wanted = is_wanted(connection, running.training_id)
                 state = TrialState.WAITING if wanted else unwanted(connection, running.training_id)
                 self._move(connection, running.training_id, state, {})
 
@@ -95,25 +98,25 @@ class EventWriter(FencedAccess):
     def _finished(self, connection: sa.Connection, running: sa.Row[Any], event: Finished) -> None:
         result = event.result
         _end_attempt(connection, running.id, "finished", None)
-        recipe = connection.execute(sa.select(training.c.recipe).where(training.c.id == running.training_id)).scalar()
-        values = {
-            "diverged": result.outcome == "diverged",
-            "metrics": {key: finite_or_none(value) for key, value in result.metrics.items()},
-            "score": selection_score(recipe or {}, result.metrics),
-            "best_step": result.best_step,
-            "seconds": result.seconds,
-            "result": dump_result(result),
-            "step": result.steps,
-        }
+        columns = (training.c.recipe, training.c.source)
+        row = connection.execute(sa.select(*columns).where(training.c.id == running.training_id)).one()
+        values = _trained(row.recipe or {}, result)
+        if row.source is not None:
+            values = evaluations.completed(connection, row.source, result)
         self._move(connection, running.training_id, TrialState.FINISHED, values)
+        evaluations.move(connection, [running.training_id])
 
     def _failed(self, connection: sa.Connection, running: sa.Row[Any], event: Failed) -> None:
         failure = event.failure
         message = storable(failure.message)[:MAX_MESSAGE]
         ending = "lost" if failure.kind in ("infrastructure", "stalled") else "failed"
         _end_attempt(connection, running.id, ending, message)
-        wanted = has_active_trials(connection, running.training_id)
-        if not event.requeue:
+        wanted = is_wanted(connection, running.training_id)
+        if failure.kind == "kept_weights" and evaluations.train_instead(connection, running.training_id):
+            note = f"{message}; training in place of that\n"
+            write_log(connection, running.training_id, running.id, WRITTEN_LAST, note)
+            self._move(connection, running.training_id, TrialState.WAITING, {})
+        elif not event.requeue:
             values = {"error": message, "trace": storable(failure.trace)[-MAX_TRACE:]}
             self._move(connection, running.training_id, TrialState.FAILED, values)
         else:
@@ -129,6 +132,8 @@ class EventWriter(FencedAccess):
             .where(training.c.id == training_id, training.c.state.in_(before(TRIAL_STEPS, state)))
             .values(state=state, ended=ended, **values)
         )
+        waiting = sa.select(trial.c.sweep_id, trial.c.id).where(trial.c.evaluation_id == training_id)
+        mark_trials(connection, [(row.sweep_id, row.id) for row in connection.execute(waiting).all()])
         moved = connection.execute(
             sa.update(trial)
             .where(trial.c.training_id == training_id, trial.c.state.in_(TRIAL_ACTIVE))
@@ -169,6 +174,18 @@ class EventWriter(FencedAccess):
             else sa.false(),
         )
         mark_trials(connection, [(event.sweep, row.id) for row in connection.execute(chosen).all()])
+
+
+def _trained(recipe: Mapping[str, Any], result: Result) -> dict[str, Any]:
+    return {
+        "diverged": result.outcome == "diverged",
+        "metrics": {key: finite_or_none(value) for key, value in result.metrics.items()},
+        "score": selection_score(recipe, result.metrics),
+        "best_step": result.best_step,
+        "seconds": result.seconds,
+        "result": dump_result(result),
+        "step": result.steps,
+    }
 
 
 def _end_attempt(connection: sa.Connection, attempt_id: int, state: str, reason: str | None) -> None:

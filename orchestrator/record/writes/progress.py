@@ -14,6 +14,9 @@ from workers.contract import Progress
 MAX_LOG_BYTES: Final = 10 * 1_048_576
 """Of one attempt."""
 
+WRITTEN_LAST: Final = 2**31 - 1
+"""The number of a line of our own at the end of an attempt's log."""
+
 _CUT_NOTE = "\n[the log is cut here: it passed 10 MiB]\n"
 
 

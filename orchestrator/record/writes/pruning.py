@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from orchestrator.record.database import FencedAccess, chunked
 from orchestrator.record.json_floats import finite_or_none
+from orchestrator.record.reads.wanting import wanted
 from orchestrator.record.schema import candidate, training, trial
 from orchestrator.record.writes.dirty_flags import mark_trials
 from orchestrator.views.lifecycle import TRIAL_ACTIVE, TRIAL_STEPS, TrialState, before
@@ -93,10 +94,9 @@ def prune_added(connection: sa.Connection, sweep: int, position: int) -> None:
 
 def _end_unwanted(connection: sa.Connection, trainings: Collection[int]) -> None:
     """A training that runs is stopped by its engine, which asks whether it is wanted; one that waits ends here."""
-    still_wanted = sa.exists().where(trial.c.training_id == training.c.id, trial.c.state.in_(TRIAL_ACTIVE))
     connection.execute(
         sa.update(training)
-        .where(training.c.id.in_(trainings), training.c.state == TrialState.WAITING, ~still_wanted)
+        .where(training.c.id.in_(trainings), training.c.state == TrialState.WAITING, ~wanted(training.c.id))
         .values(state=TrialState.PRUNED, ended=datetime.now(UTC))
     )
 

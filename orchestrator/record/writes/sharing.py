@@ -1,13 +1,14 @@
 """Which training stands for a fingerprint: one that is known, else a new row."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import sqlalchemy as sa
 
 from orchestrator.record.database import chunked
+from orchestrator.record.reads.sources import sources
 from orchestrator.record.schema import training
 from orchestrator.views.lifecycle import TRIAL_STEPS, TrialState, before
 from orchestrator.views.planned import PlannedTrial
@@ -46,8 +47,9 @@ class Shared:
             self._trainings = {key: one for key, one in found.items() if one.state not in _ENDED_WITHOUT_RESULT}
             again = {key: one for key, one in found.items() if one.state in _ENDED_WITHOUT_RESULT}
             self._wait_again(again)
+            self._train_without_source()
         missing = [one for key, one in wanted.items() if key not in self._trainings]
-        self._make(missing, found)
+        self._make(missing, found, {} if self._fresh else sources(self._connection, missing))
         return self._trainings
 
     def _find(self, fingerprints: list[str]) -> dict[str, Known]:
@@ -76,27 +78,41 @@ class Shared:
         for key, one in trainings.items():
             self._trainings[key] = Known(one.id, TrialState.WAITING, False, one.generation)
 
-    def _make(self, missing: list[PlannedTrial], found: dict[str, Known]) -> None:
+    def _train_without_source(self) -> None:
+        """What waits for a source that has not finished yet is trained: nobody shall wait for two in turn."""
+        source = training.alias()
+        done = sa.exists().where(source.c.id == training.c.source, source.c.state == TrialState.FINISHED)
+        waits = (training.c.source.is_not(None), training.c.state == TrialState.WAITING, ~done)
+        for chunk in chunked(self._trainings.values(), _CHUNK):
+            mine = training.c.id.in_([one.id for one in chunk])
+            self._connection.execute(sa.update(training).where(mine, *waits).values(source=None))
+
+    def _make(self, missing: list[PlannedTrial], found: dict[str, Known], of: Mapping[str, int]) -> None:
         if not missing:
             return
         table = training
         generations = [found[one.fingerprint].generation + 1 if one.fingerprint in found else 1 for one in missing]
-        rows: list[dict[str, Any]] = [
-            {
-                "uid": str(uuid.uuid4()), "fingerprint": one.fingerprint, "generation": generation,
-                "recipe": recipe, "state": TrialState.WAITING, "stamp": stamp(recipe),
-                "need": one.need.key if one.need else None,
-                "total_steps": one.recipe.iterations or 0,  # of epochs the first report tells
-            }
+        rows = [
+            row_of(one, generation, of.get(one.fingerprint))
             for one, generation in zip(missing, generations, strict=True)
-            for recipe in (one.document or one.recipe.model_dump(mode="json"),)
-        ]  # fmt: skip
+        ]
         self._connection.execute(sa.insert(table), rows)
         generation_of = {row["uid"]: row["generation"] for row in rows}
         made = sa.select(table.c.id, table.c.uid, table.c.fingerprint).where(table.c.uid.in_(list(generation_of)))
         for row in self._connection.execute(made):
             known = Known(row.id, TrialState.WAITING, False, generation_of[row.uid])
             self._trainings[row.fingerprint] = known
+
+
+def row_of(one: PlannedTrial, generation: int, source: int | None) -> dict[str, Any]:
+    """A new training that waits; with a `source`, to evaluate what that has kept."""
+    recipe = one.document or one.recipe.model_dump(mode="json")
+    return {
+        "uid": str(uuid.uuid4()), "fingerprint": one.fingerprint, "generation": generation,
+        "recipe": recipe, "state": TrialState.WAITING, "stamp": stamp(recipe), "source": source,
+        "base": one.further.base if one.further else "", "need": one.need.key if one.need else None,
+        "total_steps": one.recipe.iterations or 0,  # of epochs the first report tells
+    }  # fmt: skip
 
 
 def _newest(connection: sa.Connection) -> int:

@@ -11,7 +11,9 @@ from orchestrator.record import schema
 from orchestrator.record.database import FencedAccess, chunked
 from orchestrator.record.existence import require_sweep
 from orchestrator.record.reads.deletion import only_of
+from orchestrator.record.reads.wanting import evaluation_left
 from orchestrator.record.schema import attempt, candidate, cell, log, metric, training, trial
+from orchestrator.record.writes import evaluations
 from orchestrator.record.writes.dirty_flags import mark
 from orchestrator.record.writes.lease import extend
 from orchestrator.record.writes.pruning import prune_added
@@ -80,6 +82,7 @@ class SweepWriter(FencedAccess):
             fresh = bool(wider.spec.get("fresh"))
             TrialRows(connection, sweep, uuid.UUID(row.uid), fresh, first).write(wider.trials)
             prune_added(connection, sweep, first)
+            evaluations.measure(connection, sweep, fresh, wider.measured)
             touched = sorted({one.cell for one in wider.trials})
             connection.execute(
                 sa.update(cell)
@@ -134,6 +137,7 @@ class SweepWriter(FencedAccess):
         table = schema.sweep
         with self._database.writing() as connection:
             cancel_trials(connection, sweep)
+            evaluations.cancel(connection, sweep)
             connection.execute(sa.update(cell).where(cell.c.sweep_id == sweep, cell.c.open).values(open=False))
             failed = connection.execute(
                 sa.update(table)
@@ -144,10 +148,12 @@ class SweepWriter(FencedAccess):
                 mark(connection, "sweep", sweep, sweep)
 
     def unsettled(self) -> list[int]:
-        """Running sweeps whose trials and searches have all ended; raises FencedError."""
+        """Running sweeps whose trials, evaluations and searches have all ended; raises FencedError."""
         active = sa.exists().where(trial.c.sweep_id == schema.sweep.c.id, trial.c.state.in_(TRIAL_ACTIVE))
         searched = sa.exists().where(cell.c.sweep_id == schema.sweep.c.id, cell.c.open)
-        query = sa.select(schema.sweep.c.id).where(schema.sweep.c.state == SweepState.RUNNING, ~active, ~searched)
+        evaluated = sa.exists().where(trial.c.sweep_id == schema.sweep.c.id, evaluation_left())
+        query = sa.select(schema.sweep.c.id).where(schema.sweep.c.state == SweepState.RUNNING)
+        query = query.where(~active, ~searched, ~evaluated)
         with self._database.holding() as connection:
             return list(connection.execute(query.order_by(schema.sweep.c.id)).scalars())
 

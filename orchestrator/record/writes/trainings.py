@@ -111,8 +111,11 @@ def _fail(connection: sa.Connection, one: Renewed, tallies: defaultdict[int, Tal
     ).all()
     mine = sa.update(training).where(training.c.id == one.old.id)
     connection.execute(mine.values(error=message))  # one that runs is stopped, and ends then
-    waits = training.c.state == TrialState.WAITING
+    waits = training.c.state.in_(TRIAL_ACTIVE) if one.old.evaluated else training.c.state == TrialState.WAITING
     connection.execute(mine.where(waits).values(state=TrialState.FAILED, ended=now))
+    if one.old.evaluated:
+        query = sa.select(trial.c.sweep_id, trial.c.id).where(trial.c.evaluation_id == one.old.id)
+        rows = connection.execute(query).all()
     mark_trials(connection, [(row.sweep_id, row.id) for row in rows])
     for row in rows:
         tallies[row.sweep_id].failed += 1

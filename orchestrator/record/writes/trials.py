@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import sqlalchemy as sa
 
@@ -10,7 +10,9 @@ from orchestrator.record import schema
 from orchestrator.record.database import FencedAccess, chunked
 from orchestrator.record.existence import require_sweep
 from orchestrator.record.reads.trials import first_trial
+from orchestrator.record.reads.wanting import evaluation_failed, evaluation_left, wanted
 from orchestrator.record.schema import cell, training, trial
+from orchestrator.record.writes import evaluations
 from orchestrator.record.writes.claims import run_with_training
 from orchestrator.record.writes.dirty_flags import mark, mark_trials
 from orchestrator.views.lifecycle import (
@@ -31,14 +33,25 @@ _RETRIES: Final[Mapping[str, Sequence[TrialState]]] = {
 }
 
 
+class Touched(NamedTuple):
+    """How many a request has changed."""
+
+    trials: int
+    evaluations: int
+
+
 class TrialWriter(FencedAccess):
     """Ends trials, and has them go on."""
 
-    def cancel(self, sweep: int, trial: int | None = None, cell: int | None = None) -> int:
-        """Cancel a sweep, a cell or a trial of it and return how many trials that ended; others stay as they are."""
+    def cancel(self, sweep: int, trial: int | None = None, cell: int | None = None) -> Touched:
+        """Cancel a sweep, a cell or a trial of it; gives how many trials that ended, and how many evaluations.
+
+        Others stay as they are, and so do the numbers of trials whose evaluation ends.
+        """
         with self._database.writing() as connection:
             require_sweep(connection, sweep)
             cancelled = cancel_trials(connection, sweep, trial, cell)
+            ended = evaluations.cancel(connection, sweep, trial, cell)
             if trial is None and cell is not None:
                 cells = schema.cell
                 one = (cells.c.sweep_id == sweep, cells.c.cell == cell)
@@ -48,7 +61,7 @@ class TrialWriter(FencedAccess):
                     sa.update(schema.cell).where(schema.cell.c.sweep_id == sweep, schema.cell.c.open).values(open=False)
                 )
                 self._end_cancelled(connection, sweep, cancelled + searches.rowcount)
-            return cancelled
+            return Touched(cancelled, ended)
 
     def _end_cancelled(self, connection: sa.Connection, sweep: int, cancelled: int) -> None:
         """A cancelled sweep ends at once, unless its trials had all ended already: then it is settled as usual."""
@@ -60,18 +73,19 @@ class TrialWriter(FencedAccess):
         if connection.execute(ending.values(state=SweepState.CANCELLED, ended=datetime.now(UTC))).rowcount:
             mark(connection, "sweep", sweep, sweep)
 
-    def retry(self, sweep: int, trial: int | None = None, cell: int | None = None, what: str = "") -> int:
-        """Trials that ended without a result wait again, or take the one that came meanwhile; returns how many.
+    def retry(self, sweep: int, trial: int | None = None, cell: int | None = None, what: str = "") -> Touched:
+        """Trials that ended without a result wait again, or take the one that came meanwhile, and so do evaluations.
 
         `what` is `failed` (only these), `all` (pruned ones too), or empty: failed and cancelled ones.
         """
         with self._database.writing() as connection:
             require_sweep(connection, sweep)
             retried = self._retry_trials(connection, sweep, _RETRIES[what], trial, cell)
+            again_evaluated = evaluations.retry(connection, sweep, trial, cell)
             table = schema.sweep
             again = sa.update(table).where(table.c.id == sweep)
             searched = trial is None and cell is None and _reopen(connection, sweep)
-            if retried or searched:
+            if retried or again_evaluated or searched:
                 # Of an ended sweep only: one that is paused stays so.
                 again = again.where(table.c.state.in_(before(SWEEP_STEPS, SweepState.RUNNING) & SWEEP_ENDED))
                 again = again.values(state=SweepState.RUNNING)
@@ -84,7 +98,7 @@ class TrialWriter(FencedAccess):
                 again = again.values(state=SweepState.QUEUED)
             if connection.execute(again.values(ended=None, error=None)).rowcount:
                 mark(connection, "sweep", sweep, sweep)
-            return retried
+            return Touched(retried, again_evaluated)
 
     def _retry_trials(
         self, connection: sa.Connection, sweep: int, states: Sequence[TrialState], one: int | None, where: int | None
@@ -123,12 +137,11 @@ def cancel_trials(connection: sa.Connection, sweep: int, one: int | None = None,
         .returning(trial.c.id, trial.c.training_id, trial.c.mlflow_run)
     ).all()
     # A training that runs is stopped by its engine, which asks whether it is wanted; one that waits ends here.
-    still_wanted = sa.exists().where(trial.c.training_id == training.c.id, trial.c.state.in_(TRIAL_ACTIVE))
     touched = sa.select(trial.c.training_id).where(trial.c.sweep_id == sweep)
     if rows:
         connection.execute(
             sa.update(training)
-            .where(training.c.id.in_(touched), training.c.state == TrialState.WAITING, ~still_wanted)
+            .where(training.c.id.in_(touched), training.c.state == TrialState.WAITING, ~wanted(training.c.id))
             .values(state=TrialState.CANCELLED, ended=datetime.now(UTC))
         )
     mark_trials(connection, [(sweep, row.id) for row in rows if row.mlflow_run])
@@ -140,10 +153,12 @@ def end_sweep(connection: sa.Connection, sweep: int) -> bool:
     counts = sa.select(trial.c.state, sa.func.count()).where(trial.c.sweep_id == sweep).group_by(trial.c.state)
     states = {row[0] for row in connection.execute(counts).all()}
     searched = sa.select(cell.c.cell).where(cell.c.sweep_id == sweep, cell.c.open).limit(1)
-    if states & TRIAL_ACTIVE or connection.execute(searched).first() is not None:
+    one = sa.select(trial.c.id).where(trial.c.sweep_id == sweep).limit(1)
+    unfinished = (searched, one.where(evaluation_left()))
+    if states & TRIAL_ACTIVE or any(connection.execute(query).first() is not None for query in unfinished):
         return False
     state = SweepState.FINISHED
-    if TrialState.FAILED in states:
+    if TrialState.FAILED in states or connection.execute(one.where(evaluation_failed())).first() is not None:
         state = SweepState.FAILED
     elif TrialState.CANCELLED in states:
         state = SweepState.CANCELLED
@@ -173,10 +188,9 @@ def _reopen(connection: sa.Connection, sweep: int) -> bool:
     return connection.execute(again.values(open=True, settled=None, summary=None)).rowcount > 0
 
 
-def has_active_trials(connection: sa.Connection, training_id: int) -> bool:
-    """Whether some trial still waits for the training or runs with it."""
-    active = sa.select(trial.c.id).where(trial.c.training_id == training_id, trial.c.state.in_(TRIAL_ACTIVE)).limit(1)
-    return connection.execute(active).first() is not None
+def is_wanted(connection: sa.Connection, training_id: int) -> bool:
+    """Whether some trial still waits for the training or runs with it, or is to move to it."""
+    return connection.execute(sa.select(sa.literal(1)).where(wanted(training_id))).first() is not None
 
 
 def _wait_again(connection: sa.Connection, trials: list[int], trainings: list[int]) -> None:

@@ -1,0 +1,41 @@
+"""Who wants a training: trials that wait for it or run with it, and finished ones that are to take its metrics."""
+
+from collections.abc import Collection
+
+import sqlalchemy as sa
+
+from orchestrator.record.schema import training, trial
+from orchestrator.views.lifecycle import TRIAL_ACTIVE, TrialState
+
+
+def wanted(training_id: sa.ColumnElement[int] | int) -> sa.ColumnElement[bool]:
+    """Whether anybody wants a training."""
+    return sa.or_(wanted_by_active(training_id), wanted_as_evaluation(training_id))
+
+
+def wanted_by_active(training_id: sa.ColumnElement[int] | int) -> sa.ColumnElement[bool]:
+    """Whether a trial waits for a training or runs with it."""
+    one = trial.alias()
+    return sa.exists().where(one.c.training_id == training_id, one.c.state.in_(TRIAL_ACTIVE))
+
+
+def wanted_as_evaluation(training_id: sa.ColumnElement[int] | int) -> sa.ColumnElement[bool]:
+    """Whether a trial is to move to a training once that has finished."""
+    one = trial.alias()
+    return sa.exists().where(one.c.evaluation_id == training_id)
+
+
+def evaluation_left() -> sa.ColumnElement[bool]:
+    """Of a trial: whether it has finished and a further metric of it is still to be evaluated."""
+    return _evaluation_is(TRIAL_ACTIVE)
+
+
+def evaluation_failed() -> sa.ColumnElement[bool]:
+    """Of a trial: whether the evaluation of a further metric of it failed, or was cancelled with another sweep's."""
+    return _evaluation_is((TrialState.FAILED, TrialState.CANCELLED))
+
+
+def _evaluation_is(states: Collection[TrialState]) -> sa.ColumnElement[bool]:
+    new = training.alias()
+    its = sa.exists().where(new.c.id == trial.c.evaluation_id, new.c.state.in_(states))
+    return sa.and_(trial.c.evaluation_id.is_not(None), trial.c.state == TrialState.FINISHED, its)

@@ -1,0 +1,216 @@
+"""Evaluations: trials that keep their numbers until a training has these and further metrics, and then move to it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from orchestrator.record.database import chunked
+from orchestrator.record.reads.wanting import evaluation_failed, wanted, wanted_by_active
+from orchestrator.record.schema import attempt, cell, training, trial
+from orchestrator.record.writes.dirty_flags import mark, mark_trials
+from orchestrator.record.writes.sharing import Known, Shared, row_of
+from orchestrator.views.extension import Measured
+from orchestrator.views.lifecycle import TRIAL_STEPS, TrialState, before
+from orchestrator.views.planned import PlannedTrial
+from workers.contract import Result
+
+_CHUNK: Final = 500
+_AGAIN: Final = (TrialState.FAILED, TrialState.CANCELLED)
+
+
+def measure(connection: sa.Connection, sweep: int, fresh: bool, asked: Iterable[Measured]) -> int:
+    """Have trials of a sweep take further metrics; gives how many of them had finished.
+
+    One that has not begun waits for the training that has them. Any other keeps what it has, and gets an evaluation,
+    which is due once its own training has finished; one that diverged has nothing to evaluate.
+    """
+    finished = 0
+    for chunk in chunked(asked, _CHUNK):
+        rows = _rows(connection, [one.trial for one in chunk])
+        unbegun = [one for one in chunk if _unbegun(rows[one.trial])]
+        _move_unbegun(connection, unbegun, rows, fresh)
+        others = [one for one in chunk if not _unbegun(rows[one.trial]) and not rows[one.trial].diverged]
+        _evaluate(connection, others, rows, fresh)
+        finished += sum(rows[one.trial].state == TrialState.FINISHED for one in others)
+        end_unwanted(connection, [row.evaluation_id for row in rows.values() if row.evaluation_id is not None])
+        _forget(connection, {rows[one.trial].training_id for one in unbegun})
+        move(connection, [rows[one.trial].training_id for one in others])
+        mark_trials(connection, [(sweep, one.trial) for one in chunk])
+    return finished
+
+
+def _rows(connection: sa.Connection, trials: Sequence[int]) -> Mapping[int, sa.Row[Any]]:
+    begun = sa.exists().where(attempt.c.training_id == training.c.id).label("begun")
+    columns = (
+        trial.c.id, trial.c.state, trial.c.training_id, trial.c.evaluation_id, trial.c.diverged, training.c.source,
+        begun,
+    )  # fmt: skip
+    query = sa.select(*columns).join(training, training.c.id == trial.c.training_id).where(trial.c.id.in_(trials))
+    return {row.id: row for row in connection.execute(query)}
+
+
+def _unbegun(row: sa.Row[Any]) -> bool:
+    return bool(row.state == TrialState.WAITING and not row.begun)
+
+
+def _move_unbegun(
+    connection: sa.Connection, asked: Sequence[Measured], rows: Mapping[int, sa.Row[Any]], fresh: bool
+) -> None:
+    now = datetime.now(UTC)
+    found = Shared(connection, fresh).find([one.plan for one in asked]) if asked else {}
+    for one in asked:
+        new = found[one.plan.fingerprint]
+        waits, done = new.state is TrialState.WAITING, new.state is TrialState.FINISHED
+        connection.execute(
+            sa.update(trial)
+            .where(trial.c.id == one.trial)
+            .values(
+                training_id=new.id, evaluation_id=None, state=new.state, reused=done, diverged=done and new.diverged,
+                started=None if waits else now, ended=now if done else None,
+            )
+        )  # fmt: skip
+
+
+def _evaluate(
+    connection: sa.Connection, asked: Sequence[Measured], rows: Mapping[int, sa.Row[Any]], fresh: bool
+) -> None:
+    """Find or make the trainings that trials are to move to, each of the kept weights of the trial's own."""
+    known = _known(connection, [one.plan for one in asked])
+    made: dict[tuple[str, int], int] = {}
+    for one in asked:
+        row = rows[one.trial]
+        source = row.source or row.training_id
+        there = known.get(one.plan.fingerprint)
+        target = made.get((one.plan.fingerprint, source))
+        if target is None and there is not None and not fresh:
+            _again(connection, there.id)
+            target = there.id
+        if target is None:
+            generation = there.generation + 1 if there else 1
+            target = _made(connection, one.plan, generation, source)
+            known[one.plan.fingerprint] = Known(target, TrialState.WAITING, False, generation)
+        made[one.plan.fingerprint, source] = target
+        connection.execute(sa.update(trial).where(trial.c.id == one.trial).values(evaluation_id=target))
+
+
+def _known(connection: sa.Connection, planned: Sequence[PlannedTrial]) -> dict[str, Known]:
+    """By fingerprint the training to take: one that finished ok, else the latest."""
+    columns = (training.c.fingerprint, training.c.id, training.c.state, training.c.diverged, training.c.generation)
+    wanted_ones = training.c.fingerprint.in_([one.fingerprint for one in planned])
+    found: dict[str, Known] = {}
+    for row in connection.execute(sa.select(*columns).where(wanted_ones).order_by(training.c.generation)):
+        earlier = found.get(row.fingerprint)
+        if earlier is None or earlier.state is not TrialState.FINISHED:
+            found[row.fingerprint] = Known(row.id, TrialState(row.state), row.diverged, row.generation)
+    return found
+
+
+def _made(connection: sa.Connection, one: PlannedTrial, generation: int, source: int) -> int:
+    adding = sa.insert(training).values(row_of(one, generation, source)).returning(training.c.id)
+    return int(connection.execute(adding).scalar_one())
+
+
+def _again(connection: sa.Connection, training_id: int) -> None:
+    ended = training.c.state.in_(before(TRIAL_STEPS, TrialState.WAITING) - {TrialState.RUNNING})
+    again = sa.update(training).where(training.c.id == training_id, ended)
+    connection.execute(again.values(state=TrialState.WAITING, error=None, trace=None, ended=None))
+
+
+def end_unwanted(connection: sa.Connection, trainings: Sequence[int]) -> None:
+    """End those that wait and that nobody wants any more."""
+    ending = sa.update(training).where(training.c.state == TrialState.WAITING, ~wanted(training.c.id))
+    for chunk in chunked(trainings, _CHUNK):
+        mine = ending.where(training.c.id.in_(chunk))
+        connection.execute(mine.values(state=TrialState.CANCELLED, ended=datetime.now(UTC)))
+
+
+def _forget(connection: sa.Connection, trainings: Iterable[int]) -> None:
+    """Remove those that never began and that no trial shows."""
+    other = training.alias()
+    needed = sa.exists().where(other.c.source == training.c.id)
+    shown = sa.exists().where(sa.or_(trial.c.training_id == training.c.id, trial.c.evaluation_id == training.c.id))
+    for chunk in chunked(trainings, _CHUNK):
+        connection.execute(sa.delete(training).where(training.c.id.in_(chunk), ~shown, ~needed))
+
+
+def move(connection: sa.Connection, trainings: Sequence[int]) -> None:
+    """Move the trials of such trainings, or that are to move to these, whose own and new training have finished.
+
+    Their cells are summed up anew. Where the own one diverged there is nothing to take, and no evaluation is left.
+    """
+    new = training.alias()
+    done = sa.exists().where(new.c.id == trial.c.evaluation_id, new.c.state == TrialState.FINISHED, ~new.c.diverged)
+    for chunk in chunked(trainings, _CHUNK):
+        mine = (
+            sa.or_(trial.c.training_id.in_(chunk), trial.c.evaluation_id.in_(chunk)),
+            trial.c.evaluation_id.is_not(None),
+            trial.c.state == TrialState.FINISHED,
+        )
+        lost = sa.select(trial.c.evaluation_id).where(*mine, trial.c.diverged)
+        left = list(connection.execute(lost).scalars())
+        connection.execute(sa.update(trial).where(*mine, trial.c.diverged).values(evaluation_id=None))
+        end_unwanted(connection, left)
+        moved = connection.execute(
+            sa.update(trial)
+            .where(*mine, done)
+            .values(training_id=trial.c.evaluation_id, evaluation_id=None)
+            .returning(trial.c.sweep_id, trial.c.cell, trial.c.id)
+        ).all()
+        mark_trials(connection, [(row.sweep_id, row.id) for row in moved])
+        for sweep, index in sorted({(row.sweep_id, row.cell) for row in moved}):
+            its = (cell.c.sweep_id == sweep, cell.c.cell == index)
+            connection.execute(sa.update(cell).where(*its).values(summary=None, settled=None))
+            mark(connection, "cell", sweep, index)
+
+
+def cancel(connection: sa.Connection, sweep: int, one: int | None = None, at: int | None = None) -> int:
+    """Have trials of a sweep keep the numbers that they have; gives how many evaluations that ends."""
+    which = [trial.c.sweep_id == sweep, trial.c.evaluation_id.is_not(None)]
+    which += [trial.c.id == one] if one is not None else []
+    which += [trial.c.cell == at] if at is not None else []
+    left = list(connection.execute(sa.select(trial.c.evaluation_id).where(*which)).scalars())
+    connection.execute(sa.update(trial).where(*which).values(evaluation_id=None))
+    end_unwanted(connection, left)  # one that runs is stopped by its engine, which asks whether it is wanted
+    return len(left)
+
+
+def retry(connection: sa.Connection, sweep: int, one: int | None = None, at: int | None = None) -> int:
+    """Have the evaluations of a sweep that failed wait again; gives how many."""
+    which = [trial.c.sweep_id == sweep, evaluation_failed()]
+    which += [trial.c.id == one] if one is not None else []
+    which += [trial.c.cell == at] if at is not None else []
+    rows = connection.execute(sa.select(trial.c.evaluation_id).where(*which)).scalars().all()
+    for chunk in chunked(dict.fromkeys(rows), _CHUNK):
+        again = sa.update(training).where(training.c.id.in_(chunk), training.c.state.in_(_AGAIN))
+        connection.execute(again.values(state=TrialState.WAITING, error=None, trace=None, ended=None))
+    return len(rows)
+
+
+def train_instead(connection: sa.Connection, training_id: int) -> bool:
+    """Have a training train whose source cannot be evaluated, where trials wait for it; whether they do."""
+    mine = sa.update(training).where(training.c.id == training_id, wanted_by_active(training_id))
+    return connection.execute(mine.values(source=None)).rowcount == 1
+
+
+def completed(connection: sa.Connection, source: int, evaluated: Result) -> dict[str, Any]:
+    """What a training has of its source's result with the metrics that were evaluated."""
+    known = connection.execute(sa.select(training).where(training.c.id == source)).one()
+    result = known.result or {}
+    facts = {
+        "training": known.uid,
+        "metrics": sorted(evaluated.metrics),
+        "seconds": evaluated.seconds,
+        **evaluated.provenance,
+    }
+    return {
+        "diverged": False,
+        "metrics": {**(known.metrics or {}), **evaluated.metrics},
+        "score": known.score,
+        "best_step": known.best_step,
+        "seconds": known.seconds,
+        "result": {**result, "provenance": {**result.get("provenance", {}), "evaluated": facts}},
+        "step": known.step,
+        "total_steps": known.total_steps,
+    }

@@ -1,0 +1,227 @@
+"""Further metrics of what has finished are evaluated of its kept weights, by the inline engine."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.record.store import Store
+from orchestrator.service.service import Service
+from orchestrator.settings import Settings
+from orchestrator.views.errors import InvalidSpecError
+from tests.inline_conductor import conduct
+from tests.test_conductor import SPEC, spec
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path, engine="inline", train="tests.run.evaluated:train", lease_seconds=5)
+
+
+def wider(*further: str, **changes: Any) -> bytes:
+    """The spec with further metrics in its recipe and its table."""
+    table = {"rows": ["loss"], "columns": [], "metrics": ["map@r", *further]}
+    recipe = {**SPEC["recipe"], **({"metrics": list(further)} if further else {})}
+    return spec(recipe=recipe, **{"tables": {"main": table}, **changes})
+
+
+def tally(settings: Settings, what: str) -> int:
+    path = settings.storage / f"{what}.txt"
+    return len(path.read_text().split()) if path.exists() else 0
+
+
+def numbers(service: Service, sweep: int) -> str:
+    return service.tables.render(sweep, "main", "csv").content.decode()
+
+
+def trials(service: Service, sweep: int) -> list[Any]:
+    return [service.trials.get(one.id) for one in service.trials.page(sweep, None, None, None, 100).items]
+
+
+def storage_of(settings: Settings, trial: Any) -> Path:
+    return settings.storage / trial.training / "1"
+
+
+class TestSubmitted:
+    def test_a_sweep_that_differs_by_metrics_trains_nothing(self, service: Service, settings: Settings) -> None:
+        service.submissions.submit(wider())
+        conduct(settings)
+        assert (tally(settings, "train"), tally(settings, "evaluate")) == (8, 0)
+        seen = service.submissions.preview(wider("nmi_sec", repeat={"seed": [0, 1, 2]}))
+        assert (seen.trials, seen.evaluated, seen.cost.trainings) == (12, 8, 4)
+        second = service.submissions.submit(wider("nmi_sec", name="further")).id
+        conduct(settings)
+        assert (tally(settings, "train"), tally(settings, "evaluate")) == (8, 8)
+        assert service.sweeps.get(second).state == "finished"
+        first = trials(service, second)[0]
+        assert first.evaluated_from.sweep == 1
+        assert first.evaluated_from.metrics == ["nmi_sec"]
+        assert first.provenance["host"] == "here"
+        assert first.provenance["evaluated"]["host"] == "there"
+        assert [curve.key for curve in service.trials.curves(first.id)] == ["train/loss", "validation/map@r"]
+        assert service.trials.log(first.id, 0).text == "trained\nevaluating nmi_sec\n"
+        third = service.submissions.submit(wider("nmi_sec", name="anew", fresh=True)).id
+        conduct(settings)
+        assert (tally(settings, "train"), tally(settings, "evaluate")) == (16, 8)
+        assert [one.metrics for one in trials(service, second)] == [one.metrics for one in trials(service, third)]
+        assert numbers(service, second) == numbers(service, third)
+
+    def test_what_kept_weights_cannot_tell_is_trained(self, service: Service, settings: Settings) -> None:
+        select = {"metric": "map@r", "split": "validation", "beside": "test"}
+        service.submissions.submit(wider(select=select))
+        conduct(settings)
+        seen = service.submissions.preview(wider("nmi_sec", select=select))
+        assert (seen.evaluated, seen.cost.trainings) == (0, 8)
+        assert "best_test/test/nmi_sec" in seen.notes[0]
+        service.submissions.submit(wider("nmi_sec", select=select))
+        conduct(settings)
+        assert (tally(settings, "train"), tally(settings, "evaluate")) == (16, 0)
+
+    def test_damaged_weights_are_trained_anew(self, service: Service, settings: Settings) -> None:
+        sweep = service.submissions.submit(wider(tune={})).id
+        conduct(settings)
+        first, second, *_ = trials(service, sweep)
+        (storage_of(settings, first) / "best.pt").write_text("{")
+        (storage_of(settings, second) / "best.pt").unlink()
+        further = service.submissions.submit(wider("nmi_sec", tune={})).id
+        conduct(settings)
+        assert (tally(settings, "train"), tally(settings, "evaluate")) == (6, 3)
+        assert service.sweeps.get(further).state == "finished"
+        assert all("best/test/nmi_sec" in one.metrics for one in trials(service, further))
+        anew = trials(service, further)[0]
+        assert anew.evaluated_from is None
+        assert [one.state for one in anew.attempts] == ["failed", "finished"]
+        text = service.trials.log(anew.id, 0).text
+        assert "kept weights: checkpoint best.pt is damaged; training in place of that" in text
+
+    def test_the_files_of_a_deleted_sweep_stay_while_they_are_needed(
+        self, service: Service, settings: Settings
+    ) -> None:
+        first = service.submissions.submit(wider(tune={})).id
+        conduct(settings)
+        kept = [storage_of(settings, one) / "best.pt" for one in trials(service, first)]
+        further = service.submissions.submit(wider("nmi_sec", tune={})).id
+        conduct(settings, orders=1)
+        service.commands.delete(first, "rates")
+        conduct(settings)
+        assert service.sweeps.get(further).counts.finished == 4
+        assert (tally(settings, "train"), all(path.exists() for path in kept)) == (4, True)
+        store = Store.open(settings.database)
+        files = store.artifacts.of_trial(trials(service, further)[0].id)
+        store.close()
+        assert files is not None
+        assert (settings.storage / files.folder / files.names[0]) in kept
+        service.commands.delete(further, "rates")
+        conduct(settings)
+        assert not any(path.exists() for path in kept)
+        assert sorted(one.name for one in settings.storage.iterdir() if one.is_dir()) == []
+
+
+class TestExtended:
+    def test_a_column_is_evaluated(self, service: Service, settings: Settings) -> None:
+        sweep = service.submissions.submit(wider()).id
+        conduct(settings)
+        before = numbers(service, sweep)
+        service.commands.extend(sweep, wider("nmi_sec"))
+        conduct(settings, orders=3)
+        found = service.sweeps.get(sweep)
+        assert (found.state, found.counts.finished, found.counts.evaluations) == ("running", 8, 5)
+        markdown = service.tables.render(sweep, "main", "markdown").content.decode()
+        assert "1.05" in markdown, "what was known stays"
+        assert "…" in markdown, "what comes is said to come"
+        conduct(settings)
+        assert (tally(settings, "train"), tally(settings, "evaluate")) == (8, 8)
+        assert service.sweeps.get(sweep).state == "finished"
+        assert all("best/test/nmi_sec" in one.metrics for one in trials(service, sweep))
+        assert numbers(service, sweep) != before
+        fresh = service.submissions.submit(wider("nmi_sec", fresh=True)).id
+        conduct(settings)
+        assert numbers(service, sweep) == numbers(service, fresh)
+
+    def test_twice_and_back(self, service: Service, settings: Settings) -> None:
+        sweep = service.submissions.submit(wider(tune={})).id
+        conduct(settings)
+        for further in (["nmi_sec"], ["nmi_sec", "recall@16"], ["recall@16"], ["f1_sec"]):
+            service.commands.extend(sweep, wider(*further, tune={}))
+            conduct(settings)
+        assert (tally(settings, "train"), tally(settings, "evaluate")) == (4, 12)
+        one = trials(service, sweep)[0]
+        assert {"best/test/nmi_sec", "best/test/recall@16", "best/test/f1_sec"} <= one.metrics.keys()
+        assert one.evaluated_from.metrics == ["f1_sec", "nmi_sec", "recall@16"]
+
+    def test_what_waits_runs_failed_or_diverged(self, service: Service, settings: Settings) -> None:
+        tune = {"optimizer.lr": [0.5, 0.25, 0.01]}
+        sweep = service.submissions.submit(wider(tune=tune, compare={"loss": ["triplet"]})).id
+        conduct(settings, orders=5)  # and one waits
+        service.commands.extend(sweep, wider("nmi_sec", tune=tune, compare={"loss": ["triplet"]}))
+        conduct(settings)
+        found = service.sweeps.get(sweep)
+        assert (found.state, found.counts.failed, found.counts.diverged, found.counts.evaluations) == (
+            "failed", 2, 2, 0
+        )  # fmt: skip
+        assert tally(settings, "evaluate") == 1, "the last one was trained with it"
+        (settings.storage / "mended").touch()
+        service.commands.retry(sweep)
+        conduct(settings)
+        assert service.sweeps.get(sweep).state == "finished"
+        good = [one for one in trials(service, sweep) if not one.diverged]
+        assert all("best/test/nmi_sec" in one.metrics for one in good)
+        assert len(good) == 4
+
+    def test_what_has_not_begun_is_trained_with_it(self, service: Service, settings: Settings) -> None:
+        sweep = service.submissions.submit(wider(tune={})).id
+        conduct(settings, orders=2)
+        service.commands.extend(sweep, wider("nmi_sec", tune={}))
+        conduct(settings)
+        assert service.sweeps.get(sweep).state == "finished"
+        # One had finished and one had begun; the other two are trained with the metric at once.
+        assert (tally(settings, "train"), tally(settings, "evaluate")) == (4, 2)
+
+    def test_an_evaluation_that_fails_takes_nothing(self, service: Service, settings: Settings) -> None:
+        sweep = service.submissions.submit(wider(tune={})).id
+        conduct(settings)
+        before = [one.metrics for one in trials(service, sweep)]
+        (settings.storage / "refuse").touch()
+        service.commands.extend(sweep, wider("nmi_sec", tune={}))
+        conduct(settings)
+        found = service.sweeps.get(sweep)
+        assert (found.state, found.counts.finished, len(found.problems)) == ("failed", 4, 4)
+        assert found.problems[0].message == (
+            "keeps its numbers, but nmi_sec could not be evaluated: ValueError: it cannot be computed"
+        )
+        assert [one.metrics for one in trials(service, sweep)] == before
+        assert trials(service, sweep)[0].evaluation.state == "failed"
+        (settings.storage / "refuse").unlink()
+        (storage_of(settings, trials(service, sweep)[0]) / "best.pt").unlink()
+        (settings.storage / "lose").touch()
+        service.commands.retry(sweep)
+        conduct(settings)
+        found = service.sweeps.get(sweep)
+        assert (found.state, len(found.problems)) == ("failed", 1)
+        assert "kept weights: " in found.problems[0].message
+        assert "is gone" in found.problems[0].message
+        assert tally(settings, "train") == 4
+
+    def test_cancelled_ones_leave_the_numbers(self, service: Service, settings: Settings) -> None:
+        sweep = service.submissions.submit(wider(tune={})).id
+        conduct(settings)
+        service.commands.extend(sweep, wider("nmi_sec", tune={}))
+        conduct(settings, orders=2)
+        service.commands.cancel(sweep)
+        conduct(settings)
+        found = service.sweeps.get(sweep)
+        assert (found.state, found.counts.finished, found.counts.evaluations) == ("finished", 4, 0)
+        assert found.requests[0].outcome == "0 trials and 2 evaluations cancelled"
+        assert tally(settings, "evaluate") == 2
+        service.commands.extend(sweep, wider("nmi_sec", tune={}))
+        conduct(settings)
+        assert all("best/test/nmi_sec" in one.metrics for one in trials(service, sweep))
+
+    def test_what_differs_by_more_is_refused(self, service: Service, settings: Settings) -> None:
+        select = {"metric": "map@r", "split": "validation", "beside": "test"}
+        sweep = service.submissions.submit(wider(tune={}, select=select)).id
+        conduct(settings)
+        with pytest.raises(InvalidSpecError, match="best_test/test/nmi_sec"):
+            service.commands.extend(sweep, wider("nmi_sec", tune={}, select=select))
+        with pytest.raises(InvalidSpecError, match="train differently"):
+            service.commands.extend(sweep, wider("nmi_sec", tune={}))

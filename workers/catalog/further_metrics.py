@@ -1,0 +1,61 @@
+"""The metrics that a recipe adds to those of its task and data set, and what of them kept weights can tell."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field
+
+from workers.catalog.defaults import complete
+from workers.catalog.inventory import Catalog
+from workers.contract import BEST_TEST, Frozen, Recipe
+
+
+class FurtherMetrics(Frozen):
+    """What decides whether the weights that another training kept can stand for a training of this recipe."""
+
+    base: str
+    """The fingerprint that the recipe has without its further metrics: such trainings do the same steps."""
+    out_of_reach: dict[str, list[str]] = Field(default_factory=dict)
+    """By metric, the keys of a training's result or curves that kept weights cannot tell."""
+
+
+def further_metrics(recipe: Recipe, fingerprint: str, catalog: Catalog) -> FurtherMetrics:
+    """Those of a completed recipe."""
+    if not recipe.metrics:
+        return FurtherMetrics(base=fingerprint)
+    base = complete(recipe.model_copy(update={"metrics": []}), catalog).fingerprint
+    return FurtherMetrics(base=base, out_of_reach=_out_of_reach(recipe, catalog))
+
+
+def _out_of_reach(recipe: Recipe, catalog: Catalog) -> dict[str, list[str]]:
+    """What is measured of other weights than the kept ones, where a table or a figure shows it.
+
+    Of `last/...` where the best are kept no table asks: it is left out of what kept weights give.
+    """
+    task = catalog.get("task", recipe.task.name)
+    watched = set(task.stated("watched")) if task else set()
+    select, found = recipe.select, dict[str, list[str]]()
+    for metric in recipe.metrics:
+        keys = [f"{BEST_TEST}/test/{metric}"] if select.beside else []
+        if metric in watched:
+            keys += [f"the curve of {split}/{metric}" for split in _watched_splits(recipe)]
+        if keys:
+            found[metric] = keys
+    return found
+
+
+def _watched_splits(recipe: Recipe) -> list[str]:
+    select = recipe.select
+    return ["test"] if select.split == "last" else [select.split, *([select.beside] if select.beside else [])]
+
+
+def asked_of(recipe: Mapping[str, Any]) -> list[str]:
+    """The further metrics of a recipe that is JSON."""
+    return [str(one) for one in recipe.get("metrics") or ()]
+
+
+def computed_alike(names: list[str], one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two completed recipes that are JSON were planned with the same versions of some metrics."""
+    pins = [(recipe.get("pins") or {}).get("versions") or {} for recipe in (one, other)]
+    keys = [f"metric.{name.partition('@')[0]}" for name in names]
+    return all(pins[0].get(key, 1) == pins[1].get(key, 1) for key in keys)
