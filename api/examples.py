@@ -70,6 +70,7 @@ PREVIEW: Final = {
     "trials": 120,
     "trainings": 120,
     "cached": 36,
+    "evaluated": 0,
     "exact": True,
     "cost": COST,
     "warnings": [],
@@ -78,6 +79,7 @@ PREVIEW: Final = {
 
 COUNTS: Final = {
     "waiting": 80, "running": 2, "finished": 37, "failed": 1, "cancelled": 0, "pruned": 0, "diverged": 1, "reused": 36,
+    "evaluations": 0,
 }  # fmt: skip
 
 REQUEST: Final[dict[str, Any]] = {
@@ -218,6 +220,14 @@ TRIAL: Final = TRIAL_SUMMARY | {
     "provenance": {"device": "cpu", "torch": "2.6.0"},
     "outdated": [],
     "replaced": [],
+    "evaluation": {
+        "training": "7d1f0b2a-5c3e-4f60-8a9b-0c2d4e6f8a1b",
+        "state": "waiting",
+        "metrics": ["nmi_sec"],
+        "error": None,
+        "attempts": [],
+    },
+    "evaluated_from": None,
     "reused_from": None,
     "reason": None,
     "trace": None,

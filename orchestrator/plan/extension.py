@@ -6,7 +6,7 @@ from typing import Any
 
 from orchestrator.plan.grid import Plan
 from orchestrator.views.errors import InvalidSpecError, NumbersChangedError
-from orchestrator.views.extension import Extension, Measured, TrialKey
+from orchestrator.views.extension import Extension, MeasuredTrial, TrialKey
 from orchestrator.views.planned import Candidate, Cell, Labels, PlannedTrial
 from workers.catalog import Catalog, Problem, changes, complete, further_metrics
 
@@ -68,7 +68,7 @@ class _Measuring:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._out_of_reach: dict[str, list[str]] = {}
-        self.measured: list[Measured] = []
+        self.measured: list[MeasuredTrial] = []
 
     def take(self, place: TrialKey, one: PlannedTrial) -> bool:
         """Take a trial whose recipe differs by further metrics alone; False for any other. What it has stays."""
@@ -79,7 +79,7 @@ class _Measuring:
         if not added:
             return True
         self._out_of_reach |= {name: further.out_of_reach[name] for name in added if name in further.out_of_reach}
-        self.measured.append(Measured(place.trial, self._with(one, place.metrics)))
+        self.measured.append(MeasuredTrial(place.trial, self._with(one, place.metrics)))
         return True
 
     def require_reach(self) -> None:

@@ -25,7 +25,7 @@ class TrialKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredTrial:
     """A trial that exists, and the training whose further metrics it is to have."""
 
     trial: int
@@ -42,4 +42,4 @@ class Extension:
     cells: Sequence[Cell]
     candidates: Sequence[Candidate]
     trials: Sequence[PlannedTrial]
-    measured: Sequence[Measured] = ()
+    measured: Sequence[MeasuredTrial] = ()

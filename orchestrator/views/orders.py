@@ -8,7 +8,7 @@ from orchestrator.spec.slot import Slot
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class AskedEvaluation:
     """What takes the place of a training: further metrics of the weights that another one has kept."""
 
     weights: str  # the file, relative to the storage: <training>/<number>/best.pt
@@ -30,7 +30,7 @@ class Order:
     need: str | None = None  # the key of what it reads of a data root
     label: str = ""  # what a person calls it: its sweep, and the labels of its first trial
     lacking: tuple[str, ...] = ()  # the nodes that were seen not to have it
-    evaluation: Evaluation | None = None  # what is done in place of training
+    evaluation: AskedEvaluation | None = None  # what is done in place of training
 
 
 FailureKind = Literal["recipe", "infrastructure", "stalled", "missing", "damaged", "kept_weights"]

@@ -1,8 +1,8 @@
 """What exists and what is wrong with a recipe: the face of the catalog, which imports no part and no torch."""
 
+from workers.catalog.added_metrics import FurtherMetrics, asked_of, computed_alike, further_metrics
 from workers.catalog.clustering_cost import NEEDS, STARTS, Clustering, stated
 from workers.catalog.defaults import complete
-from workers.catalog.further_metrics import FurtherMetrics, asked_of, computed_alike, further_metrics
 from workers.catalog.holdings import Holdings, holds, selected
 from workers.catalog.inventory import Catalog, load, metric_entry, metric_problem, parse_metric
 from workers.catalog.near_names import comparing, near

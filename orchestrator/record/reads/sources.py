@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from orchestrator.record.database import chunked
 from orchestrator.record.schema import attempt, training
 from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.orders import Evaluation
+from orchestrator.views.orders import AskedEvaluation
 from orchestrator.views.planned import PlannedTrial
 from workers.catalog import asked_of, computed_alike
 from workers.contract import KEPT_FILES
@@ -74,14 +74,14 @@ def kept_file(recipe: Mapping[str, Any]) -> str:
     return KEPT_FILES[(recipe.get("select") or {}).get("split") == "last"]
 
 
-def evaluation_of(connection: sa.Connection, source: int, recipe: Mapping[str, Any]) -> Evaluation:
+def evaluation_of(connection: sa.Connection, source: int, recipe: Mapping[str, Any]) -> AskedEvaluation:
     """What is evaluated for a training of `recipe`, of which its source knows a part."""
     columns = (training.c.uid, training.c.recipe, sa.func.max(attempt.c.number).label("number"))
     finished = sa.and_(attempt.c.training_id == training.c.id, attempt.c.state == "finished")
     query = sa.select(*columns).outerjoin(attempt, finished).where(training.c.id == source)
     row = connection.execute(query.group_by(training.c.id)).one()
     names = tuple(name for name in asked_of(recipe) if name not in asked_of(row.recipe))
-    return Evaluation(f"{row.uid}/{row.number}/{kept_file(row.recipe)}", names)
+    return AskedEvaluation(f"{row.uid}/{row.number}/{kept_file(row.recipe)}", names)
 
 
 def with_source(connection: sa.Connection, training_id: int) -> list[int]:

@@ -11,7 +11,7 @@ from orchestrator.record.reads.wanting import evaluation_failed, wanted, wanted_
 from orchestrator.record.schema import attempt, cell, training, trial
 from orchestrator.record.writes.dirty_flags import mark, mark_trials
 from orchestrator.record.writes.sharing import Known, Shared, row_of
-from orchestrator.views.extension import Measured
+from orchestrator.views.extension import MeasuredTrial
 from orchestrator.views.lifecycle import TRIAL_STEPS, TrialState, before
 from orchestrator.views.planned import PlannedTrial
 from workers.contract import Result
@@ -20,7 +20,7 @@ _CHUNK: Final = 500
 _AGAIN: Final = (TrialState.FAILED, TrialState.CANCELLED)
 
 
-def measure(connection: sa.Connection, sweep: int, fresh: bool, asked: Iterable[Measured]) -> int:
+def measure(connection: sa.Connection, sweep: int, fresh: bool, asked: Iterable[MeasuredTrial]) -> int:
     """Have trials of a sweep take further metrics; gives how many of them had finished.
 
     One that has not begun waits for the training that has them. Any other keeps what it has, and gets an evaluation,
@@ -56,7 +56,7 @@ def _unbegun(row: sa.Row[Any]) -> bool:
 
 
 def _move_unbegun(
-    connection: sa.Connection, asked: Sequence[Measured], rows: Mapping[int, sa.Row[Any]], fresh: bool
+    connection: sa.Connection, asked: Sequence[MeasuredTrial], rows: Mapping[int, sa.Row[Any]], fresh: bool
 ) -> None:
     now = datetime.now(UTC)
     found = Shared(connection, fresh).find([one.plan for one in asked]) if asked else {}
@@ -74,7 +74,7 @@ def _move_unbegun(
 
 
 def _evaluate(
-    connection: sa.Connection, asked: Sequence[Measured], rows: Mapping[int, sa.Row[Any]], fresh: bool
+    connection: sa.Connection, asked: Sequence[MeasuredTrial], rows: Mapping[int, sa.Row[Any]], fresh: bool
 ) -> None:
     """Find or make the trainings that trials are to move to, each of the kept weights of the trial's own."""
     known = _known(connection, [one.plan for one in asked])
