@@ -79,7 +79,7 @@ PREVIEW: Final = {
 
 COUNTS: Final = {
     "waiting": 80, "running": 2, "finished": 37, "failed": 1, "cancelled": 0, "pruned": 0, "diverged": 1, "reused": 36,
-    "evaluations": 0,
+    "evaluations": 0, "evaluations_failed": 0,
 }  # fmt: skip
 
 REQUEST: Final[dict[str, Any]] = {

@@ -77,7 +77,8 @@ def trial_page(
     now: datetime | None = None,
 ) -> str:
     """One trial; `figure` is the Vega-Lite specification of its curves, `files` are those of the recipe's figures."""
-    active = trial.state in progress.ACTIVE
+    evaluated = trial.evaluation is not None and trial.evaluation.state in progress.ACTIVE
+    active = trial.state in progress.ACTIVE or evaluated
     last = training.last_values(figure)
     return _render(
         "trial.html", now, trial=trial, log=log, files=files, tail=training.tail(log), last=last,

@@ -75,7 +75,7 @@ def can_cancel(sweep: SweepSummary) -> bool:
 
 def can_retry(sweep: SweepSummary) -> bool:
     """Whether trials failed or were cancelled, or the sweep ended before it had any."""
-    again = sweep.counts.failed + sweep.counts.cancelled
+    again = sweep.counts.failed + sweep.counts.cancelled + sweep.counts.evaluations_failed
     unborn = sweep.counts.total == 0 and sweep.state in {"failed", "cancelled"}
     return unborn or (again > 0 and sweep.state != "queued")
 

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from dashboards import pages
 from orchestrator.record.store import Store
+from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import InvalidSpecError
-from tests.inline_conductor import conduct
+from tests.inline_conductor import Killed, conduct
 from tests.test_conductor import SPEC, spec
 
 
@@ -216,6 +218,34 @@ class TestExtended:
         service.commands.extend(sweep, wider("nmi_sec", tune={}))
         conduct(settings)
         assert all("best/test/nmi_sec" in one.metrics for one in trials(service, sweep))
+
+    def test_a_conductor_that_is_killed_costs_an_attempt(
+        self, service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sweep = service.submissions.submit(wider(tune={})).id
+        conduct(settings)
+        service.commands.extend(sweep, wider("nmi_sec", tune={}))
+
+        def killed(self: Inline, broker: Any, order: Any) -> None:
+            broker.started(order, "inline", "here")
+            raise Killed
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Inline, "_execute", killed)
+            conduct(settings)
+        found = trials(service, sweep)[0]
+        assert (found.state, found.evaluation.state) == ("finished", "running")
+        assert [one.state for one in found.evaluation.attempts] == ["running"]
+        shown = pages.trial_page(found, None, service.trials.log(found.id))
+        assert "nmi_sec of the weights that its training has kept" in shown
+        view = service.sweeps.get(sweep)
+        assert "<b>4 evaluations</b> left" in pages.sweep_page(view, service.sweeps.grid(sweep), {})
+        conduct(settings)
+        after = trials(service, sweep)[0]
+        assert [one.state for one in after.attempts] == ["lost", "finished"]
+        assert "evaluated from the weights of training" in pages.trial_page(after, None, service.trials.log(after.id))
+        assert (service.sweeps.get(sweep).state, tally(settings, "evaluate")) == ("finished", 4)
+        assert tally(settings, "train") == 4
 
     def test_what_differs_by_more_is_refused(self, service: Service, settings: Settings) -> None:
         select = {"metric": "map@r", "split": "validation", "beside": "test"}

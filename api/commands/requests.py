@@ -2,6 +2,7 @@
 
 import time
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
@@ -12,13 +13,13 @@ from api.commands.options import (
     Home,
     Json,
     Only,
-    SpecFile,
     SweepId,
     Token,
     Url,
     Without,
     connect,
     read_spec,
+    readable,
 )
 from api.commands.terminal import WRONG, err, out, print_json, print_rows
 from orchestrator.host.printable import one_line
@@ -105,7 +106,17 @@ def priority(
 
 def extend(
     number: SweepId,
-    file: SpecFile,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", callback=readable, help="A wider spec; - reads standard input.")
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="In place of FILE: add this metric, such as recall@16, to the sweep's spec as a column of its tables. "
+            "May be given several times.",
+            metavar="NAME",
+        ),
+    ] = None,
     changes: Changes = None,
     only: Only = None,
     without: Without = None,
@@ -113,9 +124,20 @@ def extend(
     token: Token = None,
     home: Home = HOME,
 ) -> None:
-    """Extend a sweep to a wider spec (more seeds, a new loss); only what is new is trained."""
-    body = read_spec(file, changes, only, without)
+    """Extend a sweep to a wider spec (more seeds, a new loss) or by metrics; only what is new is trained.
+
+    Metrics of what is trained are evaluated of the weights that were kept.
+    """
+    if (file is None) == (not metric) or (file is None and (changes or only or without)):
+        raise typer.BadParameter("expected FILE, or --metric without FILE, --set, --only and --without")
     with connect(url, token, home) as client:
+        if file is not None:
+            body = read_spec(file, changes, only, without)
+        else:
+            from orchestrator.service.offline import with_metrics
+
+            known = client.sweep(number)
+            body = with_metrics(known.text.encode(), known.spec, metric or ())
         asked = client.extend(number, body)
         found = asked.sweep
         out.print(f"sweep {found.id} {found.name}: asked to grow; watch it with `metricsweep watch {found.id}`")

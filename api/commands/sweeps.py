@@ -147,6 +147,8 @@ def _show_trial(trial: "TrialView", client: "Client") -> None:
         "step": f"{trial.step} of {trial.total_steps}",
         "attempts": str(len(trial.attempts)),
         "error": trial.error,
+        "coming": _coming(trial),
+        "of": _evaluated_from(trial),
         "older": f"numbers changed since then in {', '.join(trial.outdated)}" if trial.outdated else None,
         "anew": "; ".join(f"not from step {one.step} of older versions" for one in trial.replaced),
         "page": f"{client.url}/trials/{trial.id}",
@@ -155,6 +157,22 @@ def _show_trial(trial: "TrialView", client: "Client") -> None:
     _print_facts(facts)
     for key, value in trial.metrics.items():
         out.print(f"{'not a number' if value is None else printed(value, 'number', 4):>12}  {key}")
+
+
+def _coming(trial: "TrialView") -> str | None:
+    one = trial.evaluation
+    if one is None:
+        return None
+    why = f": {one.error}" if one.error else ", of the weights that it has kept"
+    return f"{', '.join(one.metrics)} ({one.state}){why}"
+
+
+def _evaluated_from(trial: "TrialView") -> str | None:
+    one = trial.evaluated_from
+    if one is None:
+        return None
+    where = f" of sweep {one.sweep}" if one.sweep else ""
+    return f"{', '.join(one.metrics)} evaluated from training {one.training}{where}, whose other numbers it has"
 
 
 def _near(name: str, others: Collection[str]) -> str | None:
@@ -169,7 +187,9 @@ def _whole(address: str | None, client: "Client") -> str | None:
 
 
 def _counted(counts: "Counts") -> str:
-    return ", ".join(f"{number} {state}" for state, number in counts.model_dump().items() if number) or "none yet"
+    words = {"evaluations": "evaluations left", "evaluations_failed": "evaluations failed"}
+    found = counts.model_dump().items()
+    return ", ".join(f"{number} {words.get(state, state)}" for state, number in found if number) or "none yet"
 
 
 def _labelled(part: Mapping[str, Sequence[str]]) -> str:

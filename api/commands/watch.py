@@ -99,6 +99,7 @@ def verdict(sweep: "SweepView", console: Output) -> int:
         (counts.failed, "failed"),
         (counts.cancelled, "cancelled"),
         (counts.pruned, "pruned"),
+        (counts.evaluations_failed, "not evaluated"),
     ):
         facts += [f"{number} {word}"] if number else []
     console.print(f"sweep {sweep.id} {sweep.name}: {sweep.state}{took}; {', '.join(facts)}")
@@ -109,7 +110,7 @@ def verdict(sweep: "SweepView", console: Output) -> int:
         console.print(f"  trial {problem.trial} ({labels}) {problem.state}: {problem.message}")
     if len(sweep.problems) > 10:
         console.print(f"  and {len(sweep.problems) - 10} more; `metricsweep show {sweep.id}` lists them")
-    good = sweep.state == SweepState.FINISHED and not counts.failed and not counts.cancelled
+    good = sweep.state == SweepState.FINISHED and not (counts.failed or counts.cancelled or counts.evaluations_failed)
     return OK if good else FAILED
 
 
@@ -120,6 +121,8 @@ def _lost(counts: "Counts") -> str:
 def _left(sweep: "SweepView") -> str:
     if sweep.state in SWEEP_ENDED:
         return str(sweep.state)
+    if sweep.eta_seconds is None and (left := sweep.counts.evaluations):
+        return f"{left} {'evaluation' if left == 1 else 'evaluations'} left"
     return "ETA unknown yet" if sweep.eta_seconds is None else f"about {duration(sweep.eta_seconds)} left"
 
 

@@ -4,8 +4,8 @@ Each function imports what it needs when it is called: a command waits for nothi
 for the database's libraries.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from orchestrator.settings import Settings
@@ -30,6 +30,16 @@ def with_values(body: bytes, assignments: Sequence[str]) -> bytes:
     from orchestrator.plan.reading import edit
 
     return edit.edited(body, assignments)
+
+
+def with_metrics(body: bytes, spec: Mapping[str, Any], names: Sequence[str]) -> bytes:
+    """The same spec with further metrics in its recipe and its tables; `spec` is what it was read as.
+
+    Raises InvalidSpecError where it has no table, or TooLargeError.
+    """
+    from orchestrator.plan.reading import further_columns
+
+    return further_columns.with_metrics(body, spec, names)
 
 
 def subset_of(body: bytes, only: Sequence[str], without: Sequence[str]) -> bytes:

@@ -23,6 +23,8 @@ class Counts(View):
     reused: int = 0
     evaluations: int = 0
     """Finished trials of which further metrics are still to be evaluated; they show what they have meanwhile."""
+    evaluations_failed: int = 0
+    """Finished trials of which they could not be; `retry` tries it again."""
 
     @property
     def total(self) -> int:

@@ -16,7 +16,7 @@ from orchestrator.run.engine_names import engine_named
 from orchestrator.run.spool import FILE, attempt_folder
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.nodes import Inspected
-from orchestrator.views.orders import Order
+from orchestrator.views.orders import AskedEvaluation, Order
 from tests.run.broker import MemoryBroker, order
 from workers.catalog import Need
 from workers.contract import Part
@@ -103,6 +103,25 @@ def test_missing_data_are_told_as_such(engine: Engine, tmp_path: Path) -> None:
         "missing": "DataMissingError: cub200 is missing",
         "damaged": "DataDamagedError: cub200 has 3 images, expected 4",
     }
+
+
+def test_kept_weights_are_evaluated_in_place_of_training(engine: Engine, tmp_path: Path) -> None:
+    kept = tmp_path / "storage" / "source" / "1"
+    kept.mkdir(parents=True)
+    (kept / "best.pt").write_text("0.25")
+    (kept / "damaged.pt").write_text("none")
+    good, bad, gone = (
+        replace(order(), evaluation=AskedEvaluation(f"source/1/{name}.pt", ("nmi_sec", "recall@16")))
+        for name in ("best", "damaged", "gone")
+    )
+    broker = broker_of(good, bad, gone)
+    engine.run(broker)
+    assert broker.results[good.training].metrics == {"best/test/nmi_sec": 0.25, "best/test/recall@16": 0.25}
+    assert not (tmp_path / "storage" / good.training / "steps.txt").exists(), "nothing was trained"
+    assert sorted((failure.kind, failure.message) for failure in broker.failures) == [
+        ("kept_weights", "kept weights: checkpoint damaged.pt is damaged"),
+        ("kept_weights", "kept weights: source/1/gone.pt is gone"),
+    ]
 
 
 def test_divergence_is_a_result(engine: Engine) -> None:

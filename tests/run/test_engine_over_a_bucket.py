@@ -1,5 +1,6 @@
 """The conformance suite once more, with an object store for the storage: what needs no look into a folder."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from orchestrator.run.engine import Engine, Site
 from orchestrator.run.engine_names import engine_named
 from orchestrator.run.ray.engine import RayTune
 from orchestrator.run.spool import read
+from orchestrator.views.orders import AskedEvaluation
 from tests.object_store import bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
 from tests.run.broker import MemoryBroker, order
 from tests.run.test_engine import (  # noqa: F401 - collected here, with this module's engine
@@ -37,6 +39,17 @@ def engine(
     else:
         monkeypatch.setattr(attempt, "scratch", lambda: tmp_path / "scratch")
     return engine_named(engine_name, Site(workplace, tmp_path / "tune"))
+
+
+def test_kept_weights_are_fetched_and_evaluated(engine: Engine, bucket_url: str) -> None:  # noqa: F811
+    bucket_at(bucket_url).write(b"0.25", "source/1", "best.pt")
+    good, gone = (
+        replace(order(), evaluation=AskedEvaluation(f"source/1/{name}.pt", ("nmi_sec",))) for name in ("best", "gone")
+    )
+    broker = broker_of(good, gone)
+    engine.run(broker)
+    assert broker.results[good.training].metrics == {"best/test/nmi_sec": 0.25}
+    assert [failure.message for failure in broker.failures] == ["kept weights: source/1/gone.pt is gone"]
 
 
 @pytest.mark.ray

@@ -8,7 +8,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from workers.catalog import Finding, Need
-from workers.contract import DataDamagedError, DataMissingError, Place, Progress, Recipe, Result, Stopped
+from workers.contract import (
+    CheckpointError,
+    DataDamagedError,
+    DataMissingError,
+    Place,
+    Progress,
+    Recipe,
+    Result,
+    Stopped,
+)
 
 
 def quick(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
@@ -52,6 +61,18 @@ def quick(recipe: Recipe, place: Place, report: Callable[[Progress], None], resu
     score = recipe.seed / 100
     return Result(outcome=outcome, metrics={"best/validation/map@r": score, "best/test/map@r": score},
                   steps=recipe.iterations, seconds=delay * recipe.iterations, best_step=recipe.iterations)  # fmt: skip
+
+
+def evaluate(
+    recipe: Recipe, place: Place, report: Callable[[Progress], None], weights: Path, names: Sequence[str]
+) -> Result:
+    """Gives the number that stands in the weights as the value of each metric."""
+    report(Progress(step=0, total=1, log=f"evaluating {', '.join(names)}\n"))
+    try:
+        value = float(weights.read_text())
+    except ValueError:
+        raise CheckpointError(f"checkpoint {weights.name} is damaged") from None
+    return Result(outcome="ok", metrics={f"best/test/{name}": value for name in names}, steps=0, seconds=0.0)
 
 
 def dying(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:

@@ -146,9 +146,12 @@ def _counts(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, Count
         setattr(counts, row.state, getattr(counts, row.state) + row.n)
         counts.reused += row.n if row.reused else 0
         counts.diverged += row.n if row.diverged else 0
-    left = sa.select(trial.c.sweep_id, sa.func.count().label("n")).where(trial.c.sweep_id.in_(sweeps))
-    for row in connection.execute(left.where(evaluation_left()).group_by(trial.c.sweep_id)):
+    each = sa.select(trial.c.sweep_id, sa.func.count().label("n")).where(trial.c.sweep_id.in_(sweeps))
+    each = each.group_by(trial.c.sweep_id)
+    for row in connection.execute(each.where(evaluation_left())):
         found[row.sweep_id].evaluations = row.n
+    for row in connection.execute(each.where(evaluation_failed())):
+        found[row.sweep_id].evaluations_failed = row.n
     return found
 
 
@@ -165,7 +168,8 @@ def _eta(connection: sa.Connection, sweep: int) -> float | None:
         return (trial.c.sweep_id == sweep, trial.c.state == state)
 
     lengths = sa.select(training.c.seconds).join(trial, trial.c.training_id == training.c.id)
-    lengths = lengths.where(*of(TrialState.FINISHED), ~trial.c.reused).order_by(trial.c.position.desc())
+    trained = (~trial.c.reused, training.c.source.is_(None))  # an evaluation has the length of its source
+    lengths = lengths.where(*of(TrialState.FINISHED), *trained).order_by(trial.c.position.desc())
     mean = connection.execute(sa.select(sa.func.avg(lengths.limit(MOST_TIMED).subquery().c.seconds))).scalar()
     if mean is None:
         return None
@@ -173,9 +177,10 @@ def _eta(connection: sa.Connection, sweep: int) -> float | None:
     going = sa.select(sa.func.count(), sa.func.sum(1.0 - sa.func.coalesce(share, 0.0))).select_from(trial)
     going = going.join(training, training.c.id == trial.c.training_id).where(*of(TrialState.RUNNING))
     running, left = connection.execute(going).one()
-    waiting = connection.execute(
-        sa.select(sa.func.count()).select_from(trial).where(*of(TrialState.WAITING))
-    ).scalar_one()
+    still = sa.select(sa.func.count()).select_from(trial).join(training, training.c.id == trial.c.training_id)
+    waiting = connection.execute(still.where(*of(TrialState.WAITING), training.c.source.is_(None))).scalar_one()
+    if not running and not waiting:
+        return None
     return float(mean) * (float(left or 0.0) + waiting) / max(1, running)
 
 
