@@ -2,9 +2,8 @@
 
     python -m benchmarks.columns [--spec sweeps/digits.yaml] [--only loss=triplet] [--metric nmi_sec] [--metric ...]
 
-In one process, by the inline engine: trains the sweep, extends it by the metrics, and trains a fresh sweep that has them
-from the start. Prints CPU seconds, the conductor's and the import of torch left out, and whether both tables are the
-same.
+In one process, by the inline engine: trains the sweep, extends it by the metrics, and trains a fresh sweep that has
+them from the start. Prints CPU seconds, the import of torch left out, and whether both tables are the same.
 """
 
 import argparse
@@ -51,7 +50,7 @@ def measured(spec: bytes, metrics: Sequence[str], home: Path) -> dict[str, objec
     fresh = service.submissions.submit(edited(wider, ["fresh=true"])).id
     again = conducted(settings)
     tables = [service.tables.render(one, view.tables[0], "csv").content for one in (sweep, fresh)]
-    found = {
+    found: dict[str, object] = {
         "trials": view.total,
         "CPU seconds of training": round(trained, 1),
         "CPU seconds of the new columns": round(evaluated, 1),

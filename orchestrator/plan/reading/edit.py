@@ -142,6 +142,8 @@ def _spliced(raw: bytes, steps: Steps, value: Any) -> bytes:
             return _inserted(text, node, f"{_written(str(step), node)}: {plain}")
         node = found
     start, end = node.start_mark.index, _end(node, text)
+    if isinstance(node, SequenceNode) and text[:start].rstrip().endswith(":"):  # `-` may stand as far left as its key
+        start = len(text[:start].rstrip())
     blank = "" if text[start - 1].isspace() or text[start - 1] in "[{" else " "
     return f"{text[:start]}{blank}{plain}{text[end:]}".encode()
 

@@ -9,6 +9,7 @@ from orchestrator.record import schema
 from orchestrator.record.database import Access, chunked
 from orchestrator.record.schema import attempt, training
 from orchestrator.views.errors import NotFoundError
+from orchestrator.views.lifecycle import TrialState
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class ArtifactReader(Access):
                     .join(training, training.c.id == table.c.training_id)
                     .outerjoin(source, source.c.id == training.c.source)
                     .join(attempt, finished)
-                    .where(table.c.id.in_(chunk), names.is_not(None))
+                    .where(table.c.id.in_(chunk), training.c.state == TrialState.FINISHED)
                     .order_by(attempt.c.number)
                 )
                 for row in connection.execute(query):

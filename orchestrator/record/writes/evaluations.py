@@ -1,6 +1,7 @@
 """Evaluations: trials that keep their numbers until a training has these and further metrics, and then move to it."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -96,14 +97,14 @@ def _evaluate(
 
 
 def _known(connection: sa.Connection, planned: Sequence[PlannedTrial]) -> dict[str, Known]:
-    """By fingerprint the training to take: one that finished ok, else the latest."""
+    """By fingerprint the training to take, one that finished or else the latest, and the latest generation."""
     columns = (training.c.fingerprint, training.c.id, training.c.state, training.c.diverged, training.c.generation)
     wanted_ones = training.c.fingerprint.in_([one.fingerprint for one in planned])
     found: dict[str, Known] = {}
     for row in connection.execute(sa.select(*columns).where(wanted_ones).order_by(training.c.generation)):
-        earlier = found.get(row.fingerprint)
-        if earlier is None or earlier.state is not TrialState.FINISHED:
-            found[row.fingerprint] = Known(row.id, TrialState(row.state), row.diverged, row.generation)
+        one, earlier = Known(row.id, TrialState(row.state), row.diverged, row.generation), found.get(row.fingerprint)
+        kept = earlier if earlier is not None and earlier.state is TrialState.FINISHED else one
+        found[row.fingerprint] = replace(kept, generation=row.generation)
     return found
 
 

@@ -135,7 +135,8 @@ def _fresh(connection: sa.Connection, training_id: int) -> bool:
 
 def _leave(connection: sa.Connection, old: int, heir: int, begun: bool) -> None:
     """What nobody wants any more ends; a training that never began and that no trial shows goes altogether."""
-    shown = connection.execute(sa.select(trial.c.id).where(trial.c.training_id == old).limit(1)).first()
+    points = sa.or_(trial.c.training_id == old, trial.c.evaluation_id == old)
+    shown = connection.execute(sa.select(trial.c.id).where(points).limit(1)).first()
     if not begun and shown is None:
         connection.execute(sa.update(training).where(training.c.heir == old).values(heir=heir))
         connection.execute(sa.delete(training).where(training.c.id == old))
