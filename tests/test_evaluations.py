@@ -13,6 +13,7 @@ from orchestrator.settings import Settings
 from orchestrator.views.errors import InvalidSpecError
 from tests.inline_conductor import Killed, conduct
 from tests.test_conductor import SPEC, spec
+from tests.test_upgrade import raised
 
 
 @pytest.fixture
@@ -246,6 +247,20 @@ class TestExtended:
         assert "evaluated from the weights of training" in pages.trial_page(after, None, service.trials.log(after.id))
         assert (service.sweeps.get(sweep).state, tally(settings, "evaluate")) == ("finished", 4)
         assert tally(settings, "train") == 4
+
+    def test_a_metric_whose_version_changed_meanwhile_is_asked_for_again(
+        self, service: Service, settings: Settings
+    ) -> None:
+        sweep = service.submissions.submit(wider(tune={})).id
+        conduct(settings)
+        service.commands.extend(sweep, wider("nmi_sec", tune={}))
+        conduct(settings, orders=0)
+        conduct(settings, catalog=raised(nmi_sec=1))
+        found = service.sweeps.get(sweep)
+        assert (found.state, found.counts.evaluations_failed, tally(settings, "evaluate")) == ("failed", 4, 0)
+        assert "numbers changed in metric 'nmi_sec'" in found.problems[0].message
+        assert "ask for it once more" in found.problems[0].message
+        assert [one.state for one in trials(service, sweep)] == ["finished"] * 4
 
     def test_what_differs_by_more_is_refused(self, service: Service, settings: Settings) -> None:
         select = {"metric": "map@r", "split": "validation", "beside": "test"}

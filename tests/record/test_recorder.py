@@ -11,20 +11,24 @@ from orchestrator.record.recorder import Mirror, Recorder
 from orchestrator.record.store import Store
 from orchestrator.views.errors import FencedError
 from orchestrator.views.events import CellSettled, Failed, Finished, Progressed, Started, SweepSettled
-from orchestrator.views.orders import Failure
+from orchestrator.views.extension import Extension, MeasuredTrial
+from orchestrator.views.orders import AskedEvaluation, Failure
 from orchestrator.views.outcomes import CellSummary, Statistic
+from orchestrator.views.planned import PlannedTrial
 from tests.record.sample import (
     KEY,
     claimed,
     lease,
     new_sweep,
     progress,
+    recipe,
     result,
     run,
     run_all,
     started,
 )
 from tests.record.shelf import Shelf
+from workers.contract import Result
 
 URL = "http://127.0.0.1:8787"
 
@@ -191,6 +195,36 @@ def test_a_retried_trials_run_runs_again(store: Store, shelf: Shelf) -> None:
     forward_all(mirror)
     assert (shelf.runs[uid].status, shelf.runs[uid].ended) == ("RUNNING", None)
     assert "metricsweep.error" not in shelf.runs[uid].tags
+
+
+def test_an_evaluated_trials_run_gets_the_metric(store: Store, shelf: Shelf) -> None:
+    fence = lease(store)
+    sweep = started(store, fence, losses=["triplet"], seeds=[0])
+    mirror = Mirror(store, store.writer(fence), shelf, url=URL)
+    run_all(store, fence)
+    settle(store, fence, sweep)
+    forward_all(mirror)
+    (one,) = store.trials.page(sweep).items
+    before = store.trials.get(one.id)
+    (run_before,) = [run for run in shelf.runs.values() if run.kind == "trial"]
+    wider = recipe(metrics=["nmi_sec"])
+    plan = PlannedTrial(0, 0, 0, {"seed": "0"}, wider, wider.fingerprint)
+    asked = MeasuredTrial(one.id, plan)
+    spec = new_sweep().spec
+    store.writer(fence).sweeps.extend(sweep, Extension("text", spec, 1, [], [], [], [asked]))
+    order = claimed(store, fence)
+    assert order.evaluation == AskedEvaluation(f"{before.training}/1/best.pt", ("nmi_sec",))
+    told = Result(outcome="ok", metrics={"best/test/nmi_sec": 0.25}, steps=0, seconds=0.1)
+    store.writer(fence).events.write(Finished(order.attempt, told))
+    settle(store, fence, sweep)
+    forward_all(mirror)
+    (run_after,) = [run for run in shelf.runs.values() if run.kind == "trial"]
+    assert run_after.metrics["best/test/nmi_sec"] == 0.25
+    assert run_after.metrics.keys() - {"best/test/nmi_sec"} == run_before.metrics.keys()
+    assert run_after.tags["metricsweep.metrics"] == "nmi_sec"
+    assert run_after.tags["metricsweep.provenance.evaluated.training"] == before.training
+    assert [run.key for run in shelf.runs.values()].count(run_after.key) == 1
+    assert (run_after.status, store.sweeps.get(sweep).state) == ("FINISHED", "finished")
 
 
 def test_what_never_ran_has_no_run(store: Store, shelf: Shelf) -> None:

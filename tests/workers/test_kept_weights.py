@@ -1,8 +1,9 @@
 """Kept weights tell further metrics, and those that the training computed to the same bits."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import torch
@@ -10,8 +11,8 @@ import torch
 from tests.workers.recipes import recipe
 from workers.__main__ import main
 from workers.catalog import load
-from workers.contract import CheckpointError, Place, Recipe
-from workers.train import train
+from workers.contract import CheckpointError, Place, Progress, Recipe, Stopped
+from workers.train import evaluate, train
 from workers.training import kept_weights
 
 FURTHER = ("recall@3", "nmi_sec")
@@ -29,22 +30,21 @@ def place(folder: Path) -> Place:
     return Place(folder / "data", folder / "scratch", folder)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"select": {"metric": "recall@1", "split": "last"}, "validation": {"name": "none"}},
-        {"validation": {"name": "cross_validation", "folds": 2}},
-    ],
-    ids=["best", "last", "folds"],
-)
+CHANGES: Final[list[dict[str, Any]]] = [
+    {},
+    {"select": {"metric": "recall@1", "split": "last"}, "validation": {"name": "none"}},
+    {"validation": {"name": "cross_validation", "folds": 2}},
+]
+
+
+@pytest.mark.parametrize("changes", CHANGES, ids=["best", "last", "folds"])
 def test_what_the_training_measured_is_measured_again(tmp_path: Path, changes: dict[str, Any]) -> None:
     done, measured, kept = trained(tmp_path, **changes)
     before = kept.read_bytes()
     names = list(load().metrics(done.dataset, done.task))
     found = kept_weights.evaluate(kept_weights.read(kept), [*names, *FURTHER], place(tmp_path))
     head = f"{done.select.checkpoint}/"
-    known = {key: value for key, value in measured.items() if key.startswith(head) and "/train/" not in key}
+    known = {key: value for key, value in measured.items() if key.startswith(head)}
     assert known
     assert {key: found[key] for key in known} == known
     beyond = {key for key in found if key not in known}
@@ -53,12 +53,22 @@ def test_what_the_training_measured_is_measured_again(tmp_path: Path, changes: d
     assert kept.read_bytes() == before
 
 
-def test_what_was_asked_for_at_once_is_the_same(tmp_path: Path) -> None:
-    _, measured, _ = trained(tmp_path / "asked", metrics=list(FURTHER))
-    _, _, kept = trained(tmp_path / "plain")
-    found = kept_weights.evaluate(kept_weights.read(kept), FURTHER, place(tmp_path / "plain"))
-    assert found
-    assert found == {key: measured[key] for key in found}
+@pytest.mark.parametrize("changes", CHANGES, ids=["best", "last", "folds"])
+def test_an_evaluation_gives_what_a_training_would(tmp_path: Path, changes: dict[str, Any]) -> None:
+    asked, measured, _ = trained(tmp_path / "asked", metrics=list(FURTHER), **changes)
+    _, _, kept = trained(tmp_path / "plain", **changes)
+    told: list[Progress] = []
+    found = evaluate(asked, place(tmp_path / "evaluation"), told.append, kept, FURTHER)
+    head = f"{asked.select.checkpoint}/"
+    wanted = {key: one for key, one in measured.items() if key.startswith(head) and key.rpartition("/")[2] in FURTHER}
+    assert wanted
+    assert found.metrics == wanted
+    assert (found.outcome, found.steps, found.artifacts) == ("ok", 0, [])
+    assert told[0].log == f"evaluating recall@3, nmi_sec of {kept.name}\n"
+    with pytest.raises(CheckpointError, match="belong to another recipe"):
+        evaluate(asked.model_copy(update={"seed": 99}), place(tmp_path), told.append, kept, FURTHER)
+    with pytest.raises(Stopped):
+        evaluate(asked, replace(place(tmp_path), stop=lambda: True), told.append, kept, FURTHER)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

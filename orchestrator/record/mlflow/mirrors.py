@@ -94,8 +94,8 @@ def sweep_tags(sweep: SweepRun) -> dict[str, str]:
 
 
 def flat_params(recipe: Mapping[str, Any]) -> dict[str, str]:
-    """A recipe as `loss.name`, `loss.margin`, ...; its pins are tags, since nobody chose them."""
-    return dict(_flat({key: value for key, value in recipe.items() if key != "pins"}))
+    """A recipe as `loss.name`, `loss.margin`, ...; what may change of a run is a tag: its pins, and further metrics."""
+    return dict(_flat({key: value for key, value in recipe.items() if key not in {"pins", "metrics"}}))
 
 
 def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
@@ -131,6 +131,7 @@ def _trial_tags(trial: TrialRun, url: str) -> dict[str, str]:
     }
     tags |= {f"metricsweep.candidate.{axis}": label for axis, label in trial.candidate_labels.items()}
     tags |= {f"metricsweep.repeat.{axis}": label for axis, label in trial.repeat_labels.items()}
+    tags |= {"metricsweep.metrics": ", ".join(metrics)} if (metrics := trial.recipe.get("metrics")) else {}
     tags |= {f"metricsweep.pins.{key}": value for key, value in _flat(pins)}
     tags |= {f"metricsweep.provenance.{key}": value for key, value in _flat(trial.provenance)}
     commit = trial.provenance.get("git_commit")

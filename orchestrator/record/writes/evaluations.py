@@ -8,6 +8,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from orchestrator.record.database import chunked
+from orchestrator.record.json_floats import finite_or_none
 from orchestrator.record.reads.wanting import evaluation_failed, wanted, wanted_by_active
 from orchestrator.record.schema import attempt, cell, training, trial
 from orchestrator.record.writes.dirty_flags import mark, mark_trials
@@ -207,7 +208,10 @@ def completed(connection: sa.Connection, source: int, evaluated: Result) -> dict
     }
     return {
         "diverged": False,
-        "metrics": {**(known.metrics or {}), **evaluated.metrics},
+        "metrics": {
+            **(known.metrics or {}),
+            **{key: finite_or_none(value) for key, value in evaluated.metrics.items()},
+        },
         "score": known.score,
         "best_step": known.best_step,
         "seconds": known.seconds,
