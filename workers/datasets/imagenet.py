@@ -24,6 +24,7 @@ class Imagenet:
     version = 1
     classes: ClassVar[Mapping[str, int]] = {"train": 1000, "test": 1000}
     images: ClassVar[Mapping[str, int]] = {"train": 1281167, "test": 50000}
+    same_classes = True
     channels = 3
     side = 256
     manifest = None
