@@ -93,7 +93,7 @@ BY_HAND: Final = {
     **dict.fromkeys(("lfw", "agedb30", "cfp_fp"), "it lies as a .bin beside InsightFace's packed training faces"),
     "megaface": "its authors no longer give it; put a copy of yours in the data root, with the devkit's lists",
     "imagenet": "its authors give it to those who accept their terms (image-net.org, ILSVRC2012)",
-    "digits": "it comes with scikit-learn",
+    **dict.fromkeys(("digits", "digits_halves"), "it comes with scikit-learn"),
     "packed": "it is a file of yours",
     "image_folder": "it is a folder of yours",
 }
