@@ -8,7 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.workers import recipes
+from tests.workers import recipes, trees
 from tests.workers.recipes import numbers, run, same, weights
 from workers import registry
 from workers.contract import DataDamagedError, DataMissingError, Part, Recipe, Stopped
@@ -114,6 +114,18 @@ def test_nothing_is_decoded_to_disk_and_all_is_looked_at_once(tmp_path: Path, mo
     monkeypatch.setenv(SETTING, "1")
     assert folder(tmp_path).content == found.content  # decoded, which is another form of the same images
     assert folder(tmp_path).train.undecoded is None
+
+
+def test_a_hash_that_is_known_beforehand_is_that_of_the_decoded_map(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trees.omniglot(tmp_path)
+    found = []
+    for gigabytes in ("1", "0"):
+        monkeypatch.setenv(SETTING, gigabytes)
+        found.append(registry.build("dataset", Part(name="omniglot"), root=tmp_path, scratch=tmp_path / "scratch"))
+    assert [one.train.undecoded is None for one in found] == [True, False]
+    assert images.content_hash(found[0]) == images.content_hash(found[1])
 
 
 @pytest.mark.usefixtures("undecoded")

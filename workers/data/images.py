@@ -1,18 +1,20 @@
 """Labelled images in memory: the value, its hold-out by classes, its content hash, and the loading of data sets."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import torch
 
 from workers import registry
 from workers.contract import ClassHoldout, DataDamagedError, Part, Recipe
 from workers.data.pair_set import Distractors, PairSet
+
+_TOGETHER: Final = 1024  # images that are decoded before they are hashed
 
 
 class Undecoded(Protocol):
@@ -109,6 +111,21 @@ class Images:
             return batch
 
         return end
+
+    @property
+    def extent(self) -> list[int]:
+        """The shape of all pixels: [n, channels, h, w], or where shapes differ how many there are."""
+        if self.undecoded is None or self.shapes is None or not len(self):
+            return [*self.images.shape]
+        return [len(self), *self.shapes[0, 1:].tolist()]
+
+    def pixels(self) -> Iterator[torch.Tensor]:
+        """All pixels in order, those of some images at a time where they must be decoded."""
+        if self.undecoded is None:
+            yield self.images.contiguous()
+            return
+        for some in torch.split(torch.arange(len(self)), _TOGETHER):
+            yield self.take(some).images
 
     def _blank(self, shapes: torch.Tensor) -> Batch:
         """Images of zeros that hold those of `shapes`; on the CPU where these must be decoded."""
@@ -236,7 +253,8 @@ def content_hash(dataset: DataSet) -> str:
     digest = hashlib.sha256()
     for name in ("train", "test"):
         split: Images = getattr(dataset, name)
-        digest.update(f"{name} {list(split.images.shape)}".encode())
-        digest.update(split.images.contiguous().numpy().data)
+        digest.update(f"{name} {split.extent}".encode())
+        for pixels in split.pixels():
+            digest.update(pixels.numpy().data)
         digest.update(split.labels.contiguous().numpy().astype("<i8").tobytes())
     return f"sha256:{digest.hexdigest()}"
