@@ -1,17 +1,14 @@
 """The API from Python: one method a route, views as answers, ApiError for what went wrong."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
+from typing import IO, TYPE_CHECKING, Final, TypeVar
 from urllib.parse import quote, unquote
 
 import httpx
-from pydantic import TypeAdapter, ValidationError
 
-from api.caller import actor, is_loopback
-from api.failures import ApiError, NewConnection, Unreachable
+from api.connection import Query, ServerConnection
 from orchestrator.views.files import FigureFile, FigureView, Rendered
 from orchestrator.views.lifecycle import SweepState, TrialState
 from orchestrator.views.pages import Page
@@ -28,11 +25,7 @@ if TYPE_CHECKING:
     from workers.catalog import Catalog
 
 Item = TypeVar("Item")
-Answer = TypeVar("Answer")
-Query = Mapping[str, str | int | bool | None]
 BUNDLE_SECONDS: Final = 3_600.0  # a large one has hundreds of pictures
-_TRIES: Final = 3  # an idle connection may be closed at the moment it is used
-SECONDS: Final = 60.0  # a first PNG takes seconds on a busy machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +43,8 @@ class Client:
     """A connection to one server; use it in a `with` block, or close it."""
 
     def __init__(self, url: str, token: str | None = None, auth: httpx.Auth | None = None) -> None:
-        self.url = url.rstrip("/")
-        headers = {"X-Actor": actor()} | ({"Authorization": f"Bearer {token}"} if token else {})
-        # A proxy of the environment has no business between us and our own machine.
-        proxied = not is_loopback(self.url)
-        self._http = httpx.Client(headers=headers, timeout=SECONDS, trust_env=proxied, auth=auth)
+        self._connection = ServerConnection(url, token, auth)
+        self.url = self._connection.url
 
     def __enter__(self) -> "Client":
         return self
@@ -64,17 +54,17 @@ class Client:
 
     def close(self) -> None:
         """Close the connections."""
-        self._http.close()
+        self._connection.close()
 
     def submit(self, body: bytes, key: str | None = None, priority: int = 0) -> Submitted:
         """Queue a spec (YAML or JSON); the same key with the same body queues it once."""
         headers = {**_YAML, **({"Idempotency-Key": key} if key else {})}
         query = {"priority": priority} if priority else None
-        return self._ask(Submitted, "POST", "/v1/sweeps", query, content=body, headers=headers)
+        return self._connection.ask(Submitted, "POST", "/v1/sweeps", query, content=body, headers=headers)
 
     def preview(self, body: bytes) -> Preview:
         """What a spec would become; nothing is stored."""
-        return self._ask(Preview, "POST", "/v1/sweeps", {"dry_run": "true"}, content=body, headers=_YAML)
+        return self._connection.ask(Preview, "POST", "/v1/sweeps", {"dry_run": "true"}, content=body, headers=_YAML)
 
     def sweeps(self, state: SweepState | None = None, name: str | None = None) -> Iterator[SweepSummary]:
         """Sweeps, newest first; pages are fetched as they are needed."""
@@ -82,11 +72,11 @@ class Client:
 
     def sweep(self, sweep: int) -> SweepView:
         """One sweep."""
-        return self._ask(SweepView, "GET", f"/v1/sweeps/{sweep}")
+        return self._connection.ask(SweepView, "GET", f"/v1/sweeps/{sweep}")
 
     def grid(self, sweep: int) -> list[GridCell]:
         """A sweep's cells with their candidates and trials."""
-        return self._ask(list[GridCell], "GET", f"/v1/sweeps/{sweep}/grid")
+        return self._connection.ask(list[GridCell], "GET", f"/v1/sweeps/{sweep}/grid")
 
     def cancel(self, sweep: int, trial: int | None = None, cell: int | None = None) -> Asked:
         """Ask that a sweep, a cell or a trial of it be stopped."""
@@ -110,28 +100,28 @@ class Client:
 
     def extend(self, sweep: int, body: bytes) -> Asked:
         """Ask that a sweep grow to a wider spec."""
-        return self._asked(self._send("POST", f"/v1/sweeps/{sweep}/extend", content=body, headers=_YAML))
+        return self._asked(self._connection.send("POST", f"/v1/sweeps/{sweep}/extend", content=body, headers=_YAML))
 
     def delete(self, sweep: int, confirm: str) -> RequestView:
         """Ask that an ended sweep be deleted; `confirm` is its name."""
-        return self._ask(RequestView, "DELETE", f"/v1/sweeps/{sweep}", {"confirm": confirm})
+        return self._connection.ask(RequestView, "DELETE", f"/v1/sweeps/{sweep}", {"confirm": confirm})
 
     def request(self, request: int) -> RequestView:
         """What became of a request."""
-        return self._ask(RequestView, "GET", f"/v1/requests/{request}")
+        return self._connection.ask(RequestView, "GET", f"/v1/requests/{request}")
 
     def requests(self, sweep: int) -> Iterator[RequestView]:
         """What was asked of a sweep, newest first, also of a deleted one; pages are fetched as they are needed."""
         return self._pages(f"/v1/sweeps/{sweep}/requests", {}, Page[RequestView])
 
     def _request(self, sweep: int, verb: str, **given: str | int | None) -> Asked:
-        return self._asked(self._send("POST", f"/v1/sweeps/{sweep}/{verb}", given))
+        return self._asked(self._connection.send("POST", f"/v1/sweeps/{sweep}/{verb}", given))
 
     def _asked(self, response: httpx.Response) -> Asked:
         number = response.headers.get("location", "").rpartition("/")[2]
         if not number.isdigit():
-            raise self._stranger(response)
-        return Asked(self._read(SweepView, response), int(number))
+            raise self._connection.stranger(response)
+        return Asked(self._connection.read(SweepView, response), int(number))
 
     def trials(self, sweep: int, state: TrialState | None = None, cell: int | None = None) -> Iterator[TrialSummary]:
         """A sweep's trials in the order of the plan; pages are fetched as they are needed."""
@@ -139,15 +129,15 @@ class Client:
 
     def trial(self, trial: int) -> TrialView:
         """One trial."""
-        return self._ask(TrialView, "GET", f"/v1/trials/{trial}")
+        return self._connection.ask(TrialView, "GET", f"/v1/trials/{trial}")
 
     def curves(self, trial: int) -> list[Curve]:
         """What a trial's training reported."""
-        return self._ask(list[Curve], "GET", f"/v1/trials/{trial}/metrics")
+        return self._connection.ask(list[Curve], "GET", f"/v1/trials/{trial}/metrics")
 
     def log(self, trial: int, offset: int = 0) -> LogView:
         """A trial's log from an offset on."""
-        return self._ask(LogView, "GET", f"/v1/trials/{trial}/logs", {"offset": offset})
+        return self._connection.ask(LogView, "GET", f"/v1/trials/{trial}/logs", {"offset": offset})
 
     def table(
         self,
@@ -170,22 +160,17 @@ class Client:
         """What stands behind a cell of a sweep."""
         from orchestrator.views.cells import CellView
 
-        return self._ask(CellView, "GET", f"/v1/sweeps/{sweep}/cells/{index}")
+        return self._connection.ask(CellView, "GET", f"/v1/sweeps/{sweep}/cells/{index}")
 
     def bundle(self, sweep: int, out: IO[bytes]) -> None:
         """Write a sweep's archive to `out` as it comes; making it may take minutes."""
-        with (
-            self._reached(),
-            self._http.stream("GET", f"{self.url}/v1/sweeps/{sweep}/bundle", timeout=BUNDLE_SECONDS) as response,
-        ):
-            if not response.is_success:
-                response.read()
-            for chunk in self._accepted(response).iter_bytes():
-                out.write(chunk)
+        with self._connection.streamed(f"/v1/sweeps/{sweep}/bundle", BUNDLE_SECONDS) as pieces:
+            for piece in pieces:
+                out.write(piece)
 
     def figures(self, sweep: int) -> list[FigureView]:
         """The figures of a sweep."""
-        return self._ask(list[FigureView], "GET", f"/v1/sweeps/{sweep}/figures")
+        return self._connection.ask(list[FigureView], "GET", f"/v1/sweeps/{sweep}/figures")
 
     def figure(self, sweep: int, name: str, file_format: str, heading: bool = True) -> Rendered:
         """A figure as a file: json (Vega-Lite), svg, png, pdf, or csv (the data behind it)."""
@@ -194,7 +179,7 @@ class Client:
 
     def figure_files(self, trial: int) -> list[FigureFile]:
         """The files that a trial's training kept for figures."""
-        return self._ask(list[FigureFile], "GET", f"/v1/trials/{trial}/figures")
+        return self._connection.ask(list[FigureFile], "GET", f"/v1/trials/{trial}/figures")
 
     def figure_file(self, trial: int, name: str) -> Rendered:
         """One of these files."""
@@ -204,37 +189,37 @@ class Client:
         """The papers' tables that own numbers can be compared with."""
         from orchestrator.views.published import PublishedSummary
 
-        return self._ask(list[PublishedSummary], "GET", "/v1/published")
+        return self._connection.ask(list[PublishedSummary], "GET", "/v1/published")
 
     def published_table(self, table_id: str) -> "PublishedView":
         """One of the papers' tables with all its numbers."""
         from orchestrator.views.published import PublishedView
 
-        return self._ask(PublishedView, "GET", f"/v1/published/{quote(table_id, safe='')}")
+        return self._connection.ask(PublishedView, "GET", f"/v1/published/{quote(table_id, safe='')}")
 
     def data(self) -> "list[DataFinding]":
         """What the nodes' data roots have."""
         from orchestrator.views.data import DataFinding
 
-        return self._ask(list[DataFinding], "GET", "/v1/data")
+        return self._connection.ask(list[DataFinding], "GET", "/v1/data")
 
     def mlflow(self) -> str:
         """The address for an `mlflow` client; raises ApiError where the server passes on none."""
-        self._send("GET", "/mlflow/version")
+        self._connection.send("GET", "/mlflow/version")
         return f"{self.url}/mlflow"
 
     def catalog(self) -> "Catalog":
         """The parts that a recipe may name."""
         from workers.catalog import Catalog
 
-        return self._ask(Catalog, "GET", "/v1/catalog")
+        return self._connection.ask(Catalog, "GET", "/v1/catalog")
 
     def login_link(self) -> str:
         """The URL by which a browser logs in once."""
-        return f"{self.url}{self._send('POST', '/v1/login-links').json()['path']}"
+        return f"{self.url}{self._connection.send('POST', '/v1/login-links').json()['path']}"
 
     def _file(self, path: str, query: Query | None = None) -> Rendered:
-        response = self._send("GET", path, query)
+        response = self._connection.send("GET", path, query)
         disposition = response.headers.get("content-disposition", "")
         filename = unquote(disposition.rpartition("''")[2]) or path.rpartition("/")[2]
         return Rendered(
@@ -244,47 +229,8 @@ class Client:
     def _pages(self, path: str, query: Query, shape: type[Page[Item]]) -> Iterator[Item]:
         cursor: str | None = None
         while True:
-            page = self._ask(shape, "GET", path, {**query, "cursor": cursor, "limit": 200})
+            page = self._connection.ask(shape, "GET", path, {**query, "cursor": cursor, "limit": 200})
             yield from page.items
             cursor = page.next_cursor
             if cursor is None:
                 return
-
-    def _ask(self, shape: type[Answer], method: str, path: str, query: Query | None = None, **more: Any) -> Answer:
-        return self._read(shape, self._send(method, path, query, **more))
-
-    def _read(self, shape: type[Answer], response: httpx.Response) -> Answer:
-        try:
-            return TypeAdapter(shape).validate_json(response.content)
-        except ValidationError as error:
-            raise self._stranger(response) from error
-
-    def _send(self, method: str, path: str, query: Query | None = None, **more: Any) -> httpx.Response:
-        params = {name: value for name, value in (query or {}).items() if value is not None}
-        for _ in range(_TRIES):
-            with self._reached(), suppress(NewConnection):
-                return self._accepted(self._http.request(method, f"{self.url}{path}", params=params, **more))
-        raise self._silent("it closes every connection")
-
-    @contextmanager
-    def _reached(self) -> Iterator[None]:
-        try:
-            yield
-        except (httpx.TransportError, httpx.InvalidURL, NewConnection) as error:
-            raise self._silent(str(error) or type(error).__name__) from error
-
-    def _silent(self, reason: str) -> Unreachable:
-        return Unreachable(
-            f"no metricsweep at {self.url} ({reason}); start one with `metricsweep serve`, or set METRICSWEEP_URL"
-        )
-
-    def _accepted(self, response: httpx.Response) -> httpx.Response:
-        if response.is_success:
-            return response
-        if response.headers.get("content-type", "").partition(";")[0] != "application/problem+json":
-            raise self._stranger(response)
-        raise ApiError(response.json())
-
-    def _stranger(self, response: httpx.Response) -> Unreachable:
-        kind = response.headers.get("content-type", "nothing")
-        return self._silent(f"something answers there with {response.status_code} and {kind}")

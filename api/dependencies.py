@@ -1,8 +1,8 @@
-"""What a route is given beside its parameters: the service, the settings, who may ask, and the name of who asks."""
+"""What routes are given: the service, the settings, who may ask, the name of who asks, and of what a spec names."""
 
 from typing import Annotated
 
-from fastapi import Depends, Header, Request
+from fastapi import Depends, Header, Path, Request
 
 from api.access.auth import Authentication
 from orchestrator.service.service import Service
@@ -44,3 +44,6 @@ Asked = Annotated[Service, Depends(_service)]
 InForce = Annotated[Settings, Depends(_settings)]
 Admission = Annotated[Authentication, Depends(_access)]
 Actor = Annotated[str, Depends(_actor)]
+Named = Annotated[
+    str, Path(max_length=100, pattern=r"^[^\x00/]+$", description="As the spec names it.", examples=["main"])
+]

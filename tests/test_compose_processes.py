@@ -24,24 +24,11 @@ from orchestrator.views.lifecycle import TrialState
 from tests.compose_file import COMPOSE, ROOT, load
 from tests.ports import free_port
 from tests.record.conftest import new_postgres_database, postgres_server  # noqa: F401  a fixture
+from tests.test_killed_conductor import SPEC as KILLED
 
 pytestmark = [pytest.mark.postgres, pytest.mark.ray, pytest.mark.slow]
 
-SPEC = {
-    "version": 1,
-    "name": "composed",
-    "recipe": {
-        "dataset": "digits",
-        "backbone": {"name": "mlp", "width": 16},
-        "embedding": 16,
-        "loss": "triplet",
-        "sampler": {"name": "balanced", "classes": 4, "per_class": 8},
-        "iterations": 3000,
-        "validation": {"name": "class_holdout", "folds": 3, "fold": 0},
-    },
-    "compare": {"regularizer": ["none", "sec"]},
-    "slot": {"cpus": 1, "gpus": 0},
-}
+SPEC = {**KILLED, "name": "composed", "recipe": {**KILLED["recipe"], "iterations": 3000}, "repeat": {"seed": [0]}}
 PATIENCE = 240.0
 CONDUCTORS = ("conductor", "conductor-standby")
 WORKERS = ("ray-worker", "ray-worker=2")

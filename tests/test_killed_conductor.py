@@ -4,6 +4,7 @@ import contextlib
 import signal
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -14,7 +15,7 @@ from tests.served import Served, until
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
-SPEC = {
+SPEC: dict[str, Any] = {
     "version": 1,
     "name": "killed",
     "recipe": {

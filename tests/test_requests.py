@@ -17,11 +17,12 @@ from orchestrator.record.store import Store
 from orchestrator.record.writes.sweeps import SweepWriter
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.spec.slot import Slot
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError
 from orchestrator.views.events import AttemptStopped
 from orchestrator.views.extension import TrialKey
+from orchestrator.views.orders import Order
+from tests.expanding import expand_queued
 from tests.inline_conductor import conduct
 from tests.test_conductor import SPEC, spec, trained
 from workers import catalog
@@ -247,16 +248,22 @@ def test_a_sweep_that_goes_on_is_not_deleted(service: Service) -> None:
         service.commands.delete(sweep, "rates")
 
 
+def being_stopped(store: Store, sweep: int) -> tuple[int, Order]:
+    """A sweep that was cancelled while a training of it ran: the fence of a lease, and the order that still runs."""
+    fence = store.lease.acquire("test", 600)
+    assert fence is not None
+    writer = store.writer(fence)
+    expand_queued(store, writer)
+    order = writer.claims.next()
+    assert order is not None
+    writer.trials.cancel(sweep)
+    return fence, order
+
+
 def test_a_deletion_waits_for_what_is_being_stopped(service: Service, settings: Settings) -> None:
     sweep = service.submissions.submit(spec()).id
     store = Store.open(settings.database)
-    fence = store.lease.acquire("test", 600)
-    assert fence is not None
-    plan = grid.expand(Spec.model_validate(store.sweeps.get(sweep).spec), catalog.load())
-    store.writer(fence).sweeps.start(sweep, plan.cells, plan.candidates, plan.trials(), Slot(gpus=0), False)
-    order = store.writer(fence).claims.next()
-    assert order is not None
-    store.writer(fence).trials.cancel(sweep)
+    fence, order = being_stopped(store, sweep)
     service.commands.delete(sweep, "rates")
     last = settings.storage / order.training / "1" / "last.pt"
     last.parent.mkdir(parents=True)
@@ -315,13 +322,7 @@ def test_a_deletion_that_waits_keeps_its_sweep_as_it_is(service: Service, settin
     """What comes behind it would else make the sweep go on, and the deletion would be refused."""
     sweep = service.submissions.submit(spec()).id
     store = Store.open(settings.database)
-    fence = store.lease.acquire("test", 600)
-    assert fence is not None
-    plan = grid.expand(Spec.model_validate(store.sweeps.get(sweep).spec), catalog.load())
-    store.writer(fence).sweeps.start(sweep, plan.cells, plan.candidates, plan.trials(), Slot(gpus=0), False)
-    order = store.writer(fence).claims.next()
-    assert order is not None
-    store.writer(fence).trials.cancel(sweep)
+    fence, order = being_stopped(store, sweep)
     deletion, behind = append(store, "delete", sweep), append(store, "retry", sweep)
     writer = store.writer(fence)
     renewal = Renewal(store, writer, catalog.load())

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Path, Query, Response
 
 from api import examples
-from api.dependencies import Asked
+from api.dependencies import Asked, Named
 from api.openapi import documented, shown
 from api.protection.limits import Id
 from api.protection.turns import DrawingTurn
@@ -50,9 +50,7 @@ def figures(number: Id, service: Asked) -> list[FigureView]:
 )
 def figure(
     number: Id,
-    name: Annotated[
-        str, Path(max_length=100, pattern=r"^[^\x00/]+$", description="As the spec names it.", examples=["main"])
-    ],
+    name: Named,
     service: Asked,
     file_format: Annotated[
         str,

@@ -4,9 +4,9 @@ import hashlib
 from typing import Annotated, Literal
 from urllib.parse import quote
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import APIRouter, Header, Query, Response
 
-from api.dependencies import Asked
+from api.dependencies import Asked, Named
 from api.openapi import documented
 from api.protection.limits import Id
 from api.protection.turns import DrawingTurn
@@ -43,9 +43,7 @@ _EXAMPLES = {
 )
 def table(
     number: Id,
-    name: Annotated[
-        str, Path(max_length=100, pattern=r"^[^\x00/]+$", description="As the spec names it.", examples=["main"])
-    ],
+    name: Named,
     service: Asked,
     file_format: Annotated[
         str,

@@ -7,11 +7,10 @@ from typing import TextIO
 from api.commands.terminal import Output
 from orchestrator.conduct.renewal import Renewal
 from orchestrator.conduct.requests import Requests
-from orchestrator.plan import grid
 from orchestrator.record.store import Store
-from orchestrator.spec.spec import Spec
 from orchestrator.views import events
 from orchestrator.views.orders import Failure, Order
+from tests.expanding import expand_queued
 from workers import catalog
 from workers.contract import Progress, Result
 
@@ -63,10 +62,7 @@ class Conductor:
 
     def begin(self) -> None:
         """Expand every queued sweep, as the real one does."""
-        for queued in self.store.sweeps.queued():
-            spec = Spec.model_validate(queued.spec)
-            plan = grid.expand(spec, catalog.load())
-            self.writer.sweeps.start(queued.id, plan.cells, plan.candidates, plan.trials(), spec.slot, spec.fresh)
+        expand_queued(self.store, self.writer)
 
     def start(self) -> Order:
         """Claim the next training and report half of it."""

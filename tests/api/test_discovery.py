@@ -187,7 +187,7 @@ def test_who_takes_the_port_meanwhile_is_told_nothing(app: FastAPI, home: Path) 
         client = connect(None, None, home)
         assert list(client.sweeps()) == []
     with listening(lambda _: (200, "application/json", b'{"items": [], "next_cursor": null}')) as server:
-        client.url = server.url  # the same, had the system given it the same port
+        client._connection.url = server.url  # the same, had the system given it the same port
         with pytest.raises(Unreachable, match="no metricsweep answers"):
             list(client.sweeps())
         assert "authorization" not in "".join(server.told).lower()

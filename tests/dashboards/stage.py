@@ -3,14 +3,13 @@
 import math
 import random
 
-from orchestrator.plan import grid
 from orchestrator.publish import select
 from orchestrator.record.store import Store
 from orchestrator.service.service import Service
-from orchestrator.spec.spec import Spec
 from orchestrator.views import events
 from orchestrator.views.orders import Failure, Order
-from workers import catalog
+from tests.api import played
+from tests.expanding import expand_queued
 from workers.contract import Progress, Result
 
 SPEC = """\
@@ -35,23 +34,7 @@ select: {metric: map@r, split: validation}
 tables:
   main: {rows: [loss, regularizer], columns: [dataset], metrics: [nmi, f1, recall@1, map@r, norm_var]}
 """
-SMALL_SPEC = """\
-version: 1
-name: four-trials
-recipe:
-  dataset: digits
-  backbone: {name: mlp, width: 16}
-  embedding: 16
-  sampler: {name: balanced, classes: 4, per_class: 4}
-  iterations: 100
-  validation: {name: class_holdout, folds: 3, fold: 0}
-compare:
-  loss: [triplet, semihard]
-repeat: {seed: [0, 1]}
-select: {metric: map@r, split: validation}
-tables:
-  main: {rows: [loss], columns: [dataset], metrics: [recall@1, map@r]}
-"""
+SMALL_SPEC = played.SPEC.replace("iterations: 20", "iterations: 100")
 DRAWN_SPEC = (
     SMALL_SPEC
     + """\
@@ -60,7 +43,6 @@ figures:
   traces: {kind: curves, metric: map@r, colour: loss}
 """
 )
-METRICS = ("recall@1", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var", "s_mu")
 TRACE = """\
 Traceback (most recent call last):
   File "workers/train.py", line 88, in train
@@ -87,10 +69,7 @@ class Stage:
 
     def begin(self) -> None:
         """Expand what is queued."""
-        for queued in self.store.sweeps.queued():
-            spec = Spec.model_validate(queued.spec)
-            plan = grid.expand(spec, catalog.load())
-            self.writer.sweeps.start(queued.id, plan.cells, plan.candidates, plan.trials(), spec.slot, spec.fresh)
+        expand_queued(self.store, self.writer)
 
     def start(self, upto: float = 0.5) -> Order:
         """Claim the next training and report its first part."""
@@ -122,7 +101,7 @@ class Stage:
             f"{mark}/{split}/{name}"
             for mark in ("best", "last")
             for split in ("validation", "test")
-            for name in METRICS
+            for name in played.METRICS
         ]
         metrics = {key: base + self.random.random() / 10 for key in keys}
         curve = [(step, math.exp(-2 * step / total)) for step in range(total // 10, total + 1, total // 10)]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.hostile_bodies.body import RECIPE
 from orchestrator.plan.checking.check import check
 from orchestrator.plan.reading.document import parse
 from orchestrator.publish.published import library
@@ -42,15 +43,6 @@ slot: {cpus: 1, gpus: auto}
 tables:
   main: {rows: [loss, regularizer], columns: [dataset], metrics: [nmi, f1, recall@1, map@r, norm_var]}
 """
-
-RECIPE = {
-    "dataset": "digits",
-    "backbone": "mlp",
-    "loss": "triplet",
-    "sampler": {"name": "balanced", "classes": 2, "per_class": 4},
-    "iterations": 10,
-    "validation": {"name": "class_holdout", "folds": 3},
-}
 
 Told = list[tuple[str, str]]
 

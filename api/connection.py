@@ -1,0 +1,106 @@
+"""The connection to one server: who asks, how often it is tried, and what of an answer is not ours."""
+
+import getpass
+import ipaddress
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+from pydantic import TypeAdapter, ValidationError
+
+from api.failures import ApiError, NewConnection, Unreachable
+
+Answer = TypeVar("Answer")
+Query = Mapping[str, str | int | bool | None]
+SECONDS: Final = 60.0  # a first PNG takes seconds on a busy machine
+_TRIES: Final = 3  # an idle connection may be closed at the moment it is used
+
+
+class ServerConnection:
+    """Sends requests and reads answers.
+
+    Raises ApiError for what the server refused, Unreachable where none of ours answers.
+    """
+
+    def __init__(self, url: str, token: str | None = None, auth: httpx.Auth | None = None) -> None:
+        self.url = url.rstrip("/")
+        headers = {"X-Actor": _actor()} | ({"Authorization": f"Bearer {token}"} if token else {})
+        # A proxy of the environment has no business between us and our own machine.
+        proxied = not _is_loopback(self.url)
+        self._http = httpx.Client(headers=headers, timeout=SECONDS, trust_env=proxied, auth=auth)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def ask(self, shape: type[Answer], method: str, path: str, query: Query | None = None, **more: Any) -> Answer:
+        """What the server answers, as the view that it is."""
+        return self.read(shape, self.send(method, path, query, **more))
+
+    def send(self, method: str, path: str, query: Query | None = None, **more: Any) -> httpx.Response:
+        """The answer as it comes, once it is one."""
+        params = {name: value for name, value in (query or {}).items() if value is not None}
+        for _ in range(_TRIES):
+            with self._reached(), suppress(NewConnection):
+                return self._accepted(self._http.request(method, f"{self.url}{path}", params=params, **more))
+        raise self._silent("it closes every connection")
+
+    def read(self, shape: type[Answer], response: httpx.Response) -> Answer:
+        """An answer's body as the view that it is."""
+        try:
+            return TypeAdapter(shape).validate_json(response.content)
+        except ValidationError as error:
+            raise self.stranger(response) from error
+
+    @contextmanager
+    def streamed(self, path: str, seconds: float) -> Iterator[Iterator[bytes]]:
+        """The body of an answer piece by piece, for which the server may take so long."""
+        with self._reached(), self._http.stream("GET", f"{self.url}{path}", timeout=seconds) as response:
+            if not response.is_success:
+                response.read()
+            yield self._accepted(response).iter_bytes()
+
+    def stranger(self, response: httpx.Response) -> Unreachable:
+        """That something else answers there."""
+        kind = response.headers.get("content-type", "nothing")
+        return self._silent(f"something answers there with {response.status_code} and {kind}")
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        try:
+            yield
+        except (httpx.TransportError, httpx.InvalidURL, NewConnection) as error:
+            raise self._silent(str(error) or type(error).__name__) from error
+
+    def _silent(self, reason: str) -> Unreachable:
+        return Unreachable(
+            f"no metricsweep at {self.url} ({reason}); start one with `metricsweep serve`, or set METRICSWEEP_URL"
+        )
+
+    def _accepted(self, response: httpx.Response) -> httpx.Response:
+        if response.is_success:
+            return response
+        if response.headers.get("content-type", "").partition(";")[0] != "application/problem+json":
+            raise self.stranger(response)
+        raise ApiError(response.json())
+
+
+def _actor() -> str:
+    """Who runs the command, as visible ASCII."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):  # a container whose user has no name
+        user = "unknown"
+    return f"{user}@{socket.gethostname()}".encode("ascii", "replace").decode()[:100]
+
+
+def _is_loopback(url: str) -> bool:
+    """Whether an address is of this machine alone."""
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name, or no address at all, which the first request says
+        return False

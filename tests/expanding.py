@@ -1,0 +1,14 @@
+"""Expanding queued sweeps as a conductor does, where a test has the store and no conductor."""
+
+from orchestrator.plan import grid
+from orchestrator.record.store import Store, Writer
+from orchestrator.spec.spec import Spec
+from workers import catalog
+
+
+def expand_queued(store: Store, writer: Writer) -> None:
+    """The trials of every queued sweep."""
+    for queued in store.sweeps.queued():
+        spec = Spec.model_validate(queued.spec)
+        plan = grid.expand(spec, catalog.load())
+        writer.sweeps.start(queued.id, plan.cells, plan.candidates, plan.trials(), spec.slot, spec.fresh)
