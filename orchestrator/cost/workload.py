@@ -83,21 +83,28 @@ def _seen(recipe: Recipe, catalog: Catalog) -> Workload:
     size: so the numbers of a recipe that counts in epochs, and all of evaluations, are near and not exact.
     """
     batch, images = _batch(recipe), _images(recipe, catalog)
-    number = models(recipe)
+    number, views = models(recipe), _views(recipe, catalog)
     if batch is None or (images is None and recipe.iterations is None):
         steps = recipe.iterations * number if recipe.iterations else None
-        return Workload(steps, steps * batch if steps and batch else None, None)
+        return Workload(steps, steps * batch * views if steps and batch else None, None)
     sizes = images or {}
     folds = 0 if isinstance(recipe.validation, NoValidation) else recipe.validation.folds
     held_out = sizes.get("train", 0) // folds if folds else 0
     total, every = _length(recipe, max(1, (sizes.get("train", 0) - held_out) // batch))
     if images is None:
-        return Workload(total * number, total * batch * number, None)
+        return Workload(total * number, total * batch * views * number, None)
     splits = {"train": sizes["train"] - held_out, "validation": held_out, "test": sizes["test"]}
     looks = (total - 1) // every
     evaluated = looks * _watched(recipe, splits) + _at_the_end(recipe, splits, catalog)
     joined = splits["test"] if number > 1 else 0  # by each of the models that are judged together
-    return Workload(total * number, total * batch * number, (evaluated + joined) * number)
+    return Workload(total * number, total * batch * views * number, (evaluated + joined) * number)
+
+
+def _views(recipe: Recipe, catalog: Catalog) -> int:
+    """How often an image that is drawn goes through the network."""
+    task = catalog.get("task", recipe.task.name)
+    views = task.facts.get("views") if task else None
+    return views if isinstance(views, int) else 1
 
 
 def _length(recipe: Recipe, epoch: int) -> tuple[int, int]:

@@ -1,41 +1,26 @@
 """Whether the parts of a recipe fit one another, judged from the facts that the catalog holds."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from workers.catalog import clustering_cost
+from workers.catalog import batch_layout, clustering_cost
 from workers.catalog.chosen import Chosen, misfits
+from workers.catalog.draft import RecipeDraft
 from workers.catalog.inventory import EMBEDDINGS, Catalog, given, metric_entry, metric_problem
 from workers.catalog.wording import Problem, counted, listed, not_computed
-from workers.contract import ClassHoldout, CrossValidation, NoValidation, Recipe, Select
+from workers.contract import ClassHoldout, CrossValidation, NoValidation
 from workers.figures.options import Followed, Staged
 
 FEWEST_CLASSES: Final = 2
 """Below it there is no pair of classes to tell apart: neither a training nor an evaluation means anything."""
 
 
-@dataclass(frozen=True)
-class RecipeDraft:
-    """What of a recipe is sound by itself; what is not is absent."""
-
-    parts: Mapping[str, Chosen]
-    validation: NoValidation | ClassHoldout | CrossValidation | None
-    select: Select | None
-    rest: Recipe
-    """Its plain fields; one that is not sound has its default."""
-    length: int | None
-    """Iterations or epochs, whichever it counts in."""
-
-
 def disagreements(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
     """What does not fit together; each rule is silent where something that it needs is absent."""
     yield from misfits(draft.parts)
     yield from _classes(draft)
-    yield from _layout(draft, catalog)
-    yield from _per_class(draft)
-    yield from _views(draft)
+    yield from batch_layout.disagreements(draft, catalog)
     yield from _norms(draft, catalog)
     yield from _joining(draft)
     yield from _selection_split(draft)
@@ -91,39 +76,6 @@ def _drawn(sampler: Chosen | None, remaining: int, message: str) -> Iterator[Pro
 
 def _possessive(name: str) -> str:
     return f"{name}'" if name.endswith("s") else f"{name}'s"
-
-
-def _layout(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
-    """The loss can use the order in which the sampler lays out a batch."""
-    loss, sampler = draft.parts.get("loss"), draft.parts.get("sampler")
-    accepted, given = loss.fact("layout") if loss else None, sampler.fact("layout") if sampler else None
-    accepted = [accepted] if isinstance(accepted, str) else accepted
-    if not isinstance(accepted, list) or given is None or given in accepted:
-        return
-    fitting = [entry.name for entry in catalog.of("sampler") if entry.facts.get("layout") in accepted]
-    wants = f"{loss} takes batches laid out as {listed(accepted)}, but {sampler} gives {given!r}"
-    yield Problem(path="sampler", message=f"{wants}; samplers that fit: {listed(fitting)}")
-
-
-def _per_class(draft: RecipeDraft) -> Iterator[Problem]:
-    """The loss finds a partner for every image of a class that the sampler draws."""
-    loss, sampler = draft.parts.get("loss"), draft.parts.get("sampler")
-    multiple = loss.fact("per_class_multiple") if loss else None
-    given = sampler.options.get("per_class") if sampler else None
-    if isinstance(multiple, int) and isinstance(given, int) and given % multiple:
-        below = given - given % multiple
-        right = f"take {below} or {below + multiple}" if below else f"take {multiple}"
-        found = f"{loss} pairs the images of a class {multiple} by {multiple}, but the sampler draws {given}"
-        yield Problem(path="sampler.per_class", message=f"{found}; {right}")
-
-
-def _views(draft: RecipeDraft) -> Iterator[Problem]:
-    """A loss over the views of an image finds views under the augmentation that names its method, and not labels."""
-    loss, task, augment = draft.parts.get("loss"), draft.parts.get("task"), draft.rest.augment
-    if loss and task and augment == "simclr" and loss.fact("views") and task.fact("views") in (None, 1):
-        found = f"{loss} with `augment: simclr` means SimCLR, whose positives are two views of an image"
-        trained = f"but {task} gives it the labels, so that it would train supervised under SimCLR's name"
-        yield Problem(path="loss", message=f"{found}, {trained}; take another loss, or another `augment`")
 
 
 def _norms(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:

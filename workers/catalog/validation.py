@@ -9,7 +9,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from workers.catalog.chosen import Chosen
-from workers.catalog.compatibility import RecipeDraft, disagreements
+from workers.catalog.compatibility import disagreements
+from workers.catalog.draft import RecipeDraft
 from workers.catalog.holdings import holds, not_held, selected
 from workers.catalog.inventory import Catalog
 from workers.catalog.signature import Entry

@@ -21,20 +21,27 @@ _SHARE: Final = 16  # the part of the free memory of a device that images may ta
 
 
 class LabelledBatch(NamedTuple):
-    """What a sampler drew, on the device of the training."""
+    """What a sampler drew, on the device of the training.
 
-    images: torch.Tensor  # [b, c, h, w] of 0 to 255
-    labels: torch.Tensor  # int64 [b]
+    Where a task looks at several views of an image, all b images stand in their order once for each view, and none has
+    its class: the views of an image have one label, its place among the b.
+    """
+
+    images: torch.Tensor  # [b, c, h, w] of 0 to 255; [views b, c, h, w]
+    labels: torch.Tensor  # int64 [b]; [views b]
 
 
 class Batches:
     """What a recipe's data set and sampler give, augmented and on a device; `seed` gives one for each purpose.
 
-    Raises DataMissingError, DataDamagedError, ValueError.
+    Of each image that is drawn there are so many `views`, each augmented by random parameters of its own. Raises
+    DataMissingError, DataDamagedError, ValueError.
     """
 
-    def __init__(self, recipe: Recipe, place: Place, device: torch.device, seed: Callable[[str], int]) -> None:
-        self._device = device
+    def __init__(
+        self, recipe: Recipe, place: Place, device: torch.device, seed: Callable[[str], int], views: int = 1
+    ) -> None:
+        self._device, self._views = device, views
         self.splits = _on(device, splits(recipe, place.data_root, place.scratch, place.parts))
         self.augment = Augment(recipe.augment, stored=self.splits.train.side, crop=recipe.crop)
         self._drawn = torch.Generator().manual_seed(seed("augment"))
@@ -48,6 +55,8 @@ class Batches:
             labels=self.splits.train.labels.cpu(),
             generator=self._generator,
         )
+        self.batch = self.sampler.batch * views
+        """The images that the network sees of a batch."""
 
     def _begin(self, indices: torch.Tensor) -> None:
         self._ahead.append((indices, self.splits.train.begin(indices, self._threads)))
@@ -63,9 +72,13 @@ class Batches:
         while self.splits.train.undecoded is not None and len(self._ahead) < _AHEAD:
             self._begin(self.sampler.draw())
         images, sizes = taken()
+        images = images.to(self._device)
+        seen = [self.augment.train(images, self._drawn, sizes) for _ in range(self._views)]
+        if self._views > 1:
+            places = torch.arange(len(indices), device=self._device)
+            return LabelledBatch(torch.cat(seen), places.repeat(self._views))
         labels = self.splits.train.labels[indices.to(self.splits.train.labels.device)]
-        augmented = self.augment.train(images.to(self._device), self._drawn, sizes)
-        return LabelledBatch(augmented, labels.to(self._device))
+        return LabelledBatch(seen[0], labels.to(self._device))
 
     def read(
         self, images: Images, preprocess: object = None, chosen: torch.Tensor | None = None

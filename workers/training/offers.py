@@ -73,7 +73,7 @@ class Offers:
         train = self._batches.splits.train
         return {
             "channels": train.channels, "side": self._batches.augment.side, "classes": train.classes,
-            "images": len(train), "dim": self._recipe.embedding, "batch": self._batches.sampler.batch,
+            "images": len(train), "dim": self._recipe.embedding, "batch": self._batches.batch,
             "epoch": self._length.epoch,
         }  # fmt: skip
 

@@ -53,7 +53,8 @@ class Session:
         self.recipe, self.device = recipe, device
         pins.check(recipe, place.parts)
         seed = partial(determinism.derived, recipe.seed)
-        self.batches = None if recipe.dataset is None else Batches(recipe, place, device, seed)
+        views = getattr(registry.find("task", recipe.task.name, place.parts), "views", 1)
+        self.batches = None if recipe.dataset is None else Batches(recipe, place, device, seed, views)
         images, batch = (len(self.batches.splits.train), self.batches.sampler.batch) if self.batches else (1, 1)
         self.length: Length = length(recipe, images, batch)
         self.total = self.length.total
