@@ -20,12 +20,13 @@ from pydantic import (
 
 from workers.figures.options import Figures
 from workers.recipe.parts import DEFAULT_TASK, FOLDERS, GOES_WITH, KINDS, PART_FIELDS, Frozen, Part
-from workers.recipe.validation import ClassHoldout, CrossValidation, NoValidation, Validation
+from workers.recipe.validation import ClassHoldout, CrossValidation, ImageHoldout, NoValidation, Validation
 
 __all__ = [
     "BEST_TEST", "DEFAULT_TASK", "FOLDERS", "GOES_WITH", "KEPT_FILES", "KINDS", "PART_FIELDS", "CheckpointError",
-    "ClassHoldout", "CrossValidation", "DataDamagedError", "DataMissingError", "Evaluate", "Frozen", "NoValidation",
-    "Part", "Pins", "Place", "Progress", "Recipe", "Result", "Select", "Stopped", "Train", "canonical_json",
+    "ClassHoldout", "CrossValidation", "DataDamagedError", "DataMissingError", "Evaluate", "Frozen", "ImageHoldout",
+    "NoValidation", "Part", "Pins", "Place", "Progress", "Recipe", "Result", "Select", "Stopped", "Train", "Validation",
+    "canonical_json",
     "fingerprint_of",
 ]  # fmt: skip
 

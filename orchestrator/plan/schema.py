@@ -110,7 +110,7 @@ def _values(catalog: Catalog) -> Schema:
             found[field] = _part(catalog.of(field))
             found |= {f"{field}.{option}": schema for option, schema in _options(catalog.of(field)).items()}
         elif field == "validation":
-            names = {"enum": ["none", "class_holdout", "cross_validation"]}
+            names = {"enum": ["none", "class_holdout", "cross_validation", "image_holdout"]}
             found[field] = {"anyOf": [names, _object(holdout | {"name": names}, minProperties=1)]}
             found |= {f"{field}.{option}": schema for option, schema in holdout.items() if option != "name"}
         else:

@@ -21,7 +21,7 @@ CATALOG = Catalog(
                 "metrics": ["recall@1", "map@r"],
                 "selects": "map@r",
                 "split": "validation",
-                "joins": True,
+                "validations": ["class_holdout", "cross_validation"],
                 "figures": [*MODELS],
                 "watched": ["recall@1"],
                 "curves": ["loss"],

@@ -199,3 +199,27 @@ def test_a_hold_out_divides_the_classes(classes: int, folds: int, data: st.DataO
             ]
         seen += held
     assert seen == list(range(classes))
+
+
+@given(sizes=st.lists(st.integers(1, 9), min_size=2, max_size=12), folds=st.integers(2, 8), data=st.data())
+def test_a_hold_out_of_images_takes_an_equal_share_of_each_class(
+    sizes: list[int], folds: int, data: st.DataObject
+) -> None:
+    every = [label for label, size in enumerate(sizes) for _ in range(size)]
+    labels = torch.tensor(data.draw(st.permutations(every)))
+    whole = Images(torch.arange(len(labels), dtype=torch.uint8)[:, None, None, None], labels)
+    alone = sizes.count(1)
+    seen: list[int] = []
+    for fold in range(folds):
+        held = images.dealt(labels, folds, fold)
+        assert torch.equal(held, images.dealt(labels, folds, fold))
+        train, validation = whole.of_images(~held), whole.of_images(held)
+        assert sorted(set(train.labels.tolist())) == [*range(len(sizes))]
+        assert torch.equal(train.labels, labels[train.images.flatten().long()])
+        shared = len(labels) - alone
+        assert shared // folds <= len(validation) <= -(-shared // folds)
+        for label, size in enumerate(sizes):
+            share = int((validation.labels == label).sum())
+            assert size == 1 > share or (size > 1 and size // folds <= share <= -(-size // folds))
+        seen += validation.images.flatten().tolist()
+    assert len(set(seen)) == len(seen) == len(labels) - alone

@@ -97,9 +97,19 @@ class TestEachTask:
         if "dataset" not in must | may:
             assert "epochs" in problems({**raw(name), "iterations": None, "epochs": 2})
 
-    def test_folds_are_refused_where_joining_has_no_meaning(self, name: str) -> None:
-        found = problems({**raw(name), "validation": {"name": "cross_validation", "folds": 3}})
-        assert ("validation" in found) == (not entry(name).facts.get("joins"))
+    def test_validates_by_what_it_says_and_by_nothing_else(self, name: str, tmp_path: Path) -> None:
+        allowed = entry(name).stated("validations")
+        for other in ("class_holdout", "image_holdout", "cross_validation"):
+            given = {"iterations": 2, "validation": {"name": other, "folds": 3}}
+            found = problems({**raw(name), **given})
+            assert ("validation" in found) == (other not in allowed), found
+            if other in allowed:
+                result, _ = run(recipe(name, **given), tmp_path / other)
+                assert result.outcome == "ok"
+                kept = recipe(name).select.checkpoint
+                assert f"{kept}/validation/{recipe(name).select.metric}" in result.metrics
+            elif allowed:
+                assert found["validation"].endswith(", or none")
 
     def test_resumes_bit_for_bit_at_any_step(self, name: str, tmp_path: Path) -> None:
         what = recipe(name)

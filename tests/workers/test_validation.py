@@ -107,7 +107,7 @@ def test_the_empty_recipe_says_what_it_lacks() -> None:
         (
             {"validation": {"name": "holdout"}},
             "validation",
-            "expected one of 'none', 'class_holdout', 'cross_validation', found 'holdout'",
+            "expected one of 'none', 'class_holdout', 'cross_validation', 'image_holdout', found 'holdout'",
         ),
         (
             {"validation": {"folds": 3}},
@@ -128,7 +128,7 @@ def test_the_empty_recipe_says_what_it_lacks() -> None:
         (
             {"validation": "cross_valdation"},
             "validation",
-            "expected one of 'none', 'class_holdout', 'cross_validation', found 'cross_valdation'",
+            "expected one of 'none', 'class_holdout', 'cross_validation', 'image_holdout', found 'cross_valdation'",
         ),
         (
             {"validation": {"name": "cross_validation", "fold": 1}},
@@ -276,6 +276,28 @@ class TestAgreement:
             " loss, or another `augment`"
         }
         assert found(loss="nt_xent", augment="none") == found(loss="triplet", augment="simclr") == {}
+
+    def test_a_task_says_what_may_be_held_out(self) -> None:
+        catalog = load()
+
+        def found(**changes: Any) -> dict[str, str]:
+            given = {**RECIPE, "backbone": "mlp", **changes}
+            return {one.path: one.message for one in problems(given, catalog)}
+
+        images = {"name": "image_holdout", "folds": 5}
+        assert found(validation=images) == {
+            "validation": "task 'retrieval' does not validate by image_holdout; take {name: class_holdout},"
+            " {name: cross_validation}, or none"
+        }
+        faces = {"task": "verification", "select": {"metric": "accuracy"}}
+        assert found(**faces, validation=images) == {}
+        assert found(**faces, validation={"name": "image_holdout", "fold": 10}) == {
+            "validation.fold": "fold 10 does not exist; with 10 folds it is 0 to 9"
+        }
+        assert found(**faces, validation={"name": "image_holdout", "folds": 1000}) == {
+            "validation.folds": "fold 0 of 1000 holds out 1 of digits' 1,083 training images, but validation needs at"
+            " least 2; take fewer folds"
+        }
 
     @pytest.mark.parametrize("validation", [..., {"name": "none"}])
     def test_selection_by_validation_needs_a_hold_out(self, validation: Any) -> None:

@@ -1,81 +1,28 @@
 """Whether the parts of a recipe fit one another, judged from the facts that the catalog holds."""
 
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import Final
 
-from workers.catalog import batch_layout, clustering_cost
+from workers.catalog import batch_layout, clustering_cost, holdout
 from workers.catalog.chosen import Chosen, misfits
 from workers.catalog.draft import RecipeDraft
 from workers.catalog.inventory import EMBEDDINGS, Catalog, given, metric_entry, metric_problem
-from workers.catalog.wording import Problem, counted, listed, not_computed
-from workers.contract import ClassHoldout, CrossValidation, NoValidation
+from workers.catalog.wording import Problem, listed, not_computed
+from workers.contract import NoValidation
 from workers.figures.options import Followed, Staged
-
-FEWEST_CLASSES: Final = 2
-"""Below it there is no pair of classes to tell apart: neither a training nor an evaluation means anything."""
 
 
 def disagreements(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
     """What does not fit together; each rule is silent where something that it needs is absent."""
     yield from misfits(draft.parts)
-    yield from _classes(draft)
+    yield from holdout.disagreements(draft)
     yield from batch_layout.disagreements(draft, catalog)
     yield from _norms(draft, catalog)
-    yield from _joining(draft)
-    yield from _selection_split(draft)
     yield from _metrics(draft, catalog)
     yield from _selection_metric(draft, catalog)
     yield from _patience(draft)
     yield from _warmup(draft)
     yield from _crop(draft)
     yield from _figures(draft)
-
-
-def _classes(draft: RecipeDraft) -> Iterator[Problem]:
-    """The hold-out leaves enough classes to validate on, and as many to train on as a batch holds."""
-    dataset, validation = draft.parts.get("dataset"), draft.validation
-    counts = dataset.fact("classes") if dataset else None
-    if dataset is None or validation is None or not isinstance(counts, dict):
-        return
-    total = counts.get("train")
-    if not isinstance(total, int):
-        return
-    remaining, message = total, f"{dataset} has only {counted(total, 'training class')}"
-    if not isinstance(validation, NoValidation):
-        least, most = _extremes(validation, total)
-        held, remaining = len(least.held_out(total)), total - len(most.held_out(total))
-        of_all = f"{_possessive(dataset.entry.name)} {counted(total, 'training class')}"
-        after = f"fold {most.fold} of {most.folds} is held out for validation"
-        message = f"only {remaining} of {of_all} remain after {after}"
-        if held < FEWEST_CLASSES:
-            fold = f"fold {least.fold} of {least.folds}"
-            needs = f"validation needs at least {FEWEST_CLASSES}; take fewer folds"
-            yield Problem(path="validation.folds", message=f"{fold} holds out {held} of {of_all}, but {needs}")
-    yield from _drawn(draft.parts.get("sampler"), remaining, message)
-
-
-@lru_cache(maxsize=256)
-def _extremes(validation: ClassHoldout | CrossValidation, total: int) -> tuple[ClassHoldout, ClassHoldout]:
-    """The folds that hold out the fewest and the most of the classes."""
-    folds = validation.holdouts if isinstance(validation, CrossValidation) else [validation]
-    sizes = [len(fold.held_out(total)) for fold in folds]
-    return folds[sizes.index(min(sizes))], folds[sizes.index(max(sizes))]
-
-
-def _drawn(sampler: Chosen | None, remaining: int, message: str) -> Iterator[Problem]:
-    """A batch finds its classes among those that remain; `message` says how many these are."""
-    option = sampler.fact("draws") if sampler else None
-    draws = sampler.options.get(option) if sampler and isinstance(option, str) else None
-    if isinstance(draws, int) and draws > remaining:
-        drawn = f"the sampler draws {counted(draws, 'class')} a batch"
-        yield Problem(path=f"sampler.{option}", message=f"{drawn}, but {message}")
-    elif remaining < FEWEST_CLASSES:
-        yield Problem(path="dataset", message=f"a training needs at least {FEWEST_CLASSES} classes, but {message}")
-
-
-def _possessive(name: str) -> str:
-    return f"{name}'" if name.endswith("s") else f"{name}'s"
 
 
 def _norms(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
@@ -85,24 +32,6 @@ def _norms(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
         raw = [entry.name for entry in catalog.of("head") if entry.facts.get("output") == "raw"]
         message = f"{regularizer} acts on the norms of embeddings, but with {head} every norm is 1"
         yield Problem(path="regularizer", message=f"{message}; heads that fit: {listed(raw)}")
-
-
-def _joining(draft: RecipeDraft) -> Iterator[Problem]:
-    """The models of several folds are joined only where that means something."""
-    task = draft.parts.get("task")
-    if task and isinstance(draft.validation, CrossValidation) and not task.fact("joins"):
-        message = f"{task} has no way to join the models of several folds; take {{name: class_holdout}}, or none"
-        yield Problem(path="validation", message=message)
-
-
-def _selection_split(draft: RecipeDraft) -> Iterator[Problem]:
-    """What selects exists: a validation split only where classes are held out."""
-    if draft.select and draft.select.beside and draft.select.split != "validation":
-        message = f"is only for `split: validation`, but split is {draft.select.split!r}; leave it out"
-        yield Problem(path="select.beside", message=message)
-    if draft.select and draft.select.split == "validation" and isinstance(draft.validation, NoValidation):
-        right = "add `validation: {name: class_holdout}`, or select by 'test' or 'last'"
-        yield Problem(path="select.split", message=f"no classes are held out to select by 'validation'; {right}")
 
 
 def _metrics(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:

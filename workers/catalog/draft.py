@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from workers.catalog.chosen import Chosen
-from workers.contract import ClassHoldout, CrossValidation, NoValidation, Recipe, Select
+from workers.contract import Recipe, Select, Validation
 
 
 @dataclass(frozen=True)
@@ -12,7 +12,7 @@ class RecipeDraft:
     """What of a recipe is sound by itself; what is not is absent."""
 
     parts: Mapping[str, Chosen]
-    validation: NoValidation | ClassHoldout | CrossValidation | None
+    validation: Validation | None
     select: Select | None
     rest: Recipe
     """Its plain fields; one that is not sound has its default."""

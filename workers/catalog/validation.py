@@ -20,11 +20,13 @@ from workers.contract import (
     PART_FIELDS,
     ClassHoldout,
     CrossValidation,
+    ImageHoldout,
     NoValidation,
     Part,
     Pins,
     Recipe,
     Select,
+    Validation,
 )
 from workers.figures.options import MODELS
 
@@ -98,7 +100,7 @@ class _Fields(NamedTuple):
     problems: list[Problem]
     faulty: set[str]
     rest: Recipe
-    validation: NoValidation | ClassHoldout | CrossValidation | None
+    validation: Validation | None
     select: Select | None
     length: int | None
 
@@ -197,6 +199,7 @@ def _siblings(error: ErrorDetails) -> list[str]:
         ("validation", "none"): NoValidation,
         ("validation", "class_holdout"): ClassHoldout,
         ("validation", "cross_validation"): CrossValidation,
+        ("validation", "image_holdout"): ImageHoldout,
     }
     place = error["loc"][:-1]
     owner = MODELS[str(place[2])] if place[:1] == ("figures",) else owners[place]

@@ -11,10 +11,11 @@ from typing import Final, NamedTuple, Protocol
 import torch
 
 from workers import registry
-from workers.contract import ClassHoldout, DataDamagedError, Part, Recipe
+from workers.contract import ClassHoldout, DataDamagedError, ImageHoldout, Part, Recipe
 from workers.data.pair_set import Distractors, PairSet
 
 _TOGETHER: Final = 1024  # images that are decoded before they are hashed
+_SEED: Final = 0  # the same images are held out in all trainings
 
 
 class Undecoded(Protocol):
@@ -138,18 +139,25 @@ class Images:
 
         Pixels are shared, not copied, where shapes differ or the images lie together.
         """
-        kept = wanted[self.labels]
+        kept = self.of_images(wanted[self.labels])
         renumbered = torch.cumsum(wanted, dim=0) - 1
-        query = None if self.query is None else self.query[kept]
-        labels = renumbered[self.labels[kept]]
         names = None if self.names is None else tuple(self.names[place] for place in wanted.nonzero()[:, 0].tolist())
+        return replace(kept, labels=renumbered[kept.labels], names=names)
+
+    def of_images(self, wanted: torch.Tensor) -> "Images":
+        """The images that are `wanted` (bool [n]), in their order and with the labels that they have.
+
+        Pixels are shared, not copied, where shapes differ or the images lie together.
+        """
+        query = None if self.query is None else self.query[wanted]
+        labels = self.labels[wanted]
         if self.shapes is not None:
-            shapes = self.shapes[kept.cpu()]
-            return Images(self.images, labels, shapes, query, names, undecoded=self.undecoded)
-        places = kept.nonzero()[:, 0]
+            shapes = self.shapes[wanted.cpu()]
+            return Images(self.images, labels, shapes, query, self.names, undecoded=self.undecoded)
+        places = wanted.nonzero()[:, 0]
         first, past = (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
         together = past - first == len(places)
-        return Images(self.images[first:past] if together else self.images[kept], labels, None, query, names)
+        return Images(self.images[first:past] if together else self.images[wanted], labels, None, query, self.names)
 
     def to(self, device: torch.device) -> "Images":
         """The same on another device."""
@@ -178,18 +186,22 @@ class Splits:
         """The split `train`, `validation` or `test`; raises ValueError where nothing is held out for validation."""
         found = {"train": self.train, "validation": self.validation, "test": self.test}[name]
         if found is None:
-            raise ValueError(f"the recipe holds no classes out, so there is no split {name!r}")
+            raise ValueError(f"the recipe holds nothing out, so there is no split {name!r}")
         return found
 
 
 def splits(recipe: Recipe, root: Path, scratch: Path, parts: Path | None = None) -> Splits:
     """The recipe's data set with its hold-out applied; raises DataMissingError, DataDamagedError, ValueError."""
-    dataset = load(recipe.part("dataset"), root, scratch, parts)
-    if not isinstance(recipe.validation, ClassHoldout):
-        return Splits(dataset.train, None, dataset.test, content(dataset))
-    train, validation = hold_out(dataset.train, recipe.validation.held_out(dataset.train.classes))
-    if validation.classes < 2:
-        raise ValueError(f"validation: the hold-out leaves {validation.classes} classes to validate; it needs 2")
+    dataset, wanted = load(recipe.part("dataset"), root, scratch, parts), recipe.validation
+    train, validation = dataset.train, None
+    if isinstance(wanted, ClassHoldout):
+        train, validation = hold_out(dataset.train, wanted.held_out(dataset.train.classes))
+    elif isinstance(wanted, ImageHoldout):
+        held = dealt(dataset.train.labels, wanted.folds, wanted.fold)
+        train, validation = dataset.train.of_images(~held), dataset.train.of_images(held)
+    if validation and len(validation.labels.unique()) < 2:  # type: ignore[no-untyped-call]
+        found = len(validation.labels.unique())  # type: ignore[no-untyped-call]
+        raise ValueError(f"validation: the hold-out leaves {found} classes to validate; it needs 2")
     return Splits(train, validation, dataset.test, content(dataset))
 
 
@@ -198,6 +210,19 @@ def hold_out(images: Images, classes: range) -> tuple[Images, Images]:
     held = torch.zeros(images.classes, dtype=torch.bool)
     held[classes.start : classes.stop] = True
     return images.of_classes(~held), images.of_classes(held)
+
+
+def dealt(labels: torch.Tensor, folds: int, fold: int) -> torch.Tensor:
+    """Which images (bool [n]) one of `folds` shares has, of each class as many as of any or one more.
+
+    A fixed seed shuffles those of a class. An image that is alone in its class is in no share.
+    """
+    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(_SEED))
+    order = order[labels[order].argsort(stable=True)]
+    several = labels.bincount()[labels] > 1
+    held = torch.zeros(len(labels), dtype=torch.bool)
+    held[order[several[order]][fold::folds]] = True
+    return held
 
 
 def load(part: Part, root: Path, scratch: Path, parts: Path | None = None) -> DataSet:

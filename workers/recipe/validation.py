@@ -1,4 +1,4 @@
-"""Validation: what of the training classes is held out, by one fold or by all of them in turn."""
+"""Validation: what of the training classes, or of their images, is held out, by one fold or by all of them in turn."""
 
 from typing import Annotated, Literal
 
@@ -22,14 +22,29 @@ class ClassHoldout(Frozen):
 
     @model_validator(mode="after")
     def _fold_exists(self) -> "ClassHoldout":
-        if self.fold >= self.folds:
-            raise ValueError(f"fold {self.fold} does not exist; with {self.folds} folds it is 0 to {self.folds - 1}")
+        _check_fold(self.fold, self.folds)
         return self
 
     def held_out(self, classes: int) -> range:
         """The class indices that validate, of `classes` training classes 0..classes-1."""
         start = classes * self.fold // self.folds
         return range(start, classes * (self.fold + 1) // self.folds)
+
+
+class ImageHoldout(Frozen):
+    """One of `folds` equal shares of the training images validates, the others train; of each class an equal share.
+
+    Which images these are is drawn once for all trainings; the only image of a class trains.
+    """
+
+    name: Literal["image_holdout"] = "image_holdout"
+    folds: int = Field(default=10, ge=2, le=1000)
+    fold: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _fold_exists(self) -> "ImageHoldout":
+        _check_fold(self.fold, self.folds)
+        return self
 
 
 class CrossValidation(Frozen):
@@ -44,4 +59,9 @@ class CrossValidation(Frozen):
         return [ClassHoldout(folds=self.folds, fold=fold) for fold in range(self.folds)]
 
 
-Validation = Annotated[NoValidation | ClassHoldout | CrossValidation, Field(discriminator="name")]
+Validation = Annotated[NoValidation | ClassHoldout | CrossValidation | ImageHoldout, Field(discriminator="name")]
+
+
+def _check_fold(fold: int, folds: int) -> None:
+    if fold >= folds:
+        raise ValueError(f"fold {fold} does not exist; with {folds} folds it is 0 to {folds - 1}")

@@ -70,7 +70,8 @@ class Task(Protocol):
     Everyone is offered `measures`, `figures`, `device` and `seed`, one of the task's own.
     Its literals, which the catalog reads: `metrics`, `selects` and `split` (the defaults of `select`), `reads` (what
     its metrics read), `watched` (metrics on the way), `trained` (metrics of the training images at the end), `ended`
-    (metrics that only `end` gives, and `evaluate` is never asked for), `joins`, `figures` and `views` (of an image).
+    (metrics that only `end` gives, and `evaluate` is never asked for), `validations` (what may be held out; none of it
+    may be too), `figures` and `views` (of an image).
     """
 
     def modules(self) -> Mapping[str, nn.Module]:

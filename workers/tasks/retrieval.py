@@ -38,7 +38,7 @@ class Retrieval(Embedding):
     trained = ("norm_mean", "norm_var")  # SEC's table 9
     curves = ("loss", "regularizer", "lr", "eta", "norm_mean", "norm_var", "s_mu", "cos_ap", "cos_an")
     views = 1
-    joins = True
+    validations = ("class_holdout", "cross_validation")
     figures = (
         "norms", "cosines", "panels", "feature_maps", "tsne", "unit_circle", "spectrum", "heat_map",
         "direction_variation", "norm_traces", "tsne_stages", "heat_map_stages",

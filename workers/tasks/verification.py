@@ -43,6 +43,7 @@ class Verification(Embedding):
     watched = ("accuracy",)
     curves = ("loss", "regularizer", "lr", "eta", "norm_mean", "norm_var", "s_mu", "cos_ap", "cos_an")
     views = 1
+    validations = ("class_holdout", "image_holdout")
     figures = (
         "norms", "cosines", "panels", "tsne", "unit_circle", "spectrum", "heat_map", "direction_variation",
         "norm_traces",

@@ -94,7 +94,7 @@ class Session:
         """The splits that are evaluated on the way, and +1 or -1 where a higher or a lower metric is better."""
         select = self.recipe.select
         if select.split == "validation" and "validation" not in self.splits:
-            raise ValueError("select.split is 'validation', but the recipe holds no classes out for it")
+            raise ValueError("select.split is 'validation', but the recipe holds nothing out for it")
         better = registry.find("metric", parse_metric(select.metric)[0], parts).better
         if better == "none":
             raise ValueError(f"select.metric {select.metric!r} cannot choose: neither higher nor lower is better")
