@@ -22,8 +22,8 @@ from workers import catalog as catalogs
 from workers import registry
 from workers.catalog import complete
 from workers.contract import Place, Recipe, Result
-from workers.data import images
 from workers.data.preprocess import SIGNED
+from workers.data.splits import splits
 from workers.evaluation.evaluate import evaluate
 from workers.train import train
 from workers.training import checkpoint
@@ -137,17 +137,17 @@ def test_the_kept_weights_are_those_of_the_numbers(service: Service, tmp_path: P
     whole = (service.trials.get(one.id) for one in finished)
     trial = next(one for one in whole if one.training == kept.parents[1].name)
     assert (recipe.fingerprint, state["step"]) == (trial.fingerprint, trial.best_step)
-    splits = images.splits(recipe, tmp_path, tmp_path)
-    channels, side = splits.test.channels, splits.test.side
+    test = splits(recipe, tmp_path, tmp_path).test
+    channels, side = test.channels, test.side
     asked = {"channels": channels, "side": side, "root": tmp_path, "scratch": tmp_path}
     backbone = registry.build("backbone", recipe.backbone, **asked)
     head = registry.build("head", recipe.head, features=backbone.features, dim=recipe.embedding)
     for name, module in (("backbone", backbone), ("head", head)):
         module.load_state_dict(state["modules"][name])
         module.eval()
-    every = splits.test.take(torch.arange(len(splits.test)))
+    every = test.take(torch.arange(len(test)))
     with torch.inference_mode():
-        found = evaluate(head(backbone(SIGNED(every.images))), splits.test.labels, ["recall@1", "map@r"])
+        found = evaluate(head(backbone(SIGNED(every.images))), test.labels, ["recall@1", "map@r"])
     assert found == pytest.approx({name: trial.metrics[f"best/test/{name}"] for name in found}, rel=1e-5)
 
 

@@ -12,7 +12,6 @@ from pydantic import (
     Field,
     JsonValue,
     SerializerFunctionWrapHandler,
-    ValidationInfo,
     field_validator,
     model_serializer,
     model_validator,
@@ -20,57 +19,18 @@ from pydantic import (
 
 from workers.figures.options import Figures
 from workers.recipe.parts import DEFAULT_TASK, FOLDERS, GOES_WITH, KINDS, PART_FIELDS, Frozen, Part
+from workers.recipe.selection import BEST_TEST, TEST_SET, Select
 from workers.recipe.validation import ClassHoldout, CrossValidation, ImageHoldout, NoValidation, Validation
 
 __all__ = [
-    "BEST_TEST", "DEFAULT_TASK", "FOLDERS", "GOES_WITH", "KEPT_FILES", "KINDS", "PART_FIELDS", "CheckpointError",
-    "ClassHoldout", "CrossValidation", "DataDamagedError", "DataMissingError", "Evaluate", "Frozen", "ImageHoldout",
-    "NoValidation", "Part", "Pins", "Place", "Progress", "Recipe", "Result", "Select", "Stopped", "Train", "Validation",
-    "canonical_json",
-    "fingerprint_of",
+    "BEST_TEST", "DEFAULT_TASK", "FOLDERS", "GOES_WITH", "KEPT_FILES", "KINDS", "PART_FIELDS", "TEST_SET",
+    "CheckpointError", "ClassHoldout", "CrossValidation", "DataDamagedError", "DataMissingError", "Evaluate", "Frozen",
+    "ImageHoldout", "NoValidation", "Part", "Pins", "Place", "Progress", "Recipe", "Result", "Select", "Stopped",
+    "Train", "Validation", "canonical_json", "fingerprint_of",
 ]  # fmt: skip
-
-BEST_TEST: Final = "best_test"
-"""What stands before the keys of test metrics at the point that is best on the test split, beside `best`."""
 
 KEPT_FILES: Final = ("best.pt", "final.pt")
 """The file of weights that a training keeps, one of these: the best, or the last where there are no best."""
-
-
-class Select(Frozen):
-    """By what a training's best checkpoint and a cell's best candidate are chosen.
-
-    What is not said is the task's: the catalog completes it, and these defaults are those of the default task.
-    """
-
-    metric: str = Field(default="map@r", max_length=100)
-    split: Literal["validation", "test", "last"] = "validation"
-    """`validation`, `test`: the best checkpoint on that split. `last`: the last one, candidates by its test metric."""
-    beside: Literal["test"] | None = Field(default=None, exclude_if=lambda value: value is None)  # no new fingerprints
-    """Also keep the test metrics at the point that is best on this split, as `best_test/test/map@r`; none: do not."""
-
-    @field_validator("beside")
-    @classmethod
-    def _beside_an_honest_choice(cls, value: str | None, info: ValidationInfo) -> str | None:
-        split = info.data.get("split")
-        if value is not None and split in {"test", "last"}:
-            raise ValueError(f"is only for `split: validation`, but split is {split!r}; leave it out")
-        return value
-
-    @property
-    def checkpoint(self) -> Literal["best", "last"]:
-        """The checkpoint whose test metrics a table prints."""
-        return "last" if self.split == "last" else "best"
-
-    @property
-    def key(self) -> str:
-        """The result key that ranks candidates, such as `best/validation/map@r`."""
-        return f"{self.checkpoint}/{'test' if self.split == 'last' else self.split}/{self.metric}"
-
-    @property
-    def beside_key(self) -> str:
-        """The result key that ranks candidates by the test split beside that, such as `best_test/test/map@r`."""
-        return f"{BEST_TEST}/test/{self.metric}"
 
 
 class Pins(Frozen):
@@ -81,6 +41,8 @@ class Pins(Frozen):
     `precision`."""
     manifest: str | None = None  # hash of the data set's content
     weights: str | None = None  # hash of the pretrained weights
+    manifests: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)  # no new fingerprints
+    """By name the hash of each test set beside `test`."""
 
 
 def _absent(value: object) -> bool:

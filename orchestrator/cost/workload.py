@@ -93,10 +93,13 @@ def _seen(recipe: Recipe, catalog: Catalog) -> Workload:
     total, every = _length(recipe, max(1, (sizes.get("train", 0) - held_out) // batch))
     if images is None:
         return Workload(total * number, total * batch * views * number, None)
-    splits = {"train": sizes["train"] - held_out, "validation": held_out, "test": sizes["test"]}
+    splits = {**sizes, "train": sizes["train"] - held_out, "validation": held_out}
+    if any(name not in splits for name in _test_sets(recipe)):
+        return Workload(total * number, total * batch * views * number, None)
     looks = (total - 1) // every
     evaluated = looks * _watched(recipe, splits) + _at_the_end(recipe, splits, catalog)
-    joined = splits["test"] if number > 1 else 0  # by each of the models that are judged together
+    tested = splits["test"] + sum(splits[name] for name in _test_sets(recipe))
+    joined = tested if number > 1 else 0  # by each of the models that are judged together
     return Workload(total * number, total * batch * views * number, (evaluated + joined) * number)
 
 
@@ -126,8 +129,15 @@ def _at_the_end(recipe: Recipe, splits: Mapping[str, int], catalog: Catalog) -> 
     trained = task.stated("trained") if task else []
     norms = any(name in trained for name in _computed(recipe, catalog))
     everything = splits["test"] + splits["validation"] + (splits["train"] if norms else 0)
+    everything += sum(splits[name] for name in _test_sets(recipe))
     kept = 1 if recipe.select.split == "last" else 2
     return kept * everything + (splits["test"] if recipe.select.beside else 0)
+
+
+def _test_sets(recipe: Recipe) -> list[str]:
+    """The splits that a data set has beside `test`."""
+    asked = recipe.dataset.options.get("tests") if recipe.dataset else None
+    return [f"test_{name}" for name in asked] if isinstance(asked, list) else []
 
 
 def _computed(recipe: Recipe, catalog: Catalog) -> tuple[str, ...]:

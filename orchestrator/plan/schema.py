@@ -150,11 +150,14 @@ _TYPES: Final[Mapping[str, Schema]] = {
     "str": {"type": "string", "maxLength": LONGEST_TEXT},
     "ints": {"type": "array", "items": {"type": "integer"}, "maxItems": LONGEST_LIST},
     "floats": {"type": "array", "items": {"type": "number"}, "maxItems": LONGEST_LIST},
+    "strs": {"type": "array", "items": {"type": "string", "maxLength": LONGEST_TEXT}, "maxItems": LONGEST_LIST},
 }
 
 
 def _parameter(parameter: Parameter) -> Schema:
     schema = {"enum": parameter.choices} if parameter.type == "literal" else dict(_TYPES[parameter.type])
+    if parameter.type == "strs" and parameter.choices:
+        schema = {"type": "array", "items": {"enum": parameter.choices}, "uniqueItems": True}
     if parameter.optional:
         schema = {"anyOf": [schema, {"type": "null"}]}
     return schema if parameter.required else {**schema, "default": parameter.default}

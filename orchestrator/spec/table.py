@@ -10,7 +10,7 @@ from pydantic import Field
 from orchestrator.spec.posted import Posted, Text
 from orchestrator.spec.unit import Unit
 from orchestrator.spec.when import When, applies
-from workers.contract import Frozen
+from workers.contract import TEST_SET, Frozen
 
 MOST_METRICS: Final = 200
 """Metrics of a table."""
@@ -25,6 +25,9 @@ PLACE: Final = re.compile(r"\{([^{}]*)\}")
 DELTA: Final = "delta:"
 """What stands before the metric of a difference."""
 
+TestSplit = Annotated[str, Field(pattern=rf"^test_{TEST_SET.pattern}$")]
+"""The split of a test set beside `test`."""
+
 Decimals = Annotated[int, Posted(ge=0, le=6)]
 
 
@@ -32,8 +35,9 @@ class MetricColumn(Frozen):
     """A metric of a table, with its own heading or form of number."""
 
     metric: Text
-    split: Annotated[str, Posted(Literal["test", "test_separated", "validation", "train"])] = "test"
-    """`test_separated`: the mean over the models of a cross-validation, where `test` is of all of them together."""
+    split: Annotated[str, Posted(Literal["test", "test_separated", "validation", "train"] | TestSplit)] = "test"
+    """`test_separated`: the mean over the models of a cross-validation, where `test` is of all of them together;
+    `test_lfw`: a test set that the data set has beside `test`."""
     label: Annotated[str | None, Posted(max_length=100)] = None
     unit: Unit | None = None
     decimals: Decimals | None = None
@@ -47,12 +51,19 @@ class MetricColumn(Frozen):
     @property
     def separated(self) -> bool:
         """Whether it is the mean over the models of a cross-validation, not the metric of all of them together."""
-        return self.split == "test_separated"
+        return self.split.endswith("_separated")
+
+    @property
+    def test_set(self) -> str | None:
+        """The test set beside `test` that it is of."""
+        split = self.split.removesuffix("_separated")
+        return split.removeprefix("test_") if split.startswith("test_") else None
 
     @property
     def name(self) -> str:
         """What stands in the column: the metric or its difference to another cell. No paper has what is separated."""
-        name = f"separated:{self.metric}" if self.separated else self.metric
+        apart = ("separated" if self.separated else None, self.test_set)
+        name = ":".join([*(one for one in apart if one), self.metric])
         return name if self.delta is None else f"{DELTA}{name}"
 
     def key(self, checkpoint: str) -> str:

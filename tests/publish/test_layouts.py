@@ -51,6 +51,14 @@ class TestMetrics:
         assert table.panels[0].columns[1].key == "best/validation/recall@1"
         assert "R@1 of validation images." in table.caption
 
+    def test_a_test_set_is_said(self):
+        splits = ("test_lfw", "test_lfw_separated")
+        table = built(sweeps.svmax(metrics=["nmi", *({"metric": "recall@1", "split": one} for one in splits)]))
+        assert [one.key for one in table.panels[0].columns[1:3]] == [f"best/{one}/recall@1" for one in splits]
+        assert [one.title for one in table.panels[0].columns[1:3]] == ["R@1 (lfw)", "R@1 (lfw) (separated)"]
+        assert "R@1 (lfw) of test set lfw." in table.caption
+        assert "of test set lfw by each model of a training, averaged over its models." in table.caption
+
     def test_columns_without_titles_leave_the_line_out(self):
         table = built(sweeps.svmax(metrics=[{"metric": "nmi", "label": ""}]))
         assert not table.panels[0].titled

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.contract import ClassHoldout, DataDamagedError, DataMissingError, Part
-from workers.data import images, packs
+from workers.data import images, packs, splits
 from workers.data.images import Images
 from workers.datasets.digits import Digits
 from workers.datasets.digits_halves import DigitsHalves
@@ -188,7 +188,7 @@ def test_a_hold_out_divides_the_classes(classes: int, folds: int, data: st.DataO
     seen: list[int] = []
     for fold in range(folds):
         held = ClassHoldout(folds=folds, fold=fold).held_out(classes)
-        train, validation = images.hold_out(whole, held)
+        train, validation = splits.hold_out(whole, held)
         assert sorted(set(validation.images.flatten().tolist())) == list(held)
         assert sorted(set(train.images.flatten().tolist())) == [c for c in range(classes) if c not in held]
         assert len(train) + len(validation) == len(whole)
@@ -211,8 +211,8 @@ def test_a_hold_out_of_images_takes_an_equal_share_of_each_class(
     alone = sizes.count(1)
     seen: list[int] = []
     for fold in range(folds):
-        held = images.dealt(labels, folds, fold)
-        assert torch.equal(held, images.dealt(labels, folds, fold))
+        held = splits.dealt(labels, folds, fold)
+        assert torch.equal(held, splits.dealt(labels, folds, fold))
         train, validation = whole.of_images(~held), whole.of_images(held)
         assert sorted(set(train.labels.tolist())) == [*range(len(sizes))]
         assert torch.equal(train.labels, labels[train.images.flatten().long()])

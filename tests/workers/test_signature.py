@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from workers.catalog.signature import Entry, Parameter, PartSourceError, read
+from workers.catalog.parameter import Parameter
+from workers.catalog.signature import Entry, PartSourceError, read
 
 SOURCE = '''
 """Module."""

@@ -7,7 +7,8 @@ from workers.catalog.holdings import Holdings, holds, selected
 from workers.catalog.inventory import Catalog, load, metric_entry, metric_problem, parse_metric
 from workers.catalog.near_names import comparing, near
 from workers.catalog.needs import Finding, Inspect, Need, need_of, usual_needs
-from workers.catalog.signature import LONGEST_LIST, LONGEST_TEXT, Entry, Parameter, PartSourceError
+from workers.catalog.parameter import LONGEST_LIST, LONGEST_TEXT, Parameter
+from workers.catalog.signature import Entry, PartSourceError
 from workers.catalog.validation import RecipeValidation, problems
 from workers.catalog.versions import Change, changes, edition, stamp
 from workers.catalog.wording import Problem, brief, listed, meant, not_computed, sentence, shown, unknown

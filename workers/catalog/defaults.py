@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from workers.catalog.holdings import selected
 from workers.catalog.inventory import Catalog, parse_metric
 from workers.catalog.signature import Entry
-from workers.contract import DEFAULT_TASK, Part, Recipe
+from workers.contract import DEFAULT_TASK, Part, Pins, Recipe
 
 PRECISION_VERSIONS: Final[Mapping[str, int]] = {"fp16": 2}
 """The version of what a precision does, where it is above 1.
@@ -22,7 +22,7 @@ def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
     The recipe has no problems. Completing it again changes nothing.
     """
     parts: dict[str, Part] = {}
-    manifest: str | None = None
+    manifest, manifests = None, dict[str, str]()
     loss_rate, weights = recipe.loss_rate, recipe.pins.weights
     for kind in recipe.kinds:
         part = recipe.part(kind)
@@ -33,6 +33,7 @@ def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
         if kind == "dataset":
             stated = entry.facts.get("manifest")
             manifest = stated if isinstance(stated, str) else None
+            manifests = _of_test_sets(entry, parts[kind].options)
         if kind == "backbone":
             weights = _known_weights(entry, parts[kind].options) or weights
         if kind == "loss" and loss_rate is None:
@@ -50,9 +51,17 @@ def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
             "loss_rate": loss_rate,
             "select": select,
             "metrics": sorted({*recipe.metrics} - {*declared}),
-            "pins": recipe.pins.model_copy(update={"versions": versions, "manifest": manifest, "weights": weights}),
+            "pins": Pins(versions=versions, manifest=manifest, weights=weights, manifests=manifests),
         }
     )
+
+
+def _of_test_sets(dataset: Entry, options: Mapping[str, JsonValue]) -> dict[str, str]:
+    """What the content of the test sets that a recipe asks for must be, where the data set's `manifests` say it."""
+    stated, asked = dataset.facts.get("manifests"), options.get("tests")
+    if not (isinstance(stated, dict) and isinstance(asked, list)):
+        return {}
+    return {name: str(stated[name]) for name in map(str, asked) if name in stated}
 
 
 def _filled(entry: Entry, options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

@@ -2,87 +2,28 @@
 
 import ast
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, NoReturn
+from typing import Any, Final
 
 from pydantic import Field, JsonValue
 
+from workers.catalog.parameter import Parameter
 from workers.catalog.wording import listed, shown
 from workers.contract import Frozen
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 """What the name of a part, and so of its file, looks like."""
 
-LONGEST_TEXT: Final = 1_000
-"""Characters of a hyper-parameter that is a text, such as a path."""
-LONGEST_LIST: Final = 1_000
-"""Numbers of one that is a list."""
-
-_PLAIN: Final = {
-    "int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text",
-    "ints": "a list of whole numbers", "floats": "a list of numbers",
-}  # fmt: skip
-_LARGEST: Final = 1.7976931348623157e308  # what is beyond it, or NaN, is not finite
+_SEVERAL: Final = {"int": "ints", "float": "floats", "str": "strs", "texts": "strs"}
+"""The type of a list by that of what it has."""
 _METADATA: Final = ("label", "paper", "version")
 _WRITTEN_OUT: Final = (*_METADATA, "added")  # what decides a fingerprint must not get lost
 
 
 class PartSourceError(ValueError):
     """The source of a part does not follow the form of a part; the message names the file."""
-
-
-class Parameter(Frozen):
-    """One hyper-parameter: a keyword-only argument of a part."""
-
-    name: str
-    type: Literal["int", "float", "bool", "str", "literal", "ints", "floats"]
-    optional: bool = False
-    required: bool = False
-    default: JsonValue = None
-    choices: list[JsonValue] | None = None
-
-    @property
-    def expected(self) -> str:
-        """What a value must be, in words."""
-        words = f"one of {listed(self.choices or [])}" if self.type == "literal" else _PLAIN[self.type]
-        return f"{words}, or null" if self.optional else words
-
-    def cast(self, value: Any) -> JsonValue:
-        """`value` in this type, so that equal meanings are equal; ValueError says what is wrong."""
-        if value is None and self.optional:
-            return None
-        if self.type in {"ints", "floats"}:
-            if not isinstance(value, list | tuple):
-                self._refuse(value)
-            if len(value) > LONGEST_LIST:
-                raise ValueError(f"expected at most {LONGEST_LIST:,} numbers, found {len(value):,}")
-            return [self._cast_one(self.type[:-1], one) for one in value]
-        if self.type == "str" and isinstance(value, str) and len(value) > LONGEST_TEXT:
-            raise ValueError(f"expected a text of at most {LONGEST_TEXT:,} characters, found {len(value):,}")
-        return self._cast_one(self.type, value)
-
-    def _cast_one(self, type_: str, value: Any) -> JsonValue:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        cast: JsonValue = None
-        if type_ == "literal":
-            equal = [choice for choice in self.choices or [] if choice == value]
-            cast = next((choice for choice in equal if isinstance(choice, bool) == isinstance(value, bool)), None)
-        elif type_ == "int" and number and (isinstance(value, int) or value.is_integer()):
-            cast = int(value)
-        elif type_ == "float" and number and abs(value) <= _LARGEST:
-            cast = float(value) + 0.0  # turns -0.0 into 0.0
-        elif (type_ == "bool" and isinstance(value, bool)) or (type_ == "str" and isinstance(value, str)):
-            cast = value
-        if cast is None:
-            self._refuse(value)
-        return cast
-
-    def _refuse(self, value: Any) -> NoReturn:
-        hint = "; write it without quotes" if self.type in {"int", "float"} and _reads_as_number(value) else ""
-        raise ValueError(f"expected {self.expected}, found {shown(value)}{hint}")
 
 
 class Entry(Frozen):
@@ -160,13 +101,6 @@ def read(kind: str, path: Path, own: bool = False) -> Entry:
         raise PartSourceError(f"{path}: line {error.lineno}: {error.msg}") from error
     except ValueError as error:
         raise PartSourceError(f"{path}: {error}") from error
-
-
-def _reads_as_number(value: Any) -> bool:
-    try:
-        return isinstance(value, str) and math.isfinite(float(value))
-    except ValueError:
-        return False
 
 
 def _the_part(classes: dict[str, ast.ClassDef]) -> ast.ClassDef:
@@ -262,6 +196,13 @@ def _parameter(argument: ast.arg, default: ast.expr | None) -> Parameter:
         raise ValueError(f"the default of `{name}`, {ast.unparse(default)}: {error}") from error
 
 
+def _of(name: str, item: ast.expr) -> str:
+    """The type of what a list has; `texts` for some texts to choose from."""
+    found = _typed(name, item)
+    chosen = found["type"] == "literal" and not found["optional"]
+    return "texts" if chosen and all(isinstance(choice, str) for choice in found["choices"]) else str(found["type"])
+
+
 def _typed(name: str, annotation: ast.expr) -> dict[str, Any]:
     """The fields type, optional and choices of a Parameter."""
     match annotation:
@@ -273,15 +214,14 @@ def _typed(name: str, annotation: ast.expr) -> dict[str, Any]:
             return {**_typed(name, inner), "optional": True}
         case ast.BinOp(left=ast.Constant(value=None), op=ast.BitOr(), right=inner):
             return {**_typed(name, inner), "optional": True}
-        case ast.Subscript(
-            value=ast.Name(id="tuple"),
-            slice=ast.Tuple(elts=[ast.Name(id=("int" | "float") as item), ast.Constant(value=end)]),
-        ) if end is Ellipsis:
-            return {"type": f"{item}s"}
+        case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=[item, ast.Constant(value=end)])) if (
+            end is Ellipsis and (several := _SEVERAL.get(_of(name, item)))
+        ):
+            return {**_typed(name, item), "type": several}
         case ast.Subscript(value=ast.Name(id="Literal") | ast.Attribute(attr="Literal"), slice=choices):
             value = ast.literal_eval(choices)
             values = list(value) if isinstance(value, tuple) else [value]
             given = [choice for choice in values if choice is not None]
             return {"type": "literal", "choices": given, "optional": None in values}
-    known = "int, float, bool, str, Literal[...], tuple[int, ...], tuple[float, ...] or one of these | None"
+    known = "int, float, bool, str, Literal[...], tuple[int | float | str | Literal, ...] or one of these | None"
     raise ValueError(f"hyper-parameter `{name}` has type {ast.unparse(annotation)}; expected {known}")

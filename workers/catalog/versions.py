@@ -34,6 +34,7 @@ def stamp(recipe: Mapping[str, Any]) -> str:
     metric = (recipe.get("select") or {}).get("metric")
     said = {"parts": parts, "metric": metric, "precision": recipe.get("precision")}
     said |= {"metrics": recipe["metrics"]} if recipe.get("metrics") else {}
+    said |= {"manifests": pins["manifests"]} if pins.get("manifests") else {}
     return canonical_json(said | {"versions": pins["versions"], "manifest": pins.get("manifest")})
 
 
@@ -58,6 +59,11 @@ def changes(stamped: str, catalog: Catalog) -> tuple[Change, ...]:
     if said["manifest"] is not None and isinstance(manifest, str) and manifest != said["manifest"]:
         what = f"content of dataset {parts['dataset']!r}"
         found.append(Change(what=what, then=said["manifest"][:19], now=manifest[:19]))
+    here = dataset.facts.get("manifests") if dataset else None
+    for name, content in said.get("manifests", {}).items():
+        if isinstance(here, dict) and (now := str(here.get(name))) != content:
+            what = f"content of test set {name!r} of dataset {parts['dataset']!r}"
+            found.append(Change(what=what, then=content[:19], now=now[:19]))
     return tuple(found)
 
 

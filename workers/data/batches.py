@@ -11,7 +11,8 @@ import torch
 from workers import registry
 from workers.contract import Place, Recipe
 from workers.data.augmentation import Augment
-from workers.data.images import Batch, Images, Splits, splits
+from workers.data.images import Batch, Images
+from workers.data.splits import Splits, splits
 from workers.samplers import Sampler
 
 _PIXELS: Final = 2**24  # bytes of images embedded at a time in an evaluation
@@ -121,7 +122,7 @@ class Batches:
 
 def _on(device: torch.device, found: Splits) -> Splits:
     """The splits with their labels on the device, and their pixels too where they need little of its memory."""
-    sets = [split for split in (found.train, found.validation, found.test) if split]
+    sets = [found.train, *(found.named(name) for name in found.names)]
     size = sum(split.images.nbytes for split in sets)
     fits = device.type == "cuda" and size * _SHARE <= torch.cuda.mem_get_info(device)[0]
 
@@ -129,4 +130,5 @@ def _on(device: torch.device, found: Splits) -> Splits:
         return split.to(device) if fits else replace(split, labels=split.labels.to(device))
 
     validation = moved(found.validation) if found.validation else None
-    return Splits(moved(found.train), validation, moved(found.test), found.content)
+    tests = {name: moved(split) for name, split in found.tests.items()}
+    return replace(found, train=moved(found.train), validation=validation, test=moved(found.test), tests=tests)

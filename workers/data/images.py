@@ -1,4 +1,4 @@
-"""Labelled images in memory: the value, its hold-out by classes, its content hash, and the loading of data sets."""
+"""Labelled images in memory: the value, its content hash, and the loading of data sets."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
@@ -11,11 +11,10 @@ from typing import Final, NamedTuple, Protocol
 import torch
 
 from workers import registry
-from workers.contract import ClassHoldout, DataDamagedError, ImageHoldout, Part, Recipe
+from workers.contract import TEST_SET, DataDamagedError, Part
 from workers.data.pair_set import Distractors, PairSet
 
 _TOGETHER: Final = 1024  # images that are decoded before they are hashed
-_SEED: Final = 0  # the same images are held out in all trainings
 
 
 class Undecoded(Protocol):
@@ -166,63 +165,22 @@ class Images:
 
 
 class DataSet(Protocol):
-    """What a part of the kind `dataset` offers."""
+    """What a part of the kind `dataset` offers.
 
-    train: Images
-    test: Images
-
-
-@dataclass(frozen=True)
-class Splits:
-    """What one training learns from and is judged on."""
-
-    train: Images
-    validation: Images | None
-    test: Images
-    content: str | None = None
-    """The hash of what was read, where the data set knows it: for the provenance."""
-
-    def named(self, name: str) -> Images:
-        """The split `train`, `validation` or `test`; raises ValueError where nothing is held out for validation."""
-        found = {"train": self.train, "validation": self.validation, "test": self.test}[name]
-        if found is None:
-            raise ValueError(f"the recipe holds nothing out, so there is no split {name!r}")
-        return found
-
-
-def splits(recipe: Recipe, root: Path, scratch: Path, parts: Path | None = None) -> Splits:
-    """The recipe's data set with its hold-out applied; raises DataMissingError, DataDamagedError, ValueError."""
-    dataset, wanted = load(recipe.part("dataset"), root, scratch, parts), recipe.validation
-    train, validation = dataset.train, None
-    if isinstance(wanted, ClassHoldout):
-        train, validation = hold_out(dataset.train, wanted.held_out(dataset.train.classes))
-    elif isinstance(wanted, ImageHoldout):
-        held = dealt(dataset.train.labels, wanted.folds, wanted.fold)
-        train, validation = dataset.train.of_images(~held), dataset.train.of_images(held)
-    if validation and len(validation.labels.unique()) < 2:  # type: ignore[no-untyped-call]
-        found = len(validation.labels.unique())  # type: ignore[no-untyped-call]
-        raise ValueError(f"validation: the hold-out leaves {found} classes to validate; it needs 2")
-    return Splits(train, validation, dataset.test, content(dataset))
-
-
-def hold_out(images: Images, classes: range) -> tuple[Images, Images]:
-    """(the images of all other classes, the images of `classes`), each with labels contiguous from 0."""
-    held = torch.zeros(images.classes, dtype=torch.bool)
-    held[classes.start : classes.stop] = True
-    return images.of_classes(~held), images.of_classes(held)
-
-
-def dealt(labels: torch.Tensor, folds: int, fold: int) -> torch.Tensor:
-    """Which images (bool [n]) one of `folds` shares has, of each class as many as of any or one more.
-
-    A fixed seed shuffles those of a class. An image that is alone in its class is in no share.
+    One with test sets beside `test` has them as `tests`, by their names; its hyper-parameter `tests` says which.
     """
-    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(_SEED))
-    order = order[labels[order].argsort(stable=True)]
-    several = labels.bincount()[labels] > 1
-    held = torch.zeros(len(labels), dtype=torch.bool)
-    held[order[several[order]][fold::folds]] = True
-    return held
+
+    train: Images
+    test: Images
+
+
+def test_sets(dataset: DataSet) -> dict[str, Images]:
+    """The test sets beside `test` by the names of their splits; raises ValueError where such a name is none."""
+    tests: Mapping[str, Images] = getattr(dataset, "tests", {})
+    for name in tests:
+        if not TEST_SET.fullmatch(name) or name.endswith("separated"):
+            raise ValueError(f"a test set is named in lower case, such as lfw, and not 'separated'; found {name!r}")
+    return {f"test_{name}": one for name, one in tests.items()}
 
 
 def load(part: Part, root: Path, scratch: Path, parts: Path | None = None) -> DataSet:
@@ -247,10 +205,15 @@ def faults(dataset: DataSet, *, pixels: bool = True) -> list[str]:
     counts are compared.
     """
     official = getattr(dataset, "official", True)
-    wrong = miscounts(dataset, {name: getattr(dataset, name).counts for name in ("train", "test")}) if official else []
+    every = {"train": dataset.train, "test": dataset.test, **test_sets(dataset)}
+    wrong = miscounts(dataset, {name: one.counts for name, one in every.items()}) if official else []
     expected = getattr(dataset, "expected", None) or (getattr(dataset, "manifest", None) if official else None)
     if pixels and expected is not None and not wrong and (found := content_hash(dataset)) != expected:
         wrong.append(f"the content is {found}, expected {expected}")
+    manifests: Mapping[str, str] = getattr(dataset, "manifests", {}) if official and pixels else {}
+    for name, one in getattr(dataset, "tests", {}).items():
+        if name in manifests and (found := images_hash(one)) != manifests[name]:
+            wrong.append(f"the content of test set {name} is {found}, expected {manifests[name]}")
     return wrong
 
 
@@ -272,14 +235,26 @@ def content(dataset: DataSet) -> str | None:
 
 
 def content_hash(dataset: DataSet) -> str:
-    """SHA-256 over the decoded images and labels of both splits, whatever files they came from."""
+    """SHA-256 over the decoded images and labels of `train` and `test`, whatever files they came from."""
     if known := getattr(dataset, "content", None):
         return str(known)
     digest = hashlib.sha256()
     for name in ("train", "test"):
-        split: Images = getattr(dataset, name)
-        digest.update(f"{name} {split.extent}".encode())
-        for pixels in split.pixels():
-            digest.update(pixels.numpy().data)
-        digest.update(split.labels.contiguous().numpy().astype("<i8").tobytes())
+        _hash(digest, name, getattr(dataset, name))
     return f"sha256:{digest.hexdigest()}"
+
+
+def images_hash(images: Images) -> str:
+    """SHA-256 over the decoded images and labels of a test set, and over its pairs where it has any."""
+    digest = hashlib.sha256()
+    _hash(digest, "test", images)
+    for one in images.pairs or ():
+        digest.update(one.contiguous().numpy().astype("<i8").tobytes())
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _hash(digest: "hashlib._Hash", name: str, split: Images) -> None:
+    digest.update(f"{name} {split.extent}".encode())
+    for pixels in split.pixels():
+        digest.update(pixels.numpy().data)
+    digest.update(split.labels.contiguous().numpy().astype("<i8").tobytes())

@@ -34,14 +34,17 @@ def finish(session: Session, last: LastCheckpoint, journal: ProgressLog, dear: b
         session.load(session.best.modules)
         found[kept] = evaluated(session, session.splits, names)
     _end(session, kept, journal, last)
-    late = [*session.task.late("test")] if dear else []
-    if late:
-        journal.tell(session.step, {}, f"computing {', '.join(late)} of step {kept}: dear of so many images")
-        found[kept] |= measured(session, "test", late)
+    late = {split: [*session.task.late(split)] for split in session.tests} if dear else {}
+    if names_late := dict.fromkeys(name for every in late.values() for name in every):
+        journal.tell(session.step, {}, f"computing {', '.join(names_late)} of step {kept}: dear of so many images")
+    for split, every in late.items():
+        found[kept] |= measured(session, split, every)
     metrics = {f"last/{key}": value for key, value in found[session.step].items()}
     if session.best is not None:
         metrics |= {f"best/{key}": value for key, value in found[kept].items()}
-    metrics |= {f"{BEST_TEST}/{key}": value for key, value in _beside(session, names, late, journal).items()}
+    metrics |= {
+        f"{BEST_TEST}/{key}": value for key, value in _beside(session, names, late.get("test", []), journal).items()
+    }
     return {key: value for key, value in metrics.items() if math.isfinite(value)}
 
 

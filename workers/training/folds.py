@@ -1,10 +1,11 @@
 """Cross-validation within one training: a model for each fold of the training classes, judged apart and together."""
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -16,6 +17,8 @@ from workers.training.last_checkpoint import LastCheckpoint
 from workers.training.loop import iterate
 from workers.training.progress_log import Curves, ProgressLog
 from workers.training.session import Session, Weights
+
+_TEST: Final = re.compile(r"/(test|test_\w+)/")
 
 
 @dataclass(frozen=True)
@@ -138,16 +141,21 @@ def _result(recipe: Recipe, done: Sequence[Fold], session: Session, place: Place
 
 
 def joined(session: Session, models: Sequence[Weights], names: Sequence[str], prefix: str) -> dict[str, float]:
-    """The test metrics `names`, keyed `<prefix>/test/map@r`, of all models as one."""
-    found = session.task.joined(models).evaluate("test", names)
-    return {f"{prefix}/test/{name}": value for name, value in found.items() if math.isfinite(value)}
+    """The test metrics `names`, keyed `<prefix>/test/map@r`, of all models as one; of further test sets too."""
+    together = session.task.joined(models)
+    found = {
+        f"{prefix}/{split}/{name}": value
+        for split in session.tests
+        for name, value in together.evaluate(split, names).items()
+    }
+    return {key: value for key, value in found.items() if math.isfinite(value)}
 
 
 def separated(folds: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """The mean over the folds of each metric that all of them have; test metrics keyed `best/test_separated/map@r`."""
     shared = [key for key in folds[0] if all(key in fold for fold in folds)]
     means = {key: math.fsum(fold[key] for fold in folds) / len(folds) for key in shared}
-    return {key.replace("/test/", "/test_separated/"): value for key, value in means.items()}
+    return {_TEST.sub(r"/\1_separated/", key): value for key, value in means.items()}
 
 
 def _result_of(done: Sequence[Fold], metrics: dict[str, float], session: Session, artifacts: list[str]) -> Result:

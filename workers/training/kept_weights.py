@@ -119,7 +119,7 @@ def _of_splits(
     """Those that a training gives: what is dear of a split, of test images alone and only if `dear`."""
     found: dict[str, float] = {}
     for split in session.splits:
-        left_out = {*session.ended, *(session.task.late(split) if split != "test" or not dear else ())}
+        left_out = {*session.ended, *(session.task.late(split) if split not in session.tests or not dear else ())}
         found |= measured(session, split, [name for name in names if name not in left_out])
     if {*names} & {*session.ended, *getattr(session.task, "trained", ())}:
         found |= ended(session, step, names)

@@ -24,10 +24,15 @@ def check(recipe: Recipe, parts: Path | None) -> None:
     if versions and pinned != here:
         value = f"`precision: {recipe.precision}`"
         raise ValueError(f"pins: the recipe is for version {pinned} of {value}; this machine has {here}")
-    if recipe.dataset is None or recipe.pins.manifest is None:
+    if recipe.dataset is None:
         return
-    manifest = getattr(registry.find("dataset", recipe.dataset.name, parts), "manifest", None)
-    if recipe.pins.manifest != manifest:
+    dataset = registry.find("dataset", recipe.dataset.name, parts)
+    for name, pinned_content in recipe.pins.manifests.items():
+        if (found := getattr(dataset, "manifests", {}).get(name)) != pinned_content:
+            wanted_set = f"content {pinned_content} of test set {name!r} of dataset {recipe.dataset.name!r}"
+            raise ValueError(f"pins: the recipe is for {wanted_set}; this machine has {found}")
+    manifest = getattr(dataset, "manifest", None)
+    if recipe.pins.manifest is not None and recipe.pins.manifest != manifest:
         raise ValueError(
             f"pins: the recipe is for content {recipe.pins.manifest} of dataset {recipe.dataset.name!r}; "
             f"this machine has {manifest}"

@@ -59,7 +59,8 @@ class Session:
         self.length: Length = length(recipe, images, batch)
         self.total = self.length.total
         self.manifest = self.batches.splits.content if self.batches else None
-        self.splits = ("test", "validation") if self.batches and self.batches.splits.validation else ("test",)
+        self.splits = self.batches.splits.names if self.batches else ("test",)
+        self.tests = tuple(name for name in self.splits if name.startswith("test"))
         declared = load(place.parts).metrics(recipe.dataset, recipe.task)
         self.metrics = tuple(dict.fromkeys([*declared, *recipe.metrics]))
         measures = Measures(

@@ -38,6 +38,7 @@ _UNIONS: Final[Mapping[str, str]] = {
     "panels": "a list of mappings from a column axis to a list of its labels",
     "labels": "a mapping from an axis to a mapping from its labels to texts",
     "titles": "a mapping from an axis to a text, or to null for no headings",
+    "split": "'test', 'test_separated', 'validation', 'train', or 'test_' with the name of a test set",
     "selections": "a list of 'validation' and 'test'",
     "std": "true, false or a mapping with `decimals` and `unit`",
 }

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from orchestrator.plan.problems.place import DocumentPlace
 from orchestrator.plan.problems.sentences import sentences
-from orchestrator.plan.reading.computed import declared, missing, stated, tasks
+from orchestrator.plan.reading.computed import declared, missing, stated, tasks, test_sets
 from orchestrator.plan.reading.entries import Nameable
 from orchestrator.plan.reading.when import read_when
 from orchestrator.spec.axis import labels_of
@@ -116,6 +116,10 @@ class ColumnReader:
         if column.split == "test_separated" and not self._cross_validates():
             needed = "is the mean over the models of a cross-validation; add `validation: {name: cross_validation}`"
             self._note(f"{field}.split", f"'{column.split}' {needed}")
+        known = test_sets(self._spec, self._nameable.catalog) if column.test_set else []
+        if column.test_set and column.test_set not in known:
+            right = meant(column.test_set, known) if known else "none of them is asked for any"
+            self._note(f"{field}.split", f"no data set of this sweep has a test set '{column.test_set}'; {right}")
         for dataset in self._reached(column.when):
             if wrong := missing(column.metric, dataset, self._spec, self._nameable.catalog):
                 self._note(field, wrong)

@@ -39,6 +39,19 @@ def stated(of: Iterable[Entry], fact: str) -> list[str]:
     return list(dict.fromkeys(name for task in of for name in task.stated(fact)))
 
 
+def test_sets(spec: Spec, catalog: Catalog) -> list[str]:
+    """The test sets beside `test` that the data sets of a sweep are asked for, or have where nobody says which."""
+    found: dict[str, None] = {}
+    for patch in spec.patches():
+        asked, dataset = patch.get("dataset.tests"), patch.get("dataset")
+        if isinstance(dataset, dict):
+            entry = catalog.get("dataset", _name(dataset))
+            parameter = entry.parameter("tests") if entry else None
+            asked = dataset.get("tests", parameter.default if parameter else None)
+        found |= dict.fromkeys(name for name in asked if isinstance(name, str)) if isinstance(asked, list) else {}
+    return [*found]
+
+
 def _added(dataset: str, spec: Spec) -> Iterator[str]:
     """What recipes add, by a patch that names this data set or none."""
     for patch in spec.patches():

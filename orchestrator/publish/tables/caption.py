@@ -123,9 +123,15 @@ def _splits(facts: TableFacts) -> str:
     found = {
         split: [title for title, one in others.items() if one == split] for split in dict.fromkeys(others.values())
     }
-    separated = "test images by each model of a training, averaged over its models"
-    words = {"train": "training images", "validation": "validation images", "test_separated": separated}
-    return " ".join(f"{listed(titles)} of {words.get(split, split)}." for split, titles in found.items())
+    return " ".join(f"{listed(titles)} of {_images(split)}." for split, titles in found.items())
+
+
+def _images(split: str) -> str:
+    """What the images of a split are called."""
+    whole = split.removesuffix("_separated")
+    apart = "" if whole == split else " by each model of a training, averaged over its models"
+    words = {"train": "training images", "validation": "validation images", "test": "test images"}
+    return (words.get(whole) or f"test set {whole.removeprefix('test_')}") + apart
 
 
 def _units(facts: TableFacts) -> str:

@@ -200,8 +200,8 @@ def _metric_column(it: _Build, wanted: MetricColumn, labels: Labels, chosen: Sel
     parts = it.names.parts
     better = metric_better(wanted.metric, parts)
     title = metric_title(wanted.metric, parts) + (" ↓" if better == "lower" else "")
-    if wanted.separated:
-        title += " (separated)"
+    for apart in (wanted.test_set, "separated" if wanted.separated else None):
+        title += f" ({apart})" if apart else ""
     if wanted.delta is not None:
         title, better = f"Δ{title}", "none"  # what is best shows in the metric itself
     return Column(
