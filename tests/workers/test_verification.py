@@ -13,13 +13,15 @@ from tests.workers.recipes import batches, place, recipe, run
 from workers import catalog
 from workers.contract import Recipe
 from workers.data.batches import Batches
-from workers.data.images import Splits, splits
 from workers.data.pair_set import PairSet
+from workers.data.splits import Splits, splits
 from workers.embeddings import geometry
 from workers.evaluation.verification_pairs import FOLDS, MOST, Scores, pairs
 from workers.metrics.accuracy import Accuracy
 from workers.tasks import verification
 from workers.tasks.verification import Verification
+from workers.training import kept_weights
+from workers.training.folds import fold_recipes
 from workers.training.session import Session
 
 
@@ -169,3 +171,31 @@ def test_faces_of_people_who_did_not_train_are_told_apart(shared: Path, tmp_path
     result, _ = run(what, tmp_path)
     assert result.outcome == "ok"
     assert 0.6 < result.metrics["best/test/accuracy"] <= 1
+
+
+def test_models_of_folds_are_joined_by_the_mean_of_their_cosines(tmp_path: Path) -> None:
+    raw = {
+        "task": "verification",
+        "dataset": "digits",
+        "backbone": {"name": "small_cnn", "width": 8},
+        "loss": "triplet",
+        "sampler": {"name": "balanced", "classes": 3, "per_class": 4},
+        "iterations": 8,
+        "validation": {"name": "cross_validation", "folds": 3},
+    }
+    what = catalog.complete(Recipe.model_validate(raw), catalog.load())
+    result, _ = run(what, tmp_path)
+    kept = kept_weights.read(tmp_path / "best.pt")
+    session = Session(fold_recipes(what)[0], place(tmp_path), torch.device("cpu"))
+    test = batches(session).splits.test
+    asked = pairs(test.labels)
+    cosines = []
+    for weights in kept.models:
+        session.load(weights)
+        with torch.no_grad():
+            unit = torch.nn.functional.normalize(session.task.embed(test))  # type: ignore[attr-defined]
+        cosines.append((unit[asked.first] * unit[asked.second]).sum(dim=1))
+    mean = torch.stack(cosines).mean(dim=0)
+    together = Accuracy()(Scores(mean, asked.same, asked.fold))
+    assert result.metrics["best/test/accuracy"] == pytest.approx(together, abs=1e-3)  # equal but for rounding of ties
+    assert result.metrics["best/test/accuracy"] != result.metrics["best/test_separated/accuracy"]

@@ -1,6 +1,8 @@
 """What tasks share that train a network of embeddings by a loss and a regularizer over them."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -15,7 +17,7 @@ from workers.figures.arrays import FIGURES, Arrays
 from workers.figures.options import FeatureMaps, Figure, Followed, Staged
 from workers.figures.stages import ClassVectors
 from workers.figures.traces import AskedFigures
-from workers.tasks import At, Diverged, Eta, Optimized, Task, Terms
+from workers.tasks import At, Diverged, Eta, Measured, Optimized, Task, Terms
 from workers.tasks._network import Embedder
 
 
@@ -36,6 +38,7 @@ class Embedding(Task):
     ) -> None:
         self.model, self.loss, self.regularizer, self.batches = model, loss, regularizer, batches
         self.eta = eta
+        self._together: Sequence[Mapping[str, Mapping[str, Any]]] = ()
         vectors: ClassVectors | None = getattr(loss, "class_vectors", None)
         self.traces = traces.asked(figures, batches.splits.train.labels.cpu(), vectors or (lambda: None))
         if any(isinstance(figure, FeatureMaps) for figure in figures.figures) and not model.shows_maps:
@@ -93,9 +96,18 @@ class Embedding(Task):
     def embed(self, images: Images, chosen: torch.Tensor | None = None, *, mirrored: bool = False) -> torch.Tensor:
         """The raw embeddings [n, dim] of a split, or of the images `chosen`; changes nothing of the training.
 
-        With `mirrored` that of each image's mirror image is added to its own. Raises Diverged where they are not
-        finite.
+        With `mirrored` that of each image's mirror image is added to its own. Where models are joined theirs stand side
+        by side, of unit length each and together. Raises Diverged where they are not finite.
         """
+        if not self._together:
+            return self._embed(images, chosen, mirrored)
+        found = []
+        for weights in self._together:
+            self.loaded(weights)
+            found.append(geometry.unit(self._embed(images, chosen, mirrored)))
+        return torch.cat(found, dim=1) / math.sqrt(len(found))
+
+    def _embed(self, images: Images, chosen: torch.Tensor | None, mirrored: bool) -> torch.Tensor:
         self.model.eval()
         try:
             found = []
@@ -109,6 +121,19 @@ class Embedding(Task):
         if not bool(embeddings.isfinite().all()):
             raise Diverged("embeddings")
         return embeddings
+
+    def joined(self, weights: Sequence[Mapping[str, Mapping[str, Any]]]) -> Measured:
+        """Several models by their unit embeddings side by side, so that cosines are the mean of the models'."""
+        return _Joined(self, weights)
+
+    @contextmanager
+    def together(self, weights: Sequence[Mapping[str, Mapping[str, Any]]]) -> Iterator[None]:
+        """Within it embeddings are those of models with these weights, side by side; the last ones are left."""
+        self._together = weights
+        try:
+            yield
+        finally:
+            self._together = ()
 
     def look(self, chosen: torch.Tensor | None = None) -> torch.Tensor:
         """The raw embeddings of all training images or those `chosen`, as an evaluation sees them."""
@@ -157,3 +182,15 @@ class Embedding(Task):
         """Go on where the state was taken."""
         for name, trace in self.traces.items():
             trace.load_state_dict(state["traces"][name])
+
+
+class _Joined:
+    """Several models, measured as one."""
+
+    def __init__(self, task: Embedding, weights: Sequence[Mapping[str, Mapping[str, Any]]]) -> None:
+        self._task, self._weights = task, weights
+
+    def evaluate(self, split: str, names: Sequence[str]) -> Mapping[str, float]:
+        """The metrics `names` of a split."""
+        with self._task.together(self._weights):
+            return self._task.evaluate(split, names)

@@ -1,8 +1,6 @@
 """Retrieval: images of one class shall lie near each other, also of classes never seen in training."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import nn
@@ -10,11 +8,10 @@ from torch import nn
 from workers.catalog.clustering_cost import NEEDS, Clustering
 from workers.data.batches import Batches
 from workers.data.images import Images
-from workers.embeddings import geometry
 from workers.evaluation.evaluate import Evaluation
 from workers.evaluation.measures import Measures
 from workers.figures.traces import AskedFigures
-from workers.tasks import At, Eta, Measured
+from workers.tasks import At, Eta
 from workers.tasks._embedding import Embedding
 from workers.tasks._network import Embedder
 
@@ -84,24 +81,3 @@ class Retrieval(Embedding):
         """The norms of the training images."""
         if names := [name for name in self.trained if name in self._measures.names]:
             yield {f"train/{name}": value for name, value in self.evaluate("train", names).items()}
-
-    def joined(self, weights: Sequence[Mapping[str, Mapping[str, Any]]]) -> Measured:
-        """Several models by their unit embeddings side by side."""
-        return _Joined(self, weights)
-
-
-class _Joined:
-    """The unit embeddings of several models side by side."""
-
-    def __init__(self, task: Retrieval, weights: Sequence[Mapping[str, Mapping[str, Any]]]) -> None:
-        self._task, self._weights = task, weights
-
-    def evaluate(self, split: str, names: Sequence[str]) -> dict[str, float]:
-        """The metrics `names` of a split."""
-        images = self._task.batches.splits.named(split)
-        joined = torch.cat([self._unit(images, model) for model in self._weights], dim=1)
-        return self._task.judge(joined / math.sqrt(len(self._weights)), images, names)
-
-    def _unit(self, images: Images, model: Mapping[str, Mapping[str, Any]]) -> torch.Tensor:
-        self._task.loaded(model)
-        return geometry.unit(self._task.embed(images))

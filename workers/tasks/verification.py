@@ -43,7 +43,7 @@ class Verification(Embedding):
     watched = ("accuracy",)
     curves = ("loss", "regularizer", "lr", "eta", "norm_mean", "norm_var", "s_mu", "cos_ap", "cos_an")
     views = 1
-    validations = ("class_holdout", "image_holdout")
+    validations = ("class_holdout", "cross_validation", "image_holdout")
     figures = (
         "norms", "cosines", "panels", "tsne", "unit_circle", "spectrum", "heat_map", "direction_variation",
         "norm_traces",
@@ -63,8 +63,9 @@ class Verification(Embedding):
     ) -> None:
         super().__init__(model, loss, regularizer, eta, batches, figures)
         self._measures, self._flip = measures, flip
-        for split, images in {"validation": batches.splits.validation, "test": batches.splits.test}.items():
-            if images is not None and images.distractors is None:  # what cannot be judged is told before the training
+        for split in batches.splits.names:
+            images = batches.splits.named(split)
+            if images.distractors is None:  # what cannot be judged is told before the training
                 _asked(images, split)
 
     def evaluate(self, split: str, names: Sequence[str]) -> dict[str, float]:
