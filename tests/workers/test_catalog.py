@@ -140,8 +140,11 @@ class TestFacts:
             assert entry.facts["better"] in {"higher", "lower", "none"}
             reads = entry.facts.get("reads", "embeddings")
             assert reads in {task.facts["reads"] for task in self.of("task")}
-            needs = {"neighbours", "clusters", "clusters_sec", "embeddings"} if reads == "embeddings" else {None}
-            assert entry.facts.get("needs") in needs
+            needs = {
+                "embeddings": {"neighbours", "clusters", "clusters_sec", "embeddings"},
+                "features": {"probe", None},
+            }
+            assert entry.facts.get("needs") in needs.get(str(reads), {None})
 
     def test_datasets(self) -> None:
         for entry in self.of("dataset"):

@@ -31,6 +31,14 @@ OWN: dict[str, dict[str, Any]] = {
         "metrics": ["verification_accuracy", "tar@1e-1", "eer"],
         "validation": {"name": "class_holdout", "folds": 3},
     },
+    "self_supervised": {
+        "task": {"name": "self_supervised", "probe_epochs": 3, "probe_at": [2], "probe_batch": 64},
+        "dataset": "digits_halves",
+        "loss": "nt_xent",
+        "sampler": {"name": "shuffle", "batch": 8},
+        "augment": "simclr",
+        "regularizer": "sec_ema",
+    },
     "two_player": {
         "task": {"name": "two_player", "batch": 32, "unrolled": 2},
         "regularizer": "svmax_unbounded",

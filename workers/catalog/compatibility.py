@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from workers.catalog import batch_layout, clustering_cost, holdout
+from workers.catalog import batch_layout, clustering_cost, holdout, label_use
 from workers.catalog.chosen import Chosen, misfits
 from workers.catalog.draft import RecipeDraft
 from workers.catalog.inventory import EMBEDDINGS, Catalog, given, metric_entry, metric_problem
@@ -16,6 +16,7 @@ def disagreements(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
     yield from misfits(draft.parts)
     yield from holdout.disagreements(draft)
     yield from batch_layout.disagreements(draft, catalog)
+    yield from label_use.disagreements(draft, catalog)
     yield from _norms(draft, catalog)
     yield from _metrics(draft, catalog)
     yield from _selection_metric(draft, catalog)

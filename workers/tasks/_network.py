@@ -41,13 +41,19 @@ class Embedder(nn.Module):
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Images [b, c, h, w] as bytes, or as floats of 0 to 255, to embeddings [b, dim]."""
-        pixels = getattr(self.backbone, "preprocess", SIGNED)(images)
+        return self._computed(images, lambda pixels: self.head(self.backbone(pixels)))
+
+    def encoded(self, images: torch.Tensor) -> torch.Tensor:
+        """The features [b, n] that the head gets of images, in float32."""
+        return self._computed(images, self.backbone)
+
+    def _computed(self, images: torch.Tensor, what: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        pixels = getattr(self.backbone, "preprocess", SIGNED)(images).contiguous(memory_format=self._format)
         if self._type is None:
-            embeddings: torch.Tensor = self.head(self.backbone(pixels.contiguous(memory_format=self._format)))
-            return embeddings
+            return what(pixels)
         with torch.autocast(images.device.type, self._type):
-            embeddings = self.head(self.backbone(pixels.contiguous(memory_format=self._format)))
-        return geometry.precise(embeddings)
+            found = what(pixels)
+        return geometry.precise(found)
 
     @property
     def shows_maps(self) -> bool:

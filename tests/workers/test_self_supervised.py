@@ -1,0 +1,207 @@
+"""Self-supervision: no label reaches the loss, a probe judges features, and it goes on where it was stopped."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+
+from tests.workers.recipes import batches, numbers, place, run, same, weights
+from workers import catalog
+from workers.contract import Part, Recipe, Stopped
+from workers.data import images as loading
+from workers.data.images import Splits, splits
+from workers.evaluation.told_classes import Classified, Features
+from workers.losses.nt_xent import NTXent
+from workers.metrics.knn import Knn
+from workers.metrics.top import Top
+from workers.tasks import At
+from workers.tasks.self_supervised import SelfSupervised
+from workers.training.session import Session
+
+PROBE = {"probe_epochs": 4, "probe_at": [2, 3], "probe_batch": 64, "probe_lr": [1.0]}
+RAW: dict[str, Any] = {
+    "task": {"name": "self_supervised", **PROBE},
+    "dataset": "digits_halves",
+    "augment": "simclr",
+    "backbone": {"name": "small_cnn", "width": 8},
+    "head": "projection",
+    "embedding": 16,
+    "loss": "nt_xent",
+    "regularizer": {"name": "sec", "eta": 0.5},
+    "eta_schedule": "linear",
+    "sampler": {"name": "shuffle", "batch": 16},
+    "optimizer": {"name": "sgd", "lr": 0.1},
+    "iterations": 4,
+    "evaluate_every": 4,
+}
+
+
+def raw(probe: Mapping[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    return {**RAW, "task": {**RAW["task"], **(probe or {})}, **changes}
+
+
+def recipe(probe: Mapping[str, Any] | None = None, **changes: Any) -> Recipe:
+    return catalog.complete(Recipe.model_validate(raw(probe, **changes)), catalog.load())
+
+
+def session(what: Recipe, folder: Path) -> Session:
+    return Session(what, place(folder), torch.device("cpu"))
+
+
+def task(of: Session) -> SelfSupervised:
+    assert isinstance(of.task, SelfSupervised)
+    return of.task
+
+
+def test_a_batch_is_two_views_of_images_in_one_order(tmp_path: Path) -> None:
+    at_work = session(recipe(), tmp_path)
+    images, labels = batches(at_work).next()
+    assert images.shape == (32, 1, 8, 8)
+    assert labels.tolist() == [*range(16), *range(16)], "the number of the image in its batch, not its class"
+    assert not torch.equal(images[:16], images[16:])
+
+
+def test_labels_never_reach_what_is_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With other labels the same weights, bit by bit; only the probe tells them apart."""
+    whole, _ = run(recipe(), tmp_path / "one")
+
+    def shuffled(*given: Any) -> Splits:
+        found = splits(*given)
+        order = torch.randperm(len(found.train), generator=torch.Generator().manual_seed(0))
+        return replace(found, train=replace(found.train, labels=found.train.labels[order]))
+
+    monkeypatch.setattr("workers.data.batches.splits", shuffled)
+    other, _ = run(recipe(), tmp_path / "other")
+    assert same(weights(tmp_path / "one" / "final.pt"), weights(tmp_path / "other" / "final.pt"))
+    assert whole.curves["train/loss"] == other.curves["train/loss"]
+    assert whole.metrics["last/test/top@1"] > other.metrics["last/test/top@1"] + 0.2
+
+
+def test_the_loss_is_nt_xent_of_raw_projections_with_sec_beside_it(tmp_path: Path) -> None:
+    """As SimCLR has it: the views of image i are rows i and n + i, against all 2n - 2 others."""
+    at_work = session(recipe(), tmp_path)
+    (terms,) = at_work.task.step(batches(at_work).next(), At(2, 0.1))
+    again = session(recipe(), tmp_path)
+    images, _ = batches(again).next()
+    embeddings = task(again).model(images)
+    unit = torch.nn.functional.normalize(embeddings)
+    logits = unit @ unit.T / 0.5
+    logits.fill_diagonal_(-torch.inf)
+    other = torch.cat([torch.arange(16, 32), torch.arange(16)])
+    contrast = torch.nn.functional.cross_entropy(logits, other)
+    lengths = embeddings.norm(dim=1)
+    expected = contrast + 0.5 * 2 / 4 * (lengths - lengths.mean()).square().mean()
+    assert float(terms.total.detach()) == pytest.approx(float(expected.detach()), abs=1e-5)
+    assert float(lengths.var()) > 0
+    assert NTXent.views == SelfSupervised.views == 2
+
+
+def test_the_head_is_dropped_where_features_are_judged(tmp_path: Path) -> None:
+    """k-NN and probe by hand, on what the backbone makes of the images of an evaluation."""
+    at_work = session(recipe(), tmp_path)
+    network = task(at_work).model.eval()
+    held = batches(at_work).splits
+    with torch.no_grad():
+        known, told = (network.backbone(network.backbone.preprocess(one.images)) for one in (held.train, held.test))
+    expected = Knn(k=200)(Features(told, held.test.labels, known, held.train.labels))
+    assert at_work.task.evaluate("test", ["knn@200"])["knn@200"] == pytest.approx(expected, abs=1e-6)
+    *_, found = task(at_work).end(At(0, 0.0))
+    peer = LogisticRegression(C=10, max_iter=2000).fit(known.numpy(), held.train.labels.numpy())
+    assert set(found) == {"test/top@1"}
+    assert 0.4 < found["test/top@1"] < peer.score(told.numpy(), held.test.labels.numpy()) + 0.05
+
+
+def stopping_in_the_end(epochs: int) -> Any:
+    """A stop flag that turns true once the probe has had so many epochs: it is read once before each iteration."""
+    turns = iter([False] * (RAW["iterations"] + epochs))
+    return lambda: next(turns, True)
+
+
+@pytest.mark.parametrize("views", ["centre", "crops"])
+@pytest.mark.parametrize("reports", ["chosen", "best"])
+def test_it_goes_on_in_the_middle_of_the_probe(views: str, reports: str, tmp_path: Path) -> None:
+    what = recipe({"probe_views": views, "probe_reports": reports})
+    whole, _ = run(what, tmp_path / "whole")
+    for epochs in (1, 3, 4, 5):
+        with pytest.raises(Stopped):
+            run(what, tmp_path / str(epochs), stop=stopping_in_the_end(epochs))
+        resumed, said = run(what, tmp_path / f"{epochs}-on", tmp_path / str(epochs) / "last.pt")
+        assert numbers(resumed) == numbers(whole), epochs
+        told = [one for one in said if "train/probe_loss" in one.metrics]
+        assert len(told) <= 4 - min(epochs, 4), "what was done is not done again"
+    assert same(weights(tmp_path / "whole" / "final.pt"), weights(tmp_path / "1-on" / "final.pt"))
+
+
+def test_the_best_report_is_no_lower_than_any_rate_and_says_one_epoch(tmp_path: Path) -> None:
+    rates = [0.1, 1.0, 5.0]
+    found = {
+        str(chosen): run(recipe({"probe_lr": chosen, "probe_reports": reports}), tmp_path / str(chosen))[0].metrics
+        for chosen, reports in (([0.1], "chosen"), ([1.0], "chosen"), ([5.0], "chosen"), (rates, "best"))
+    }
+    best = found[str(rates)]["last/test/top@1"]
+    assert best >= max(one["last/test/top@1"] for one in found.values())
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "said"),
+    [
+        ({"sampler": "balanced"}, "sampler", "draws by classes, but task"),
+        ({"sampler": {"name": "shuffle", "batch": 1}}, "sampler.batch", "expected at least 2"),
+        ({"loss": "proxy_anchor"}, "loss", "needs the classes of images, but task"),
+        ({"dataset": "cub200"}, "dataset", "are of other classes than its training images; data sets that fit"),
+        ({"metrics": ["top@11"]}, "metrics.0", "has no meaning where dataset 'digits_halves' has 10 classes"),
+        ({"metrics": ["recall@1"]}, "metrics.0", "reads embeddings, but task 'self_supervised' gives features"),
+        ({"select": {"metric": "top@1", "split": "test"}}, "select.metric", "at the end only"),
+        ({"augment": "none"}, "augment", "leaves equal"),
+    ],
+)
+def test_what_does_not_fit_is_told_before_anything_runs(changes: dict[str, Any], path: str, said: str) -> None:
+    found = {one.path: one.message for one in catalog.problems(raw(**changes), catalog.load())}
+    assert said in found[path]
+
+
+@pytest.mark.parametrize(
+    ("probe", "said"),
+    [
+        ({"probe_lr": [1.0, 2.0]}, "2 learning rates and no images to choose one by; hold images out"),
+        ({"probe_lr": []}, "learning rates above 0"),
+        ({"probe_at": [4]}, "there are 4"),
+    ],
+)
+def test_a_probe_that_cannot_be_is_refused_before_training(probe: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=said):
+        session(recipe(probe), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "labels", "said"),
+    [
+        ([], [-1, -1, 0, 1], "training images are without labels"),
+        ([], [0, 0, 0, 0], "two at least"),
+        (["top@5"], [0, 1, 0, 1], "'top@5' of 2 classes"),
+    ],
+)
+def test_labels_that_tell_nothing_are_refused(
+    metrics: list[str], labels: list[int], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a data set of which the catalog knows nothing."""
+    one = loading.load(Part(name="digits_halves"), tmp_path, tmp_path).train
+    few = loading.Images(one.images[:4], torch.tensor(labels))
+    monkeypatch.setattr("workers.data.batches.splits", lambda *given: Splits(few, None, few))
+    with pytest.raises(ValueError, match=said):
+        session(recipe(metrics=metrics, sampler={"name": "shuffle", "batch": 2}), tmp_path)
+
+
+@pytest.mark.parametrize("made", [Top, Knn])
+def test_no_neighbours_and_no_guesses_are_refused(made: type[Top] | type[Knn]) -> None:
+    with pytest.raises(ValueError, match="k must be at least 1, found 0"):
+        made(k=0)
+
+
+def test_top_k_is_of_the_classifier() -> None:
+    scores = torch.tensor([[3.0, 2, 1], [3, 2, 1]])
+    assert Top(k=2)(Classified(scores, torch.tensor([1, 2]))) == 0.5

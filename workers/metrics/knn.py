@@ -1,0 +1,26 @@
+"""Accuracy of the nearest neighbours' votes on features that no label has shaped."""
+
+from workers.evaluation.told_classes import Features
+
+
+class Knn:
+    """The share of images whose class wins the votes of their k nearest training images.
+
+    A vote weighs e^(cosine / 0.07); equally many votes count as the expectation under random order. It trains nothing,
+    so that checkpoints can be chosen by it.
+    """
+
+    label = "k-NN"
+    paper = "Wu et al., CVPR 2018"
+    version = 1
+    better = "higher"
+    reads = "features"
+
+    def __init__(self, *, k: int = 200) -> None:
+        if k < 1:
+            raise ValueError(f"knn: k must be at least 1, found {k!r}")
+        self.k = k
+
+    def __call__(self, evaluation: Features) -> float:
+        """The accuracy, 0 to 1."""
+        return evaluation.voted(self.k).hits(1).mean().item()
