@@ -57,12 +57,15 @@ SEC: dict[str, tuple[Size, Size]] = {
     "reb_t4": (Size(8, 8, 24), Size(8, 8, 16)),
     "reb_t5": (Size(5, 5, 15), Size(5, 5, 10)),
     "reb_text": (Size(8, 8, 24), Size(8, 8, 16)),
+    "sec_t5": (Size(12, 48, 144), Size(12, 12, 12)),
+    "sec_t12": (Size(16, 52, 156), Size(16, 16, 16)),
+    "reb_t1": (Size(2, 10, 30), Size(2, 2, 4)),
     "reb_f1": (Size(2, 2, 6), Size(2, 2, 4)),
     "reb_f2": (Size(2, 2, 6), Size(2, 2, 4)),
 }
 AUTHORS: dict[str, int] = {
-    "sec_t2": 5, "sec_t3": 176, "sec_t8": 5, "sec_t9": 6, "sec_t10": 192, "reb_t2": 6, "reb_t4": 8, "reb_t5": 5,
-    "reb_text": 8,
+    "sec_t2": 5, "sec_t3": 176, "sec_t8": 5, "sec_t9": 6, "sec_t10": 192, "sec_t5": 48, "sec_t12": 52, "reb_t2": 6,
+    "reb_t4": 8, "reb_t5": 5, "reb_text": 8,
 }  # fmt: skip
 """The trainings of the authors where their papers let one count them: ours without repeats."""
 

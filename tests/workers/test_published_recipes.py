@@ -23,6 +23,7 @@ SHARED = Path(os.environ.get("METRICSWEEP_SHARED", Path(__file__).parents[2].par
 FOLDER = SHARED / "published"
 # Read when tests are collected, for each recipe is a test; without the folder pytest skips them all.
 RECIPES = published.every(FOLDER) if (FOLDER / "configs.toml").is_file() else {}
+RETRIEVAL = {name: recipe for name, recipe in RECIPES.items() if "task" not in recipe}
 SIDE = 16
 
 
@@ -42,7 +43,7 @@ def covering() -> list[str]:
     """Recipes in which each two traits that occur together anywhere occur together too."""
     seen: set[frozenset[str]] = set()
     found = []
-    for name, recipe in RECIPES.items():
+    for name, recipe in RETRIEVAL.items():
         pairs = {frozenset(pair) for pair in combinations(sorted(traits(recipe)), 2)}
         if not pairs <= seen:
             found.append(name)
@@ -52,7 +53,7 @@ def covering() -> list[str]:
 
 def backbones() -> dict[str, str]:
     """One recipe for each backbone in each of its variants."""
-    return {str(recipe["backbone"]): name for name, recipe in reversed(RECIPES.items())}
+    return {str(recipe["backbone"]): name for name, recipe in reversed(RETRIEVAL.items())}
 
 
 def small(recipe: dict[str, Any], side: int = SIDE, **changes: Any) -> dict[str, Any]:

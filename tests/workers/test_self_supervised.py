@@ -13,7 +13,7 @@ from tests.workers.recipes import batches, numbers, place, run, same, weights
 from workers import catalog
 from workers.contract import Part, Recipe, Stopped
 from workers.data import images as loading
-from workers.data.images import Splits, splits
+from workers.data.splits import Splits, splits
 from workers.evaluation.told_classes import Classified, Features
 from workers.losses.nt_xent import NTXent
 from workers.metrics.knn import Knn

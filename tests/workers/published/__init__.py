@@ -1,7 +1,6 @@
 """The settings that the papers print, as recipes in full size, by a name; numbers come from ../shared/published.
 
-Left out is what this task is not: face recognition (SEC T4), self-supervised learning (SEC T5, SVMax T5) and SVMax's
-toys; CASIA-WebFace is no data set of ours, and a training without labels is another task.
+Left out are face recognition (SEC T4), counting (SVMax T5) and SVMax's toys.
 """
 
 import tomllib
@@ -11,6 +10,7 @@ from typing import Any
 from tests.workers.published.proxies import isa, svmax_proxies
 from tests.workers.published.rivals import rivals
 from tests.workers.published.sec import sec, sec_ablations, sec_response, tuplet_margin
+from tests.workers.published.simclr import response_simclr, sec_simclr
 from tests.workers.published.svmax import svmax, svmax_ablations, svmax_raw
 
 
@@ -21,6 +21,7 @@ def every(folder: Path) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     groups = (
         sec, sec_ablations, sec_response, tuplet_margin, svmax, svmax_ablations, svmax_raw, svmax_proxies, isa, rivals,
+        sec_simclr, response_simclr,
     )  # fmt: skip
     for name, recipe in (one for group in groups for one in group(printed, folder)):
         assert name not in found, name
