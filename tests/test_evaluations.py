@@ -1,19 +1,24 @@
 """Further metrics of what has finished are evaluated of its kept weights, by the inline engine."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dashboards import pages
+from orchestrator.conduct.conductor import Conductor
+from orchestrator.plan.reading.further_columns import with_metrics
 from orchestrator.record.store import Store
+from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.errors import InvalidSpecError
-from tests.inline_conductor import Killed, conduct
+from orchestrator.views.errors import FencedError, InvalidSpecError
+from tests.inline_conductor import Killed, Wiretapped, conduct
 from tests.test_conductor import SPEC, spec
 from tests.test_upgrade import raised
+from workers import catalog as catalogs
 
 
 @pytest.fixture
@@ -247,6 +252,34 @@ class TestExtended:
         assert "evaluated from the weights of training" in pages.trial_page(after, None, service.trials.log(after.id))
         assert (service.sweeps.get(sweep).state, tally(settings, "evaluate")) == ("finished", 4)
         assert tally(settings, "train") == 4
+
+    def test_a_conductor_that_lost_its_lease_writes_no_metric(self, service: Service, settings: Settings) -> None:
+        sweep = service.submissions.submit(wider(tune={})).id
+        conduct(settings)
+        view = service.sweeps.get(sweep)
+        service.commands.extend(sweep, with_metrics(view.text.encode(), view.spec, ["nmi_sec"]))
+        store, thief = Store.open(settings.database), Store.open(settings.database)
+
+        def stealing(told: Callable[..., Any]) -> Callable[..., Any]:
+            def stolen(order: Any, message: Any) -> None:
+                while thief.lease.acquire("thief", 60, thief.lease.held()) is None:  # it was renewed in between
+                    pass
+                told(order, message)
+
+            return stolen
+
+        engine = Wiretapped(Workplace(settings.train, settings.storage, settings.data_root), told=stealing)
+        with pytest.raises(FencedError):
+            Conductor(settings, store, engine, catalogs.load(), None).conduct(until_idle=True)
+        assert [one.evaluation.state for one in trials(service, sweep)] == ["running", *["waiting"] * 3]
+        held = thief.lease.held()
+        assert held is not None
+        thief.writer(held.fence).lease.release()
+        store.close()
+        thief.close()
+        conduct(settings)
+        assert all("best/test/nmi_sec" in one.metrics for one in trials(service, sweep))
+        assert service.sweeps.get(sweep).state == "finished"
 
     def test_a_metric_whose_version_changed_meanwhile_is_asked_for_again(
         self, service: Service, settings: Settings
