@@ -139,6 +139,7 @@ def test_a_sweep_counts_and_tells_its_problems(http: TestClient, conductor: Cond
     assert found["state"] == "running"
     assert found["counts"] | {"pruned": 0} == {
         "waiting": 1, "running": 0, "finished": 2, "failed": 1, "cancelled": 0, "pruned": 0, "diverged": 1, "reused": 0,
+        "evaluations": 0, "evaluations_failed": 0,
     }  # fmt: skip
     failed = next(one for one in found["problems"] if one["state"] == "failed")
     assert "no such thing" in failed["message"]
