@@ -124,9 +124,9 @@ def extend(
     token: Token = None,
     home: Home = HOME,
 ) -> None:
-    """Extend a sweep to a wider spec (more seeds, a new loss) or by metrics; only what is new is trained.
+    """Extend a sweep to a wider spec (more seeds, a new loss); only what is new is trained.
 
-    Metrics of what is trained are evaluated of the weights that were kept.
+    Further metrics of what is trained already are evaluated of the weights that it kept.
     """
     if (file is None) == (not metric) or (file is None and (changes or only or without)):
         raise typer.BadParameter("expected FILE, or --metric without FILE, --set, --only and --without")
