@@ -125,6 +125,11 @@ COMMANDS: Final[dict[str, Command]] = {
         "List which data sets the nodes have, or say what each of them has of one.",
         "metricsweep data cub200",
     ),
+    "weights": Command(
+        "weights:weights",
+        "List, verify or fetch the pretrained weights of backbones, in this machine's data folder.",
+        "metricsweep weights fetch bn_inception --data ~/data",
+    ),
     "published": Command(
         "published:published",
         "List the papers' tables, or print one, by itself or as a spec lays it out.",

@@ -1,4 +1,5 @@
-"""The worker by hand: python -m workers train | evaluate | catalog | data verify | data fetch."""
+"""The worker by hand: python -m workers train | evaluate | catalog | data verify | data fetch |
+weights list | weights verify | weights fetch."""
 
 import argparse
 import json
@@ -12,6 +13,7 @@ from typing import Any, Final
 from workers.catalog import PartSourceError, load
 from workers.catalog.recipe_file import RecipeError, read, scalar
 from workers.contract import KINDS, Part, Place, Progress, Recipe, Stopped
+from workers.data import published_weights
 from workers.data.scratch import scratch
 
 _EXAMPLES: Final = """examples:
@@ -21,6 +23,7 @@ _EXAMPLES: Final = """examples:
   python -m workers catalog --json
   python -m workers data fetch cub200 --data ~/data
   python -m workers data verify packed --set file=birds.npz --data ~/data
+  python -m workers weights fetch bn_inception --data ~/data
 """
 
 
@@ -83,7 +86,25 @@ def _parser() -> argparse.ArgumentParser:
     fetch = data.add_parser("fetch", parents=[shared], help="download a data set that its authors offer to anyone")
     fetch.add_argument("name", help="a data set, such as cub200")
     fetch.set_defaults(command=_fetch)
+    _add_weights(commands, shared)
     return parser
+
+
+def _add_weights(commands: Any, shared: argparse.ArgumentParser) -> None:
+    weights = commands.add_parser("weights", help="look after pretrained weights")
+    every = weights.add_subparsers(required=True, metavar="command")
+    listed = every.add_parser("list", parents=[shared], help="list the published files, and which of them are here")
+    listed.set_defaults(command=_weights_list)
+    verify = every.add_parser("verify", parents=[shared], help="compare files with the hashes in their names")
+    verify.add_argument("names", nargs="*", metavar="NAME", help="a file or backbone (default: every one that is here)")
+    verify.set_defaults(command=_weights_verify)
+    fetch = every.add_parser("fetch", parents=[shared], help="download published weights into the data folder")
+    fetch.add_argument("names", nargs="+", metavar="NAME", help="a backbone or its file, such as bn_inception")
+    fetch.add_argument(
+        "--mirror", action="append", default=[], metavar="URL",
+        help="a folder of such files, asked first; the hash decides",
+    )  # fmt: skip
+    fetch.set_defaults(command=_weights_fetch)
 
 
 def _add_device(parser: argparse.ArgumentParser) -> None:
@@ -211,6 +232,35 @@ def _fetch(chosen: argparse.Namespace) -> int:
     for path in fetch(chosen.name, _root(chosen)):
         print(path)
     print(f"now run: python -m workers data verify {chosen.name}")
+    return 0
+
+
+def _weights_list(chosen: argparse.Namespace) -> int:
+    for here in (published_weights.look(_root(chosen), file) for file in published_weights.FILES):
+        print(f"{here.state:<8} {here.file.backbone:<14} {here.file.name}")
+    print(f"in {_root(chosen) / published_weights.FOLDER}")
+    return 0
+
+
+def _weights_verify(chosen: argparse.Namespace) -> int:
+    root = _root(chosen)
+    looks = [published_weights.look(root, published_weights.of(name)) for name in chosen.names]
+    if not chosen.names:
+        every = (published_weights.look(root, file) for file in published_weights.FILES)
+        looks = [one for one in every if one.state != "missing"]
+    for one in looks:
+        print(f"{one.state:<8} {one.path}")
+    if absent := [one.file.name for one in looks if one.state == "missing"]:
+        raise LookupError(f"not there: {', '.join(absent)}; `weights fetch` downloads them")
+    if damaged := [one for one in looks if one.state == "wrong"]:
+        raise published_weights.wrong(damaged[0])
+    print(f"{len(looks)} files as their names promise" if looks else f"no published file is in {root}")
+    return 0
+
+
+def _weights_fetch(chosen: argparse.Namespace) -> int:
+    for file in [published_weights.of(name) for name in chosen.names]:
+        print(published_weights.fetch(_root(chosen), file, chosen.mirror))
     return 0
 
 

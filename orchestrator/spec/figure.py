@@ -45,6 +45,8 @@ class FigureSpec(Frozen):
     """Whether mean and variance of distributions are written into the panels."""
     windows: bool = False
     """Whether each window of `direction_variation` has a panel of its own; else all are drawn together."""
+    stages: Annotated[list[Annotated[int, Posted(ge=0)]] | None, Posted(min_length=1)] = None
+    """The stages of `tsne_stages` or `heat_map_stages` that are drawn, of those that the recipe names; none: all."""
     labels: dict[str, dict[str, Text]] = Field(default_factory=dict)
     """What is printed for the labels of an axis."""
     titles: dict[str, Text] = Field(default_factory=dict)
@@ -101,15 +103,18 @@ DATA: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The figures of a recipe whose data each kind draws."""
 
+STAGED: Final = ("tsne_stages", "heat_map_stages")
+"""Those that look at stages of a training."""
+
 _EVERYWHERE: Final = ("kind", "facet", "when", "labels", "titles", "title", "caption")
 _OF_CELLS: Final = ("metric", "x", "unit", "error")
 FITTING: Final[Mapping[str, tuple[str, ...]]] = {
     "line": (*_EVERYWHERE, *_OF_CELLS, "data", "colour", "x_scale", "y_scale"),
     "curves": (*_EVERYWHERE, "metric", "data", "colour", "unit", "error", "y_scale"),
     "distribution": (*_EVERYWHERE, "data", "show", "colour", "bins", "moments", "windows"),
-    "scatter": (*_EVERYWHERE, "data"),
+    "scatter": (*_EVERYWHERE, "data", "stages"),
     "bars": (*_EVERYWHERE, *_OF_CELLS, "colour", "reference"),
-    "heatmap": (*_EVERYWHERE, "metric", "data", "x", "y", "unit", "decimals"),
+    "heatmap": (*_EVERYWHERE, "metric", "data", "x", "y", "unit", "decimals", "stages"),
     "images": (*_EVERYWHERE, "data"),
 }
 """The fields that mean something for each kind."""

@@ -2,6 +2,8 @@
 
 import json
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -358,3 +360,19 @@ def test_a_token_is_sent_and_never_shown(settings: Settings, url: str) -> None:
     assert answer.exit_code == 0
     helped = CliRunner().invoke(app, ["list", "--help"], env={"METRICSWEEP_TOKEN": TOKEN})
     assert TOKEN not in helped.output
+
+
+def test_weights_are_those_of_the_workers_command(tmp_path: Path) -> None:
+    folder = tmp_path / "weights"
+    folder.mkdir()
+    (folder / "resnet18-f37072fd.pth").write_bytes(b"<html>404</html>")
+    command = [sys.executable, "-m", "api.cli", "weights"]
+    listed, verified = (
+        subprocess.run([*command, what, "--data", str(tmp_path)], capture_output=True, text=True, check=False)
+        for what in ("list", "verify")
+    )
+    assert listed.returncode == 0
+    assert "wrong    resnet18       resnet18-f37072fd.pth" in listed.stdout
+    assert "missing  bn_inception   bn_inception-52deb4733.pth" in listed.stdout
+    assert verified.returncode == 1
+    assert "expected one that begins with f37072fd; fetch it again" in verified.stderr

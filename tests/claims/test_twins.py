@@ -11,7 +11,7 @@ SHOWN = page.PAGE.read_text(encoding="utf-8")
 
 
 def test_there_are_twins() -> None:
-    assert len(NAMES) == 46
+    assert len(NAMES) > 40, "each preset has one; tests/plan/test_presets.py counts them"
 
 
 @pytest.mark.parametrize("name", NAMES)

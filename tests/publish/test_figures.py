@@ -108,6 +108,13 @@ def test_each_stage_has_panels_with_the_images_and_what_the_loss_learned() -> No
     assert "stars are what the loss has learned of each class; seed 0." in said(drawn)
 
 
+def test_some_stages_are_drawn_and_those_that_no_training_saw_are_told() -> None:
+    for kind, name in (("scatter", "tsne_stages"), ("heatmap", "heat_map_stages")):
+        drawn = draw({"kind": kind, "data": name, "stages": [3, 7], "when": ONE_LR | {"regularizer": ["none"]}})
+        assert list(drawn.specification["datasets"]) == ["stage_3"]
+        assert "No training looked at stage 7." in said(drawn)
+
+
 def test_a_file_without_class_vectors_has_no_stars() -> None:
     bare = {key: value for key, value in arrays([4], "tsne_stages")[0][4].items() if not key.startswith("proxy")}
     sources = Sources(SOURCES.curves, lambda trials, file: (dict.fromkeys(trials, bare), {}))

@@ -391,5 +391,8 @@ def test_pretrained_without_a_network_says_what_to_do(
         monkeypatch.setenv(proxy, "http://127.0.0.1:9")  # nobody listens there
     for direct in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(direct, raising=False)
-    with pytest.raises(WeightsError, match=r"could not be fetched, and are not in .* \(URLError: .*write `weights: "):
+    with pytest.raises(
+        WeightsError,
+        match=r"could not be fetched, .* \(DownloadError: .*put \w+-[0-9a-f]+\.pth into .*write `weights: ",
+    ):
         made(name, pretrained=True)

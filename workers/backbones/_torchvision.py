@@ -2,22 +2,32 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Final
 
 from torch import nn
 from torchvision.models import get_model
 
-from workers.data.weights import from_hub
+from workers.data.weights import from_hub, into_cache
 
 PUBLISHED: Final = "IMAGENET1K_V1"
 """torchvision's first weights of each network: those that the papers started from."""
 
 
-def network(name: str, *, pretrained: bool, **options: Any) -> tuple[nn.Module, str]:
-    """The network and the origin of its weights; raises WeightsError where the hub is out of reach."""
+def network(name: str, *, pretrained: bool, root: Path, **options: Any) -> tuple[nn.Module, str]:
+    """The network and the origin of its weights; raises WeightsError where the hub is out of reach.
+
+    Weights are those in the data root, where they lie there, or in the library's cache.
+    """
     if not pretrained:
         return get_model(name, weights=None, **options), "random"
-    net = from_hub(f"torchvision's weights of {name}", lambda: get_model(name, weights=PUBLISHED, **options))
+
+    def fetch() -> nn.Module:
+        into_cache(root, name)
+        made: nn.Module = get_model(name, weights=PUBLISHED, **options)
+        return made
+
+    net = from_hub(f"torchvision's weights of {name}", fetch, name)
     return net, f"torchvision {name} {PUBLISHED}"
 
 
@@ -28,7 +38,7 @@ def trunk(net: nn.Module, without: Iterable[str]) -> nn.Sequential:
     return nn.Sequential(OrderedDict(children))
 
 
-def residual(name: str, stem: str, *, pretrained: bool) -> tuple[nn.Sequential, str]:
+def residual(name: str, stem: str, *, pretrained: bool, root: Path) -> tuple[nn.Sequential, str]:
     """The ResNet `name` without pooling and classifier, and the origin of its weights; raises WeightsError.
 
     With the stem `cifar` its first maps are as large as the images. Raises ValueError where pretrained weights would be
@@ -36,7 +46,7 @@ def residual(name: str, stem: str, *, pretrained: bool) -> tuple[nn.Sequential, 
     """
     if stem == "cifar" and pretrained:
         raise ValueError("`stem: cifar` has another first layer than the pretrained network; leave one of them out")
-    net, origin = network(name, pretrained=pretrained)
+    net, origin = network(name, pretrained=pretrained, root=root)
     found = trunk(net, without=("avgpool", "fc"))
     if stem == "cifar":
         first = nn.Conv2d(3, 64, 3, padding=1, bias=False)

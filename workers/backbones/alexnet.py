@@ -31,7 +31,7 @@ class Alexnet(ConvNet):
     ) -> None:
         super().__init__(channels, pool, pretrained=pretrained, weights=weights)
         check_side("alexnet", resize or side, least=63)
-        net, self.origin = network("alexnet", pretrained=pretrained)
+        net, self.origin = network("alexnet", pretrained=pretrained, root=root)
         self.net = trunk(net, without=("avgpool", "classifier"))
         self.features = 256
         self.preprocess = replace(IMAGENET, side=resize)

@@ -11,9 +11,10 @@ from torch.nn import functional
 
 from workers.backbones import ConvNet
 from workers.data.preprocess import Preprocess
-from workers.data.weights import fill, from_hub
+from workers.data.weights import fill, from_hub, into_cache
 
 _URL: Final = "http://data.lip6.fr/cadene/pretrainedmodels/bn_inception-52deb4733.pth"
+"""Where the weights come from, whichever way they took."""
 
 
 @dataclass(frozen=True)
@@ -89,15 +90,16 @@ class BnInception(ConvNet):
         if weights is not None:
             self.fill_from(root, weights, net=self, unused=("last_linear.",))
         if pretrained:
-            self._fetch()
+            self._fetch(root)
         if freeze_bn:
             self.freeze_batch_norm()
 
-    def _fetch(self) -> None:
+    def _fetch(self, root: Path) -> None:
         def fetch() -> dict[str, Tensor]:
+            into_cache(root, "bn_inception")
             return torch.hub.load_state_dict_from_url(_URL, map_location="cpu", check_hash=True, weights_only=True)
 
-        fill(self, from_hub("the weights of BN-Inception", fetch), _URL, unused=("last_linear.",))
+        fill(self, from_hub("the weights of BN-Inception", fetch, "bn_inception"), _URL, unused=("last_linear.",))
         self.origin = _URL
 
     def maps(self, images: Tensor) -> Tensor:

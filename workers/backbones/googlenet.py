@@ -40,7 +40,7 @@ class Googlenet(ConvNet):
         check_side("googlenet", resize or side, least=15)
         # torchvision draws its weights only where none come from its hub.
         options = {} if pretrained else {"aux_logits": False, "init_weights": weights is None}
-        net, self.origin = network("googlenet", pretrained=pretrained, **options)
+        net, self.origin = network("googlenet", pretrained=pretrained, root=root, **options)
         self.net = trunk(net, without=("avgpool", "dropout", "fc", *_AUXILIARY))
         self.features = 1024
         self.preprocess = replace(SIGNED, mean=(1.0, 1.0, 1.0), side=resize)

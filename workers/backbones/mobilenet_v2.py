@@ -49,7 +49,7 @@ class MobilenetV2(ConvNet):
         if pretrained and (tensorflow or width != 1):
             raise ValueError("mobilenet_v2: torchvision's hub has weights of `flavour: torchvision` and width 1 only")
         options: dict[str, Any] = {"norm_layer": partial(nn.BatchNorm2d, eps=1e-3)} if tensorflow else {}
-        net, self.origin = network("mobilenet_v2", pretrained=pretrained, width_mult=width, **options)
+        net, self.origin = network("mobilenet_v2", pretrained=pretrained, root=root, width_mult=width, **options)
         self.features = int(net.last_channel)  # type: ignore[arg-type]
         self.net = trunk(net, without=("classifier",))
         if tensorflow:

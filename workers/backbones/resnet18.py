@@ -34,7 +34,7 @@ class Resnet18(ConvNet):
         resize: int | None = None,
     ) -> None:
         super().__init__(channels, pool, pretrained=pretrained, weights=weights)
-        self.net, self.origin = residual("resnet18", stem, pretrained=pretrained)
+        self.net, self.origin = residual("resnet18", stem, pretrained=pretrained, root=root)
         self.features = 512
         self.preprocess = replace(IMAGENET, side=resize)
         if weights is not None:

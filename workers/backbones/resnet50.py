@@ -35,7 +35,7 @@ class Resnet50(ConvNet):
         resize: int | None = None,
     ) -> None:
         super().__init__(channels, pool, pretrained=pretrained, weights=weights)
-        self.net, self.origin = residual("resnet50", stem, pretrained=pretrained)
+        self.net, self.origin = residual("resnet50", stem, pretrained=pretrained, root=root)
         self.features = 2048
         self.preprocess = replace(IMAGENET, side=resize)
         if weights is not None:

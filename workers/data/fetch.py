@@ -1,21 +1,14 @@
 """Fetching data sets from where their authors offer them, with a checksum, where they may be fetched by anyone."""
 
-import hashlib
-import os
-import sys
 import tarfile
-import urllib.request
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tqdm import tqdm  # type: ignore[import-untyped]
-
 from workers.contract import DataDamagedError, DataMissingError
-
-_BLOCK: Final = 2**20
+from workers.data.download import Checksum, download
 
 
 @dataclass(frozen=True)
@@ -30,6 +23,11 @@ class Archive:
     def name(self) -> str:
         """The name of the file, without what follows a question mark."""
         return self.url.partition("?")[0].rpartition("/")[2]
+
+    @property
+    def checksum(self) -> Checksum:
+        """What the authors publish; it guards against damage, not against malice."""
+        return Checksum("md5", self.md5)
 
 
 def _idx(base: str, into: str, sums: tuple[str, str, str, str]) -> tuple[Archive, ...]:
@@ -113,38 +111,10 @@ def fetch(name: str, root: Path, sources: Mapping[str, tuple[Archive, ...]] = SO
 
 
 def _fetched(archive: Archive, folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / archive.name
-    if not path.is_file() or _md5(path) != archive.md5:
-        _download(archive, path)
+    if not path.is_file() or archive.checksum.of(path) != archive.md5:
+        download([archive.url], path, archive.checksum)
     return _unpack(path, folder)
-
-
-def _download(archive: Archive, path: Path) -> None:
-    """Write the file aside and rename it once its checksum is right."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    print(f"fetching {archive.url}", file=sys.stderr, flush=True)
-    try:
-        # The addresses stand above; a user cannot give others.
-        with urllib.request.urlopen(archive.url, timeout=60) as reply, aside.open("wb") as file:  # noqa: S310
-            size = reply.headers.get("Content-Length")
-            with tqdm(total=int(size) if size else None, unit="B", unit_scale=True, disable=None) as bar:
-                while block := reply.read(_BLOCK):
-                    file.write(block)
-                    bar.update(len(block))
-        if (found := _md5(aside)) != archive.md5:
-            raise DataDamagedError(
-                f"{archive.url}: the file has the MD5 {found}, expected {archive.md5}; fetch it again"
-            )
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-def _md5(path: Path) -> str:
-    """What the authors publish; it guards against damage, not against malice."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
 def _unpack(path: Path, folder: Path) -> Path:

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from workers.contract import DataDamagedError, DataMissingError
+from workers.data import published_weights
 
 T = TypeVar("T")
 
@@ -66,13 +69,29 @@ def read(root: Path, path: str, known: Mapping[str, str] | None = None) -> Weigh
     found = _sha256(place)
     _compare(place, found, known or {})
     try:
-        content = torch.load(place, map_location="cpu", weights_only=True)
+        content = _content(place)
     except pickle.UnpicklingError as error:
         raise WeightsError(f"weights {place} hold more than tensors, or are damaged ({_first(error)})") from error
-    except (OSError, EOFError, RuntimeError, ValueError, KeyError, AttributeError, IndexError) as error:
+    except (
+        OSError,
+        EOFError,
+        RuntimeError,
+        ValueError,
+        KeyError,
+        AttributeError,
+        IndexError,
+        SafetensorError,
+    ) as error:
         raise WeightsError(f"weights {place} cannot be read; fetch the file again ({_first(error)})") from error
     meta = content.get("meta", {}) if isinstance(content, Mapping) else {}
     return Weights(_state(content, place), meta if isinstance(meta, Mapping) else {}, f"sha256:{found}")
+
+
+def _content(place: Path) -> Any:
+    """What a file holds, without running code: a pickle of tensors alone, or safetensors, timm's format."""
+    if place.suffix == ".safetensors":
+        return load_file(place)
+    return torch.load(place, map_location="cpu", weights_only=True)
 
 
 def look(root: Path, path: str) -> None:
@@ -117,15 +136,27 @@ def fill(net: nn.Module, state: Mapping[str, Tensor], source: str, unused: Itera
     net.load_state_dict(given, strict=False)
 
 
-def from_hub(what: str, fetch: Callable[[], T]) -> T:
-    """What `fetch` gets from the library's hub or its cache on this machine; raises WeightsError where it cannot."""
+def into_cache(root: Path, backbone: str) -> None:
+    """Have the published weights of a backbone in the cache of torch.hub, which its libraries read, by their hash."""
+    published_weights.cached(root, published_weights.of(backbone), Path(torch.hub.get_dir()) / "checkpoints")
+
+
+def from_hub(what: str, fetch: Callable[[], T], backbone: str | None = None) -> T:
+    """What `fetch` gets from the library's hub or its cache on this machine; raises WeightsError where it cannot.
+
+    `backbone` names the published file that may lie in the data folder, where there is one.
+    """
     try:
         return fetch()
+    except DataDamagedError as error:
+        raise WeightsDamagedError(f"pretrained: {error}") from error
     except Exception as error:  # each hub fails in ways of its own
+        file = published_weights.of(backbone).name if backbone else ""
+        ours = f"put {file} into {published_weights.FOLDER}/ of the data folder, or " if file else ""
         raise WeightsError(
             f"pretrained: {what} could not be fetched, and are not in this machine's cache "
-            f"({type(error).__name__}: {_first(error)}). "
-            "Without a network, put a file of weights under the data folder and write `weights: <its path>` instead"
+            f"({type(error).__name__}: {_first(error)}). Without a network, {ours}put a file of weights under the data "
+            "folder and write `weights: <its path>` instead"
         ) from error
 
 

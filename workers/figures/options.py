@@ -166,9 +166,9 @@ class NormTraces(FollowedImages):
     images: int = Field(default=10, ge=1, le=10_000)
 
 
-def _rising(at: tuple[int, ...]) -> tuple[int, ...]:
+def _rising(at: list[int]) -> list[int]:
     if any(later <= earlier for earlier, later in pairwise(at)):
-        raise ValueError(f"expected each stage later than the one before it, found {[*at]}")
+        raise ValueError(f"expected each stage later than the one before it, found {at}")
     return at
 
 
@@ -178,7 +178,7 @@ _Stage = Annotated[int, Field(ge=0, le=10_000_000)]
 class Staged(_Asked):
     """A figure of training images and of the loss's class vectors at some stages of a training."""
 
-    at: Annotated[tuple[_Stage, ...], Field(min_length=1, max_length=20), AfterValidator(_rising)]
+    at: Annotated[list[_Stage], Field(min_length=1, max_length=20), AfterValidator(_rising)]
     """After how many iterations, or epochs where the recipe counts in epochs; 0 is before the first."""
     seed: int = Field(default=0, ge=0, lt=2**31)
     """Draws the images, and the classes."""

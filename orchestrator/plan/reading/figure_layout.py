@@ -14,7 +14,7 @@ from orchestrator.plan.reading.naming import Naming
 from orchestrator.plan.reading.reader import SpecDraft
 from orchestrator.plan.reading.when import read_when
 from orchestrator.spec.axis import labels_of
-from orchestrator.spec.figure import FITTING, QUANTITIES, FigureSpec
+from orchestrator.spec.figure import FITTING, QUANTITIES, STAGED, FigureSpec
 from orchestrator.spec.label import flow, number_of
 from orchestrator.spec.when import applies
 from workers.catalog import Problem, listed, meant, metric_problem, shown
@@ -130,6 +130,8 @@ class _Figure:
                 self._note(f"show[{at}]", f"'{data}' has no quantity '{one}'; {right}")
         if figure.windows and data != "direction_variation":
             self._note("windows", f"'{data}' has no windows; only 'direction_variation' looks again and again")
+        if figure.stages is not None and data not in STAGED:
+            self._note("stages", f"'{data}' has no stages; only {listed(STAGED)} look at some")
         for field in ("x", "y", "x_scale", "unit", "decimals"):
             if getattr(figure, field) is not None:
                 self._note(field, f"means nothing where `data` is drawn: '{data}' brings its own")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from orchestrator.publish.figures import files
-from orchestrator.publish.figures.sketch import Arrays
+from orchestrator.publish.figures.sketch import Arrays, Sketch
 
 Seen = TypeVar("Seen")
 
@@ -35,6 +35,13 @@ def read(arrays: Arrays, convert: Callable[[Arrays, int], Seen]) -> Mapping[Stag
     return {Stage(int(at), epochs and at > 0): convert(arrays, place) for place, at in enumerate(stages)}
 
 
-def ordered(seen: Sequence[Mapping[Stage, object]]) -> list[Stage]:
-    """The stages of any of several files, the earliest first."""
-    return sorted({stage for one in seen for stage in one})
+def drawn(it: Sketch, seen: Sequence[Mapping[Stage, object]]) -> tuple[list[Stage], list[str]]:
+    """The stages of any of several files, the earliest first, of those that the figure asks for; a note on the rest."""
+    found = sorted({stage for one in seen for stage in one})
+    wanted = it.layout.stages
+    if wanted is None:
+        return found, []
+    known = {stage.at for stage in found}
+    absent = [f"{at:,}" for at in wanted if at not in known] if seen else []
+    notes = [f"No training looked at stage {', '.join(absent)}."] if absent else []
+    return [stage for stage in found if stage.at in wanted], notes

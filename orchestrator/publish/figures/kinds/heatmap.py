@@ -100,12 +100,13 @@ def _stages(it: Sketch) -> FigureDrawing:
     pooled = files.read(it, partial(stages.read, convert=_seen), first=True)
     chart = partial(_pictured, it)
     plots = []
-    for stage in stages.ordered([found for _, (found,) in pooled.found]):
+    wanted, absent = stages.drawn(it, [found for _, (found,) in pooled.found])
+    for stage in wanted:
         data = [Datum(point.labels, _values(found[stage])) for point, (found,) in pooled.found if stage in found]
         plots.append(Plot(stage.key, chart, data, title=stage.title, square=True, unlisted=("picture",)))
     shown = "Cosines between training images, across, and what the loss has learned of their classes, upwards"
     said = f"{shown}; both sorted by class; {wording.first_repeat(it)}."
-    return FigureDrawing(plots, said=said, notes=pooled.notes)
+    return FigureDrawing(plots, said=said, notes=[*pooled.notes, *absent])
 
 
 class Seen(NamedTuple):

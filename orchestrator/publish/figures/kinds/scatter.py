@@ -55,7 +55,8 @@ def draw(it: Sketch) -> FigureDrawing:
     every = [cloud for _, (found,) in pooled.found for cloud in found.values()]
     classes = [str(one) for one in sorted({int(label) for cloud in every for label in np.unique(cloud.label)})]
     plots = []
-    for stage in stages.ordered([found for _, (found,) in pooled.found]):
+    wanted, absent = stages.drawn(it, [found for _, (found,) in pooled.found])
+    for stage in wanted:
         data = [
             datum for point, (found,) in pooled.found if stage in found for datum in _data(found[stage], point.labels)
         ]
@@ -67,7 +68,7 @@ def draw(it: Sketch) -> FigureDrawing:
     left_out = max((cloud.count for cloud in every if cloud.count > len(cloud.xy)), default=0)
     notes = [f"At most {MOST_POINTS:,} of {left_out:,} images are drawn in a panel."] if left_out else []
     return FigureDrawing(
-        plots, said=said, notes=[*pooled.notes, *notes], series=classes if len(classes) <= MOST_NAMED else []
+        plots, said=said, notes=[*pooled.notes, *absent, *notes], series=classes if len(classes) <= MOST_NAMED else []
     )
 
 

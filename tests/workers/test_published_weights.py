@@ -1,0 +1,214 @@
+"""Published weights: found by their hash, fetched whole or not at all, and used where `pretrained: true` asks."""
+
+import hashlib
+import http.server
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torchvision.models import get_model_weights, resnet18
+
+from workers.__main__ import main
+from workers.backbones._torchvision import PUBLISHED
+from workers.contract import DataDamagedError
+from workers.data import published_weights, weights
+from workers.data.download import Checksum, DownloadError, download
+from workers.data.published_weights import PublishedWeights
+
+CONTENT = bytes(range(256)) * 40
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+SUM = Checksum("sha256", DIGEST[:8])
+
+
+class Server:
+    """Serves CONTENT at /file, or as much of it as `cut` says; notes what is asked for."""
+
+    def __init__(self) -> None:
+        self.cut, self.ranges, self.asked = len(CONTENT), True, list[tuple[str, str]]()
+        served = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *_: object) -> None:
+                pass
+
+            def do_GET(self) -> None:
+                given = self.headers.get("Range", "")
+                served.asked.append((self.path, given))
+                if self.path != "/file":
+                    self.send_error(404)
+                    return
+                start = int(given[6:-1]) if given and served.ranges else 0
+                if start >= len(CONTENT):
+                    self.send_error(416)
+                    return
+                self.send_response(206 if start else 200)
+                self.send_header("Content-Length", str(len(CONTENT) - start))
+                self.end_headers()
+                self.wfile.write(CONTENT[start : served.cut])
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+class TestDownloads:
+    def test_a_broken_connection_goes_on_where_it_ended(self, server: Server, tmp_path: Path) -> None:
+        path = tmp_path / "weights" / "net.pth"
+        server.cut = 5_000
+        with pytest.raises(DownloadError, match=r"/file: the connection ended after 5,000 of 10,240 bytes; try again"):
+            download([f"{server.address}/file"], path, SUM)
+        assert not path.exists(), "half a file never has the name"
+        server.cut = len(CONTENT)
+        download([f"{server.address}/file"], path, SUM)
+        assert path.read_bytes() == CONTENT
+        assert server.asked[-1] == ("/file", "bytes=5000-")
+        assert not path.with_name(".net.pth.part").exists()
+
+    def test_a_server_that_knows_no_rest_gives_all(self, server: Server, tmp_path: Path) -> None:
+        path = tmp_path / "net.pth"
+        server.ranges = False
+        path.with_name(".net.pth.part").write_bytes(CONTENT[:100])
+        download([f"{server.address}/file"], path, SUM)
+        assert path.read_bytes() == CONTENT
+
+    @pytest.mark.parametrize("left", [b"of another file", CONTENT + b"more"])
+    def test_what_was_left_of_another_file_is_thrown_away(self, left: bytes, server: Server, tmp_path: Path) -> None:
+        path = tmp_path / "net.pth"
+        path.with_name(".net.pth.part").write_bytes(left)
+        download([f"{server.address}/file"], path, SUM)
+        assert path.read_bytes() == CONTENT
+
+    def test_the_next_mirror_is_asked(self, server: Server, tmp_path: Path) -> None:
+        path = tmp_path / "net.pth"
+        download([f"{server.address}/gone", "http://127.0.0.1:9/file", f"{server.address}/file"], path, SUM)
+        assert path.read_bytes() == CONTENT
+
+    def test_another_file_is_no_file(self, server: Server, tmp_path: Path) -> None:
+        path = tmp_path / "net.pth"
+        with pytest.raises(
+            DataDamagedError, match=f"/file: the file has the SHA-256 {DIGEST}, expected beginning with 00"
+        ):
+            download([f"{server.address}/file"], path, Checksum("sha256", "00"))
+        assert [one.name for one in tmp_path.iterdir()] == [".net.pth.lock"]
+
+    def test_all_reasons_are_told(self, server: Server, tmp_path: Path) -> None:
+        with pytest.raises(DownloadError, match=r"/gone: .*Not Found.*; http://127.0.0.1:9/file: .*refused"):
+            download([f"{server.address}/gone", "http://127.0.0.1:9/file"], tmp_path / "net.pth", SUM)
+
+
+def test_the_table_is_torchvisions() -> None:
+    for file in published_weights.FILES:
+        if file.backbone == "bn_inception":
+            continue
+        assert file.addresses == (get_model_weights(file.backbone)[PUBLISHED].url,)
+        assert file.name == file.addresses[0].rpartition("/")[2]
+        assert len(file.checksum.digest) == 8
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PublishedWeights:
+    """A published ResNet-18 of this test, which lies in the data root; the network is away, the cache empty."""
+    (tmp_path / "data" / "weights").mkdir(parents=True)
+    torch.save(resnet18().state_dict(), tmp_path / "state.pth")
+    digest = hashlib.sha256((tmp_path / "state.pth").read_bytes()).hexdigest()
+    name = f"resnet18-{digest[:8]}.pth"
+    (tmp_path / "state.pth").rename(tmp_path / "data" / "weights" / name)
+    file = PublishedWeights(name, "resnet18", ("http://127.0.0.1:9/nobody",))
+    monkeypatch.setattr(published_weights, "FILES", (file,))
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "cache"))
+    return file
+
+
+def commanded(capsys: Any, *arguments: str) -> tuple[int, str]:
+    code = main(["weights", *arguments])
+    said = capsys.readouterr()
+    return code, said.out + said.err
+
+
+class TestCommands:
+    def test_what_is_here_is_listed_and_verified(self, own: PublishedWeights, tmp_path: Path, capsys: Any) -> None:
+        data = ["--data", str(tmp_path / "data")]
+        path = tmp_path / "data" / "weights" / own.name
+        assert commanded(capsys, "list", *data) == (0, f"ok       resnet18       {own.name}\nin {path.parent}\n")
+        assert commanded(capsys, "verify", *data) == (0, f"ok       {path}\n1 files as their names promise\n")
+        path.write_bytes(path.read_bytes()[:-9])
+        assert commanded(capsys, "list", *data)[1].startswith("wrong    resnet18")
+        code, said = commanded(capsys, "verify", "resnet18", *data)
+        assert (code, said.splitlines()[1].startswith(f"error: {path} has SHA-256")) == (1, True)
+        path.unlink()
+        code, said = commanded(capsys, "verify", "resnet18", *data)
+        assert (code, "not there: " + own.name in said) == (1, True)
+        assert commanded(capsys, "verify", *data) == (0, f"no published file is in {tmp_path / 'data'}\n")
+        code, said = commanded(capsys, "fetch", "resnet19", *data)
+        assert (code, said) == (1, f"error: no file of weights is named 'resnet19'; there are resnet18 ({own.name})\n")
+
+    def test_a_mirror_is_asked_first(
+        self, own: PublishedWeights, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
+    ) -> None:
+        file = PublishedWeights(f"net-{DIGEST[:8]}.pth", "net", (f"{server.address}/file",))
+        monkeypatch.setattr(published_weights, "FILES", (file,))
+        code, said = commanded(
+            capsys, "fetch", "net", "--mirror", f"{server.address}/ours/", "--data", str(tmp_path / "data")
+        )
+        path = tmp_path / "data" / "weights" / file.name
+        assert (code, said.splitlines()[0], path.read_bytes()) == (0, str(path), CONTENT)
+        assert [one for one, _ in server.asked] == [f"/ours/{file.name}", "/file"]
+
+    def test_offline_is_one_sentence(self, own: PublishedWeights, tmp_path: Path, capsys: Any) -> None:
+        (tmp_path / "data" / "weights" / own.name).unlink()
+        code, said = commanded(capsys, "fetch", "resnet18", "--data", str(tmp_path / "data"))
+        assert code == 1
+        assert said.splitlines()[-1].startswith("error: http://127.0.0.1:9/nobody: ")
+        assert "refused" in said
+
+
+class TestPretrained:
+    def cache(self, tmp_path: Path, own: PublishedWeights) -> Path:
+        return tmp_path / "cache" / "hub" / "checkpoints" / own.name
+
+    def test_a_file_in_the_data_folder_is_taken_without_a_network(self, own: PublishedWeights, tmp_path: Path) -> None:
+        root = tmp_path / "data"
+        weights.into_cache(root, "resnet18")
+        assert self.cache(tmp_path, own).read_bytes() == (root / "weights" / own.name).read_bytes()
+
+    def test_a_damaged_file_in_the_cache_is_replaced(self, own: PublishedWeights, tmp_path: Path) -> None:
+        cache = self.cache(tmp_path, own)
+        cache.parent.mkdir(parents=True)
+        cache.write_bytes(b"half a file")
+        weights.into_cache(tmp_path / "data", "resnet18")
+        assert cache.stat().st_size > 1_000_000
+
+    def test_a_damaged_file_in_the_data_folder_is_told(self, own: PublishedWeights, tmp_path: Path) -> None:
+        path = tmp_path / "data" / "weights" / own.name
+        path.write_bytes(path.read_bytes()[:-9])
+        with pytest.raises(weights.WeightsDamagedError, match=r"pretrained: .* has SHA-256 .*fetch it again"):
+            weights.from_hub("weights", lambda: weights.into_cache(tmp_path / "data", "resnet18"), "resnet18")
+
+    def test_neither_file_nor_network_says_where_the_file_goes(self, own: PublishedWeights, tmp_path: Path) -> None:
+        (tmp_path / "data" / "weights" / own.name).unlink()
+        with pytest.raises(
+            weights.WeightsError, match=f"put {own.name} into weights/ of the data folder, or put a file"
+        ):
+            weights.from_hub("weights", lambda: weights.into_cache(tmp_path / "data", "resnet18"), "resnet18")
+
+
+def test_safetensors_are_read_and_a_damaged_one_is_told(tmp_path: Path) -> None:
+    save_file({"layer.weight": torch.ones(3)}, tmp_path / "net.safetensors")
+    assert weights.read(tmp_path, "net.safetensors").state["layer.weight"].tolist() == [1, 1, 1]
+    whole = (tmp_path / "net.safetensors").read_bytes()
+    for content in (whole[:-4], b"", b"no such thing"):
+        (tmp_path / "net.safetensors").write_bytes(content)
+        with pytest.raises(weights.WeightsError, match=r"net.safetensors cannot be read; fetch the file again"):
+            weights.read(tmp_path, "net.safetensors")
