@@ -103,7 +103,7 @@ def _cloud(given: NDArray[Any], label: NDArray[np.float64]) -> Cloud:
 
 def _chart(classes: Sequence[str], data: Sequence[Datum], *, circle: bool) -> Any:
     legend: dict[str, Any] = {} if len(classes) <= MOST_NAMED else {"legend": None}
-    domain: dict[str, Any] = {"domain": [-1.1, 1.1]} if circle else {"zero": False}
+    domain: dict[str, Any] = {"domain": [-1.1, 1.1]} if circle else {"zero": False, "padding": 8}
     x, y = (
         channel(f"{field}:Q", title=None, axis=None, scale=alt.Scale(nice=False, **domain))
         for channel, field in ((alt.X, "x"), (alt.Y, "y"))
