@@ -1,0 +1,117 @@
+"""What Proxy-ISA costs beside Proxy-Anchor (its appendix A): a batch's loss with its gradient, by classes.
+
+    python -m benchmarks.proxy_isa [--classes 98 3997 11318] [--batch 128] [--dim 512] [--memory 55000]
+                                   [--device cuda] [--threads N] [--repeats 9] [--out proxy_isa.csv]
+
+The paper says that training takes longer "to some extent" where classes are many more than images of a batch, and gives
+no figure. Memory and filter are on from the first batch and the memory is full, as it is for most of a training.
+Milliseconds, the median of the repeats, in which both take turns; the default classes are those of Cars196, In-Shop
+and SOP. A step of the network, which is the same for both, comes on top of either: `benchmarks.svd` times such.
+"""
+
+import argparse
+import csv
+import os
+import statistics
+import time
+from pathlib import Path
+
+import torch
+
+from workers import registry
+from workers.contract import Part
+from workers.losses.proxy_isa import ProxyISA
+from workers.training import provenance
+
+COLUMNS = ("proxy_anchor", "proxy_isa", "ratio")
+
+
+class Batches:
+    """Either loss on random embeddings of random classes."""
+
+    def __init__(self, classes: int, options: argparse.Namespace) -> None:
+        torch.manual_seed(0)
+        offers = {"dim": options.dim, "classes": classes, "images": 100 * options.batch}
+        always = {"memory_epoch": 0, "filter_epoch": 0, "memory": options.memory}
+        parts = (Part(name="proxy_anchor"), Part.model_validate({"name": "proxy_isa", **always}))
+        self.losses = {part.name: registry.build("loss", part, None, **offers).to(options.device) for part in parts}
+        self.embeddings = torch.randn(options.batch, options.dim, device=options.device).requires_grad_()
+        self.labels = torch.randint(classes, (options.batch,), device=options.device)
+        isa = self.losses["proxy_isa"]
+        assert isinstance(isa, ProxyISA)
+        isa.memory.normal_()  # full, of random classes
+        isa.memory_labels.random_(classes)
+        isa.stored.fill_(options.memory)
+
+    def step(self, name: str) -> None:
+        """The loss of a batch, and the gradient of embeddings and proxies."""
+        loss = self.losses[name]
+        loss.zero_grad()
+        self.embeddings.grad = None
+        loss(self.embeddings, self.labels).backward()
+
+
+def measured(classes: int, options: argparse.Namespace) -> dict[str, float]:
+    """Milliseconds of each loss, and Proxy-ISA's over Proxy-Anchor's."""
+    batches = Batches(classes, options)
+    seconds: dict[str, list[float]] = {name: [] for name in batches.losses}
+    for turn in range(options.repeats + 1):
+        for name, times in seconds.items():
+            _wait(options.device)
+            began = time.perf_counter()
+            batches.step(name)
+            _wait(options.device)
+            if turn:  # the first loads and tunes
+                times.append(time.perf_counter() - began)
+    found = {name: 1000 * statistics.median(times) for name, times in seconds.items()}
+    return {**found, "ratio": found["proxy_isa"] / found["proxy_anchor"]}
+
+
+def _wait(device: str) -> None:
+    """Until the device has done what it was given."""
+    if device.startswith("cuda"):
+        torch.cuda.synchronize(device)
+
+
+def facts(options: argparse.Namespace) -> dict[str, str | int]:
+    """Where the figures are from."""
+    name = provenance.facts(torch.device(options.device), options.threads)["device_name"]
+    return {
+        "device": options.device, "device_name": str(name), "cores": os.cpu_count() or 1, "threads": options.threads,
+        "batch": options.batch, "dim": options.dim, "memory": options.memory, "repeats": options.repeats,
+        "torch": torch.__version__,
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Measure, print, and write where asked to."""
+    options = _options()
+    torch.set_num_threads(options.threads)
+    about = facts(options)
+    print(", ".join(f"{name} {value}" for name, value in about.items()))
+    print("classes  " + "  ".join(f"{name:>12}" for name in COLUMNS))
+    rows = []
+    for classes in options.classes:
+        found = measured(classes, options)
+        print(f"{classes:7}  " + "  ".join(f"{found[name]:12.2f}" for name in COLUMNS), flush=True)
+        rows.append([classes, *(round(found[name], 4) for name in COLUMNS), *about.values()])
+    if options.out:
+        with options.out.open("w", newline="") as file:
+            csv.writer(file).writerows([["classes", *COLUMNS, *about], *rows])
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--classes", type=int, nargs="+", default=[98, 3_997, 11_318])
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--dim", type=int, default=512)
+    parser.add_argument("--memory", type=int, default=55_000)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--out", type=Path)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
