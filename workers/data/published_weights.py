@@ -52,7 +52,7 @@ FILES: Final = (
 State = Literal["ok", "missing", "wrong"]
 
 
-class Look(NamedTuple):
+class WeightsFinding(NamedTuple):
     """What a data root has of a published file."""
 
     file: PublishedWeights
@@ -71,13 +71,17 @@ def of(name: str) -> PublishedWeights:
     raise DataMissingError(f"no file of weights is named {name!r}; there are {known}")
 
 
-def look(root: Path, file: PublishedWeights) -> Look:
+def look(root: Path, file: PublishedWeights) -> WeightsFinding:
     """Whether the data root holds the file, by its hash; reads it once."""
     path = root / FOLDER / file.name
     if not path.is_file():
-        return Look(file, path, "missing")
+        return WeightsFinding(file, path, "missing")
     found = file.checksum.of(path)
-    return Look(file, path, "ok") if found.startswith(file.checksum.digest) else Look(file, path, "wrong", found)
+    return (
+        WeightsFinding(file, path, "ok")
+        if found.startswith(file.checksum.digest)
+        else WeightsFinding(file, path, "wrong", found)
+    )
 
 
 def fetch(root: Path, file: PublishedWeights, mirrors: Sequence[str] = ()) -> Path:
@@ -114,7 +118,7 @@ def cached(root: Path, file: PublishedWeights, cache: Path) -> None:
         aside.unlink(missing_ok=True)
 
 
-def wrong(here: Look) -> DataDamagedError:
+def wrong(here: WeightsFinding) -> DataDamagedError:
     """What to say of a file that is another than its name promises."""
     right = f"SHA-256 {here.found}, expected one that begins with {here.file.checksum.digest}"
     return DataDamagedError(f"{here.path} has {right}; fetch it again")
