@@ -22,6 +22,7 @@ from workers.catalog import (
     metric_problem,
     parse_metric,
 )
+from workers.catalog.inventory import given
 from workers.contract import FOLDERS, KINDS, Recipe
 
 WORKERS = Path(registry.__file__).parent
@@ -139,7 +140,7 @@ class TestFacts:
         for entry in self.of("metric"):
             assert entry.facts["better"] in {"higher", "lower", "none"}
             reads = entry.facts.get("reads", "embeddings")
-            assert reads in {task.facts["reads"] for task in self.of("task")}
+            assert reads in {one for task in self.of("task") for one in given(task)}
             needs = {
                 "embeddings": {"neighbours", "clusters", "clusters_sec", "embeddings"},
                 "features": {"probe", None},
