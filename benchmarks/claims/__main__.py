@@ -20,6 +20,7 @@ from benchmarks.claims.assertion import Assertion, asserted
 from benchmarks.claims.claim import TWINS, Claim
 from benchmarks.claims.trainings import Trainings
 from benchmarks.claims.twin import Twin
+from workers.contract import DataMissingError
 
 
 def main() -> int:
@@ -29,7 +30,13 @@ def main() -> int:
     seeds = range(options.first, options.first + options.seeds)
     twins = [Twin(TWINS / f"{name}.yaml", seeds) for name in names]
     trainings = Trainings(options.kept)
-    _train(twins, trainings)
+    left_out = _train(twins, trainings)
+    for name, why in left_out.items():
+        print(f"{name} is left out: {why}")
+    if left_out and options.write:
+        print("nothing is written, since the page has all twins")
+        return 1
+    twins = [twin for twin in twins if twin.name not in left_out]
     found = {twin.name: findings(twin, trainings) for twin in twins}
     for line in page.lines(found):
         print(line)
@@ -52,10 +59,18 @@ def findings(twin: Twin, trainings: Trainings) -> page.Found:
     return [asserted(one, twin.pairs(one, trainings)) if isinstance(one, Claim) else one for one in twin.claims]
 
 
-def _train(twins: list[Twin], trainings: Trainings) -> None:
-    missing = {trial.fingerprint: trial for twin in twins for trial in twin.trials() if not trainings.kept(trial)}
-    for trial in tqdm(missing.values(), "trainings", disable=not missing, mininterval=2):
-        trainings.result(trial)
+def _train(twins: list[Twin], trainings: Trainings) -> dict[str, str]:
+    """Train what is missing; gives the twins whose data set is not here, and what it says of that."""
+    missing = {trial.fingerprint: (twin, trial) for twin in twins for trial in twin.trials()}
+    missing = {key: pair for key, pair in missing.items() if not trainings.kept(pair[1])}
+    left_out: dict[str, str] = {}
+    for twin, trial in tqdm(missing.values(), "trainings", disable=not missing, mininterval=2):
+        if twin.name not in left_out:
+            try:
+                trainings.result(trial)
+            except DataMissingError as error:
+                left_out[twin.name] = str(error)
+    return left_out
 
 
 def _options() -> argparse.Namespace:

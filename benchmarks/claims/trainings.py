@@ -3,10 +3,14 @@
 import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from orchestrator.views.planned import PlannedTrial
 from workers.contract import Place, Result
 from workers.data.scratch import scratch
+
+DATA: Final = Path(os.environ.get("METRICSWEEP_DATA") or Path(__file__).parents[3] / "shared" / "data")
+"""The folder of data sets, which the twins of faces need; digits come with scikit-learn."""
 
 
 class Trainings:
@@ -40,5 +44,5 @@ def _trained(trial: PlannedTrial) -> Result:
     from workers.train import train  # brings torch, which whoever only reads claims does not need
 
     with TemporaryDirectory() as folder:
-        place = Place(Path(folder) / "data", scratch(), Path(folder) / "kept", checkpoint_seconds=1e9)
+        place = Place(DATA, scratch(), Path(folder) / "kept", checkpoint_seconds=1e9)
         return train(trial.recipe, place, lambda _: None)

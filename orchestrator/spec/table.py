@@ -39,6 +39,8 @@ class MetricColumn(Frozen):
     """`test_separated`: the mean over the models of a cross-validation, where `test` is of all of them together;
     `test_lfw`: a test set that the data set has beside `test`."""
     label: Annotated[str | None, Posted(max_length=100)] = None
+    over: Annotated[str | None, Posted(max_length=100)] = None
+    """What stands above it, and above neighbours that say the same."""
     unit: Unit | None = None
     decimals: Decimals | None = None
     when: When = Field(default_factory=dict)

@@ -42,9 +42,11 @@ class Size(NamedTuple):
 SEC: dict[str, tuple[Size, Size]] = {
     "sec_t2": (Size(5, 5, 15), Size(5, 5, 10)),
     "sec_t3": (Size(48, 176, 528), Size(48, 80, 80)),
+    "sec_t4": (Size(10, 31, 93), Size(10, 16, 32)),
     "sec_t8": (Size(5, 5, 15), Size(5, 5, 10)),
     "sec_t9": (Size(6, 6, 18), Size(6, 6, 12)),
     "sec_t10": (Size(64, 192, 576), Size(64, 96, 96)),
+    "sec_t11": (Size(13, 34, 102), Size(13, 19, 38)),
     "sec_f1": (Size(4, 4, 12), Size(4, 4, 8)),
     "sec_f4": (Size(4, 4, 12), Size(4, 4, 8)),
     "sec_f5": (Size(2, 2, 6), Size(2, 2, 4)),
@@ -66,7 +68,8 @@ SEC: dict[str, tuple[Size, Size]] = {
     "reb_f2": (Size(2, 2, 6), Size(2, 2, 4)),
 }
 AUTHORS: dict[str, int] = {
-    "sec_t2": 5, "sec_t3": 176, "sec_t8": 5, "sec_t9": 6, "sec_t10": 192, "sec_t5": 48, "sec_t12": 52, "reb_t2": 6,
+    "sec_t2": 5, "sec_t3": 176, "sec_t4": 31, "sec_t8": 5, "sec_t9": 6, "sec_t10": 192, "sec_t11": 34, "sec_t5": 48,
+    "sec_t12": 52, "reb_t2": 6,
     "reb_t4": 8, "reb_t5": 5, "reb_text": 8,
 }  # fmt: skip
 """The trainings of the authors where their papers let one count them: ours without repeats."""
@@ -309,6 +312,7 @@ def test_presets_share_trainings(plans: Plans) -> None:
     left = [len(trainings(name) - known) for name in named]
     assert left == [0, 0, 0, 3, 6, 12, 6, 6, 12, 48], "as docs/presets.md says"
     assert not trainings("sec_t9") & known, "in which a quarter of the classes does not train"
+    assert len(trainings("sec_t11") - trainings("sec_t4")) == 9, "those with SEC-EMA"
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -59,6 +59,14 @@ class TestMetrics:
         assert "R@1 (lfw) of test set lfw." in table.caption
         assert "of test set lfw by each model of a training, averaged over its models." in table.caption
 
+    def test_neighbours_may_have_a_heading_in_common(self):
+        metrics = [{"metric": "nmi", "over": "Clusters"}, {"metric": "f1", "over": "Clusters"}, "recall@1"]
+        table = built(sweeps.svmax(metrics=metrics))
+        assert table.panels[0].groups[-1] == (Heading("Clusters", 2), Heading("", 1)) * 2
+        for name in names():
+            assert b"Clusters" in render(table, name).content or name in {"csv", "png", "svg"}
+        assert not built(sweeps.svmax(metrics=["nmi"])).panels[0].groups[1:]
+
     def test_columns_without_titles_leave_the_line_out(self):
         table = built(sweeps.svmax(metrics=[{"metric": "nmi", "label": ""}]))
         assert not table.panels[0].titled
@@ -273,6 +281,21 @@ class TestPublished:
         assert "of the spec 'sec-on-digits'" in texts["latex"]
         assert "data-sweep" not in texts["html"]
         assert json.loads(texts["json"])["sweep"]["id"] is None
+
+    def test_a_further_set_that_is_tested_is_a_data_set_in_print(self):
+        metrics = [
+            {"metric": "verification_accuracy", "split": f"test_{one}", "unit": "percent"}
+            for one in ("lfw", "agedb30", "cars")
+        ]
+        table = {"rows": ["loss", "regularizer"], "metrics": metrics, "published": "SEC-T4"}
+        compare = {"loss": ("cosface",), "regularizer": ("none", "sec")}
+        recipe = {"dataset": "casia_webface"}
+        outcomes = sweeps.grid(compare, sweeps.spec(tables={"main": table}, recipe=recipe), state="queued")
+        found = built(outcomes, numbers="published")
+        texts = {one.labels["regularizer"]: [cell.text for cell in one.cells] for one in found.panels[0].rows}
+        assert texts == {"none": ["99.37", "93.82", "–"], "sec": ["99.42", "94.37", "–"]}
+        assert found.panels[0].columns[0].name == "lfw:verification_accuracy"
+        assert found.panels[0].columns[1].key == "best/test_agedb30/verification_accuracy"
 
     def test_cells_that_the_paper_does_not_have_are_missing(self):
         table = {

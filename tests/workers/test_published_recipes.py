@@ -12,7 +12,7 @@ from torch import nn
 
 from tests.workers import published, trees
 from tests.workers.published.printed import settings
-from workers import catalog
+from workers import catalog, registry
 from workers.contract import Place, Progress, Recipe
 from workers.heads.bn_fc import BnFc
 from workers.train import train
@@ -183,6 +183,26 @@ def test_rates_of_the_losses_that_proxy_isa_compares_with() -> None:
     found = rates("isa-t2-cub-arcface", 1000)
     assert (found["backbone"], found["head"], found["loss"]) == pytest.approx((1e-6, 1e-6, 1e-3))
     assert decays("isa-t2-cub-cosface")["loss"] == 1e-4
+
+
+@pytest.mark.skipif(not RECIPES, reason="the folder ../shared/published is not here")
+def test_rates_and_weights_of_faces_are_those_of_the_appendix() -> None:
+    epoch = 5864 // 128
+    for name in ("sec-t11-softmax-none-0", "sec-t11-arcface-sec-5"):
+        found = [rates(name, step) for step in (0, 10 * epoch - 1, 10 * epoch, 14 * epoch)]
+        assert [one["backbone"] for one in found] == pytest.approx([0.1, 0.1, 0.01, 0.001])
+        assert [one["loss"] for one in found] == pytest.approx([0.1, 0.1, 0.01, 0.001])
+    weight = {}
+    for name in ("sec-t11-arcface-sec-5", "sec-t11-arcface-l2-0.001", "sec-t11-arcface-sec_ema-1"):
+        recipe = Recipe.model_validate(RECIPES[name])
+        eta = recipe.regularizer.options["eta"]
+        made = registry.build("eta_schedule", recipe.eta_schedule, eta=eta, total=16 * epoch, epoch=epoch, unit=epoch)
+        weight[recipe.regularizer.name] = [
+            made(step) for step in (0, 3 * epoch, 3.5 * epoch, 4 * epoch, 16 * epoch - 1)
+        ]
+    assert weight["sec"] == [0, 0, 2.5, 5.0, 5.0]
+    assert weight["l2"] == [0, 0, 0.0005, 0.001, 0.001]
+    assert weight["sec_ema"] == [0, 1.0, 1.0, 1.0, 1.0]
 
 
 @pytest.mark.skipif(not RECIPES, reason="the folder ../shared/published is not here")

@@ -7,9 +7,11 @@ from typing import ClassVar, Final, Literal
 
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data import face_pairs, listing, record_io
+from workers.data.images import Images
 from workers.data.listing import Listed, Source
 from workers.data.picture import Form, Picture
 from workers.data.record_io import Record
+from workers.datasets.megaface import Megaface
 
 _RECORDS: Final = ("faces_webface_112x112", "faces_webface", ".")
 _FOLDERS: Final = ("casia_webface", "CASIA-WebFace", "casia-112x112", "webface_112x112")
@@ -20,7 +22,8 @@ class CasiaWebface:
 
     Read from InsightFace's `faces_webface_112x112/` with `train.rec`, `train.idx` and `property`, else from
     `casia_webface/` with a folder for each person (`official: false`, since their number differs by who packed them).
-    `test` names the pairs that are verified: `lfw`, `agedb30` or `cfp_fp`, which lie beside it.
+    `test` names the pairs that are verified: `lfw`, `agedb30` or `cfp_fp`, which lie beside it; `tests` names sets that
+    the weights at the end are judged on besides, as `test_agedb30` and the like, of which one may be `megaface`.
     """
 
     label = "CASIA-WebFace"
@@ -31,6 +34,7 @@ class CasiaWebface:
     channels = 3
     side = 112
     manifest = None
+    added = ("tests",)
 
     def __init__(
         self,
@@ -38,6 +42,7 @@ class CasiaWebface:
         scratch: Path,
         *,
         test: Literal["lfw", "agedb30", "cfp_fp"] = "lfw",
+        tests: tuple[Literal["lfw", "agedb30", "cfp_fp", "megaface"], ...] = (),
         side: int = 112,
         official: bool = True,
         content: str | None = None,
@@ -47,7 +52,15 @@ class CasiaWebface:
         source = Source("casia_webface", Form("square", side), scratch, type(self), official)
         self.train, trained = listing.load_half(source, "train", listed)
         self.test, tested = face_pairs.load(test, root, scratch, side, official)
+        self.tests = {name: _tested(name, root, scratch, side, official=official) for name in tests}
         self.content = f"sha256:{hashlib.sha256(f'{trained} {tested}'.encode()).hexdigest()}"
+
+
+def _tested(name: str, root: Path, scratch: Path, side: int, *, official: bool) -> Images:
+    """The images of a set that is tested, with its pairs or its distractors."""
+    if name == "megaface":
+        return Megaface(root, scratch, side=side, official=official).test
+    return face_pairs.load(name, root, scratch, side, official)[0]
 
 
 def _recorded(root: Path) -> list[Listed] | None:

@@ -15,7 +15,6 @@ from orchestrator.publish.tables.selections import words
 from orchestrator.publish.tables.significance import meanings
 from orchestrator.publish.tables.significance import words as tests
 from orchestrator.publish.tables.table_data import SETTLED, LegendEntry, Mark
-from orchestrator.spec.table import DELTA
 
 _STOPPING: Final[Mapping[str, str]] = {
     "median": "the median rule",
@@ -146,7 +145,7 @@ def _rules(facts: TableFacts) -> str:
     """Which columns are of metrics that go by a rule that their title does not tell, in the words of the metrics."""
     found: dict[str, list[str]] = {}
     for column in (c for panel in facts.panels for c in panel.columns if c.kind == "metric"):
-        entry = metric_entry(column.name.removeprefix(DELTA), facts.names.parts)
+        entry = metric_entry(column.name.rpartition(":")[2], facts.names.parts)
         if entry and (words := entry.facts.get("caption")):
             found.setdefault(str(words), []).append(column.title.removesuffix(" ↓"))
     return " ".join(f"{listed([*dict.fromkeys(titles)])} {words}." for words, titles in found.items())

@@ -1,15 +1,21 @@
 """The headings of a panel: the texts beside its rows and over its columns, what each spans, and where rules stand."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from orchestrator.publish.labels import NO_LABEL, Fill, Names
 from orchestrator.publish.tables.layout import Placement, Point, fixed_label
-from orchestrator.publish.tables.table_data import PENDING, SETTLED, Heading
+from orchestrator.publish.tables.table_data import PENDING, SETTLED, Column, Heading
 from orchestrator.views.outcomes import CellSummary
 from orchestrator.views.planned import Cell
+
+
+def grouped(under: Sequence[Point], columns: Sequence[Column], said: Callable[[Column], str]) -> tuple[Heading, ...]:
+    """A level of headings over columns, each under its point of the column axes: what is `said` of neighbours alike."""
+    runs = groupby(zip(under, columns, strict=True), lambda pair: (pair[0], said(pair[1])))
+    return tuple(Heading(text, len(list(same))) for (_, text), same in runs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Final
 from orchestrator.publish.published import Number, PublishedTable, load
 from orchestrator.publish.published.held import held_labels
 from orchestrator.publish.select import selection
-from orchestrator.spec.table import TableSpec
+from orchestrator.spec.table import DELTA, TableSpec
 from orchestrator.views.errors import ConflictError
 from orchestrator.views.outcomes import CellSummary, Statistic, SweepOutcomes
 from orchestrator.views.planned import Cell, Labels
@@ -36,7 +36,13 @@ def summaries(outcomes: SweepOutcomes, layout: TableSpec, table: PublishedTable,
 
 
 def number(table: PublishedTable, labels: Labels, metric: str) -> Number | None:
-    """What is printed for a cell; a variant, `nmi@geometric` or `nmi_sec`, is printed as what it is a variant of."""
+    """What is printed for a cell; a variant, `nmi@geometric` or `nmi_sec`, is printed as what it is a variant of.
+
+    Papers that test on several sets print each as a data set: `lfw:accuracy` is the accuracy on LFW.
+    """
+    place, colon, tested = metric.partition(":")
+    if colon and f"{place}:" not in {DELTA, "separated:"}:
+        return number(table, {**labels, "dataset": place}, tested)
     found = table.find(labels, metric)
     stem, at, cut = metric.partition("@")
     if found is None and stem.endswith(_BY_SEC):

@@ -1,9 +1,9 @@
 """A table by two selections side by side: what stands over their columns, and the words that say what they are."""
 
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Final
 
+from orchestrator.publish.tables.headings import grouped
 from orchestrator.publish.tables.layout import Point
 from orchestrator.publish.tables.table_data import Column, Heading, Selected
 from orchestrator.spec.table import TableSpec
@@ -17,9 +17,7 @@ _TITLES: Final[dict[Selected, str]] = {"validation": "Selected on validation", "
 
 def level(under: Sequence[Point], columns: Sequence[Column]) -> tuple[Heading, ...]:
     """The headings over columns, each under its point of the column axes, that say by what their numbers are chosen."""
-    pairs = zip(under, columns, strict=True)
-    runs = groupby(pairs, lambda pair: (pair[0], FLATTERY if pair[1].kind == "flattery" else _title(pair[1])))
-    return tuple(Heading(text, len(list(same))) for (_, text), same in runs)
+    return grouped(under, columns, lambda column: FLATTERY if column.kind == "flattery" else _title(column))
 
 
 def honest_key(column: Column, select: Select) -> str:

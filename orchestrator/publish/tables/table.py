@@ -17,7 +17,7 @@ from orchestrator.publish.tables.centers import Centers
 from orchestrator.publish.tables.differences import Baselines
 from orchestrator.publish.tables.entries import EntryWriter, spanned
 from orchestrator.publish.tables.facts import TableFacts
-from orchestrator.publish.tables.headings import Headings
+from orchestrator.publish.tables.headings import Headings, grouped
 from orchestrator.publish.tables.layout import Placement, Point, panels, parse, place
 from orchestrator.publish.tables.runs import Beside, compared, counted
 from orchestrator.publish.tables.table_data import SETTLED, Column, Panel, Selected, Table, TableCell, TableRow
@@ -166,8 +166,11 @@ def _panel(it: _Build, points: Sequence[Point]) -> Panel:
     wanted = list(dict.fromkeys(under))
     rows = [row for row in it.placement.rows if any((row, point) in it.placement.cells for point in wanted)]
     beside = it.headings.beside(rows, wanted)
+    levels = [*it.headings.over(under, rows)]
+    levels += [selections.level(under, every)] if it.layout.selections else []
+    levels += [grouped(under, every, lambda column: column.over)] if any(column.over for column in every) else []
     return Panel(
-        groups=(*it.headings.over(under, rows), *([selections.level(under, every)] if it.layout.selections else [])),
+        groups=tuple(levels),
         columns=tuple(column for _, column in columns),
         rows=tuple(
             TableRow(
@@ -216,6 +219,7 @@ def _metric_column(it: _Build, wanted: MetricColumn, labels: Labels, chosen: Sel
         signed=wanted.signed,
         delta=wanted.delta,
         selection=chosen,
+        over=wanted.over or "",
     )
 
 

@@ -55,6 +55,7 @@ class Column:
     signed: bool = False
     delta: Labels | None = None  # the labels that set apart the cell from which the difference is shown
     selection: Selected | None = None  # where the table shows two; none: the spec's
+    over: str = ""  # what stands above it and its neighbours
 
     @property
     def wordy(self) -> bool:

@@ -1,6 +1,6 @@
 """The settings that the papers print, as recipes in full size, by a name; numbers come from ../shared/published.
 
-Left out are face recognition (SEC T4), counting (SVMax T5) and SVMax's toys.
+Left out are counting (SVMax T5) and SVMax's toys.
 """
 
 import tomllib
@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.workers.published.proxies import isa, svmax_proxies
 from tests.workers.published.rivals import rivals
-from tests.workers.published.sec import sec, sec_ablations, sec_response, tuplet_margin
+from tests.workers.published.sec import faces, sec, sec_ablations, sec_response, tuplet_margin
 from tests.workers.published.simclr import response_simclr, sec_simclr
 from tests.workers.published.svmax import svmax, svmax_ablations, svmax_raw
 
@@ -20,8 +20,8 @@ def every(folder: Path) -> dict[str, dict[str, Any]]:
         printed = tomllib.load(file)
     found: dict[str, dict[str, Any]] = {}
     groups = (
-        sec, sec_ablations, sec_response, tuplet_margin, svmax, svmax_ablations, svmax_raw, svmax_proxies, isa, rivals,
-        sec_simclr, response_simclr,
+        sec, sec_ablations, sec_response, tuplet_margin, faces, svmax, svmax_ablations, svmax_raw, svmax_proxies, isa,
+        rivals, sec_simclr, response_simclr,
     )  # fmt: skip
     for name, recipe in (one for group in groups for one in group(printed, folder)):
         assert name not in found, name

@@ -107,3 +107,36 @@ def tuplet_margin(printed: Mapping[str, Any], folder: Path) -> Recipes:
         for eta in printed["eta_grids"]["dml_sec"] if name == "sec" else [0]:
             changes = {"loss": loss, "regularizer": weighted("sec", eta) if eta else "none"}
             yield f"response-t4-{dataset}-{name}-{eta:g}", sec_recipe(dataset, "tuplet_margin", rates, **changes)
+
+
+TESTED = ["lfw", "agedb30", "cfp_fp", "megaface"]
+MARGINS: dict[str, dict[str, Any]] = {
+    "softmax": {}, "sphereface": {"margin": 3, "scale": 64.0}, "cosface": {"margin": 0.35, "scale": 64.0},
+    "arcface": {"margin": 0.45, "scale": 64.0},
+}  # fmt: skip
+"""Section 4.1; radians."""
+SCHEDULES = {"none": "constant", "l2": "face_warmup", "sec": "face_warmup", "sec_ema": "min_ramp"}
+"""Of eta: appendix B.2 and equation 32."""
+
+
+def faces(printed: Mapping[str, Any], folder: Path) -> Recipes:
+    """Tables 4 and 11, with the grids from which table 11's eta were chosen; what is not stated is InsightFace's."""
+    grids = {"sec": printed["eta_grids"]["face_sec"], "l2": printed["eta_grids"]["face_l2reg"]}
+    found: dict[str, dict[str, Any]] = {}
+    for values in settings(folder / "sec_t11_face_ema.csv"):
+        loss, name = values["loss"], ours(values["regularizer"])
+        assert name not in grids or float(values["eta"]) in grids[name], values
+        rho = {"rho": float(values["rho"])} if name == "sec_ema" else {}
+        for eta in grids.get(name, [float(values.get("eta", 0))]):
+            regularizer = "none" if name == "none" else weighted(name, eta, **rho)
+            found[f"sec-t11-{loss}-{name}-{eta:g}"] = {
+                "task": {"name": "verification", "flip": True}, "dataset": {"name": "casia_webface", "tests": TESTED},
+                "augment": "flip", "backbone": "se_resnet50_ir", "embedding": 512,
+                "head": {"name": "fc_bn", "gain": False, "init": "kaiming"}, "loss": {"name": loss, **MARGINS[loss]},
+                "regularizer": regularizer, "eta_schedule": SCHEDULES[name],
+                "sampler": {"name": "shuffle", "batch": 256}, "epochs": 16,
+                "optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": 5e-4},
+                "schedule": {"name": "step", "at": [10, 14], "gamma": 0.1}, "validation": "none",
+                "select": {"metric": "accuracy", "split": "test"},
+            }  # fmt: skip
+    yield from found.items()
