@@ -82,7 +82,8 @@ def _as_parameter(argument: inspect.Parameter, hint: Any) -> dict[str, Any]:
         type_, choices = "literal", list(arguments)
     elif origin is tuple:
         assert arguments[1:] == (...,)
-        type_, choices = f"{arguments[0].__name__}s", None
+        chosen = list(typing.get_args(arguments[0]))  # of a list of texts that are to be chosen from
+        type_, choices = ("strs", chosen) if chosen else (f"{arguments[0].__name__}s", None)
     else:
         type_, choices = hint.__name__, None
     required = argument.default is argument.empty
