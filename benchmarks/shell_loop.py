@@ -1,15 +1,17 @@
-"""How much of the slots' time real trainings get: `metricsweep run`, whole, against a shell loop over the same recipes.
+"""How much of the slots' time real trainings get: `metricsweep run`, whole, against a pool and a shell loop.
 
     python -m benchmarks.shell_loop [--spec sweeps/digits.yaml] [--seeds 2]
 
-Both train what the spec means, two at a time, one after the other on this machine: first the service with its API,
-conductor, Ray, MLflow and database as a person starts it, then two loops that call `python -m workers train`. The share
-is the time that trainings themselves took over the time that two slots had: of the service also from the first start
-to the last end, without its own start and end. Run it on an otherwise idle machine.
+All train what the spec means, two at a time, one after the other on this machine: first the service with its API,
+conductor, Ray, MLflow and database as a person starts it; then a bare pool of two processes that only train and write
+a file each; then two loops that call `python -m workers train`, as people do in a shell. The share is the time that
+trainings themselves took over the time that two slots had: of the service also from the first start to the last end,
+without its own start and end. Run it on an otherwise idle machine.
 """
 
 import argparse
 import json
+import multiprocessing
 import os
 import platform
 import subprocess
@@ -17,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +31,7 @@ from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.trials import TrialView
 from workers import catalog
+from workers.contract import Place, Recipe
 
 SLOTS: Final = 2
 ONE_THREAD: Final = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -60,10 +63,33 @@ def looped(recipes: Sequence[str], folder: Path) -> dict[str, float]:
     began = time.perf_counter()
     with ThreadPoolExecutor(SLOTS) as pool:
         trained = sum(pool.map(lambda item: _trained(item[1], folder / str(item[0])), enumerate(recipes)))
-    wall = time.perf_counter() - began
+    return _summary(time.perf_counter() - began, trained, len(recipes))
+
+
+def pooled(recipes: Sequence[str], folder: Path) -> dict[str, float]:
+    """What a bare pool of two processes takes, from its start to its end."""
+    began = time.perf_counter()
+    places = [folder / str(number) for number in range(len(recipes))]
+    with ProcessPoolExecutor(SLOTS, mp_context=multiprocessing.get_context("spawn")) as pool:
+        seconds = sum(pool.map(in_process, recipes, places))
+    return _summary(time.perf_counter() - began, seconds, len(recipes))
+
+
+def in_process(recipe: str, folder: Path) -> float:
+    """Train a recipe in this process; its seconds."""
+    from workers.train import train  # here: only the pool's processes pay for torch
+
+    folder.mkdir(parents=True)
+    place = Place(data_root=folder, scratch=folder.parent, storage=folder)
+    result = train(Recipe.model_validate_json(recipe), place, lambda progress: None)
+    (folder / "result.json").write_text(result.model_dump_json(), encoding="utf-8")
+    return result.seconds
+
+
+def _summary(wall: float, trained: float, recipes: int) -> dict[str, float]:
     return {
         "seconds": round(wall, 1),
-        "seconds of a training": round(trained / len(recipes), 2),
+        "seconds of a training": round(trained / recipes, 2),
         "share": round(trained / SLOTS / wall, 3),
     }
 
@@ -97,21 +123,20 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2, help="so many of `repeat.seed`, from 0 on")
     options = parser.parse_args()
     text = edited(options.spec.read_bytes(), [f"repeat.seed={[*range(options.seeds)]}"])
+    os.environ.update(ONE_THREAD)
     known = catalog.load()
     every = {one.fingerprint: one.recipe for one in read(text, known, ()).plan.trials()}
     with tempfile.TemporaryDirectory(prefix="metricsweep-") as folder:
         spec = Path(folder) / "spec.yaml"
         spec.write_bytes(text)
         service = served(spec, Path(folder) / "home")
-        loop = looped([one.model_dump_json() for one in every.values()], Path(folder) / "loop")
+        recipes = [one.model_dump_json() for one in every.values()]
+        pool = pooled(recipes, Path(folder) / "pool")
+        loop = looped(recipes, Path(folder) / "loop")
     machine = {"cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1), "python": platform.python_version()}
-    ratio = round(loop["seconds"] / service["seconds"], 2)
-    print(
-        json.dumps(
-            {**machine, "torch": torch.__version__, "metricsweep run": service, "loop": loop, "loop / run": ratio},
-            indent=2,
-        )
-    )
+    took = {"metricsweep run": service, "pool": pool, "loop": loop}
+    ratios = {f"run / {name}": round(service["seconds"] / took[name]["seconds"], 2) for name in ("pool", "loop")}
+    print(json.dumps({**machine, "torch": torch.__version__, **took, **ratios}, indent=2))
 
 
 if __name__ == "__main__":
