@@ -20,13 +20,18 @@ from orchestrator.views.orders import Order
 from tests.run.broker import order
 
 
+def _slot() -> SlotActor:
+    """A slot that leaves these tests running, which after half an hour would be left alone."""
+    return SlotActor(leave=lambda code: None)
+
+
 @pytest.mark.parametrize("error", [ValueError("no bucket"), SystemExit(3), BaseException("odd")])
 def test_no_thread_dies_silently(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: BaseException) -> None:
     def execute(*given: object) -> None:
         raise error
 
     monkeypatch.setattr(slot_actor, "execute", execute)
-    actor, each = SlotActor(), order()
+    actor, each = _slot(), order()
     assert actor.start(each, Workplace("tests.run.trainings:quick", tmp_path, tmp_path))
     (line,) = actor.poll(each.attempt, 0, 10)
     last = Message.of(line)
@@ -101,7 +106,7 @@ def trained(actor: SlotActor, each: Order, workplace: Workplace) -> None:
 
 
 def test_a_slot_has_the_same_thread_and_no_more_of_anything_after_many_trainings(tmp_path: Path) -> None:
-    actor, workplace = SlotActor(), Workplace(f"{__name__}:tangled", tmp_path, tmp_path)
+    actor, workplace = _slot(), Workplace(f"{__name__}:tangled", tmp_path, tmp_path)
     _THREADS.clear()
     _TANGLES.clear()
 
@@ -146,7 +151,7 @@ def _collecting() -> Iterator[None]:
 
 def test_a_slot_that_grew_says_so_before_its_next_training(tmp_path: Path) -> None:
     allowance = Allowance(times=1.0001, least=3 * 2**26)
-    actor = SlotActor()
+    actor = _slot()
     workplace = Workplace("tests.run.trainings:leaking", tmp_path, tmp_path, allowance=allowance)
     for _ in range(2):
         trained(actor, order(), workplace)
@@ -160,7 +165,7 @@ def test_a_slot_that_grew_says_so_before_its_next_training(tmp_path: Path) -> No
 
 def test_a_slot_above_its_declared_memory_says_so_where_a_new_one_would_be_below(tmp_path: Path) -> None:
     workplace = Workplace("tests.run.trainings:leaking", tmp_path, tmp_path)
-    small, fits = SlotActor(), SlotActor()
+    small, fits = _slot(), _slot()
     trained(small, replace(order(), slot=Slot(gpus=0, memory_gb=0.001)), workplace)
     trained(small, replace(order(), slot=Slot(gpus=0, memory_gb=0.001)), workplace)
     assert small.describe()["worn"] is None, "a new one would hold more than a megabyte too"
@@ -178,7 +183,7 @@ def test_a_slot_whose_memory_cannot_be_given_back_is_worn(tmp_path: Path, monkey
         raise RuntimeError("CUDA error: device-side assert triggered")
 
     monkeypatch.setattr("tests.run.trainings.release", release, raising=False)
-    actor = SlotActor()
+    actor = _slot()
     trained(actor, order(), Workplace("tests.run.trainings:quick", tmp_path, tmp_path))
     assert "device-side assert" in actor.describe()["worn"]
 
@@ -186,7 +191,7 @@ def test_a_slot_whose_memory_cannot_be_given_back_is_worn(tmp_path: Path, monkey
 def test_a_gpus_memory_counts_as_the_processs_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reserved = iter([GIB, GIB, 3 * GIB])
     monkeypatch.setattr("tests.run.trainings.release", lambda: {"memory on GPU 0": next(reserved)}, raising=False)
-    actor, workplace = SlotActor(), Workplace("tests.run.trainings:quick", tmp_path, tmp_path)
+    actor, workplace = _slot(), Workplace("tests.run.trainings:quick", tmp_path, tmp_path)
     for _ in range(2):
         trained(actor, order(), workplace)
         assert actor.describe()["worn"] is None
