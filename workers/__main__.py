@@ -247,12 +247,12 @@ def _weights_verify(chosen: argparse.Namespace) -> int:
     looks = [published_weights.look(root, published_weights.of(name)) for name in chosen.names]
     if not chosen.names:
         every = (published_weights.look(root, file) for file in published_weights.FILES)
-        looks = [one for one in every if one.state != "missing"]
-    for one in looks:
-        print(f"{one.state:<8} {one.path}")
-    if absent := [one.file.name for one in looks if one.state == "missing"]:
+        looks = [look for look in every if look.state != "missing"]
+    for look in looks:
+        print(f"{look.state:<8} {look.path}")
+    if absent := [look.file.name for look in looks if look.state == "missing"]:
         raise LookupError(f"not there: {', '.join(absent)}; `weights fetch` downloads them")
-    if damaged := [one for one in looks if one.state == "wrong"]:
+    if damaged := [look for look in looks if look.state == "wrong"]:
         raise published_weights.wrong(damaged[0])
     print(f"{len(looks)} files as their names promise" if looks else f"no published file is in {root}")
     return 0

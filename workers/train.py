@@ -51,10 +51,10 @@ def evaluate(
         raise Stopped("stopped before it evaluated anything")
     report(Progress(step=0, total=1, log=f"evaluating {', '.join(names)} of {weights.name}\n"))
     allocator.keep_freed()
-    found = kept_weights.further(recipe, kept_weights.read(weights), names, place)
+    metrics = kept_weights.further(recipe, kept_weights.read(weights), names, place)
     facts = provenance.facts(determinism.device(place.device), place.threads)
     seconds = time.monotonic() - began
-    return Result(outcome="ok", metrics=found, steps=0, seconds=seconds, provenance=facts)
+    return Result(outcome="ok", metrics=metrics, steps=0, seconds=seconds, provenance=facts)
 
 
 def _one(

@@ -47,9 +47,9 @@ def residual(name: str, stem: str, *, pretrained: bool, root: Path) -> tuple[nn.
     if stem == "cifar" and pretrained:
         raise ValueError("`stem: cifar` has another first layer than the pretrained network; leave one of them out")
     net, origin = network(name, pretrained=pretrained, root=root)
-    found = trunk(net, without=("avgpool", "fc"))
+    layers = trunk(net, without=("avgpool", "fc"))
     if stem == "cifar":
         first = nn.Conv2d(3, 64, 3, padding=1, bias=False)
         nn.init.kaiming_normal_(first.weight, mode="fan_out", nonlinearity="relu")  # as torchvision's others
-        found.conv1, found.maxpool = first, nn.Identity()
-    return found, origin
+        layers.conv1, layers.maxpool = first, nn.Identity()
+    return layers, origin

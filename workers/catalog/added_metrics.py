@@ -34,14 +34,14 @@ def _out_of_reach(recipe: Recipe, catalog: Catalog) -> dict[str, list[str]]:
     """
     task = catalog.get("task", recipe.task.name)
     watched = set(task.stated("watched")) if task else set()
-    select, found = recipe.select, dict[str, list[str]]()
+    select, out_of_reach = recipe.select, dict[str, list[str]]()
     for metric in recipe.metrics:
         keys = [f"{BEST_TEST}/test/{metric}"] if select.beside else []
         if metric in watched:
             keys += [f"the curve of {split}/{metric}" for split in _watched_splits(recipe)]
         if keys:
-            found[metric] = keys
-    return found
+            out_of_reach[metric] = keys
+    return out_of_reach
 
 
 def _watched_splits(recipe: Recipe) -> list[str]:

@@ -58,8 +58,8 @@ def _selection_metric(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]
     elif entry is not None and owner and not message and metric not in declared:
         message = not_computed(str(owner), metric, declared)
     elif entry is not None and task and metric in task.entry.stated("ended") and draft.select.split != "last":
-        found = f"{task} measures {metric!r} at the end only, of the weights that are kept"
-        message = f"{found}; write `split: last`, or select by another"
+        reason = f"{task} measures {metric!r} at the end only, of the weights that are kept"
+        message = f"{reason}; write `split: last`, or select by another"
     elif entry is not None and dataset and entry.facts.get("needs") == clustering_cost.NEEDS and _dear(draft, dataset):
         message = f"metric {metric!r} is dear on {dataset}, and computed only at the end; select by another"
     if message:
@@ -121,8 +121,8 @@ def _figures(draft: RecipeDraft) -> Iterator[Problem]:
             yield Problem(path=path, message=f"{task} draws no figure {figure.name!r}; {known}")
             continue
         if figure.name == "unit_circle" and draft.rest.embedding != 2:
-            found = f"`embedding` is {draft.rest.embedding}"
-            yield Problem(path=path, message=f"'unit_circle' shows embeddings in 2 dimensions, but {found}")
+            dimensions = f"`embedding` is {draft.rest.embedding}"
+            yield Problem(path=path, message=f"'unit_circle' shows embeddings in 2 dimensions, but {dimensions}")
         backbone = draft.parts.get("backbone")
         if figure.name == "feature_maps" and backbone and backbone.fact("flat"):
             yield Problem(path=path, message=f"'feature_maps' shows maps, but {backbone} makes none of an image")

@@ -49,22 +49,22 @@ class RecipeValidation:
     def problems(self, recipe: Mapping[str, Any]) -> list[Problem]:
         """Everything that is wrong with a recipe as it was written; empty when it can be completed and trained."""
         fields = self._of_fields(recipe)
-        found = list(fields.problems)
+        problems = list(fields.problems)
         parts: dict[str, Chosen] = {}
         task = _meant_task(recipe.get("task", DEFAULT_TASK), self._catalog)
-        found += not_held(task, recipe, fields.rest, self._catalog)
+        problems += not_held(task, recipe, fields.rest, self._catalog)
         held = holds(task)
         for kind in PART_FIELDS:
             value = recipe[kind] if kind in recipe else getattr(fields.rest, kind)
             spared = value is None and (kind not in held.must or kind not in recipe)
             if kind not in fields.faulty and kind in held.must | held.may and not spared:
                 wrong, chosen = self._of_part(kind, value)
-                found += wrong
+                problems += wrong
                 if chosen:
                     parts[kind] = chosen
         select = selected(fields.select, task) if fields.select else None
         draft = RecipeDraft(parts, fields.validation, select, fields.rest, fields.length)
-        return found + list(disagreements(draft, self._catalog))
+        return problems + list(disagreements(draft, self._catalog))
 
     def _of_fields(self, recipe: Mapping[str, Any]) -> "_Fields":
         key = tuple([(name, None if name in PART_FIELDS else id(value)) for name, value in recipe.items()])

@@ -48,7 +48,7 @@ def changes(stamped: str, catalog: Catalog) -> tuple[Change, ...]:
         return ()
     today = versions_of(parts, [*said.get("metrics", ()), said["metric"]], said["precision"], catalog)
     then, named = said["versions"], {**parts, "precision": said["precision"]}
-    found = [
+    changed = [
         Change(what=_named(key, named), then=f"version {then.get(key, 1)}", now=str(today.get(key, 1)))
         for key in {**then, **today}
         # A kind that is not pinned was unknown then; a metric is pinned from its second version on.
@@ -58,13 +58,13 @@ def changes(stamped: str, catalog: Catalog) -> tuple[Change, ...]:
     manifest = dataset.facts.get("manifest") if dataset else None
     if said["manifest"] is not None and isinstance(manifest, str) and manifest != said["manifest"]:
         what = f"content of dataset {parts['dataset']!r}"
-        found.append(Change(what=what, then=said["manifest"][:19], now=manifest[:19]))
+        changed.append(Change(what=what, then=said["manifest"][:19], now=manifest[:19]))
     here = dataset.facts.get("manifests") if dataset else None
     for name, content in said.get("manifests", {}).items():
         if isinstance(here, dict) and (now := str(here.get(name))) != content:
             what = f"content of test set {name!r} of dataset {parts['dataset']!r}"
-            found.append(Change(what=what, then=content[:19], now=now[:19]))
-    return tuple(found)
+            changed.append(Change(what=what, then=content[:19], now=now[:19]))
+    return tuple(changed)
 
 
 def edition(catalog: Catalog) -> str:

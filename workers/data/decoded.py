@@ -60,17 +60,17 @@ def decoded(name: str, pictures: Sequence[Picture], form: Form, scratch: Path) -
     folder = private(scratch / "decoded") / f"{name}-{key(pictures, form)[:16]}"
     if (look := looking.current()) is not None:
         return _read(folder, trusting=True) or sketched(pictures, form, look)
-    if (found := _read(folder)) is not None:
-        _compare(found, pictures, form, folder)
-        return found
+    if (images := _read(folder)) is not None:
+        _compare(images, pictures, form, folder)
+        return images
     with FileLock(f"{folder}.lock"):
-        found = _read(folder)  # by now another process may have written it
-        if found is None:
+        images = _read(folder)  # by now another process may have written it
+        if images is None:
             _write(folder, pictures, form)
-            found = _read(folder)
-    if found is None:
+            images = _read(folder)
+    if images is None:
         raise DataDamagedError(f"{folder}: what was written there is not what is read; check the disk")
-    return found
+    return images
 
 
 def sketched(pictures: Sequence[Picture], form: Form, look: looking.Look) -> Decoded:

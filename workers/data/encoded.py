@@ -92,18 +92,18 @@ def encoded(name: str, pictures: Sequence[Picture], form: Form, scratch: Path) -
     the data set nothing is decoded.
     """
     folder = private(scratch / "encoded") / f"{name}-{key(pictures, form)[:16]}"
-    found = _read(folder, pictures, form)
-    if found is None and (look := looking.current()) is not None:
+    images = _read(folder, pictures, form)
+    if images is None and (look := looking.current()) is not None:
         return sketched(pictures, form, look)
-    if found is None:
+    if images is None:
         with FileLock(f"{folder}.lock"):
-            found = _read(folder, pictures, form)  # by now another process may have written it
-            if found is None:
+            images = _read(folder, pictures, form)  # by now another process may have written it
+            if images is None:
                 _write(folder, pictures, form)
-                found = _read(folder, pictures, form)
-    if found is None:
+                images = _read(folder, pictures, form)
+    if images is None:
         raise DataDamagedError(f"{folder}: what was written there is not what is read; check the disk")
-    return found
+    return images
 
 
 def _read(folder: Path, pictures: Sequence[Picture], form: Form) -> Encoded | None:

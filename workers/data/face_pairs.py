@@ -66,13 +66,13 @@ def load(name: str, root: Path, scratch: Path, side: int, official: bool = True)
     drawn = _drawn(source, root)
     same = int(drawn.pairs.same.sum())
     if official and (len(drawn.pairs.same), same) != (source.pairs, source.pairs // 2):
-        found = f"has {len(drawn.pairs.same):,} pairs, {same:,} of them of one person"
+        counts = f"has {len(drawn.pairs.same):,} pairs, {same:,} of them of one person"
         wanted = f"expected {source.pairs:,} and {source.pairs // 2:,}"
-        raise DataDamagedError(f"{drawn.path} {found}; {wanted}, or set its `official: false` to take what is there")
+        raise DataDamagedError(f"{drawn.path} {counts}; {wanted}, or set its `official: false` to take what is there")
     pixels = stored(source.name, drawn.pictures, Form("square", side), scratch)
     content = hashlib.sha256(pixels.digest.encode())
-    for one in drawn.pairs:
-        content.update(one.numpy().astype("<i8").tobytes())
+    for column in drawn.pairs:
+        content.update(column.numpy().astype("<i8").tobytes())
     every = range(len(drawn.pictures))
     images = pixels.split(every, torch.tensor(drawn.labels, dtype=torch.int64))
     return replace(images, pairs=drawn.pairs), f"sha256:{content.hexdigest()}"

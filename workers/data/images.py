@@ -206,14 +206,14 @@ def faults(dataset: DataSet, *, pixels: bool = True) -> list[str]:
     """
     official = getattr(dataset, "official", True)
     every = {"train": dataset.train, "test": dataset.test, **test_sets(dataset)}
-    wrong = miscounts(dataset, {name: one.counts for name, one in every.items()}) if official else []
+    wrong = miscounts(dataset, {name: images.counts for name, images in every.items()}) if official else []
     expected = getattr(dataset, "expected", None) or (getattr(dataset, "manifest", None) if official else None)
-    if pixels and expected is not None and not wrong and (found := content_hash(dataset)) != expected:
-        wrong.append(f"the content is {found}, expected {expected}")
+    if pixels and expected is not None and not wrong and (digest := content_hash(dataset)) != expected:
+        wrong.append(f"the content is {digest}, expected {expected}")
     manifests: Mapping[str, str] = getattr(dataset, "manifests", {}) if official and pixels else {}
-    for name, one in getattr(dataset, "tests", {}).items():
-        if name in manifests and (found := images_hash(one)) != manifests[name]:
-            wrong.append(f"the content of test set {name} is {found}, expected {manifests[name]}")
+    for name, images in getattr(dataset, "tests", {}).items():
+        if name in manifests and (digest := images_hash(images)) != manifests[name]:
+            wrong.append(f"the content of test set {name} is {digest}, expected {manifests[name]}")
     return wrong
 
 

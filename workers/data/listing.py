@@ -63,9 +63,9 @@ def load_half(source: Source, name: Literal["train", "test"], listed: Sequence[L
 
 
 def _load(source: Source, halves: Mapping[str, Sequence[Listed]]) -> tuple[list[Images], str]:
-    found = {name: _counts(split) for name, split in halves.items()}
-    wrong = miscounts(source.declaring, found) if source.official else []
-    wrong += [f"{name} has no images" for name, counts in found.items() if not counts["images"]]
+    counted = {name: _counts(split) for name, split in halves.items()}
+    wrong = miscounts(source.declaring, counted) if source.official else []
+    wrong += [f"{name} has no images" for name, counts in counted.items() if not counts["images"]]
     if wrong:
         advice = "fetch the data set again, or set its `official: false` to train on a part of it"
         raise DataDamagedError(f"{source.name}: {'; '.join(wrong)}; {advice}")
@@ -120,13 +120,13 @@ def class_folders(folder: Path) -> dict[str, list[Listed]]:
             f"the folder {folder.name} is missing: looked in {folder.parent.absolute()}; put it there, or set "
             "METRICSWEEP_DATA (or --data) to the folder that holds it"
         )
-    found: dict[str, list[Listed]] = {}
+    classes: dict[str, list[Listed]] = {}
     for entry in _entries(folder):
         if entry.is_dir() and (files := [Listed(Picture(Path(path)), entry.name) for path in _files(entry.path)]):
-            found[entry.name] = files
-    if len(found) < 2:
-        raise DataDamagedError(f"{folder}: expected folders of images, one a class; found {len(found)}")
-    return found
+            classes[entry.name] = files
+    if len(classes) < 2:
+        raise DataDamagedError(f"{folder}: expected folders of images, one a class; found {len(classes)}")
+    return classes
 
 
 def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
@@ -169,14 +169,14 @@ def rows(path: Path, fields: int, skip: int = 0) -> list[list[str]]:
         raise DataMissingError(f"{path} is missing; fetch the data set again") from error
     except (OSError, UnicodeDecodeError) as error:
         raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
-    found = []
+    table = []
     for number, line in enumerate(lines[skip:], skip + 1):
         parts = line.split(maxsplit=fields - 1)
         if parts and len(parts) != fields:
             raise DataDamagedError(f"{path}: line {number} has {len(parts)} of {fields} fields; fetch it again")
         if parts:
-            found.append(parts)
-    return found
+            table.append(parts)
+    return table
 
 
 def joined(path: Path, labels: Mapping[str, str], names: Mapping[str, str]) -> list[tuple[str, int]]:

@@ -35,13 +35,13 @@ def read(path: Path) -> list[Record]:
     DataMissingError, and DataDamagedError that names the file and the byte where it is not as it must be.
     """
     whole = _mapped(path)
-    found, end = [], 0
+    records, end = [], 0
     for offset, number in sorted(_index(path.with_suffix(".idx"), len(whole))):
         if offset < end:
             _refuse(path, offset, f"record {number} begins within the one before it, which ends at byte {end:,}")
         record, end = _record(path, whole, offset, number)
-        found.append(record)
-    return sorted(found, key=lambda record: record.number)
+        records.append(record)
+    return sorted(records, key=lambda record: record.number)
 
 
 def _mapped(path: Path) -> memoryview:
@@ -63,7 +63,7 @@ def _index(path: Path, size: int) -> list[tuple[int, int]]:
         raise DataMissingError(f"{path} is missing: it says where the records begin; fetch it again") from error
     except OSError as error:
         raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
-    found: dict[int, int] = {}
+    offsets: dict[int, int] = {}
     at = 0
     for row, line in enumerate(content.split(b"\n"), 1):
         fields = line.split()
@@ -71,15 +71,15 @@ def _index(path: Path, size: int) -> list[tuple[int, int]]:
             if len(fields) != 2 or not (fields[0].isdigit() and fields[1].isdigit()) or len(line) > 64:
                 _refuse(path, at, f"line {row} is not the number and the byte of a record: {line[:40]!r}")
             number, offset = int(fields[0]), int(fields[1])
-            if number in found:
+            if number in offsets:
                 _refuse(path, at, f"line {row} lists record {number} a second time")
             if offset + _LEAST > size:
                 _refuse(path, at, f"record {number} would begin at byte {offset:,} of a file of {size:,}")
-            found[number] = offset
+            offsets[number] = offset
         at += len(line) + 1
-    if not found:
+    if not offsets:
         _refuse(path, 0, "it lists no records")
-    return [(offset, number) for number, offset in found.items()]
+    return [(offset, number) for number, offset in offsets.items()]
 
 
 def _record(path: Path, whole: memoryview, offset: int, number: int) -> tuple[Record, int]:

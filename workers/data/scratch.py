@@ -44,16 +44,16 @@ def private(folder: Path) -> Path:
         above.mkdir(mode=0o700, exist_ok=True)
     with suppress(FileExistsError):  # what is there, a dangling link for one, is judged below
         folder.mkdir(mode=0o700)
-    found = folder.lstat()
-    if stat.S_ISLNK(found.st_mode):
+    status = folder.lstat()
+    if stat.S_ISLNK(status.st_mode):
         raise UnsafeFolderError(f"{folder} is a link, and whoever made it says what is read there; remove it{_ADVICE}")
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         raise UnsafeFolderError(f"{folder} is no folder; remove it{_ADVICE}")
-    if found.st_uid != os.getuid():
-        raise UnsafeFolderError(f"{folder} belongs to another account (uid {found.st_uid}); have it removed{_ADVICE}")
-    if _others_write(found):
+    if status.st_uid != os.getuid():
+        raise UnsafeFolderError(f"{folder} belongs to another account (uid {status.st_uid}); have it removed{_ADVICE}")
+    if _others_write(status):
         raise UnsafeFolderError(f"others could write in {folder}, so what is there may be theirs; remove it{_ADVICE}")
-    if found.st_mode & 0o077:
+    if status.st_mode & 0o077:
         folder.chmod(0o700)
     return folder
 
@@ -67,8 +67,8 @@ def opened(path: Path) -> IO[bytes]:
             raise UnsafeFolderError(f"{path} is a link, which we never make there; remove it") from error
         raise
     file = os.fdopen(number, "rb")
-    found = os.fstat(number)
-    if found.st_uid != os.getuid() or not stat.S_ISREG(found.st_mode):
+    status = os.fstat(number)
+    if status.st_uid != os.getuid() or not stat.S_ISREG(status.st_mode):
         file.close()
         raise UnsafeFolderError(f"{path} was not written by us; remove it")
     return file
@@ -77,20 +77,20 @@ def opened(path: Path) -> IO[bytes]:
 def _check_above(folder: Path) -> None:
     """A folder on the way: what lies in it must be no other account's to exchange. Links on the way are followed."""
     try:
-        found = folder.lstat()
+        status = folder.lstat()
     except FileNotFoundError:
         return  # it will be made
     trusted = {0, os.getuid(), _UNKNOWN}
-    if stat.S_ISLNK(found.st_mode):
-        if found.st_uid not in trusted:
-            raise UnsafeFolderError(f"{folder} is a link of another account (uid {found.st_uid}){_ELSEWHERE}")
+    if stat.S_ISLNK(status.st_mode):
+        if status.st_uid not in trusted:
+            raise UnsafeFolderError(f"{folder} is a link of another account (uid {status.st_uid}){_ELSEWHERE}")
         target = folder.resolve()
         for above in (*reversed(target.parents), target):
             _check_above(above)
         return
-    if found.st_uid not in trusted:
-        raise UnsafeFolderError(f"{folder} belongs to another account (uid {found.st_uid}){_ELSEWHERE}")
-    if _others_write(found) and not found.st_mode & stat.S_ISVTX:  # with it only its owner can rename an entry
+    if status.st_uid not in trusted:
+        raise UnsafeFolderError(f"{folder} belongs to another account (uid {status.st_uid}){_ELSEWHERE}")
+    if _others_write(status) and not status.st_mode & stat.S_ISVTX:  # with it only its owner can rename an entry
         raise UnsafeFolderError(f"others may exchange what lies in {folder}{_ELSEWHERE}")
 
 

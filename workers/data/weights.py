@@ -66,8 +66,8 @@ def read(root: Path, path: str, known: Mapping[str, str] | None = None) -> Weigh
     name ends with, as in torch.hub: `resnet50-0676ba61.pth`.
     """
     place = find(root, path)
-    found = _sha256(place)
-    _compare(place, found, known or {})
+    digest = _sha256(place)
+    _compare(place, digest, known or {})
     try:
         content = _content(place)
     except pickle.UnpicklingError as error:
@@ -84,7 +84,7 @@ def read(root: Path, path: str, known: Mapping[str, str] | None = None) -> Weigh
     ) as error:
         raise WeightsError(f"weights {place} cannot be read; fetch the file again ({_first(error)})") from error
     meta = content.get("meta", {}) if isinstance(content, Mapping) else {}
-    return Weights(_state(content, place), meta if isinstance(meta, Mapping) else {}, f"sha256:{found}")
+    return Weights(_state(content, place), meta if isinstance(meta, Mapping) else {}, f"sha256:{digest}")
 
 
 def _content(place: Path) -> Any:

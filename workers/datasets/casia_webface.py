@@ -72,9 +72,9 @@ def _recorded(root: Path) -> list[Listed] | None:
     records = record_io.read(path)
     faces = _faces(path, records)
     listed = []
-    for one in faces:
-        picture = Picture(path, one.content, f"record {one.number} (byte {one.offset:,}) of {path}")
-        listed.append(Listed(picture, _person(path, one)))
+    for face in faces:
+        picture = Picture(path, face.content, f"record {face.number} (byte {face.offset:,}) of {path}")
+        listed.append(Listed(picture, _person(path, face)))
     _compare(folder / "property", listed)
     return listed
 
@@ -90,10 +90,10 @@ def _faces(path: Path, records: list[Record]) -> list[Record]:
     past = first.labels[0]
     if not (past.is_integer() and 1 < past <= 2**31):
         raise _damaged(path, first, f"it says that images end before record {past}")
-    found = [one for one in others if one.number < past]
-    if len(found) != int(past) - 1:
-        raise _damaged(path, first, f"it promises {int(past) - 1:,} images, and the index lists {len(found):,} of them")
-    return found
+    faces = [one for one in others if one.number < past]
+    if len(faces) != int(past) - 1:
+        raise _damaged(path, first, f"it promises {int(past) - 1:,} images, and the index lists {len(faces):,} of them")
+    return faces
 
 
 def _person(path: Path, record: Record) -> int:

@@ -103,8 +103,8 @@ def _probes(folder: Path, path: Path, *, dropped: bool, official: bool) -> list[
         or len(people) != len(paths)
         or not all(one and isinstance(one, str) for one in people)
     ):
-        found = f"{sum(map(bool, people)):,} names" if isinstance(people, list) else "no list"
-        raise DataDamagedError(f"{path}: expected in `id` whom each of the {len(paths):,} probes shows; found {found}")
+        named = f"{sum(map(bool, people)):,} names" if isinstance(people, list) else "no list"
+        raise DataDamagedError(f"{path}: expected in `id` whom each of the {len(paths):,} probes shows; found {named}")
     numbers = {person: number for number, person in enumerate(sorted(set(people)))}
     if official and (len(numbers), len(paths)) != _OFFICIAL:
         wanted = f"expected {_OFFICIAL[1]:,} of {_OFFICIAL[0]}, or set its `official: false`"

@@ -21,12 +21,12 @@ class MateSearches(NamedTuple):
     @classmethod
     def of(cls, probes: Tensor, identity: Tensor) -> "MateSearches":
         """Those among unit embeddings [p, d] of identities [p], by the number of the probe."""
-        found = []
-        for one in identity.unique():  # type: ignore[no-untyped-call]
-            place = (identity == one).nonzero()[:, 0]
+        mated = []
+        for person in identity.unique():  # type: ignore[no-untyped-call]
+            place = (identity == person).nonzero()[:, 0]
             pair = torch.cartesian_prod(place, place)
-            found.append(pair[pair[:, 0] != pair[:, 1]])
-        pairs = torch.cat(found) if found else identity.new_empty(0, 2)
+            mated.append(pair[pair[:, 0] != pair[:, 1]])
+        pairs = torch.cat(mated) if mated else identity.new_empty(0, 2)
         pairs = pairs[pairs[:, 0].argsort(stable=True)]
         cosine = torch.cat(
             [(probes[some[:, 0]] * probes[some[:, 1]]).sum(dim=1) for some in _rows(pairs, CHUNK // probes.shape[1])]

@@ -44,8 +44,8 @@ def k_means(points: Tensor, count: int, seed: int, protocol: Protocol = SEC) -> 
     ends = protocol.iterations, protocol.tolerance * variance
     best: tuple[float, Tensor] | None = None
     for start in first_centres(centred, count, protocol.starts, torch.Generator().manual_seed(seed), held):
-        found = None if held is None else descend(centred, held, start, *ends)
-        clusters, inertia = found or _Descent(centred, centred[start]).run(*ends)
+        clustering = None if held is None else descend(centred, held, start, *ends)
+        clusters, inertia = clustering or _Descent(centred, centred[start]).run(*ends)
         if best is None or inertia < best[0] * _TIGHTER:
             best = inertia, clusters
     if best is None:
@@ -95,14 +95,14 @@ class _Descent:
         centres = self._centres[among]
         squares = centres.square().sum(dim=1, keepdim=True)
         columns = max(1, _HELD // len(among))
-        found: list[tuple[Tensor, Tensor, Tensor]] = []
+        parts: list[tuple[Tensor, Tensor, Tensor]] = []
         for some in torch.split(self._every_point() if points is None else points, columns):
             chunk = self._points if len(some) == len(self._points) else self._points.index_select(0, some)
             products = torch.addmm(squares, centres, chunk.T, alpha=-2)
             near, place = products.min(dim=0)
             theirs = near if own is None else products.gather(0, own.index_select(0, some).clamp_(min=0)[None])[0]
-            found.append((near, among[place], theirs))
-        near, clusters, theirs = (torch.cat(column) for column in zip(*found, strict=True))
+            parts.append((near, among[place], theirs))
+        near, clusters, theirs = (torch.cat(column) for column in zip(*parts, strict=True))
         return near, clusters, theirs
 
     def _assign(self, changed: Tensor) -> Tensor:

@@ -83,7 +83,7 @@ def neighbours(
     queries = queries[relevant[queries].argsort(descending=True, stable=True)]
 
     # Made before all that is large: small tensors between those keep freed memory from being used again.
-    found, known = Neighbours.blank(len(queries), unit.device), torch.zeros_like(queries, dtype=torch.bool)
+    answers, known = Neighbours.blank(len(queries), unit.device), torch.zeros_like(queries, dtype=torch.bool)
     rows = chunk // len(within.unit)
     # The whole gallery is put in order where ties at the R-th place reach beyond what was at first.
     for whole, size in ((False, rows), (True, rows // 4)):
@@ -92,9 +92,9 @@ def neighbours(
             some = queries[places]
             itself = within.columns[some] if gallery is None else None
             part, known[places] = _neighbours_of(unit[some], classes[some], itself, within, whole=whole)
-            for column, values in zip(found, part, strict=True):
+            for column, values in zip(answers, part, strict=True):
                 column[places] = values
-    return Neighbours(*(column[queries.argsort()] for column in found))
+    return Neighbours(*(column[queries.argsort()] for column in answers))
 
 
 def _neighbours_of(
@@ -152,11 +152,11 @@ def _expected(cosines: Tensor, own: Tensor, relevant: Tensor, tolerance: int) ->
     hits = own & (places <= relevant[:, None])
     above = own.cumsum(dim=1, dtype=torch.int32)
     precisions = (above / places.double()).mul_(hits)
-    found = ties.groups(cosines, own, above, relevant, tolerance)
-    tied = found.places(len(places))
+    groups = ties.groups(cosines, own, above, relevant, tolerance)
+    tied = groups.places(len(places))
     hits.view(-1).index_fill_(0, tied, False)
     precisions.view(-1).index_fill_(0, tied, 0.0)
-    own_ones, their_precisions = found.expected(relevant)
-    share = nearest.count(hits).double().index_add_(0, found.row, own_ones)
-    average = precisions.sum(dim=1).index_add_(0, found.row, their_precisions)
+    own_ones, their_precisions = groups.expected(relevant)
+    share = nearest.count(hits).double().index_add_(0, groups.row, own_ones)
+    average = precisions.sum(dim=1).index_add_(0, groups.row, their_precisions)
     return average / relevant, share / relevant

@@ -76,11 +76,11 @@ def groups(cosines: Tensor, own: Tensor, above: Tensor, relevant: Tensor, tolera
     starts = closer.diff(prepend=closer.new_tensor([-2])) > 1
     spans = torch.stack([closer[starts], closer[starts.roll(-1)] + 2])
     row = spans[0] // width
-    ends, found = row * width + relevant[row], order.own_in(spans)
-    mixed = (found > 0) & (found < spans[1] - spans[0]) & (spans[0] < ends)
+    ends, owned = row * width + relevant[row], order.own_in(spans)
+    mixed = (owned > 0) & (owned < spans[1] - spans[0]) & (spans[0] < ends)
     spans, ends = spans[:, mixed], ends[mixed]
-    one = order.cosines[spans[0]] - order.cosines[spans[1] - 1] <= tolerance  # as are most
-    spans = torch.cat([spans[:, one], order.divided(spans[:, ~one], ends[~one])], dim=1)
+    undivided = order.cosines[spans[0]] - order.cosines[spans[1] - 1] <= tolerance  # as are most
+    spans = torch.cat([spans[:, undivided], order.divided(spans[:, ~undivided], ends[~undivided])], dim=1)
     row = spans[0] // width
     return Groups(row, spans[0] - row * width, spans[1] - spans[0], order.own_before(spans[0]), order.own_in(spans))
 

@@ -49,8 +49,8 @@ def pairs(labels: Tensor) -> PairSet:
     members = [(labels == one).nonzero()[:, 0] for one in labels.unique()]  # type: ignore[no-untyped-call]
     alike = torch.cat([torch.combinations(one) for one in members])
     if len(members) < 2 or len(alike) < FOLDS:
-        found = f"found {len(members)} and {len(alike)}"
-        raise ValueError(f"verification: expected two classes and {FOLDS} pairs of one class at least; {found}")
+        counts = f"found {len(members)} and {len(alike)}"
+        raise ValueError(f"verification: expected two classes and {FOLDS} pairs of one class at least; {counts}")
     alike = alike[torch.randperm(len(alike), generator=drawn)[:MOST]]
     apart = alike.new_empty(0, 2)
     while len(apart) < len(alike):

@@ -24,12 +24,12 @@ def norms(embeddings: Tensor, labels: Tensor, query: Tensor | None = None, *, bi
     """
     lengths = geometry.norms(embeddings.detach()).double().cpu().numpy()
     edges = np.histogram_bin_edges(lengths, bins)
-    found: Arrays = {"edges": edges}
+    arrays: Arrays = {"edges": edges}
     for prefix, places in _sides(len(lengths), query):
         side = lengths[places.numpy()]
         counts = np.histogram(side, edges)[0]
-        found |= {f"{prefix}counts": counts, f"{prefix}mean": side.mean(), f"{prefix}variance": side.var()}
-    return found
+        arrays |= {f"{prefix}counts": counts, f"{prefix}mean": side.mean(), f"{prefix}variance": side.var()}
+    return arrays
 
 
 def cosines(
@@ -146,14 +146,14 @@ def spectrum(embeddings: Tensor, labels: Tensor, query: Tensor | None = None) ->
     `singular` [min(n, d)], `s_mu`, `lower`, `upper`: of the queries where there are any, and then the same of the
     others, each name with `gallery_` before it.
     """
-    unit, found = geometry.unit(embeddings.detach()).cpu(), Arrays()
+    unit, arrays = geometry.unit(embeddings.detach()).cpu(), Arrays()
     for prefix, places in _sides(len(unit), query):
         side = unit[places]
         singular = geometry.singular_values(side).double().numpy()
         lower, upper = (np.float64(bound) for bound in geometry.singular_bounds(*side.shape))
         values = {"singular": singular, "s_mu": singular.mean(), "lower": lower, "upper": upper}
-        found |= {f"{prefix}{name}": value for name, value in values.items()}
-    return found
+        arrays |= {f"{prefix}{name}": value for name, value in values.items()}
+    return arrays
 
 
 def heat_map(
@@ -180,10 +180,10 @@ def heat_map(
     sums = member @ cosine.double().clone().fill_diagonal_(0) @ member.T
     sizes = member.sum(dim=1)
     pairs = sizes[:, None] * sizes - sizes.diag()
-    found = {"index": index, "label": known[index], "cosine": cosine, "class": drawn, "class_cosine": sums / pairs}
+    tensors = {"index": index, "label": known[index], "cosine": cosine, "class": drawn, "class_cosine": sums / pairs}
     if query is not None:
-        found["query"] = query.cpu()[index]
-    return {name: value.numpy() for name, value in found.items()}
+        tensors["query"] = query.cpu()[index]
+    return {name: value.numpy() for name, value in tensors.items()}
 
 
 FIGURES: Final[Mapping[str, Callable[..., Arrays]]] = {

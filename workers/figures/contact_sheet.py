@@ -29,10 +29,10 @@ def contact_sheet(rows: Sequence[RetrievalRow], picture: Picture, name: Callable
     """
 
     def tiles(row: RetrievalRow) -> list[Tile]:
-        found = [Tile(picture(row.query), "thin", ["query", name(row.query)])]
+        shown = [Tile(picture(row.query), "thin", ["query", name(row.query)])]
         for index, correct, cosine in zip(row.nearest, row.correct, row.cosine, strict=True):
             words = [f"{'right' if correct else 'wrong'}, {cosine:.2g}", name(index)]
-            found.append(Tile(picture(index), "whole" if correct else "dashed", words))
-        return found
+            shown.append(Tile(picture(index), "whole" if correct else "dashed", words))
+        return shown
 
     return tiled([tiles(row) for row in rows], side)

@@ -54,8 +54,8 @@ def sheet(found: Arrays, name: Callable[[int], str], side: int) -> bytes:
         picture = found["picture"][at].astype(np.uint8)
         seen = picture[..., 0] if picture.shape[-1] == 1 else picture
         shown = [Tile(seen, "thin", ["seen", name(int(found["index"][at]))])]
-        for channel, mean, one in zip(found["channel"][at], found["mean"][at], found["map"][at], strict=True):
-            shown.append(Tile(_heat(one), "thin", [f"channel {int(channel)}", f"mean {float(mean):.3g}"]))
+        for channel, mean, activation in zip(found["channel"][at], found["mean"][at], found["map"][at], strict=True):
+            shown.append(Tile(_heat(activation), "thin", [f"channel {int(channel)}", f"mean {float(mean):.3g}"]))
         return shown
 
     return tiled([tiles(at) for at in range(len(found["index"]))], side)

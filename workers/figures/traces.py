@@ -62,7 +62,7 @@ def asked(figures: AskedFigures, labels: Tensor, vectors: ClassVectors) -> dict[
 
     `vectors` gives those of the loss at any time. Raises ValueError where the training is too short for a look.
     """
-    found: dict[str, Trace] = {}
+    traces: dict[str, Trace] = {}
     total, unit = figures.total, figures.unit
     for figure in figures.figures:
         if isinstance(figure, Followed | Staged):
@@ -70,14 +70,14 @@ def asked(figures: AskedFigures, labels: Tensor, vectors: ClassVectors) -> dict[
             if trouble:
                 raise ValueError(f"figures: {figure.name!r} {trouble}")
         if isinstance(figure, DirectionVariation):
-            found[figure.name] = DirectionTrace(figure, len(labels))
+            traces[figure.name] = DirectionTrace(figure, len(labels))
         elif isinstance(figure, NormTraces):
-            found[figure.name] = NormTrace(figure, len(labels), total)
+            traces[figure.name] = NormTrace(figure, len(labels), total)
         elif isinstance(figure, TsneStages):
-            found[figure.name] = StageTrace(figure, unit, PlaneLook(figure, labels, vectors))
+            traces[figure.name] = StageTrace(figure, unit, PlaneLook(figure, labels, vectors))
         elif isinstance(figure, HeatMapStages):
-            found[figure.name] = StageTrace(figure, unit, CosineLook(figure, labels, vectors))
-    return found
+            traces[figure.name] = StageTrace(figure, unit, CosineLook(figure, labels, vectors))
+    return traces
 
 
 class DirectionTrace:

@@ -31,19 +31,19 @@ def ahead(
     computes with, and can be differentiated through the steps (Metz et al. 2017, equations 7 to 9); otherwise it is
     constant.
     """
-    now = {name: one.detach().clone().requires_grad_() for name, one in module.named_parameters()}
-    names = {one: name for name, one in module.named_parameters()}
-    states = {name: _copied(optimizer.state.get(one, {}), through) for one, name in names.items()}
+    now = {name: parameter.detach().clone().requires_grad_() for name, parameter in module.named_parameters()}
+    names = {parameter: name for name, parameter in module.named_parameters()}
+    states = {name: _copied(optimizer.state.get(parameter, {}), through) for parameter, name in names.items()}
     for _ in range(steps):
         slopes = torch.autograd.grad(loss(now), [*now.values()], create_graph=through)
-        later = {name: one.clone() for name, one in now.items()}
-        for one, slope in zip(later.values(), slopes, strict=True):
-            one.grad = slope
-        twin = _twin(optimizer, {one: later[name] for one, name in names.items()})
+        later = {name: parameter.clone() for name, parameter in now.items()}
+        for parameter, slope in zip(later.values(), slopes, strict=True):
+            parameter.grad = slope
+        twin = _twin(optimizer, {parameter: later[name] for parameter, name in names.items()})
         twin.state.update({later[name]: state for name, state in states.items()})
         twin.step()
-        states = {name: _copied(twin.state[one], through, first=False) for name, one in later.items()}
-        now = later if through else {name: one.detach().requires_grad_() for name, one in later.items()}
+        states = {name: _copied(twin.state[parameter], through, first=False) for name, parameter in later.items()}
+        now = later if through else {name: parameter.detach().requires_grad_() for name, parameter in later.items()}
     return now
 
 

@@ -110,12 +110,12 @@ class Embedding(Task):
     def _embed(self, images: Images, chosen: torch.Tensor | None, mirrored: bool) -> torch.Tensor:
         self.model.eval()
         try:
-            found = []
+            embedded = []
             for batch in self.read(images, chosen):
-                found.append(self.model(batch))
+                embedded.append(self.model(batch))
                 if mirrored:
-                    found[-1] = found[-1] + self.model(batch.flip(-1))
-            embeddings = torch.cat(found)
+                    embedded[-1] = embedded[-1] + self.model(batch.flip(-1))
+            embeddings = torch.cat(embedded)
         finally:
             self.model.train()
         if not bool(embeddings.isfinite().all()):

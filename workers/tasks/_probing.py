@@ -136,8 +136,8 @@ def check(probed: Probed, batches: Batches) -> None:
     known = train.classes if train.names is None else train.names
     other = test.classes if test.names is None else test.names
     if train.classes < 2 or (type(known) is type(other) and known != other):
-        found = f"found {train.classes} of training images and {test.classes} of test images"
-        raise ValueError(f"probe: it tells the classes that it has learned, two at least; {found}, or other ones")
+        counts = f"found {train.classes} of training images and {test.classes} of test images"
+        raise ValueError(f"probe: it tells the classes that it has learned, two at least; {counts}, or other ones")
     if len(rates) > 1 and probed.reports == "chosen" and batches.splits.validation is None:
         right = "hold images out (`validation: {name: image_holdout}`), give one rate, or `probe_reports: best`"
         raise ValueError(f"probe: there are {len(rates)} learning rates and no images to choose one by; {right}")

@@ -22,26 +22,26 @@ def finish(session: Session, last: LastCheckpoint, journal: ProgressLog, dear: b
     are kept in the model: the best, or the last where the recipe selects these. Raises Diverged, and Stopped when asked
     to stop while the task measures at the end; a checkpoint that was written there is gone on from there.
     """
-    names, found = session.among(session.metrics), session.ending.found
-    if session.step not in found:
-        found[session.step] = evaluated(session, session.splits, names)
+    names, evaluations = session.among(session.metrics), session.ending.found
+    if session.step not in evaluations:
+        evaluations[session.step] = evaluated(session, session.splits, names)
         if session.step == session.total:  # else patience ended it at an evaluation, which is noted already
             watched = [f"{split}/{name}" for split in session.watched for name in session.among(session.cheap)]
-            judge(session, journal, {key: found[session.step][key] for key in watched})
+            judge(session, journal, {key: evaluations[session.step][key] for key in watched})
     _end(session, session.step, journal, last)
     kept = session.best.step if session.best else session.step
-    if session.best is not None and kept not in found:
+    if session.best is not None and kept not in evaluations:
         session.load(session.best.modules)
-        found[kept] = evaluated(session, session.splits, names)
+        evaluations[kept] = evaluated(session, session.splits, names)
     _end(session, kept, journal, last)
     late = {split: [*session.task.late(split)] for split in session.tests} if dear else {}
     if names_late := dict.fromkeys(name for every in late.values() for name in every):
         journal.tell(session.step, {}, f"computing {', '.join(names_late)} of step {kept}: dear of so many images")
     for split, every in late.items():
-        found[kept] |= measured(session, split, every)
-    metrics = {f"last/{key}": value for key, value in found[session.step].items()}
+        evaluations[kept] |= measured(session, split, every)
+    metrics = {f"last/{key}": value for key, value in evaluations[session.step].items()}
     if session.best is not None:
-        metrics |= {f"best/{key}": value for key, value in found[kept].items()}
+        metrics |= {f"best/{key}": value for key, value in evaluations[kept].items()}
     metrics |= {
         f"{BEST_TEST}/{key}": value for key, value in _beside(session, names, late.get("test", []), journal).items()
     }
@@ -89,13 +89,13 @@ def _beside(session: Session, names: Sequence[str], late: Sequence[str], journal
     """The test metrics where the test split itself chooses."""
     if session.beside is None:
         return {}
-    step, found = session.beside.step, session.ending.found
-    if step not in found or any(f"test/{name}" not in found[step] for name in late):
+    step, evaluations = session.beside.step, session.ending.found
+    if step not in evaluations or any(f"test/{name}" not in evaluations[step] for name in late):
         kept = session.weights()
         session.load(session.beside.modules)
         looked = evaluated(session, ["test"], names) | measured(session, "test", late)
-        found[step] = found.get(step, {}) | looked
+        evaluations[step] = evaluations.get(step, {}) | looked
         if session.ended:
             _end(session, step, journal, None)
         session.load(kept)
-    return {key: value for key, value in found[step].items() if key.startswith("test/")}
+    return {key: value for key, value in evaluations[step].items() if key.startswith("test/")}

@@ -40,13 +40,13 @@ class Optimization:
         groups = list(parameter_groups(modules, recipe.undecayed))
         self.optimizer: torch.optim.Optimizer = registry.build("optimizer", recipe.optimizer, parts, groups=groups)
         self._base = float(self.optimizer.defaults["lr"])
-        found = self.optimizer.param_groups
-        named = [factors.get(group["name"].partition("/")[0], 1.0) for group in found]
-        self.rates = [float(group["lr"]) * factor * rate for group, factor in zip(found, named, strict=True)]
+        param_groups = self.optimizer.param_groups
+        named = [factors.get(group["name"].partition("/")[0], 1.0) for group in param_groups]
+        self.rates = [float(group["lr"]) * factor * rate for group, factor in zip(param_groups, named, strict=True)]
         self.schedule = registry.build("schedule", recipe.schedule, parts, total=length.total, unit=length.unit)
         # What is frozen for good, such as the batch norm of a backbone, is in no group and stays as it is.
-        self._backbone = [p for group in found if group["name"].startswith("backbone") for p in group["params"]]
-        self._parameters = [parameter for group in found for parameter in group["params"]]
+        self._backbone = [p for group in param_groups if group["name"].startswith("backbone") for p in group["params"]]
+        self._parameters = [parameter for group in param_groups for parameter in group["params"]]
         kept = modules.values() if every is None else every
         self.scale = LossScale(device, kept, enabled=recipe.precision == "fp16")
 

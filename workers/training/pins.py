@@ -28,9 +28,9 @@ def check(recipe: Recipe, parts: Path | None) -> None:
         return
     dataset = registry.find("dataset", recipe.dataset.name, parts)
     for name, pinned_content in recipe.pins.manifests.items():
-        if (found := getattr(dataset, "manifests", {}).get(name)) != pinned_content:
+        if (content := getattr(dataset, "manifests", {}).get(name)) != pinned_content:
             wanted_set = f"content {pinned_content} of test set {name!r} of dataset {recipe.dataset.name!r}"
-            raise ValueError(f"pins: the recipe is for {wanted_set}; this machine has {found}")
+            raise ValueError(f"pins: the recipe is for {wanted_set}; this machine has {content}")
     manifest = getattr(dataset, "manifest", None)
     if recipe.pins.manifest is not None and recipe.pins.manifest != manifest:
         raise ValueError(
