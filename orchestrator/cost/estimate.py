@@ -85,17 +85,17 @@ def estimate(
 
     Told for each device by its name, of those of the kind that `gpus` of their slot means; with `auto`, of either.
     """
-    wanted = {one: demand for one, demand in demands.items() if demand.trainings}
+    wanted = {key: demand for key, demand in demands.items() if demand.trainings}
     by_device: dict[tuple[str, str], list[tuple[Demand, list[float]]]] = defaultdict(list)
     known: set[str] = set()
     most = 0
-    for one, demand in wanted.items():
-        for device, rates in _rates(measured.get(one, ()), gpus).items():
+    for key, demand in wanted.items():
+        for device, rates in _rates(measured.get(key, ()), gpus).items():
             if len(rates) >= NEEDED:
                 by_device[device].append((demand, rates))
-                known.add(one)
-        if one not in known:
-            most = max([most, *map(len, _rates(measured.get(one, ()), gpus).values())])
+                known.add(key)
+        if key not in known:
+            most = max([most, *map(len, _rates(measured.get(key, ()), gpus).values())])
     work = sum((demand.work for demand in wanted.values()), Workload())
     return Cost(
         trainings=sum(demand.trainings for demand in wanted.values()),
@@ -105,7 +105,7 @@ def estimate(
         evaluated=work.evaluated,
         clusterings=work.clusterings,
         products=work.products,
-        measured=sum(wanted[one].trainings for one in known),
+        measured=sum(wanted[key].trainings for key in known),
         unmeasured_shapes=len(wanted) - len(known),
         nearest=most,
         needed=NEEDED,

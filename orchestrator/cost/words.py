@@ -17,11 +17,15 @@ def cost_in_words(cost: "Cost") -> Iterator[str]:
         number = "1 dear clustering" if cost.clusterings == 1 else f"{cost.clusterings} dear clusterings"
         each = f"{_count(cost.products)} multiplications an iteration, of some tens"
         yield f"clustering: {number} for nmi_sec and f1_sec at the ends of trainings: {each}"
-    for one in cost.hours:
-        part = f" for {one.trainings} of {cost.trainings} trainings" if one.trainings < cost.trainings else ""
-        spread = f" ({_amount(one.low)} to {_amount(one.high)})"
-        hours = f"hours: about {_amount(one.hours)}{spread} on {one.device}{part}"
-        yield hours if one.wall_hours is None else f"{hours}; {_amount(one.wall_hours)} {_at_once(one.slots)}"
+    for estimate in cost.hours:
+        part = f" for {estimate.trainings} of {cost.trainings} trainings" if estimate.trainings < cost.trainings else ""
+        spread = f" ({_amount(estimate.low)} to {_amount(estimate.high)})"
+        hours = f"hours: about {_amount(estimate.hours)}{spread} on {estimate.device}{part}"
+        yield (
+            hours
+            if estimate.wall_hours is None
+            else f"{hours}; {_amount(estimate.wall_hours)} {_at_once(estimate.slots)}"
+        )
     if unknown := cost.trainings - cost.measured:
         part = "" if unknown == cost.trainings else f" for {unknown} trainings"
         measured = f"{cost.nearest} of {cost.needed} trainings"

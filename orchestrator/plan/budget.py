@@ -60,8 +60,8 @@ def problems(spec: Spec, catalog: Catalog, *, sound: bool) -> list[Problem]:
     if role := next((role for role in ("compare", "repeat") if RATE in getattr(spec, role)), None):
         message = f"adds candidates by learning rate, but '{RATE}' is a {role} axis: {_named(*short[0])}"
         return [Problem(_PLACE, f"{message}, and the budget is {budget}")]
-    found = (_shortage(spec, cell, size, catalog) for cell, size in timely(short))
-    return list(islice((one for one in found if one), 1))
+    shortages = (_shortage(spec, cell, size, catalog) for cell, size in timely(short))
+    return list(islice((one for one in shortages if one), 1))
 
 
 def _shortage(spec: Spec, cell: Point, size: int, catalog: Catalog) -> Problem | None:

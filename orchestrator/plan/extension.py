@@ -30,13 +30,13 @@ def extension(
     added: list[PlannedTrial] = []
     changed: list[str] = []
     measuring = _Measuring(catalog)
-    for one in plan.trials():
-        at, chosen = cells[one.cell], labels[one.cell, one.candidate]
-        place = known.pop((_key(at), _key(chosen), _key(one.repeat_labels)), None)
+    for trial in plan.trials():
+        at, chosen = cells[trial.cell], labels[trial.cell, trial.candidate]
+        place = known.pop((_key(at), _key(chosen), _key(trial.repeat_labels)), None)
         if place is None:
-            added.append(numbering.place(one, at, chosen))
-        elif place.fingerprint != one.fingerprint and not measuring.take(place, one):
-            changed.append(_said(at, chosen, one.repeat_labels))
+            added.append(numbering.place(trial, at, chosen))
+        elif place.fingerprint != trial.fingerprint and not measuring.take(place, trial):
+            changed.append(_said(at, chosen, trial.repeat_labels))
     measuring.require_reach()
     if changed:
         raise InvalidSpecError([Problem("", f"would train differently what the sweep has: {_few(changed)}")])
@@ -48,11 +48,11 @@ def extension(
 
 def _require_today(places: Sequence[TrialKey], catalog: Catalog) -> None:
     """What is added is trained under today's versions, and would stand in one table with numbers of older ones."""
-    found = {stamp: changes(stamp, catalog) for stamp in {one.stamp for one in places}}
-    outdated = sum(bool(found[one.stamp]) for one in places)
+    by_stamp = {stamp: changes(stamp, catalog) for stamp in {one.stamp for one in places}}
+    outdated = sum(bool(by_stamp[one.stamp]) for one in places)
     if not outdated:
         return
-    changed = sorted({(one.what, f"{one.then}, now {one.now}") for some in found.values() for one in some})
+    changed = sorted({(one.what, f"{one.then}, now {one.now}") for some in by_stamp.values() for one in some})
     listed = ", ".join(f"{what} ({said})" for what, said in changed)
     raise NumbersChangedError(
         f"numbers changed in {listed} since {outdated} of the sweep's {len(places)} trials were trained, so that it "

@@ -93,9 +93,9 @@ def expand(spec: Spec, catalog: Catalog) -> Plan:
         if spec.search.adaptive:
             total += _most_trials(spec, cell, count(spec.repeat, cell.labels, MOST_TRIALS))
             continue
-        found = [Candidate(index, at, one.labels) for at, one in enumerate(candidates_of(spec, cell, catalog))]
-        candidates += found
-        total += len(found) * count(spec.repeat, cell.labels, MOST_TRIALS)
+        of_cell = [Candidate(index, at, one.labels) for at, one in enumerate(candidates_of(spec, cell, catalog))]
+        candidates += of_cell
+        total += len(of_cell) * count(spec.repeat, cell.labels, MOST_TRIALS)
     return Plan(spec, cells, candidates, total, catalog)
 
 

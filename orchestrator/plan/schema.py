@@ -104,18 +104,18 @@ def _values(catalog: Catalog) -> Schema:
     """What may stand at each path of a recipe."""
     contract = Recipe.model_json_schema()["properties"]
     holdout = ClassHoldout.model_json_schema()["properties"]
-    found: Schema = {}
+    schemas: Schema = {}
     for field in FIELDS:
         if field in PART_FIELDS:
-            found[field] = _part(catalog.of(field))
-            found |= {f"{field}.{option}": schema for option, schema in _options(catalog.of(field)).items()}
+            schemas[field] = _part(catalog.of(field))
+            schemas |= {f"{field}.{option}": schema for option, schema in _options(catalog.of(field)).items()}
         elif field == "validation":
             names = {"enum": ["none", "class_holdout", "cross_validation", "image_holdout"]}
-            found[field] = {"anyOf": [names, _object(holdout | {"name": names}, minProperties=1)]}
-            found |= {f"{field}.{option}": schema for option, schema in holdout.items() if option != "name"}
+            schemas[field] = {"anyOf": [names, _object(holdout | {"name": names}, minProperties=1)]}
+            schemas |= {f"{field}.{option}": schema for option, schema in holdout.items() if option != "name"}
         else:
-            found[field] = contract[field]
-    return found
+            schemas[field] = contract[field]
+    return schemas
 
 
 def _part(entries: list[Entry]) -> Schema:

@@ -31,7 +31,7 @@ class Space:
 def space(spec: Spec, cell: int) -> Space:
     """The space of a cell, counted as in the grid."""
     at = _cell(spec, cell)
-    found = [
+    dimensions = [
         Dimension(
             axis=axis,
             name=axis if len(groups) == 1 else f"{axis} #{number}",
@@ -47,7 +47,7 @@ def space(spec: Spec, cell: int) -> Space:
         for number, group in enumerate(groups)
         if all(at.labels[other] in labels for other, labels in group.when.items() if other in at.labels)
     ]
-    return Space(cell, at.labels, tuple(found), count_candidates(spec, at.labels))
+    return Space(cell, at.labels, tuple(dimensions), count_candidates(spec, at.labels))
 
 
 def candidate(spec: Spec, cell: int, index: int, values: Mapping[str, str | float]) -> Candidate:

@@ -79,7 +79,9 @@ def render(table: PublishedTable, format_name: str) -> Rendered:
 
 def _blocks(table: PublishedTable) -> Iterator[str]:
     lines = _lines(table.numbers)
-    shared = {axis: found.pop() for axis in table.axes if len(found := {line[0].get(axis, "") for line in lines}) == 1}
+    shared = {
+        axis: labels.pop() for axis in table.axes if len(labels := {line[0].get(axis, "") for line in lines}) == 1
+    }
     varied = [axis for axis in table.axes if axis not in shared]
     yield f"**{table.id}**: {escape(table.title)}. {escape(table.citation)}."
     if held := [f"{axis_title(axis)}: {label}" for axis, label in shared.items() if label]:

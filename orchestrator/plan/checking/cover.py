@@ -37,13 +37,13 @@ def cover(spec: Spec, most: int = MOST_CHECKED) -> Iterator[Combination]:
     shelves = _Shelves(spec)
     seen: set[tuple[str, ...]] = set()
     for pinned in chain(islice(pairs, most), chain.from_iterable(pins.values())):
-        found = shelves.take(pinned)
-        if found is None:
+        combination = shelves.take(pinned)
+        if combination is None:
             continue
-        key = (*found.cell.labels.values(), "", *found.candidate.labels.values())
+        key = (*combination.cell.labels.values(), "", *combination.candidate.labels.values())
         if key not in seen:
             seen.add(key)
-            yield found
+            yield combination
 
 
 def _few(spec: Spec, most: int) -> bool:

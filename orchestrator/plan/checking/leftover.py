@@ -73,7 +73,7 @@ class Leftover:
         if not metrics:
             self.notes.append(f"{place} is left out: nothing that it shows is taken")
             return None
-        panels = [one for panel in table.panels or () if (one := self._when(panel))]
+        panels = [when for panel in table.panels or () if (when := self._when(panel))]
         bold = (
             [axis for axis in table.bold if axis in (*rows, *columns)] if isinstance(table.bold, list) else table.bold
         )

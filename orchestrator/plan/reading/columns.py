@@ -47,18 +47,18 @@ class ColumnReader:
             self._note("metrics", f"there are {len(posted):,} metrics; at most {MOST_METRICS} are allowed")
             return []
         known = {axis: self._labels(axis) for axis in axes if isinstance(axis, str)} if isinstance(axes, list) else {}
-        found: list[str | MetricColumn] = []
-        for at, one in enumerate(posted):
+        columns: list[str | MetricColumn] = []
+        for at, entry in enumerate(posted):
             field = f"metrics[{at}]"
-            column = self._read_one(one, field, known)
+            column = self._read_one(entry, field, known)
             if column is None:
                 continue
             whole = _whole(column)
-            if any(_same(whole, _whole(earlier)) for earlier in found):
+            if any(_same(whole, _whole(earlier)) for earlier in columns):
                 self._note(field, f"'{whole.metric}' stands twice")
-            found.append(column)
+            columns.append(column)
             self._check_metric(whole, field)
-        return found
+        return columns
 
     def one_label_each(self, posted: Any, field: str) -> dict[str, str]:
         """A mapping from compare axes to one of their labels each, noting what is wrong with it."""

@@ -214,7 +214,7 @@ class _Building:
         return items
 
     def _mapping(self, depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         lines: dict[str, int] = {}
         while _starts(event := self._next()):
             mark = event.start_mark
@@ -222,12 +222,12 @@ class _Building:
                 _refuse(mark, f"a mapping with more than {MOST_KEYS:,} keys")
             key = self._key(event, depth)
             value = self._value(self._next(), depth + 1)
-            if key is not None and key not in found:
-                found[key] = value
+            if key is not None and key not in mapping:
+                mapping[key] = value
                 lines[key] = mark.line + 1
             elif key is not None:
                 self._note(mark, f"the key '{key}' stands twice; first on line {lines[key]}")
-        return found
+        return mapping
 
     def _key(self, event: Any, depth: int) -> str | None:
         """The text of a key; none where it is no text, which is then noted."""

@@ -73,11 +73,11 @@ def _steps(document: Any, path: str, value: Any) -> tuple[list[str | int], Any]:
     here, rest = document, path
     while rest:
         if isinstance(here, list):
-            found = _INDEX.match(rest)
-            if not found or int(found[1]) >= len(here):
+            match = _INDEX.match(rest)
+            if not match or int(match[1]) >= len(here):
                 raise ValueError(f"{_spelled(steps)} is a list of {len(here)}; expected a position from [0] on")
-            steps.append(int(found[1]))
-            here, rest = here[int(found[1])], rest[found.end() :].removeprefix(".")
+            steps.append(int(match[1]))
+            here, rest = here[int(match[1])], rest[match.end() :].removeprefix(".")
             continue
         if not isinstance(here, Mapping):
             raise ValueError(f"{_spelled(steps)} is {shown(here)} and has nothing within it")
@@ -137,10 +137,10 @@ def _spliced(raw: bytes, steps: Steps, value: Any) -> bytes:
             node = node.value[step]
             continue
         assert isinstance(node, MappingNode)
-        found = next((one for key, one in node.value if key.value == step), None)
-        if found is None:
+        child = next((one for key, one in node.value if key.value == step), None)
+        if child is None:
             return _inserted(text, node, f"{_written(str(step), node)}: {plain}")
-        node = found
+        node = child
     start, end = node.start_mark.index, _end(node, text)
     if isinstance(node, SequenceNode) and text[:start].rstrip().endswith(":"):  # `-` may stand as far left as its key
         start = len(text[:start].rstrip())

@@ -39,7 +39,7 @@ def excerpt(text: bytes, only: Sequence[str], without: Sequence[str]) -> bytes:
 def _asked(key: str, given: Sequence[str], spec: Spec) -> dict[str, list[Any]]:
     """The labels of each axis that options name, numbers as such."""
     known = {name: labels_of(axis) for role in ROLES for name, axis in spec.axes(role).items()}
-    found: dict[str, list[Any]] = {}
+    by_axis: dict[str, list[Any]] = {}
     for option in given:
         axis, sign, labels = (part.strip() for part in option.partition("="))
         place = f"--{key} {option}"
@@ -49,8 +49,8 @@ def _asked(key: str, given: Sequence[str], spec: Spec) -> dict[str, list[Any]]:
         right = read_labels({axis: list(_split(labels, known.get(axis, ())))}, key, known, spec.recipe, problems)
         if problems:
             raise InvalidSpecError([Problem(place, one.message) for one in problems])
-        found[axis] = list(dict.fromkeys([*found.get(axis, []), *map(_plain, right[axis])]))
-    return found
+        by_axis[axis] = list(dict.fromkeys([*by_axis.get(axis, []), *map(_plain, right[axis])]))
+    return by_axis
 
 
 def _split(given: str, labels: Collection[str]) -> Iterator[str]:

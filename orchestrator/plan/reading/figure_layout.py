@@ -124,10 +124,10 @@ class _Figure:
             self._note("data", wrong)
         held = QUANTITIES.get(data.partition("-")[0], ())
         quantities = held if len(held) > 1 else ()
-        for at, one in enumerate(figure.show or ()):
-            if one not in quantities:
-                right = meant(one, quantities) if quantities else f"'{data}' holds one; leave `show` out"
-                self._note(f"show[{at}]", f"'{data}' has no quantity '{one}'; {right}")
+        for at, quantity in enumerate(figure.show or ()):
+            if quantity not in quantities:
+                right = meant(quantity, quantities) if quantities else f"'{data}' holds one; leave `show` out"
+                self._note(f"show[{at}]", f"'{data}' has no quantity '{quantity}'; {right}")
         if figure.windows and data != "direction_variation":
             self._note("windows", f"'{data}' has no windows; only 'direction_variation' looks again and again")
         if figure.stages is not None and data not in STAGED:

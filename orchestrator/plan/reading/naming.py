@@ -29,7 +29,7 @@ class Naming:
         if not isinstance(texts, Mapping):
             return texts
         known = self._known_labels(axis)
-        found: dict[str, Any] = {}
+        by_label: dict[str, Any] = {}
         for label, printed in texts.items():
             right = label if known is None else _spelt(label, known)
             if right is None:
@@ -39,8 +39,8 @@ class Naming:
             elif isinstance(printed, Mapping | list) or printed is None:
                 self._note(f"labels.{axis}.{label}", f"expected a text, found {shown(printed)}")
             else:
-                found[right] = label_of(printed)
-        return found
+                by_label[right] = label_of(printed)
+        return by_label
 
     def _known_labels(self, axis: str) -> Collection[str] | None:
         """The labels of an axis, and "" for where it does not apply; none where any may occur."""

@@ -30,12 +30,12 @@ def read_patch(posted: Mapping[str, Any], source: str, problems: list[Problem]) 
     sources: Sources = {}
     decided: set[str] = set()
     for path, value in posted.items():
-        found, places = read_value(path, value, f"{source}.{path}", problems)
-        deciding = set(_set_by(found))
+        values, places = read_value(path, value, f"{source}.{path}", problems)
+        deciding = set(_set_by(values))
         for twice in sorted(deciding & decided):
             problems.append(Problem(places.get(twice, f"{source}.{path}"), f"'{twice}' is set twice in this patch"))
         decided |= deciding
-        patch |= found
+        patch |= values
         sources |= places
     return patch, sources
 

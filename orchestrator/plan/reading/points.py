@@ -45,8 +45,8 @@ class Options:
         if key not in self._found:
             effort.spend(sum(map(weight, self._axis)))
             applying = [group for group in self._axis if applies(group.when, labels)]
-            found = [choice for group in applying for choice in group.choices]
-            self._found[key] = found if applying else None
+            choices = [choice for group in applying for choice in group.choices]
+            self._found[key] = choices if applying else None
         return self._found[key]
 
 

@@ -146,19 +146,19 @@ class _Reader:
             if isinstance(posted := self._document.get(role), Mapping)
             for axis in posted.values()
         ]
-        found = sum(map(alternatives, axes))
-        if found > MOST_ALTERNATIVES:
-            said = f"all axes together have {found:,} alternatives; at most {MOST_ALTERNATIVES:,} are allowed"
+        count = sum(map(alternatives, axes))
+        if count > MOST_ALTERNATIVES:
+            said = f"all axes together have {count:,} alternatives; at most {MOST_ALTERNATIVES:,} are allowed"
             self._note("", said)
             self.unreadable |= {*FIELDS}
-        return found <= MOST_ALTERNATIVES
+        return count <= MOST_ALTERNATIVES
 
     def axes(self, role: Role, no_ranges: str | None) -> dict[str, Axis]:
         posted = self._mapping(role)
         if len(posted) > MOST_AXES:
             self._note(role, f"there are {len(posted):,} axes; at most {MOST_AXES} are allowed")
             return {}
-        found: dict[str, Axis] = {}
+        axes: dict[str, Axis] = {}
         for name, values in posted.items():
             source = f"{role}.{name}"
             if not name.strip() or not name.isprintable() or len(name) > LONGEST_LABEL:
@@ -170,10 +170,10 @@ class _Reader:
             axis = AxisReader(name, source, self.before(role), self._problems, no_ranges).read(values)
             self._labels[role][name] = dict.fromkeys(one.label for group in axis for one in group.choices) or None
             if axis:
-                found[name] = axis
+                axes[name] = axis
             else:
                 self._labels[role][self._set_aside(name)] = None
-        return found
+        return axes
 
     def _set_aside(self, path: str) -> str:
         """Say nothing more of a path that is not readable, nor of the one that was meant by it, which is given."""

@@ -49,19 +49,19 @@ def read_slots(posted: Any, known: Known, problems: list[Problem]) -> list[SlotR
     if len(posted) > MOST_RULES:
         problems.append(Problem("slots", f"there are {len(posted):,} entries; at most {MOST_RULES:,} are allowed"))
         return []
-    found: list[SlotRule] = []
-    for at, one in enumerate(posted):
+    rules: list[SlotRule] = []
+    for at, entry in enumerate(posted):
         source = f"slots[{at}]"
-        if not isinstance(one, Mapping):
-            problems.append(Problem(source, f"{expected}, found {shown(one)}"))
+        if not isinstance(entry, Mapping):
+            problems.append(Problem(source, f"{expected}, found {shown(entry)}"))
             continue
-        when = read_when(one.get("when"), f"{source}.when", known, problems)
-        given = {field: value for field, value in one.items() if field != "when"}
+        when = read_when(entry.get("when"), f"{source}.when", known, problems)
+        given = {field: value for field, value in entry.items() if field != "when"}
         if not given:
             problems.append(Problem(source, f"names nothing of a slot; {meant('', FIELDS)}"))
             continue
-        found.append(SlotRule(when=when, slot=read_slot(given, source, problems)))
-    return found
+        rules.append(SlotRule(when=when, slot=read_slot(given, source, problems)))
+    return rules
 
 
 def slot_of(spec: Spec, labels: Labels) -> Slot | None:

@@ -35,14 +35,14 @@ def read_labels(posted: Any, key: str, known: Known, recipe: Patch, problems: li
         problems.append(Problem(key, f"{example}; found {shown(posted)}"))
         return {}
     wrong: list[Problem] = []
-    found: When = {}
+    labels: When = {}
     for axis, given in posted.items():
         if axis in known:
-            found[axis] = _labels(axis, given, f"{key}.{axis}", known[axis], wrong)
+            labels[axis] = _labels(axis, given, f"{key}.{axis}", known[axis], wrong)
         else:
             wrong.append(Problem(f"{key}.{axis}", _no_axis(axis, known, recipe)))
     problems += wrong
-    return {} if wrong else found
+    return {} if wrong else labels
 
 
 def _no_axis(axis: str, known: Known, recipe: Patch) -> str:
@@ -59,13 +59,13 @@ def _labels(axis: str, given: Any, source: str, labels: Collection[str] | None, 
         return []
     if labels is None:  # an axis with problems of its own, which are told
         return []
-    found = [NOWHERE if value == NOWHERE else match(value, labels) for value in values]
-    strange = [label_of(value) for value, label in zip(values, found, strict=True) if label is None]
+    matches = [NOWHERE if value == NOWHERE else match(value, labels) for value in values]
+    strange = [label_of(value) for value, label in zip(values, matches, strict=True) if label is None]
     if strange:
         right = f"{meant(strange[0], labels)} " if near(strange[0], labels) else ""
         has = f"it has {listed(list(labels)[:_MANY])}{', ...' if len(labels) > _MANY else ''}"
         problems.append(Problem(source, f"axis '{axis}' has no alternative {listed(strange)}; {right}{has}"))
-    return [label for label in found if label is not None]
+    return [label for label in matches if label is not None]
 
 
 def narrowed(spec: Spec, problems: list[Problem]) -> Spec:

@@ -35,11 +35,11 @@ def _labels(axis: str, wanted: Any, source: str, known: Known, problems: list[Pr
     labels = known[axis]
     if labels is None:
         return [label_of(value) for value in values]
-    found = {label_of(value): match(value, labels) for value in values}
-    if strange := [label for label, match in found.items() if match is None]:
+    matches = {label_of(value): match(value, labels) for value in values}
+    if strange := [label for label, match in matches.items() if match is None]:
         right = meant(strange[0], labels)
         problems.append(Problem(f"{source}.{axis}", f"axis '{axis}' has no alternative {listed(strange)}; {right}"))
-    return [match for match in found.values() if match is not None]
+    return [match for match in matches.values() if match is not None]
 
 
 def match(value: Any, labels: Collection[str]) -> str | None:

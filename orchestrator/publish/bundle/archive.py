@@ -112,14 +112,14 @@ def _manifest(archive: zipfile.ZipFile) -> dict[str, Any]:
     if MANIFEST not in names or archive.getinfo(MANIFEST).file_size > MOST_OF_MANIFEST:
         raise DamagedError(f"this is no bundle: it has no {MANIFEST}, or too large a one")
     try:
-        found = json.loads(archive.read(MANIFEST))
-        known = (found["format"], found["version"]) == (FORMAT, VERSION)
-        hashes = {str(name): str(one["sha256"]) for name, one in found["files"].items()}
+        manifest = json.loads(archive.read(MANIFEST))
+        known = (manifest["format"], manifest["version"]) == (FORMAT, VERSION)
+        hashes = {str(name): str(one["sha256"]) for name, one in manifest["files"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedError(f"{MANIFEST} cannot be read: {error}") from error
     if not known:
         raise DamagedError(f"{MANIFEST} is of another format than {FORMAT} {VERSION}")
-    return {**found, "files": hashes}
+    return {**manifest, "files": hashes}
 
 
 def _verify(archive: zipfile.ZipFile, hashes: Mapping[str, str]) -> None:

@@ -79,7 +79,7 @@ def read_trials(trials: bytes, metrics: bytes) -> tuple[TrialOutcome, ...]:
     for row in _rows(metrics, METRICS, "metrics"):
         values.setdefault(row["trial"], {})[row["key"]] = row["value"]
     wanted = ["trial", "cell", "candidate", "repeat", "repeat_labels", "state", "diverged", "reused", "recipe"]
-    found = []
+    outcomes = []
     for row in _rows(trials, TRIALS, "trials", wanted):
         try:
             state = TrialState(row.pop("state"))
@@ -88,8 +88,8 @@ def read_trials(trials: bytes, metrics: bytes) -> tuple[TrialOutcome, ...]:
         labels, recipe = dict(row.pop("repeat_labels")), row.pop("recipe")
         planned = stamp(json.loads(recipe)) if state is TrialState.FINISHED else ""
         its = values.get(row["trial"], {})
-        found.append(TrialOutcome(**row, repeat_labels=labels, state=state, values=its, stamp=planned))
-    return tuple(found)
+        outcomes.append(TrialOutcome(**row, repeat_labels=labels, state=state, values=its, stamp=planned))
+    return tuple(outcomes)
 
 
 def _trial(one: TrialProvenance) -> dict[str, Any]:

@@ -62,9 +62,9 @@ def _data(material: Material, facts: BundleFacts, writer: ArchiveWriter) -> tupl
 
     def some() -> Iterator[list[TrialProvenance]]:
         passing = facts.passing(material.evidence)
-        while found := list(islice(passing, columns.AT_ONCE)):
-            kept.extend(one.outcome for one in found)
-            yield found
+        while batch := list(islice(passing, columns.AT_ONCE)):
+            kept.extend(one.outcome for one in batch)
+            yield batch
 
     with TemporaryFile() as trials, TemporaryFile() as metrics:
         columns.write_trials(some(), trials, metrics)

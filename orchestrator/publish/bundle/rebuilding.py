@@ -61,10 +61,10 @@ def rebuild(source: IO[bytes], table: str | None = None, file_format: str | None
             head = Head.model_validate_json(archive.read(contents.SWEEP))
             outcomes = _outcomes(archive, head)
             catalog = Catalog.model_validate_json(archive.read(contents.CATALOG))
-            found = tuple(_rebuilt(archive, outcomes, catalog, wanted))
+            rebuilt = tuple(_rebuilt(archive, outcomes, catalog, wanted))
         except (ValidationError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise DamagedError(f"the bundle cannot be understood: {error}") from error
-        return RebuildReport(archive.id, head, len(archive.manifest["files"]), found, _versions(archive.manifest))
+        return RebuildReport(archive.id, head, len(archive.manifest["files"]), rebuilt, _versions(archive.manifest))
 
 
 def _wanted(manifest: Mapping[str, Any], table: str | None, format_name: str | None) -> list[Rendering]:

@@ -47,18 +47,18 @@ def _pooled(
     files, missing = source([trial for trials in wanted for trial in trials], data)
     troubles = dict(missing)
     held: dict[int, Read] = {}
-    for trial, one in files.items():
+    for trial, file in files.items():
         try:
-            held[trial] = convert(trial, one)
+            held[trial] = convert(trial, file)
         except (KeyError, ValueError, IndexError, TypeError) as error:
             reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
             troubles[trial] = f"{data}{suffix} of trial {trial} is not as it should be: {reason}"
-    found = []
+    pooled = []
     for point, trials in zip(it.drawn, wanted, strict=True):
         kept = [held[trial] for trial in trials if trial in held]
         if kept:
-            found.append((point, kept[:1] if first else kept))
-    return Pooled(found, _notes(list(troubles.values())))
+            pooled.append((point, kept[:1] if first else kept))
+    return Pooled(pooled, _notes(list(troubles.values())))
 
 
 def _notes(troubles: Sequence[str]) -> list[str]:

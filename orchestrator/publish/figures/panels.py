@@ -39,9 +39,9 @@ def assembled(it: Sketch, drawing: FigureDrawing, title: str, lines: Sequence[st
         chart = chart.resolve_scale(color="shared", strokeDash="shared", shape="shared")
     heading = _heading(title, lines, max(whole, 280))
     chart = chart.properties(background="#ffffff", padding=5, **({"title": heading} if heading else {}))
-    found: dict[str, Any] = _dressed(chart, _legend_columns(it, drawing, whole)).to_dict()
+    specification: dict[str, Any] = _dressed(chart, _legend_columns(it, drawing, whole)).to_dict()
     # The data comes last: Altair would check every number of it against the schema.
-    return {**found, "datasets": datasets} if parts else found
+    return {**specification, "datasets": datasets} if parts else specification
 
 
 def _across(it: Sketch, plots: Sequence[Plot]) -> int:
@@ -102,15 +102,15 @@ def _values(it: Sketch, plot: Plot) -> Iterator[Mapping[str, Value]]:
     for column in columns.values():
         yield from ({"column": column, "row": row} for row in rows.values() or [None])
     for datum in plot.data:
-        found: dict[str, Value] = {}
+        printed: dict[str, Value] = {}
         for field, axis, texts in (
             ("colour", it.layout.colour, colours),
             ("column", it.layout.column, columns),
             ("row", it.layout.row, rows),
         ):
             if axis is not None:
-                found[field] = texts[datum.labels.get(axis, "")]
-        yield found | dict(datum.values)
+                printed[field] = texts[datum.labels.get(axis, "")]
+        yield printed | dict(datum.values)
 
 
 def _empty() -> Any:

@@ -36,15 +36,15 @@ def points(outcomes: SweepOutcomes, layout: FigureSpec, better: Better) -> list[
     trials: dict[tuple[int, int], list[TrialOutcome]] = defaultdict(list)
     for trial in outcomes.trials:
         trials[trial.cell, trial.candidate].append(trial)
-    found = []
+    figure_points = []
     for cell in outcomes.cells:
         if not applies(layout.when, cell.labels):
             continue
         for labels, competing in _groups(candidates[cell.index], tuned):
             summary = summary_of(cell.index, competing, key, better)
             chosen = () if summary.candidate is None else trials[cell.index, summary.candidate]
-            found.append(FigurePoint({**cell.labels, **labels}, summary, tuple(chosen)))
-    return found
+            figure_points.append(FigurePoint({**cell.labels, **labels}, summary, tuple(chosen)))
+    return figure_points
 
 
 def _groups(

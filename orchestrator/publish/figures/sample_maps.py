@@ -38,10 +38,10 @@ class _Looks:
 def draw(it: Sketch) -> FigureDrawing:
     """One plot of all panels, of one repeat of each training."""
     pooled = files.read(it, _looks, first=True)
-    found = [(point, looks) for point, (looks,) in pooled.found]
-    reach = max((looks.reach for _, looks in found), default=1.0)
-    steps = sorted({int(step) for _, looks in found for step in looks.steps})
-    data = [datum for point, looks in found for datum in _data(it, point, looks, reach)]
+    shown = [(point, looks) for point, (looks,) in pooled.found]
+    reach = max((looks.reach for _, looks in shown), default=1.0)
+    steps = sorted({int(step) for _, looks in shown for step in looks.steps})
+    data = [datum for point, looks in shown for datum in _data(it, point, looks, reach)]
     columns = list(dict.fromkeys(_heading(it, point) for point in it.points))
     rows = [*(_row(step) for step in steps), MIXTURE]
     plot = Plot("samples", _chart(reach), data, square=True, panels=PanelGrid(columns, rows, _SIDE))
@@ -49,7 +49,7 @@ def draw(it: Sketch) -> FigureDrawing:
         "Where the samples of a generator lie, by the iterations that are done, over the mixture that it is to learn; "
         f"each panel is shaded up to its own densest place. {wording.first_repeat(it).capitalize()}."
     )
-    return FigureDrawing([plot], said=said, notes=[*pooled.notes, *_outside(it, found, reach)])
+    return FigureDrawing([plot], said=said, notes=[*pooled.notes, *_outside(it, shown, reach)])
 
 
 def _looks(arrays: Arrays) -> _Looks:

@@ -71,7 +71,7 @@ def _row(row: TableRow) -> dict[str, Any]:
 
 
 def _cell(cell: TableCell) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "text": cell.text,
         "std_text": cell.std,
         "bold": cell.bold,
@@ -82,16 +82,16 @@ def _cell(cell: TableCell) -> dict[str, Any]:
         "value": _statistic(cell.statistic),
     }
     if cell.center is not None:
-        found["center"] = cell.center
+        fields["center"] = cell.center
     if cell.count is not None:
-        found["runs"] = cell.count
+        fields["runs"] = cell.count
     if cell.comparison is not None:
-        found["comparison"] = _comparison(cell.comparison)
+        fields["comparison"] = _comparison(cell.comparison)
     if cell.lone:
-        found["partner"] = None
+        fields["partner"] = None
     if cell.quotation is not None:
-        found["published"] = _quotation(cell.quotation)
-    return found
+        fields["published"] = _quotation(cell.quotation)
+    return fields
 
 
 def _comparison(one: Comparison) -> dict[str, Any]:

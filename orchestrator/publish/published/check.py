@@ -41,28 +41,30 @@ def compare(folder: Path) -> ComparisonReport:
     lines = list(_lines(folder))
     if not lines:
         raise ValueError(f"{folder} holds no CSV with the columns {', '.join(sorted(_COLUMNS))}")
-    found: list[str] = []
+    differences: list[str] = []
     seen: dict[str, set[int]] = {name: set() for name in names()}
     for line in lines:
         if line["table"] not in seen:
-            found.append(f"{line['table']}: there is no such table here")
+            differences.append(f"{line['table']}: there is no such table here")
             continue
         table = load(line["table"])
         place = f"{table.id} {line['dataset']} {line['loss']} {line['regularizer']} {line['hyperparameters']} "
         at = _position(table, line)
         if at is None:
-            found.append(f"{place}{line['metric']}: not here")
+            differences.append(f"{place}{line['metric']}: not here")
         elif at in seen[table.id]:
-            found.append(f"{place}{line['metric']}: stands twice in the folder")
+            differences.append(f"{place}{line['metric']}: stands twice in the folder")
         else:
             seen[table.id].add(at)
             wrong = _difference(table, table.numbers[at], line)
-            found += [f"{place}{line['metric']}: {wrong}"] if wrong else []
+            differences += [f"{place}{line['metric']}: {wrong}"] if wrong else []
     for name, known in seen.items():
         table = load(name)
         strange = [number for at, number in enumerate(table.numbers) if at not in known]
-        found += [f"{name} {dict(one.labels)} {one.metric}: {one.printed} is not in the folder" for one in strange]
-    return ComparisonReport(len({line["table"] for line in lines}), len(lines), tuple(found))
+        differences += [
+            f"{name} {dict(one.labels)} {one.metric}: {one.printed} is not in the folder" for one in strange
+        ]
+    return ComparisonReport(len({line["table"] for line in lines}), len(lines), tuple(differences))
 
 
 def _lines(folder: Path) -> Iterator[dict[str, str]]:
@@ -120,11 +122,11 @@ def main(arguments: Sequence[str]) -> int:
     except (OSError, ValueError) as error:
         sys.stderr.write(f"{error}\n")
         return WRONG
-    for one in report.differences:
-        sys.stdout.write(f"{one}\n")
+    for difference in report.differences:
+        sys.stdout.write(f"{difference}\n")
     here = f"{sum(len(load(name).numbers) for name in names())} of {len(names())} here"
-    found = f"{len(report.differences)} differences" if report.differences else "all alike"
-    sys.stdout.write(f"{report.compared} numbers of {report.tables} tables there, {here}: {found}\n")
+    verdict = f"{len(report.differences)} differences" if report.differences else "all alike"
+    sys.stdout.write(f"{report.compared} numbers of {report.tables} tables there, {here}: {verdict}\n")
     return DIFFERENT if report.differences else OK
 
 

@@ -38,7 +38,7 @@ def ages(outcomes: SweepOutcomes, keys: Collection[str], catalog: Catalog) -> Ag
     """What is said of results that are shown, or selected by, under some keys such as `best/test/recall@1`."""
     shown = {f"metric {parse_metric(key.rpartition('/')[2])[0]!r}" for key in keys}
     known: dict[str, tuple[Change, ...]] = {}
-    found: defaultdict[int, set[bool]] = defaultdict(set)
+    outdated: defaultdict[int, set[bool]] = defaultdict(set)
     for trial in outcomes.trials:
         if trial.state is TrialState.FINISHED:
             if trial.stamp not in known:
@@ -46,11 +46,11 @@ def ages(outcomes: SweepOutcomes, keys: Collection[str], catalog: Catalog) -> Ag
                 known[trial.stamp] = tuple(
                     one for one in its if one.what in shown or not one.what.startswith("metric ")
                 )
-            found[trial.cell].add(bool(known[trial.stamp]))
+            outdated[trial.cell].add(bool(known[trial.stamp]))
     if not any(known.values()):
         return Ages()
     aged: dict[int, Age] = {
-        cell: "mixed" if False in old else "older" for cell, old in sorted(found.items()) if True in old
+        cell: "mixed" if False in old else "older" for cell, old in sorted(outdated.items()) if True in old
     }
     changed = tuple(sorted({str(one) for some in known.values() for one in some}))
-    return Ages(aged, changed, all(aged.get(cell) == "older" for cell in found))
+    return Ages(aged, changed, all(aged.get(cell) == "older" for cell in outdated))

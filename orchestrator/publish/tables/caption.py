@@ -45,7 +45,7 @@ def notes(facts: TableFacts) -> tuple[str, ...]:
     """Exceptions to what the caption says."""
     if facts.published:
         return (facts.published.note,) if facts.published.note else ()
-    found = []
+    exceptions = []
     dropped = [
         cell for cell, candidates in by_cell(facts.outcomes).items()
         if facts.summaries[cell].candidate is not None
@@ -53,20 +53,20 @@ def notes(facts: TableFacts) -> tuple[str, ...]:
     ]  # fmt: skip
     if dropped:
         where = few([facts.cell_name(cell) for cell in dropped])
-        found.append(f"Some candidates did not finish ok in every repeat and were not eligible: {where}.")
-    return tuple(found)
+        exceptions.append(f"Some candidates did not finish ok in every repeat and were not eligible: {where}.")
+    return tuple(exceptions)
 
 
 def legend(facts: TableFacts) -> tuple[LegendEntry, ...]:
     """The marks that occur, with their meaning; a paper's own words are left to it."""
     if facts.published:
         return ()
-    found = {cell.mark for cell in facts.entries()}
+    occurring = {cell.mark for cell in facts.entries()}
     words = EntryWriter.of(facts.layout, facts.outcomes.state).marks
     marks = (
         LegendEntry(words.get(mark, PARTIAL_SIGN), mark_meaning(mark, facts.outcomes.state))
         for mark in get_args(Mark)
-        if mark in found
+        if mark in occurring
     )
     signs = (LegendEntry(*one) for one in meanings(facts.comparisons(), facts.layout.test, facts.baseline))
     counts = []

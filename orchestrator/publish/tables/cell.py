@@ -16,15 +16,15 @@ from workers.catalog import Catalog, changes
 
 def trace(outcomes: SweepOutcomes, cell: int, evidence: Iterable[TrialProvenance], catalog: Catalog) -> CellView:
     """Everything behind the numbers of a cell, without links; NotFoundError where the sweep has no such cell."""
-    found = next((one for one in outcomes.cells if one.index == cell), None)
-    if found is None:
+    traced = next((one for one in outcomes.cells if one.index == cell), None)
+    if traced is None:
         raise NotFoundError(f"sweep {outcomes.sweep} has no cell {cell}; it has {len(outcomes.cells)}, from 0")
     select = selection(outcomes.spec)
     competing = of_cell(outcomes, cell)
     summary = summary_of(cell, competing, select.key, direction(select.metric, catalog))
     by_candidate: dict[int, list[TrialProvenance]] = {}
-    for one in evidence:
-        by_candidate.setdefault(one.outcome.candidate, []).append(one)
+    for trial in evidence:
+        by_candidate.setdefault(trial.outcome.candidate, []).append(trial)
     listed = [
         _candidate(one, by_candidate.get(one.index, []), select.key, summary.candidate, catalog) for one in competing
     ]
@@ -32,7 +32,7 @@ def trace(outcomes: SweepOutcomes, cell: int, evidence: Iterable[TrialProvenance
         sweep=outcomes.sweep,
         sweep_name=outcomes.name,
         index=cell,
-        labels=dict(found.labels),
+        labels=dict(traced.labels),
         status=summary.status,
         selection_key=select.key,
         numbers=list(_numbers(outcomes, cell, catalog)),
@@ -114,15 +114,15 @@ def _numbers(outcomes: SweepOutcomes, cell: int, catalog: Catalog) -> Iterator[C
 
 
 def _number(table: Table, column: Column, place: TableCell) -> CellNumber:
-    found, quoted = place.statistic, place.quotation
+    statistic, quoted = place.statistic, place.quotation
     own = CellNumber(
         table=table.name,
         metric=column.name,
         title=column.title,
         text=f"{place.text} ± {place.std}" if place.std else place.text,
-        mean=found.mean if found else None,
-        std=found.std if found else None,
-        n=(found.n or None) if found else None,
+        mean=statistic.mean if statistic else None,
+        std=statistic.std if statistic else None,
+        n=(statistic.n or None) if statistic else None,
     )
     if quoted is None or table.published is None:
         return own

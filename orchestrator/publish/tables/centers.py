@@ -24,13 +24,13 @@ class Centers:
 
         A metric of which no value is better than another has no best one: its mean stands.
         """
-        found = summary.metrics.get(key)
-        if found is None or summary.candidate is None:
+        metric = summary.metrics.get(key)
+        if metric is None or summary.candidate is None:
             return None
         values = list(run_values(self.runs.get((summary.cell, summary.candidate), ()), key).values())
         better = metric_better(key.split("/", 2)[-1], self.parts)
         if not values or self.center == "mean" or (self.center == "best" and better == "none"):
-            return found.mean
+            return metric.mean
         if self.center == "median":
             return statistics.median(values)
         return max(values) if better == "higher" else min(values)

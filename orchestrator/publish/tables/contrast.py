@@ -89,12 +89,12 @@ def _side_by_side(mine: Panel, theirs: Panel, layout: TableSpec, halves: tuple[_
     rows = []
     for row, twin_row in zip(mine.rows, theirs.rows, strict=True):
         cells: list[TableCell] = []
-        for column, one, two in zip(mine.columns, row.cells, twin_row.cells, strict=True):
-            left, right = _kept(one, own, layout.missing, 0), _kept(two, other, layout.missing, offset)
+        for column, cell, twin_cell in zip(mine.columns, row.cells, twin_row.cells, strict=True):
+            left, right = _kept(cell, own, layout.missing, 0), _kept(twin_cell, other, layout.missing, offset)
             cells += [left, right]
             if column.kind == "metric":
                 between = _difference(left, right, column, layout.missing)
-                cells.append(_partnerless(between, left, right, halves) if _is_lone(one, halves) else between)
+                cells.append(_partnerless(between, left, right, halves) if _is_lone(cell, halves) else between)
         rows.append(replace(row, cells=tuple(cells)))
     return Panel(groups=_widened(mine.groups, sizes), columns=tuple(columns), rows=tuple(rows))
 

@@ -67,9 +67,11 @@ class EntryWriter:
             return self._coming(summary)
         if mine is None or base is None:
             return self.absent("the cell that it is compared with has no value", summary.cell)
-        found = Statistic(mine.mean - base.mean, None, min(mine.n, base.n))
+        difference = Statistic(mine.mean - base.mean, None, min(mine.n, base.n))
         above = _minus(self._center(summary, column.key), self._center(other, column.key))
-        written = self._number(summary, found, column, f"above {_labelled(column)}, from unrounded {self._what}", above)
+        written = self._number(
+            summary, difference, column, f"above {_labelled(column)}, from unrounded {self._what}", above
+        )
         return replace(written, mark=mark or theirs)
 
     def flattery(self, honest: CellSummary, tested: CellSummary, honest_key: str, column: Column) -> TableCell:

@@ -50,11 +50,11 @@ class Headings:
         beneath = list(rows)
         fills = {point: self._fill((row, point) for row in beneath) for point in points}
         texts = {point: self.names.point(axes, point, fill) for point, fill in fills.items()}
-        found = []
+        headings = []
         for level in levels:
             runs = groupby((point[: level + 1], texts[point][level]) for point in points)
-            found.append(tuple(Heading(text, len(list(same))) for (_, text), same in runs))
-        return tuple(found)
+            headings.append(tuple(Heading(text, len(list(same))) for (_, text), same in runs))
+        return tuple(headings)
 
     def beside(self, rows: Sequence[Point], columns: Sequence[Point]) -> list[Beside]:
         """What stands beside each of the rows of a panel with these columns."""
@@ -67,7 +67,7 @@ class Headings:
             for row, mine in zip(rows, texts, strict=True)
         ]
         last = len(levels) - 1
-        found = []
+        beside = []
         for at, mine in enumerate(texts):
             changed = next((n for n in range(last + 1) if not at or keys[at][n] != keys[at - 1][n]), last)
             headings = (
@@ -75,8 +75,8 @@ class Headings:
                 for n in range(last + 1)
             )
             ruled = at > 0 and changed < last and _parts_groups(keys, at, changed)
-            found.append(Beside(tuple(headings), mine, changed if ruled else None))
-        return found
+            beside.append(Beside(tuple(headings), mine, changed if ruled else None))
+        return beside
 
     def _texts(self, row: Point, columns: Sequence[Point], levels: Sequence[int]) -> tuple[str, ...]:
         fill = self._fill((row, column) for column in columns)

@@ -72,10 +72,10 @@ def merge(several: Sequence[SweepOutcomes], name: str, preferred: Sequence[int])
     layout = parse(first.spec, name)
     axes = _axes(several, (*layout.rows, *layout.columns))
     places: dict[_Key, dict[int, int]] = {}
-    for one in several:
-        for cell in one.cells:
-            key = tuple(_labels(one, cell, axes).items())
-            places.setdefault(key, {})[one.sweep] = cell.index
+    for source in several:
+        for cell in source.cells:
+            key = tuple(_labels(source, cell, axes).items())
+            places.setdefault(key, {})[source.sweep] = cell.index
     by_sweep = {one.sweep: one for one in several}
     cells, origins = [], {}
     for number, (key, held) in enumerate(places.items()):

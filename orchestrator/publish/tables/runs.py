@@ -42,13 +42,13 @@ def compared(
     test: Test,
 ) -> tuple[Panel, ...]:
     """The panels whose metric cells know how they compare with their baselines, corrected over all of them."""
-    found: dict[_Asked, Comparison] = {}
+    comparisons: dict[_Asked, Comparison] = {}
     for column, cell in _places(panels):
         if cell.cell is None or cell.statistic is None or (pair := beside(column, cell.cell)) is None:
             continue
         own, other = (run_values(runs.get((one.cell, one.candidate or 0), ()), column.key) for one in pair)
-        found[_asked(column, cell.cell)] = compare(own, other, pair[1].cell, test)
-    corrected = holm(found)
+        comparisons[_asked(column, cell.cell)] = compare(own, other, pair[1].cell, test)
+    corrected = holm(comparisons)
 
     def change(column: Column, cell: TableCell) -> TableCell:
         known = corrected.get(_asked(column, cell.cell)) if cell.cell is not None and _own(column) else None

@@ -37,10 +37,10 @@ def judge(own: Statistic | None, summary: CellSummary, number: Number) -> Verdic
     if number.value is None:
         return Verdict(None)
     difference = own.mean - number.value
-    found = interval(own)
-    if found is None:
+    bounds = interval(own)
+    if bounds is None:
         return Verdict("no spread", difference)
-    tolerance = (found[1] - found[0]) / 2 + number.rounding
+    tolerance = (bounds[1] - bounds[0]) / 2 + number.rounding
     # Equal numbers differ in the last bits once they went through percent.
     if abs(difference) <= tolerance + 1e-12:
         return Verdict("reproduced", difference, tolerance)

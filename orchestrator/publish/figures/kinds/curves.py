@@ -44,8 +44,8 @@ def _plot(it: Sketch, key: str, curves: Mapping[int, Mapping[str, CurvePoints]])
     data = []
     for point in it.drawn:
         repeats = [curves.get(trial.trial, {}).get(key) or () for trial in point.trials]
-        for step, found in thinned(mean_curve(repeats), most):
-            data.append(Datum(point.labels, {"step": step} | measures.values(found, it.layout.error, scale)))
+        for step, mean in thinned(mean_curve(repeats), most):
+            data.append(Datum(point.labels, {"step": step} | measures.values(mean, it.layout.error, scale)))
     title = measures.title_of(it, key)
     base = alt.Chart().transform_filter("isValid(datum.mean)").encode(x=_steps(data), color=encoding.colour(it))
     y = encoding.value_axis(title, log=it.layout.y_scale == "log")

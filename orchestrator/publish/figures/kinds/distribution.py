@@ -67,8 +67,8 @@ def draw(it: Sketch) -> FigureDrawing:
         data = [
             datum
             for point, repeats in pooled.found
-            if (found := [one[quantity] for one in repeats if quantity in one])
-            for datum in _data(it, found, point.labels)
+            if (histograms := [one[quantity] for one in repeats if quantity in one])
+            for datum in _data(it, histograms, point.labels)
         ]
         plots.append(_plot(it, quantity, data))
     each = ", each panel since the one before it" if it.layout.windows else ""
@@ -116,15 +116,15 @@ def pooled_density(repeats: Sequence[Histogram], bins: int | None) -> tuple[NDAr
     are spread evenly over it.
     """
     first = repeats[0].edges
-    if bins is None and all(np.array_equal(one.edges, first) for one in repeats):
+    if bins is None and all(np.array_equal(histogram.edges, first) for histogram in repeats):
         edges = first
     else:
-        low, high = min(one.edges[0] for one in repeats), max(one.edges[-1] for one in repeats)
+        low, high = min(histogram.edges[0] for histogram in repeats), max(histogram.edges[-1] for histogram in repeats)
         edges = np.linspace(low, high, (bins or len(first) - 1) + 1)
     shares = []
-    for one in repeats:
-        below = np.concatenate([[0.0], np.cumsum(one.counts)]) / one.counts.sum()
-        shares.append(np.diff(np.interp(edges, one.edges, below)))
+    for histogram in repeats:
+        below = np.concatenate([[0.0], np.cumsum(histogram.counts)]) / histogram.counts.sum()
+        shares.append(np.diff(np.interp(edges, histogram.edges, below)))
     return edges, np.mean(shares, axis=0) / np.diff(edges)
 
 
@@ -136,14 +136,14 @@ def _data(it: Sketch, repeats: Sequence[Histogram], labels: Labels) -> list[Datu
         "center": float(np.mean([one.mean for one in repeats])),
         "variance": float(np.mean([one.variance for one in repeats])),
     }
-    found = [Datum(labels, {"x": float(edges[0]), "mean": 0.0})]
-    found += [Datum(labels, {"x": float(edge), "mean": float(height)}) for edge, height in corners]
+    data = [Datum(labels, {"x": float(edges[0]), "mean": 0.0})]
+    data += [Datum(labels, {"x": float(edge), "mean": float(height)}) for edge, height in corners]
     if it.layout.moments:
         text = f"mean {moments['center']:.3g}, var {moments['variance']:.3g}"
         series = it.domain(it.layout.colour) if it.layout.colour else [""]
         rank = series.index(labels.get(it.layout.colour or "", ""))
-        found.append(Datum(labels, {**moments, "text": text, "rank": rank}))
-    return found
+        data.append(Datum(labels, {**moments, "text": text, "rank": rank}))
+    return data
 
 
 def _plot(it: Sketch, quantity: Quantity, data: Sequence[Datum]) -> Plot:
