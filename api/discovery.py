@@ -27,15 +27,15 @@ def connect(url: str | None, token: str | None, home: Path) -> Client:
     identity = known_of(home)
     if url:
         return Client(url, token) if token or identity is None else Client(url, auth=HomeProof(home, identity))
-    found = record.served(home)
-    if found is None or identity is None:
+    server = record.served(home)
+    if server is None or identity is None:
         raise Unreachable(f"nothing serves {home}; {_to_start(home)}")
-    if not found.is_here:
+    if not server.is_here:
         raise Unreachable(
-            f"{home} is served on {found.machine} (process {found.pid}), and this is another machine; give the command "
-            "there, or name an address that leads there with --url and the token with METRICSWEEP_TOKEN",
+            f"{home} is served on {server.machine} (process {server.pid}), and this is another machine; give the "
+            "command there, or name an address that leads there with --url and the token with METRICSWEEP_TOKEN",
         )
-    return Client(found.url, auth=HomeProof(home, identity))
+    return Client(server.url, auth=HomeProof(home, identity))
 
 
 class HomeProof(httpx.Auth):

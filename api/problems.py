@@ -161,13 +161,13 @@ async def _our_error(request: Request, error: Exception) -> Response:
         raise error
     if status == 503:
         log.warning("%s %s: %s", request.method, request.url.path, error)
-    found: list[PathProblem] = []
+    problems: list[PathProblem] = []
     detail = str(error)
     if isinstance(error, InvalidSpecError | NumbersChangedError):
-        found = [PathProblem(path=one.path, message=one.message) for one in error.problems]
+        problems = [PathProblem(path=one.path, message=one.message) for one in error.problems]
         detail = detail.splitlines()[0]
     headers = {"Retry-After": "5"} if status == 503 else None
-    return answer(request, details(request, status, detail, problems=found), headers)
+    return answer(request, details(request, status, detail, problems=problems), headers)
 
 
 def folder_cutter(settings: Settings) -> Callable[[str], str]:

@@ -50,18 +50,18 @@ class Tail:
 
 def metric_table(metrics: Mapping[str, float | None]) -> MetricTable:
     """The metrics in the order of the page."""
-    found: dict[str, dict[tuple[str, str], float | None]] = {}
+    by_metric: dict[str, dict[tuple[str, str], float | None]] = {}
     others = []
     for key, value in metrics.items():
         match key.split("/", 2):
             case [checkpoint, split, metric] if checkpoint and split:
-                found.setdefault(metric, {})[checkpoint, split] = value
+                by_metric.setdefault(metric, {})[checkpoint, split] = value
             case _:
                 others.append((key, value))
-    columns = sorted({column for row in found.values() for column in row}, key=_column_rank)
+    columns = sorted({column for row in by_metric.values() for column in row}, key=_column_rank)
     checkpoints = list(dict.fromkeys(checkpoint for checkpoint, _ in columns))
     spans = [(checkpoint, sum(one == checkpoint for one, _ in columns)) for checkpoint in checkpoints]
-    rows = [(metric, [(column in row, row.get(column)) for column in columns]) for metric, row in found.items()]
+    rows = [(metric, [(column in row, row.get(column)) for column in columns]) for metric, row in by_metric.items()]
     return MetricTable(spans, columns, rows, others)
 
 

@@ -42,14 +42,14 @@ def rebuild(
     report = rebuilt(file, table, file_format)
     out.print(f"bundle of sweep {report.head.id} ({report.head.name}, {report.head.state}), manifest {report.id}")
     out.print(f"{report.files} files as the manifest says")
-    for one in report.tables:
-        where = one.rendering
-        said = "identical" if one.identical else f"DIFFERS: {one.difference}"
+    for remade in report.tables:
+        where = remade.rendering
+        said = "identical" if remade.identical else f"DIFFERS: {remade.difference}"
         out.print(f"{where.table:16} {where.numbers:8} {where.format:15} {said}")
         if folder is not None:
             path = folder / where.file
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(one.content)
+            path.write_bytes(remade.content)
     if folder is not None:
         err.print(f"wrote {len(report.tables)} files under {folder}")
     if report.identical:

@@ -18,18 +18,18 @@ def data(
     """List which data sets the nodes have, or say what each of them has of one."""
     with connect(url, token, home) as client:
         every = client.data()
-    found = [one for one in every if name is None or one.data.partition(" ")[0] == name]
-    if name and not found:
-        known = ", ".join(sorted({one.data for one in every})) or "nothing yet"
+    findings = [finding for finding in every if name is None or finding.data.partition(" ")[0] == name]
+    if name and not findings:
+        known = ", ".join(sorted({finding.data for finding in every})) or "nothing yet"
         err.print(f"metricsweep: no node has looked for {name!r}; looked for was {known}")
         raise typer.Exit(WRONG)
     if as_json:
-        print_json(found)
+        print_json(findings)
         return
-    if not found:
+    if not findings:
         err.print("no node has looked yet; a conductor has each do so once it is there")
         return
-    print_rows([{"node": one.host, "data": one.data, "state": one.state} for one in found])
-    for one in found if name else ():
-        if one.said:
-            out.print(f"\non {one.host}: {one.said}")
+    print_rows([{"node": finding.host, "data": finding.data, "state": finding.state} for finding in findings])
+    for finding in findings if name else ():
+        if finding.said:
+            out.print(f"\non {finding.host}: {finding.said}")

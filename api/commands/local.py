@@ -103,9 +103,9 @@ def _begun(client: "Client", body: bytes, alone: bool) -> int:
     from orchestrator.views.resources import too_large
 
     preview = client.preview(body)
-    if alone and (found := too_large(preview.warnings)):
+    if alone and (shortages := too_large(preview.warnings)):
         raise MetricsweepError(
-            "this machine cannot train all of it, and no other will join:\n" + "\n".join(found) + "\n"
+            "this machine cannot train all of it, and no other will join:\n" + "\n".join(shortages) + "\n"
             "Make `slot` or `slots` of the spec smaller, or set METRICSWEEP_RAY_ADDRESS to a cluster that can."
         )
     show_preview(preview, as_json=False)

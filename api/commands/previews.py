@@ -27,8 +27,8 @@ def show_preview(preview: "Preview", as_json: bool) -> None:
         return
     reused = preview.trainings - preview.cost.trainings
     of_trials = f" for {preview.cached} trials" if preview.cached > reused else ""
-    found = f"{preview.cost.trainings} to be trained, {reused} trained already{of_trials}"
-    out.print(f"{most}{preview.trainings} different trainings: {found}")
+    counts = f"{preview.cost.trainings} to be trained, {reused} trained already{of_trials}"
+    out.print(f"{most}{preview.trainings} different trainings: {counts}")
     show_rest(preview)
 
 

@@ -44,13 +44,13 @@ def published(
 
     if table_id is None:
         _refuse_without_id(like, table, changes, file_format, file)
-        found = offline.published_tables()
+        tables = offline.published_tables()
         if as_json:
-            print_json(found)
+            print_json(tables)
         else:
             out.print("id        numbers  title")
-            for one in found:  # a title may be longer than a terminal is wide, and an id must not be cut for it
-                out.print(f"{one.id:10}{one.count:7}  {one.title}")
+            for summary in tables:  # a title may be longer than a terminal is wide, and an id must not be cut for it
+                out.print(f"{summary.id:10}{summary.count:7}  {summary.title}")
         return
     wanted = "json" if as_json else file_format or SUFFIXES.get(file.suffix if file else "", _MARKDOWN)
     if like is None:

@@ -139,8 +139,8 @@ def extend(
             known = client.sweep(number)
             body = with_metrics(known.text.encode(), known.spec, metric or ())
         asked = client.extend(number, body)
-        found = asked.sweep
-        out.print(f"sweep {found.id} {found.name}: asked to grow; watch it with `metricsweep watch {found.id}`")
+        sweep = asked.sweep
+        out.print(f"sweep {sweep.id} {sweep.name}: asked to grow; watch it with `metricsweep watch {sweep.id}`")
         _follow(client, asked.request)
 
 

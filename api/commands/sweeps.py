@@ -68,12 +68,12 @@ def list_sweeps(
 ) -> None:
     """List sweeps, newest first."""
     with connect(url, token, home) as client:
-        found = list(islice(client.sweeps(state, name), limit))
-        others = {one.name for one in islice(client.sweeps(), _LOOKED_AT)} if name and not found else set()
+        sweeps = list(islice(client.sweeps(state, name), limit))
+        others = {one.name for one in islice(client.sweeps(), _LOOKED_AT)} if name and not sweeps else set()
     if as_json:
-        print_json(found)
-    elif found:
-        print_rows([_row(sweep) for sweep in found], numbers=("id", "done", "failed", "cancelled"))
+        print_json(sweeps)
+    elif sweeps:
+        print_rows([_row(sweep) for sweep in sweeps], numbers=("id", "done", "failed", "cancelled"))
     else:
         close = _near(name, others) if name else None
         meant = f"; did you mean {close!r}?" if close else ""
@@ -132,10 +132,13 @@ def _show_sweep(sweep: "SweepView", client: "Client") -> None:
     for problem in sweep.problems:
         labels = ", ".join(f"{axis}={label}" for axis, label in problem.labels.items())
         out.print(f"problem   trial {problem.trial} ({labels}) {problem.state}: {problem.message}")
-    for one in sweep.requests:
-        if one.state != "done":
-            by = f" of {one.actor}" if one.actor else ""
-            out.print(f"request   {one.id} ({one.kind}){by} {one.state}" + (f": {one.outcome}" if one.outcome else ""))
+    for request in sweep.requests:
+        if request.state != "done":
+            by = f" of {request.actor}" if request.actor else ""
+            out.print(
+                f"request   {request.id} ({request.kind}){by} {request.state}"
+                + (f": {request.outcome}" if request.outcome else "")
+            )
 
 
 def _show_trial(trial: "TrialView", client: "Client") -> None:

@@ -49,26 +49,26 @@ def follow(
 
     with (_bar if console.is_terminal else _lines)(console) as show:
         answered = time.monotonic()
-        found = client.sweep(sweep)
-        show(found)
-        notice = _noticed(found, None, console)
-        heard = {one.id for one in found.requests if one.state != "waiting"}
-        while found.state not in SWEEP_ENDED:
+        view = client.sweep(sweep)
+        show(view)
+        notice = _noticed(view, None, console)
+        heard = {one.id for one in view.requests if one.state != "waiting"}
+        while view.state not in SWEEP_ENDED:
             time.sleep(every)
             check()
-            seen(found)
+            seen(view)
             try:
-                found = client.sweep(sweep)
+                view = client.sweep(sweep)
             except (Unreachable, ApiError) as error:
                 away = isinstance(error, Unreachable) or error.status >= 500
                 if not away or time.monotonic() - answered > PATIENCE_SECONDS:
                     raise
                 continue
             answered = time.monotonic()
-            show(found)
-            notice = _noticed(found, notice, console)
-            _answered(found, heard, console)
-    return found
+            show(view)
+            notice = _noticed(view, notice, console)
+            _answered(view, heard, console)
+    return view
 
 
 def _answered(sweep: "SweepView", heard: set[int], console: Output) -> None:

@@ -71,7 +71,7 @@ class Home:
         """
         known = record.read(self.folder)
         mark = known.get("mark")
-        found: dict[int, psutil.Process] = {process.pid: process for process in (marked(str(mark)) if mark else [])}
+        leftovers: dict[int, psutil.Process] = {process.pid: process for process in (marked(str(mark)) if mark else [])}
         names = {}
         for entry in known.get("children") or ():
             with suppress(psutil.Error, KeyError, TypeError):
@@ -81,12 +81,14 @@ class Home:
                     and abs(process.create_time() - entry["created"]) < _CLOCK_STEP
                 ):
                     names[process.pid] = str(entry["name"])
-                    found |= {each.pid: each for each in [process, *process.children(recursive=True)]}
-        for process in found.values():
+                    leftovers |= {each.pid: each for each in [process, *process.children(recursive=True)]}
+        for process in leftovers.values():
             with suppress(psutil.Error):
                 process.terminate()
-        end_processes(list(found.values()), LEFTOVER_GRACE)
-        return [f"{names.get(pid, 'process')} {pid}" for pid in sorted(found, key=lambda pid: (pid not in names, pid))]
+        end_processes(list(leftovers.values()), LEFTOVER_GRACE)
+        return [
+            f"{names.get(pid, 'process')} {pid}" for pid in sorted(leftovers, key=lambda pid: (pid not in names, pid))
+        ]
 
     def note(self, mark: str, children: Sequence[Child]) -> None:
         """Record what runs, so that the next start can end it should this process be killed."""

@@ -83,9 +83,11 @@ async def spec_body(request: Request) -> bytes:
     parsed["content-type"] = given
     charset = str(parsed.get_param("charset") or "utf-8").lower()
     if not given or parsed.get_content_type() not in SPEC_TYPES or charset not in ("utf-8", "utf8", "us-ascii"):
-        found = f"not {given!r}" if given else "and the request has none"
+        instead = f"not {given!r}" if given else "and the request has none"
         raise HTTPException(
-            415, f"a spec is sent as {', '.join(SPEC_TYPES)} in UTF-8, {found}", {"Accept-Post": ", ".join(SPEC_TYPES)}
+            415,
+            f"a spec is sent as {', '.join(SPEC_TYPES)} in UTF-8, {instead}",
+            {"Accept-Post": ", ".join(SPEC_TYPES)},
         )
     if request.headers.get("content-encoding", "identity") != "identity":
         raise HTTPException(415, "a spec is sent without Content-Encoding", {"Accept-Encoding": "identity"})

@@ -53,12 +53,12 @@ class StrictReading(h11.Connection):
 
 def _check_as_sent(data: bytes) -> None:
     """What the parser would mend or drop without a word; `data` begins with a head, which may not be whole."""
-    found = _END.search(data)
-    if (found.start() if found else len(data)) > HEAD_BYTES:
+    ending = _END.search(data)
+    if (ending.start() if ending else len(data)) > HEAD_BYTES:
         raise HeadRefusedError(431, f"request line and headers are over {HEAD_BYTES} bytes")
-    if found is None:
+    if ending is None:
         return
-    head = data[: found.end()]
+    head = data[: ending.end()]
     if _BARE.search(head):
         raise HeadRefusedError(400, "lines end with CR LF, and no line holds CR, LF or NUL")
     lines = head.rstrip(b"\r\n").split(b"\r\n")[1:]

@@ -133,13 +133,13 @@ class Availability:
         """Which needs have to wait, and what their sweeps say of it."""
         machines, notices = self._machines.values(), dict[int, list[str]]()
         held = set()
-        for one in self._asked:
-            key = one.need.key
+        for asked in self._asked:
+            key = asked.need.key
             seen = [machine.found[key] for machine in machines if key in machine.found]
             if not machines or any(entry.finding.state not in ABSENT for entry in seen):
                 continue
             held.add(key)
-            said = absence(one.need, seen) if len(seen) == len(machines) else None
-            if said and self._store.data.waiting_for(one.sweep, key):
-                notices.setdefault(one.sweep, []).append(said)
+            said = absence(asked.need, seen) if len(seen) == len(machines) else None
+            if said and self._store.data.waiting_for(asked.sweep, key):
+                notices.setdefault(asked.sweep, []).append(said)
         self.held, self.notices = frozenset(held), notices

@@ -42,8 +42,8 @@ class Capacity:
 
         Nodes are not asked for by what waits for its data, whose needs are `held`.
         """
-        found = self._engine.nodes()
-        alive = None if found is None else sorted(found, key=lambda node: node.uid)
+        nodes = self._engine.nodes()
+        alive = None if nodes is None else sorted(nodes, key=lambda node: node.uid)
         changed = alive != self._alive or self.notices is None
         due = self._now() - self._looked > LOOK_SECONDS
         if not (changed or anew or due):
@@ -82,14 +82,16 @@ class Capacity:
         notices: dict[int, list[str]] = {}
         if self._alive is not None:
             asked = self._store.capacity.asked_slots()
-            self.barred = frozenset(one.text for one in asked if not possible(one.slot, self._alive))
+            self.barred = frozenset(
+                asked_slot.text for asked_slot in asked if not possible(asked_slot.slot, self._alive)
+            )
             seen = self._store.capacity.nodes()
-            for one in asked:
+            for asked_slot in asked:
                 # Another one that was here may come back: of that nobody needs to be told.
-                reason = shortage(one.slot, seen) if one.text in self.barred else None
-                labels = self._store.capacity.waiting_labels(one) if reason else None
+                reason = shortage(asked_slot.slot, seen) if asked_slot.text in self.barred else None
+                labels = self._store.capacity.waiting_labels(asked_slot) if reason else None
                 if reason and labels is not None:
-                    notices.setdefault(one.sweep, []).append(f"{reason}; {self._said(one, labels)}")
+                    notices.setdefault(asked_slot.sweep, []).append(f"{reason}; {self._said(asked_slot, labels)}")
         self.notices = notices
 
     def _said(self, one: AskedSlot, labels: Labels) -> str:

@@ -37,10 +37,10 @@ class Finalization:
         began = self._now()
         if began < self._rests_until and not force:
             return
-        found = self._store.sweeps.cells_to_settle()
+        due = self._store.sweeps.cells_to_settle()
         self._rests_until = self._now() + (self._now() - began) / SHARE
         ended: dict[int, list[int]] = {}
-        for sweep, cell in found:
+        for sweep, cell in due:
             ended.setdefault(sweep, []).append(cell)
         for sweep, cells in ended.items():
             yield from self._summed(sweep, cells)

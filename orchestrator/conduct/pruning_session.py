@@ -92,19 +92,19 @@ class PruningSession:
             self._end(ends.pop())
 
     def _evaluated(self, entry: Standing, row: RecordedEvaluation) -> None:
-        one = entry.one
+        competitor = entry.one
         if row.id <= entry.row or entry.over:  # the second: conductors' clocks differ, so that an end seems earlier
             return
         entry.row = row.id
         if row.step <= entry.step:
             return  # a resumed attempt passed it again
-        if one.state is TrialState.PRUNED and (one.ended or _NEVER) < row.at:
+        if competitor.state is TrialState.PRUNED and (competitor.ended or _NEVER) < row.at:
             return  # it trained on until it was stopped, or for another sweep
-        if one.state is TrialState.WAITING and one.trial in self._hopeless:
+        if competitor.state is TrialState.WAITING and competitor.trial in self._hopeless:
             return  # of an earlier sweep, which pruned it here
         entry.step, entry.number, entry.value = row.step, entry.number + 1, row.value
-        self._pruner(one.repeat).report(one.candidate, entry.number, row.value)
-        if row.step < one.total:  # else its result is about to come, and is not thrown away
+        self._pruner(competitor.repeat).report(competitor.candidate, entry.number, row.value)
+        if row.step < competitor.total:  # else its result is about to come, and is not thrown away
             self._ask(entry)
 
     def _end(self, entry: Standing) -> None:

@@ -49,50 +49,50 @@ class Searches:
 
     def advance(self) -> bool:
         """Take every search as far as it can go now; whether anything was added."""
-        found = self._store.searches.open_cells()
-        for gone in self._cells.keys() - {(one.sweep, one.cell) for one in found}:
+        open_cells = self._store.searches.open_cells()
+        for gone in self._cells.keys() - {(open_cell.sweep, open_cell.cell) for open_cell in open_cells}:
             del self._cells[gone]
         added, failed = False, set[int]()
-        for one in found:
-            if one.sweep in failed:
+        for open_cell in open_cells:
+            if open_cell.sweep in failed:
                 continue  # what would be added to it now would wait for ever
             try:
-                added |= self._advance(one)
+                added |= self._advance(open_cell)
             except FOR_ALL:
                 # What was asked or told may not be recorded, and so did not happen: rebuild the study.
-                self._cells.pop((one.sweep, one.cell), None)
+                self._cells.pop((open_cell.sweep, open_cell.cell), None)
                 raise
             except Exception as error:
                 # A recipe that cannot be, or a sampler's own trouble, which it would have at every turn, is that of
                 # this sweep, not of those that search beside it.
-                failed.add(one.sweep)
-                self._cells.pop((one.sweep, one.cell), None)
-                log.exception("sweep %d: the search of cell %d cannot go on", one.sweep, one.cell)
+                failed.add(open_cell.sweep)
+                self._cells.pop((open_cell.sweep, open_cell.cell), None)
+                log.exception("sweep %d: the search of cell %d cannot go on", open_cell.sweep, open_cell.cell)
                 ours = isinstance(error, (MetricsweepError, ValueError, LookupError))
                 said = str(error) if ours else f"{type(error).__name__}: {error}"
-                self._writer.sweeps.fail(one.sweep, f"the search of cell {one.cell} cannot go on: {said}")
+                self._writer.sweeps.fail(open_cell.sweep, f"the search of cell {open_cell.cell} cannot go on: {said}")
         return added
 
-    def _advance(self, one: OpenCell) -> bool:
-        at = self._cells.get((one.sweep, one.cell)) or self._rebuild(one)
-        self._cells[one.sweep, one.cell] = at
-        for ended in (suggested for suggested in one.untold if suggested.ended):
-            self._writer.searches.tell(one.sweep, one.cell, ended, at.events)
+    def _advance(self, open_cell: OpenCell) -> bool:
+        at = self._cells.get((open_cell.sweep, open_cell.cell)) or self._rebuild(open_cell)
+        self._cells[open_cell.sweep, open_cell.cell] = at
+        for ended in (suggested for suggested in open_cell.untold if suggested.ended):
+            self._writer.searches.tell(open_cell.sweep, open_cell.cell, ended, at.events)
             at.study.tell(ended.index, ended.score, ended.pruned)
             at.events += 1
-        going = sum(not suggested.ended for suggested in one.untold)
-        count = one.candidates
+        going = sum(not suggested.ended for suggested in open_cell.untold)
+        count = open_cell.candidates
         while going < at.spec.search.parallel and count < at.space.candidates:
             asked = at.study.ask()
             if asked is None:
                 break
-            self._add(one, at, *asked)
+            self._add(open_cell, at, *asked)
             count, going = count + 1, going + 1
         # One that is trained again after it was told as failed or pruned may be the best: its end is waited for.
-        over = not going and not self._store.trials.has_active(one.sweep, one.cell)
+        over = not going and not self._store.trials.has_active(open_cell.sweep, open_cell.cell)
         if over:
-            self._end(one, at)
-        return count > one.candidates or over
+            self._end(open_cell, at)
+        return count > open_cell.candidates or over
 
     def _add(self, one: OpenCell, at: _Cell, number: int, values: Values) -> None:
         made = suggestion.candidate(at.spec, one.cell, number, values)

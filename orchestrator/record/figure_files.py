@@ -48,7 +48,7 @@ class FigureFiles:
         kept = self._store.artifacts.of_trial(trial)
         if kept is None:
             return []
-        found = []
+        files = []
         for name in sorted(_of_figures(kept)):
             try:
                 size = self._storage.size(kept.folder, name)
@@ -58,8 +58,8 @@ class FigureFiles:
                 log.warning("the figure files of trial %d are not listed: %s", trial, error)
                 break
             address = f"/v1/trials/{trial}/figures/{quote(name)}"
-            found.append(FigureFile(name=name, media_type=media_type(name), size=size, url=address))
-        return found
+            files.append(FigureFile(name=name, media_type=media_type(name), size=size, url=address))
+        return files
 
     def read(self, trial: int, name: str) -> Rendered:
         """One figure file of a trial; raises NotFoundError."""
@@ -83,7 +83,7 @@ class FigureFiles:
     ) -> tuple[dict[int, Held], dict[int, str]]:
         wanted = list(dict.fromkeys(trials))
         kept = self._store.artifacts.of(wanted)
-        found: dict[int, Held] = {}
+        converted: dict[int, Held] = {}
         missing: dict[int, str] = {}
         away = ""
         for trial in wanted:
@@ -92,12 +92,12 @@ class FigureFiles:
                     raise NotFoundError(f"{name} of trial {trial} cannot be read: {away}")
                 if trial not in kept or name not in kept[trial].names:
                     raise NotFoundError(f"the training of trial {trial} kept no {name}")
-                found[trial] = convert(self._content(kept[trial], name, f"{name} of trial {trial}"), name)
+                converted[trial] = convert(self._content(kept[trial], name, f"{name} of trial {trial}"), name)
             except _AwayError as error:  # nor would it answer for the others, each of which would take its time
                 missing[trial], away = str(error), str(error.__cause__)
             except NotFoundError as error:
                 missing[trial] = str(error)
-        return found, missing
+        return converted, missing
 
     def _content(self, kept: Kept, name: str, what: str) -> bytes:
         """A file of an attempt's folder and of nowhere else; raises NotFoundError."""

@@ -81,9 +81,9 @@ class MlflowTracker(Tracker):
         A name taken by another sweep's or a deleted experiment gets a suffix from the uid.
         """
         with self._reached():
-            found = self._client.search_experiments(filter_string=f"tags.`{SWEEP_TAG}` = {_quoted(uid)}", max_results=1)
-            if found:
-                return str(found[0].experiment_id)
+            ours = self._client.search_experiments(filter_string=f"tags.`{SWEEP_TAG}` = {_quoted(uid)}", max_results=1)
+            if ours:
+                return str(ours[0].experiment_id)
             every = {_key(key): value[:_MAX_TAG] for key, value in tags.items()}
             every |= {SWEEP_TAG: uid, KIND_TAG: "custom_model_development"}
             for candidate in _names(name, uid):

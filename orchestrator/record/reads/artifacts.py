@@ -29,7 +29,7 @@ class ArtifactReader(Access):
         source = training.alias()  # whose weights were evaluated, and whose files the result names
         kept = sa.func.coalesce(source.c.id, training.c.id)
         finished = sa.and_(attempt.c.training_id == kept, attempt.c.state == "finished")
-        found: dict[int, Kept] = {}
+        artifacts: dict[int, Kept] = {}
         with self._database.reading() as connection:
             for chunk in chunked(dict.fromkeys(trials), 200):
                 names = training.c.result["artifacts"].label("names")
@@ -45,8 +45,8 @@ class ArtifactReader(Access):
                 )
                 for row in connection.execute(query):
                     files = tuple(name for name in row.names or () if isinstance(name, str))
-                    found[row.id] = Kept(f"{row.uid}/{row.number}", files)
-        return found
+                    artifacts[row.id] = Kept(f"{row.uid}/{row.number}", files)
+        return artifacts
 
     def of_trial(self, trial: int) -> Kept | None:
         """The same of one trial, none where its training has not finished; raises NotFoundError."""

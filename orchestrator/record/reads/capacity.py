@@ -41,18 +41,18 @@ class CapacityReader(Access):
 
     def asked_slots(self) -> list[AskedSlot]:
         """Every different slot of each running or paused sweep; trials are looked through where their spec has some."""
-        found: list[AskedSlot] = []
+        slots: list[AskedSlot] = []
         columns = (sweep.c.id, sweep.c.slot, sa.cast(sweep.c.slot, sa.Text).label("text"))
         query = sa.select(*columns, sweep.c.spec["slots"].label("rules")).where(sweep.c.state.in_(SWEEP_GOING))
         with self._database.reading() as connection:
             for row in connection.execute(query.order_by(sweep.c.id)).all():
-                found.append(AskedSlot(row.id, row.text, Slot.model_validate(row.slot), own=False))
+                slots.append(AskedSlot(row.id, row.text, Slot.model_validate(row.slot), own=False))
                 if not row.rules:
                     continue
                 own = sa.select(_TEXT).distinct().where(trial.c.sweep_id == row.id, trial.c.slot.is_not(None))
                 for text in sorted(connection.execute(own).scalars()):
-                    found.append(AskedSlot(row.id, text, Slot.model_validate_json(text), own=True))
-        return found
+                    slots.append(AskedSlot(row.id, text, Slot.model_validate_json(text), own=True))
+        return slots
 
     def waiting_labels(self, asked: AskedSlot) -> Labels | None:
         """The labels of the first trial that waits for such a slot; none: no trial waits for it."""
@@ -75,12 +75,12 @@ class CapacityReader(Access):
 
         Not of those whose need is one of `held`.
         """
-        found: list[Slot] = []
+        taken: list[Slot] = []
         counted: set[int] = set()  # trials of several sweeps may wait for one training
         with self._database.reading() as connection:
             busy = busy_slots(connection)
             for row in in_turn(connection, busy):
-                left = most - len(found) if quota is None else min(most - len(found), quota - busy.get(row.actor, 0))
+                left = most - len(taken) if quota is None else min(most - len(taken), quota - busy.get(row.actor, 0))
                 if left <= 0:
                     continue
                 waiting = sa.select(trial.c.training_id.label("id"), trial.c.slot)
@@ -90,7 +90,7 @@ class CapacityReader(Access):
                 trials = [*connection.execute(evaluations_due(row.id).where(*not_held(held)).limit(left)).all()]
                 trials += connection.execute(waiting.order_by(trial.c.position).limit(left - len(trials))).all()
                 slots = {one.id: one.slot for one in reversed(trials) if one.id not in counted}
-                found += [Slot.model_validate(slot or row.slot) for slot in reversed(slots.values())]
+                taken += [Slot.model_validate(slot or row.slot) for slot in reversed(slots.values())]
                 counted.update(slots)
                 busy[row.actor] = busy.get(row.actor, 0) + len(slots)
-        return found
+        return taken

@@ -39,14 +39,14 @@ class OutcomeReader(Access):
                 raise NotFoundError(absence(connection, sweep))
             cells = sa.select(cell.c.cell, cell.c.labels).where(cell.c.sweep_id == sweep).order_by(cell.c.cell)
             columns = (candidate.c.cell, candidate.c.candidate, candidate.c.labels)
-            found = sa.select(*columns).where(candidate.c.sweep_id == sweep)
-            found = found.order_by(candidate.c.cell, candidate.c.candidate)
+            candidates = sa.select(*columns).where(candidate.c.sweep_id == sweep)
+            candidates = candidates.order_by(candidate.c.cell, candidate.c.candidate)
             if only is not None:
-                cells, found = cells.where(cell.c.cell.in_(only)), found.where(candidate.c.cell.in_(only))
+                cells, candidates = cells.where(cell.c.cell.in_(only)), candidates.where(candidate.c.cell.in_(only))
             return SweepOutcomes(
                 sweep=sweep, name=row.name, state=row.state, spec=row.spec,
                 cells=tuple(Cell(one.cell, one.labels) for one in connection.execute(cells)),
-                candidates=tuple(Candidate(c.cell, c.candidate, c.labels) for c in connection.execute(found)),
+                candidates=tuple(Candidate(c.cell, c.candidate, c.labels) for c in connection.execute(candidates)),
                 trials=tuple(_trials(connection, sweep, only)) if trials else (),
             )  # fmt: skip
 

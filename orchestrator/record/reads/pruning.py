@@ -85,7 +85,7 @@ class PruningReader(Access):
     def evaluations(self, trainings: Iterable[int], key: str, after: int = 0) -> list[RecordedEvaluation]:
         """What trainings reported under a key, beyond row `after`, in the order of the rows."""
         columns = (metric.c.id, attempt.c.training_id, metric.c.step, metric.c.value, metric.c.at)
-        found: list[RecordedEvaluation] = []
+        recorded: list[RecordedEvaluation] = []
         with self._database.reading() as connection:
             for chunk in chunked(dict.fromkeys(trainings), _CHUNK):
                 query = (
@@ -93,11 +93,11 @@ class PruningReader(Access):
                     .join(attempt, attempt.c.id == metric.c.attempt_id)
                     .where(attempt.c.training_id.in_(chunk), metric.c.key == key, metric.c.id > after)
                 )
-                found += [
+                recorded += [
                     RecordedEvaluation(row.id, row.training_id, row.step, number(row.value), row.at)
                     for row in connection.execute(query)
                 ]
-        return sorted(found, key=lambda one: one.id)
+        return sorted(recorded, key=lambda one: one.id)
 
 
 def _competing() -> sa.Select[Any]:

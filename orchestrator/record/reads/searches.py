@@ -59,15 +59,15 @@ class SearchReader(Access):
             rows = connection.execute(query).all()
             if not rows:
                 return []
-            found: dict[tuple[int, int], list[Suggested]] = {(row.sweep_id, row.cell): [] for row in rows}
+            asked: dict[tuple[int, int], list[Suggested]] = {(row.sweep_id, row.cell): [] for row in rows}
             untold = _suggested().where(candidate.c.told.is_(None), *running)
             untold = untold.join(
                 cell, sa.and_(cell.c.sweep_id == candidate.c.sweep_id, cell.c.cell == candidate.c.cell)
             )
             untold = untold.join(schema.sweep, schema.sweep.c.id == cell.c.sweep_id)
             for row in connection.execute(untold):
-                found[row.sweep_id, row.cell].append(_read(row))
-        return [OpenCell(one.sweep_id, one.cell, one.candidates, tuple(found[one.sweep_id, one.cell])) for one in rows]
+                asked[row.sweep_id, row.cell].append(_read(row))
+        return [OpenCell(one.sweep_id, one.cell, one.candidates, tuple(asked[one.sweep_id, one.cell])) for one in rows]
 
     def suggestions(self, sweep: int, cell: int) -> list[Suggested]:
         """All candidates of a cell in the order in which they were suggested."""
@@ -103,19 +103,19 @@ def _suggested() -> sa.Select[tuple[object, ...]]:
 
 
 def _read(row: sa.Row[tuple[object, ...]]) -> Suggested:
-    found = row._mapping
-    mean = found["mean"] if found["ok"] == found["trials"] else None
-    told, pruned = found["told"], found["pruned"]
+    fields = row._mapping
+    mean = fields["mean"] if fields["ok"] == fields["trials"] else None
+    told, pruned = fields["told"], fields["pruned"]
     if told is None and mean is not None:
         pruned = None  # it was retried, and finished, before the search heard of it
     return Suggested(
-        index=found["candidate"],
-        values=found["suggested"] or {},
-        asked=found["asked"] or 0,
+        index=fields["candidate"],
+        values=fields["suggested"] or {},
+        asked=fields["asked"] or 0,
         told=told,
-        score=mean if told is None and pruned is None else found["score"],
+        score=mean if told is None and pruned is None else fields["score"],
         mean=mean,
-        trials=found["trials"],
-        ended=not found["active"],
+        trials=fields["trials"],
+        ended=not fields["active"],
         pruned=pruned,
     )

@@ -140,19 +140,19 @@ def _summary(row: sa.Row[Any], counts: Mapping[int, Counts], etas: Mapping[int, 
 def _counts(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, Counts]:
     grouped = (trial.c.sweep_id, trial.c.state, trial.c.reused, trial.c.diverged)
     query = sa.select(*grouped, sa.func.count().label("n")).where(trial.c.sweep_id.in_(sweeps)).group_by(*grouped)
-    found: dict[int, Counts] = defaultdict(Counts)
+    by_sweep: dict[int, Counts] = defaultdict(Counts)
     for row in connection.execute(query):
-        counts = found[row.sweep_id]
+        counts = by_sweep[row.sweep_id]
         setattr(counts, row.state, getattr(counts, row.state) + row.n)
         counts.reused += row.n if row.reused else 0
         counts.diverged += row.n if row.diverged else 0
     each = sa.select(trial.c.sweep_id, sa.func.count().label("n")).where(trial.c.sweep_id.in_(sweeps))
     each = each.group_by(trial.c.sweep_id)
     for row in connection.execute(each.where(evaluation_left())):
-        found[row.sweep_id].evaluations = row.n
+        by_sweep[row.sweep_id].evaluations = row.n
     for row in connection.execute(each.where(evaluation_failed())):
-        found[row.sweep_id].evaluations_failed = row.n
-    return found
+        by_sweep[row.sweep_id].evaluations_failed = row.n
+    return by_sweep
 
 
 def _etas(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, float]:

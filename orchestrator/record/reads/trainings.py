@@ -96,19 +96,19 @@ def _of_shapes(connection: sa.Connection, shapes: Collection[str]) -> dict[str, 
     """By shape, the latest trainings, the latest first."""
     table = training.c
     wanted = set(shapes)
-    parts = ((name, {named(one, name) for one in wanted}) for name in ("dataset", "backbone"))
+    parts = ((name, {named(shape, name) for shape in wanted}) for name in ("dataset", "backbone"))
     columns = (table.id, table.recipe, table.seconds, table.step, table.total_steps)
     query = sa.select(*columns).where(
         table.state == TrialState.FINISHED, table.diverged.is_(False), table.seconds.is_not(None),
         table.source.is_(None),
         *(sa.func.coalesce(table.recipe[name]["name"].as_string(), "").in_(names) for name, names in parts),
     )  # fmt: skip
-    found: dict[str, list[Any]] = {}
+    by_shape: dict[str, list[Any]] = {}
     for row in connection.execute(query.order_by(table.id.desc()).limit(MOST_READ)):
-        one = shape_of(row.recipe)
-        if one in wanted and len(found.setdefault(one, [])) < MOST_MEASURED:
-            found[one].append(row)
-    return found
+        shape = shape_of(row.recipe)
+        if shape in wanted and len(by_shape.setdefault(shape, [])) < MOST_MEASURED:
+            by_shape[shape].append(row)
+    return by_shape
 
 
 def _devices(connection: sa.Connection, ids: Collection[int]) -> dict[int, tuple[str | None, str | None]]:

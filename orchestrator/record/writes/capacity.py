@@ -26,13 +26,15 @@ class CapacityWriter(FencedAccess):
         now = datetime.now(UTC)
         with self._database.writing() as connection:
             connection.execute(
-                sa.update(node).where(node.c.alive, node.c.uid.not_in([one.uid for one in alive])).values(alive=False)
+                sa.update(node)
+                .where(node.c.alive, node.c.uid.not_in([alive_node.uid for alive_node in alive]))
+                .values(alive=False)
             )
-            for one in alive:
-                values = {"host": one.host, "resources": dict(one.resources), "alive": True, "seen": now}
-                write = insertion(connection, node).values(uid=one.uid, **values)
+            for alive_node in alive:
+                values = {"host": alive_node.host, "resources": dict(alive_node.resources), "alive": True, "seen": now}
+                write = insertion(connection, node).values(uid=alive_node.uid, **values)
                 connection.execute(write.on_conflict_do_update(index_elements=["uid"], set_=values))
-            back = [one.host for one in alive if one.host]
+            back = [alive_node.host for alive_node in alive if alive_node.host]
             kept = (
                 sa.select(node.c.uid)
                 .where(~node.c.alive, node.c.host.not_in(back))

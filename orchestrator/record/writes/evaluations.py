@@ -61,13 +61,13 @@ def _move_unbegun(
     connection: sa.Connection, asked: Sequence[MeasuredTrial], rows: Mapping[int, sa.Row[Any]], fresh: bool
 ) -> None:
     now = datetime.now(UTC)
-    found = Shared(connection, fresh).find([one.plan for one in asked]) if asked else {}
-    for one in asked:
-        new = found[one.plan.fingerprint]
+    trainings = Shared(connection, fresh).find([measured.plan for measured in asked]) if asked else {}
+    for measured in asked:
+        new = trainings[measured.plan.fingerprint]
         waits, done = new.state is TrialState.WAITING, new.state is TrialState.FINISHED
         connection.execute(
             sa.update(trial)
-            .where(trial.c.id == one.trial)
+            .where(trial.c.id == measured.trial)
             .values(
                 training_id=new.id, evaluation_id=None, state=new.state, reused=done, diverged=done and new.diverged,
                 started=None if waits else now, ended=now if done else None,
@@ -79,22 +79,22 @@ def _evaluate(
     connection: sa.Connection, asked: Sequence[MeasuredTrial], rows: Mapping[int, sa.Row[Any]], fresh: bool
 ) -> None:
     """Find or make the trainings that trials are to move to, each of the kept weights of the trial's own."""
-    known = _known(connection, [one.plan for one in asked])
+    known = _known(connection, [measured.plan for measured in asked])
     made: dict[tuple[str, int], int] = {}
-    for one in asked:
-        row = rows[one.trial]
+    for measured in asked:
+        row = rows[measured.trial]
         source = row.source or row.training_id
-        there = known.get(one.plan.fingerprint)
-        target = made.get((one.plan.fingerprint, source))
+        there = known.get(measured.plan.fingerprint)
+        target = made.get((measured.plan.fingerprint, source))
         if target is None and there is not None and not fresh:
             _again(connection, there.id)
             target = there.id
         if target is None:
             generation = there.generation + 1 if there else 1
-            target = _made(connection, one.plan, generation, source)
-            known[one.plan.fingerprint] = Known(target, TrialState.WAITING, False, generation)
-        made[one.plan.fingerprint, source] = target
-        connection.execute(sa.update(trial).where(trial.c.id == one.trial).values(evaluation_id=target))
+            target = _made(connection, measured.plan, generation, source)
+            known[measured.plan.fingerprint] = Known(target, TrialState.WAITING, False, generation)
+        made[measured.plan.fingerprint, source] = target
+        connection.execute(sa.update(trial).where(trial.c.id == measured.trial).values(evaluation_id=target))
 
 
 def _known(connection: sa.Connection, planned: Sequence[PlannedTrial]) -> dict[str, Known]:

@@ -40,16 +40,16 @@ class Shared:
     def find(self, chunk: Sequence[PlannedTrial]) -> dict[str, Known]:
         """The training of each fingerprint; one that ended without a result waits again, a missing one is made."""
         wanted = {one.fingerprint: one for one in chunk}
-        found = self._find(list(wanted))
+        known = self._find(list(wanted))
         if self._fresh:
-            self._trainings = {key: one for key, one in found.items() if one.id > self._before}
+            self._trainings = {key: one for key, one in known.items() if one.id > self._before}
         else:
-            self._trainings = {key: one for key, one in found.items() if one.state not in _ENDED_WITHOUT_RESULT}
-            again = {key: one for key, one in found.items() if one.state in _ENDED_WITHOUT_RESULT}
+            self._trainings = {key: one for key, one in known.items() if one.state not in _ENDED_WITHOUT_RESULT}
+            again = {key: one for key, one in known.items() if one.state in _ENDED_WITHOUT_RESULT}
             self._wait_again(again)
             self._train_without_source()
         missing = [one for key, one in wanted.items() if key not in self._trainings]
-        self._make(missing, found, {} if self._fresh else sources(self._connection, missing))
+        self._make(missing, known, {} if self._fresh else sources(self._connection, missing))
         return self._trainings
 
     def _find(self, fingerprints: list[str]) -> dict[str, Known]:

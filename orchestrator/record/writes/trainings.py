@@ -58,14 +58,14 @@ class TrainingWriter(FencedAccess):
             tallies: defaultdict[int, Tally] = defaultdict(Tally)
             for fresh in (False, True):
                 shared = Shared(connection, fresh)
-                some = [one for one in renewed if one.plan and _fresh(connection, one.old.id) is fresh]
-                found = shared.find([one.plan for one in some if one.plan]) if some else {}
-                for one in some:
-                    if one.plan is not None:
-                        _move(connection, one, found[one.plan.fingerprint], tallies)
-            for one in renewed:
-                if one.plan is None:
-                    _fail(connection, one, tallies)
+                some = [renewal for renewal in renewed if renewal.plan and _fresh(connection, renewal.old.id) is fresh]
+                trainings = shared.find([renewal.plan for renewal in some if renewal.plan]) if some else {}
+                for renewal in some:
+                    if renewal.plan is not None:
+                        _move(connection, renewal, trainings[renewal.plan.fingerprint], tallies)
+            for renewal in renewed:
+                if renewal.plan is None:
+                    _fail(connection, renewal, tallies)
             for sweep_id, tally in tallies.items():
                 tally.kept = _kept(connection, sweep_id, stamps)
             said = {sweep_id: say(tally) for sweep_id, tally in tallies.items()}

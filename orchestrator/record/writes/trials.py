@@ -54,8 +54,8 @@ class TrialWriter(FencedAccess):
             ended = evaluations.cancel(connection, sweep, trial, cell)
             if trial is None and cell is not None:
                 cells = schema.cell
-                one = (cells.c.sweep_id == sweep, cells.c.cell == cell)
-                connection.execute(sa.update(cells).where(*one, cells.c.open).values(open=False))
+                which = (cells.c.sweep_id == sweep, cells.c.cell == cell)
+                connection.execute(sa.update(cells).where(*which, cells.c.open).values(open=False))
             elif trial is None:
                 searches = connection.execute(
                     sa.update(schema.cell).where(schema.cell.c.sweep_id == sweep, schema.cell.c.open).values(open=False)
@@ -108,8 +108,8 @@ class TrialWriter(FencedAccess):
             which.append(trial.c.id == one)
         if where is not None:
             which.append(trial.c.cell == where)
-        found = connection.execute(sa.select(trial.c.id, trial.c.cell, trial.c.training_id).where(*which)).all()
-        for rows in chunked(found, 1_000):
+        retried = connection.execute(sa.select(trial.c.id, trial.c.cell, trial.c.training_id).where(*which)).all()
+        for rows in chunked(retried, 1_000):
             _wait_again(connection, [row.id for row in rows], sorted({row.training_id for row in rows}))
             cells = sorted({row.cell for row in rows})
             connection.execute(
@@ -120,7 +120,7 @@ class TrialWriter(FencedAccess):
             for index in cells:
                 mark(connection, "cell", sweep, index)
             mark_trials(connection, [(sweep, row.id) for row in rows])
-        return len(found)
+        return len(retried)
 
 
 def cancel_trials(connection: sa.Connection, sweep: int, one: int | None = None, cell: int | None = None) -> int:
@@ -153,12 +153,12 @@ def end_sweep(connection: sa.Connection, sweep: int) -> bool:
     counts = sa.select(trial.c.state, sa.func.count()).where(trial.c.sweep_id == sweep).group_by(trial.c.state)
     states = {row[0] for row in connection.execute(counts).all()}
     searched = sa.select(cell.c.cell).where(cell.c.sweep_id == sweep, cell.c.open).limit(1)
-    one = sa.select(trial.c.id).where(trial.c.sweep_id == sweep).limit(1)
-    unfinished = (searched, one.where(evaluation_left()))
+    any_trial = sa.select(trial.c.id).where(trial.c.sweep_id == sweep).limit(1)
+    unfinished = (searched, any_trial.where(evaluation_left()))
     if states & TRIAL_ACTIVE or any(connection.execute(query).first() is not None for query in unfinished):
         return False
     state = SweepState.FINISHED
-    if TrialState.FAILED in states or connection.execute(one.where(evaluation_failed())).first() is not None:
+    if TrialState.FAILED in states or connection.execute(any_trial.where(evaluation_failed())).first() is not None:
         state = SweepState.FAILED
     elif TrialState.CANCELLED in states:
         state = SweepState.CANCELLED

@@ -55,9 +55,9 @@ class OptunaStudy:
             self._study.enqueue_trial(_named(self._dimensions, recorded))
         trial = self._study.ask()
         values: dict[str, str | float] = {}
-        for one in self._dimensions:
-            if one.axis not in values and _applies(one, values):
-                values[one.axis] = _suggest(trial, one)
+        for dimension in self._dimensions:
+            if dimension.axis not in values and _applies(dimension, values):
+                values[dimension.axis] = _suggest(trial, dimension)
         number, self._count = self._count, self._count + 1
         self._open[number] = trial
         return number, values
