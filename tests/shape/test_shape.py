@@ -20,9 +20,13 @@ TEXTS = sorted(
 
 NAMELESS = {"utils", "helpers", "common", "core", "base", "manager", "types", "misc", "model", "models"}
 """Names that say nothing of what lives there."""
+VAGUE = {"found", "one"}
+"""Names of locals that say nothing of what they hold."""
 
 MOST_LINES = 300
 MOST_LINES_OF_A_FUNCTION = 60
+MOST_LINES_BESIDE_A_VAGUE_NAME = 12
+"""Of the body, its docstring among them."""
 MOST_ARGUMENTS = 6
 MOST_BASES = 1
 """Of ours: a class that does more is made of objects."""
@@ -74,6 +78,26 @@ def test_functions_are_short() -> None:
     lengths = {name: (node.end_lineno or 0) - node.lineno + 1 for path in MODULES for name, node in functions(path)}
     most = MOST_LINES_OF_A_FUNCTION
     assert {name: lines for name, lines in lengths.items() if lines > LONG_FUNCTIONS.get(name, most)} == {}
+
+
+def bound(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """The names that its statements bind: neither its parameters nor the variables of its comprehensions."""
+    targets = [part.target for part in ast.walk(node) if isinstance(part, ast.comprehension)]
+    passing = {name for target in targets for name in ast.walk(target)}
+    names = {part for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    return {name.id for name in names - passing}
+
+
+def test_locals_of_longer_functions_say_what_they_hold() -> None:
+    """A variable of a comprehension is read beside what it is taken from, and may be called by any name."""
+    most = MOST_LINES_BESIDE_A_VAGUE_NAME
+    vague = {
+        name: VAGUE & bound(node)
+        for path in MODULES
+        for name, node in functions(path)
+        if (node.end_lineno or 0) - node.body[0].lineno + 1 > most and VAGUE & bound(node)
+    }
+    assert vague == {}
 
 
 def test_functions_take_few_arguments() -> None:
