@@ -171,6 +171,15 @@ def sec_fixed(embeddings: Tensor) -> float:
     return mean([(math.hypot(*row) - 8.7) ** 2 for row in embeddings.tolist()])
 
 
+def rep_cnt(embeddings: Tensor, labels: Tensor, margin: float = 10.0) -> float:
+    """The first of a label is N of an image, the second what its tiles sum up to."""
+    f, y = embeddings.tolist(), labels.tolist()
+    images = [[row for row, other in zip(f, y, strict=True) if other == label][:2] for label in sorted(set(y))]
+    near = mean([euclid(whole, tiles) for whole, tiles in images])
+    pairs = [(other, own) for i, (_, own) in enumerate(images) for j, (other, _) in enumerate(images) if i != j]
+    return near + mean([max(0.0, margin - euclid(whole, tiles)) for whole, tiles in pairs])
+
+
 LOSSES: dict[str, Callable[[Tensor, Tensor], float]] = {
     "tuplet": tuplet,
     "tuplet_margin": tuplet_margin,
@@ -181,6 +190,7 @@ LOSSES: dict[str, Callable[[Tensor, Tensor], float]] = {
     "contrastive": contrastive,
     "lifted_structure": lifted_structure,
     "margin": margin,
+    "rep_cnt": rep_cnt,
 }
 
 REGULARIZERS: dict[str, Callable[[Tensor], float]] = {"spread_out": spread_out, "sec_fixed": sec_fixed}

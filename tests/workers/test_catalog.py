@@ -145,6 +145,7 @@ class TestFacts:
             needs = {
                 "embeddings": {"neighbours", "clusters", "clusters_sec", "embeddings"},
                 "features": {"probe", None},
+                "layers": {"probe"},
             }
             assert entry.facts.get("needs") in needs.get(str(reads), {None})
 

@@ -236,6 +236,7 @@ def test_is_nan_on_nan(name: str) -> None:
         ("lifted_structure", {"margin": -0.1}),
         ("margin", {"margin": -0.1}),
         ("margin", {"beta": 2.0}),
+        ("rep_cnt", {"margin": 0.0}),
     ],
 )
 def test_refuses_a_hyper_parameter_out_of_range(name: str, options: dict[str, float]) -> None:

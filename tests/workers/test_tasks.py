@@ -39,6 +39,14 @@ OWN: dict[str, dict[str, Any]] = {
         "augment": "simclr",
         "regularizer": "sec_ema",
     },
+    "counting": {
+        "task": {"name": "counting", "probe_epochs": 3, "probe_at": [2], "probe_batch": 64},
+        "dataset": "digits_halves",
+        "backbone": {"name": "small_cnn", "widths": [4, 4, 4, 4, 4]},
+        "loss": "rep_cnt",
+        "sampler": {"name": "shuffle", "batch": 8},
+        "regularizer": "svmax_unbounded",
+    },
     "two_player": {
         "task": {"name": "two_player", "batch": 32, "unrolled": 2},
         "regularizer": "svmax_unbounded",

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -73,6 +74,32 @@ class ConvNet(nn.Module, ABC):
         for layer in self._frozen:
             layer.eval()
         return self
+
+
+def convolved(net: nn.Module, images: Tensor) -> dict[str, Tensor]:
+    """What comes out of each ReLU behind a convolution in the order of `net`, by names: conv1, conv2 and so on."""
+    found: dict[str, Tensor] = {}
+    behind = False
+    for layer in (one for one in net.modules() if not [*one.children()]):
+        images = layer(images)
+        behind = behind or isinstance(layer, nn.Conv2d)
+        if behind and isinstance(layer, nn.ReLU):
+            found[f"conv{len(found) + 1}"], behind = images, False
+    return found
+
+
+def averaged(maps: Tensor, side: int) -> Tensor:
+    """Maps [b, c, h, w] to [b, c, side, side] as adaptive pooling does; its gradient is deterministic on a GPU, too."""
+    rows, columns = (_bins(maps, length, side) for length in maps.shape[2:])
+    return rows @ maps @ columns.T
+
+
+def _bins(like: Tensor, length: int, side: int) -> Tensor:
+    """What share each of `length` values has in each of `side` means, [side, length]."""
+    bins, places = torch.arange(side, device=like.device)[:, None], torch.arange(length, device=like.device)
+    first, end = bins * length // side, -((bins + 1) * length // -side)
+    inside = ((places >= first) & (places < end)).to(like.dtype)
+    return inside / inside.sum(dim=1, keepdim=True)
 
 
 def check_side(name: str, side: int, least: int) -> None:

@@ -1,24 +1,34 @@
 """AlexNet, of SVMax's representation counting."""
 
+from collections import OrderedDict
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
-from torch import Tensor
+from torch import Tensor, nn
 
-from workers.backbones import ConvNet, check_side
+from workers.backbones import ConvNet, averaged, check_side, convolved
 from workers.backbones._torchvision import network, trunk
 from workers.data.preprocess import IMAGENET
 
+_CONNECTED: Final = frozenset({"1", "2", "4", "5"})
+"""Of torchvision's classifier: two linear layers, each with its ReLU, and neither dropout nor the classes."""
+_SIDE: Final = 6
+
 
 class Alexnet(ConvNet):
-    """torchvision's AlexNet up to its last convolution: 256 features. Input: RGB by ImageNet's mean and deviation."""
+    """torchvision's AlexNet up to its last convolution: 256 features. Input: RGB by ImageNet's mean and deviation.
+
+    `connected` hands on what its two fully connected layers of 4,096 make of the flattened maps, which are averaged to
+    6 x 6 as there; there is no dropout, and no `pool` plays a part.
+    """
 
     label = "AlexNet"
     paper = "Krizhevsky, 2014"
     version = 1
+    added = ("connected",)
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is one choice of the network
         self,
         channels: int,
         side: int,
@@ -28,17 +38,35 @@ class Alexnet(ConvNet):
         pretrained: bool = False,
         weights: str | None = None,
         resize: int | None = None,
+        connected: bool = False,
     ) -> None:
         super().__init__(channels, pool, pretrained=pretrained, weights=weights)
         check_side("alexnet", resize or side, least=63)
         net, self.origin = network("alexnet", pretrained=pretrained, root=root)
-        self.net = trunk(net, without=("avgpool", "classifier"))
-        self.features = 256
+        self.net, unused = trunk(net, without=("avgpool", "classifier")), "classifier."
+        self.features, self._connected = 256, connected
+        if connected:
+            layers = [
+                (name, layer) for name, layer in net.get_submodule("classifier").named_children() if name in _CONNECTED
+            ]
+            self.net.add_module("classifier", nn.Sequential(OrderedDict(layers)))
+            self.features, unused = 4096, "classifier.6."
         self.preprocess = replace(IMAGENET, side=resize)
         if weights is not None:
-            self.fill_from(root, weights, net=self.net, unused=("classifier.",))
+            self.fill_from(root, weights, net=self.net, unused=(unused,))
 
     def maps(self, images: Tensor) -> Tensor:
         """Images [b, 3, h, w] to maps [b, 256, h', w']."""
-        maps: Tensor = self.net(images)
+        maps: Tensor = self.net.get_submodule("features")(images)
         return maps
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Preprocessed images [b, 3, h, w] to features [b, features]."""
+        if not self._connected:
+            return super().forward(images)
+        features: Tensor = self.net.get_submodule("classifier")(averaged(self.maps(images), _SIDE).flatten(1))
+        return features
+
+    def convolved(self, images: Tensor) -> dict[str, Tensor]:
+        """The maps of each convolution by name, conv1 to conv5."""
+        return convolved(self.net.get_submodule("features"), images)

@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import nn
 
+from workers.backbones import convolved
 from workers.data.preprocess import SIGNED, Preprocess
 
 _HALVED = 4  # the least side that is halved: below it nothing would be left to convolve
@@ -69,6 +70,10 @@ class SmallCnn(nn.Module):
         """Images [b, c, h, w] to maps [b, channels, h', w']."""
         maps: torch.Tensor = self.layers(images)
         return maps
+
+    def convolved(self, images: torch.Tensor) -> dict[str, torch.Tensor]:
+        """The maps of each block by name: conv1, conv2 and so on."""
+        return convolved(self.layers, images)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Images [b, c, h, w] to features [b, features]."""

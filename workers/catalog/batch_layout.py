@@ -1,4 +1,4 @@
-"""Whether what stands in a batch is what loss and task look for: its order, its labels, its views of images."""
+"""Whether what stands in a batch is what loss and task look for: its order, its labels, views and tiles of images."""
 
 from collections.abc import Iterator
 
@@ -14,6 +14,8 @@ def disagreements(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
     yield from _per_class(draft)
     yield from _views(draft)
     yield from _unlabelled(draft, catalog)
+    yield from _by_classes(draft, catalog)
+    yield from _tiled(draft, catalog)
 
 
 def _layout(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
@@ -21,7 +23,7 @@ def _layout(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
     loss, sampler = draft.parts.get("loss"), draft.parts.get("sampler")
     accepted, given = loss.fact("layout") if loss else None, sampler.fact("layout") if sampler else None
     accepted = [accepted] if isinstance(accepted, str) else accepted
-    if not isinstance(accepted, list) or given is None or given in accepted or _several(draft):
+    if not isinstance(accepted, list) or given is None or given in accepted or _blind(draft):
         return
     fitting = [entry.name for entry in catalog.of("sampler") if entry.facts.get("layout") in accepted]
     wants = f"{loss} takes batches laid out as {listed(accepted)}, but {sampler} gives {given!r}"
@@ -46,9 +48,45 @@ def _several(draft: RecipeDraft) -> bool:
     return isinstance(views, int) and views > 1
 
 
+def _tiles(draft: RecipeDraft) -> bool:
+    """Whether the task looks at an image and its tiles, and not at its label."""
+    task = draft.parts.get("task")
+    return bool(task and task.fact("tiles") is True)
+
+
+def _blind(draft: RecipeDraft) -> bool:
+    """Whether the task lays out what belongs together by itself, whatever the labels of images."""
+    return _several(draft) or _tiles(draft)
+
+
+def _tiled(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
+    """A task of an image and its tiles has a loss of these, and no other task has one."""
+    task, loss = draft.parts.get("task"), draft.parts.get("loss")
+    if not (task and loss) or _tiles(draft) is (loss.fact("tiles") is True):
+        return
+    fitting = [entry.name for entry in catalog.of("loss") if entry.facts.get("tiles") is True]
+    if _tiles(draft):
+        message = f"{task} compares an image with its tiles, which {loss} does not; losses that fit: {listed(fitting)}"
+    else:
+        tasks = [entry.name for entry in catalog.of("task") if entry.facts.get("tiles") is True]
+        message = f"{loss} compares an image with its tiles, which {task} does not make; take {listed(tasks)}"
+    yield Problem(path="loss", message=message)
+
+
+def _by_classes(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
+    """Nothing draws by classes for a task that is to learn without them."""
+    task, sampler = draft.parts.get("task"), draft.parts.get("sampler")
+    if task and sampler and _blind(draft) and sampler.fact("draws") == "classes":
+        blind = f"but {task} looks at {'views' if _several(draft) else 'tiles'} of images and at no labels"
+        fitting = [entry.name for entry in catalog.of("sampler") if entry.facts.get("draws") != "classes"]
+        yield Problem(
+            path="sampler", message=f"{sampler} draws by classes, {blind}; samplers that fit: {listed(fitting)}"
+        )
+
+
 def _unlabelled(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
     """Where a task looks at views of an image they differ, and nothing asks for classes."""
-    task, loss, sampler = (draft.parts.get(kind) for kind in ("task", "loss", "sampler"))
+    task, loss = draft.parts.get("task"), draft.parts.get("loss")
     if not (task and _several(draft)):
         return
     if draft.rest.augment == "none":
@@ -59,11 +97,6 @@ def _unlabelled(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
         fitting = [entry.name for entry in catalog.of("loss") if _of_labels_alone(entry)]
         yield Problem(
             path="loss", message=f"{loss} needs the classes of images, {blind}; losses that fit: {listed(fitting)}"
-        )
-    if sampler and sampler.fact("draws") == "classes":
-        fitting = [entry.name for entry in catalog.of("sampler") if entry.facts.get("draws") != "classes"]
-        yield Problem(
-            path="sampler", message=f"{sampler} draws by classes, {blind}; samplers that fit: {listed(fitting)}"
         )
 
 

@@ -41,8 +41,9 @@ def _beyond_the_classes(draft: RecipeDraft, catalog: Catalog) -> Iterator[Proble
 
 
 def _alone(draft: RecipeDraft) -> Iterator[Problem]:
-    """A task that tells images apart by their views has two of them at least in a batch."""
+    """A task that tells images apart by their views or tiles has two of them at least in a batch."""
     task, sampler = draft.parts.get("task"), draft.parts.get("sampler")
     views, batch = task.fact("views") if task else None, sampler.options.get("batch") if sampler else None
-    if isinstance(views, int) and views > 1 and isinstance(batch, int) and batch < 2:
+    unlabelled = (isinstance(views, int) and views > 1) or bool(task and task.fact("tiles") is True)
+    if unlabelled and isinstance(batch, int) and batch < 2:
         yield Problem(path="sampler.batch", message=f"expected at least 2 for {task}, which tells images apart")

@@ -8,19 +8,26 @@ from workers.heads import linear
 
 
 class Fc(nn.Module):
-    """One linear layer, whose output is not normalized."""
+    """One linear layer, whose output is not normalized. With `relu` it is cut at 0: counts are not negative."""
 
     label = "FC"
     version = 1
+    added = ("relu",)
     output = "raw"
 
     def __init__(
-        self, features: int, dim: int, *, init: Literal["default", "kaiming", "orthogonal"] = "default"
+        self,
+        features: int,
+        dim: int,
+        *,
+        init: Literal["default", "kaiming", "orthogonal"] = "default",
+        relu: bool = False,
     ) -> None:
         super().__init__()
         self.linear = linear(features, dim, init)
+        self.relu = relu
 
     def forward(self, features: Tensor) -> Tensor:
         """Features [b, features] to raw embeddings [b, dim]."""
         embeddings: Tensor = self.linear(features)
-        return embeddings
+        return embeddings.relu() if self.relu else embeddings

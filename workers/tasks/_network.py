@@ -47,6 +47,14 @@ class Embedder(nn.Module):
         """The features [b, n] that the head gets of images, in float32."""
         return self._computed(images, self.backbone)
 
+    def convolved(self, images: torch.Tensor) -> dict[str, torch.Tensor]:
+        """The maps [b, c, h, w] of each convolution of the backbone by name, in float32; none without."""
+        maps = getattr(self.backbone, "convolved", None)
+        if maps is None:
+            return {}
+        pixels = getattr(self.backbone, "preprocess", SIGNED)(images).contiguous(memory_format=self._format)
+        return {name: geometry.precise(one) for name, one in maps(pixels).items()}
+
     def _computed(self, images: torch.Tensor, what: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
         pixels = getattr(self.backbone, "preprocess", SIGNED)(images).contiguous(memory_format=self._format)
         if self._type is None:

@@ -1,0 +1,124 @@
+"""Counting: an image beside its tiles, the loss of both, and probes of each convolution."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.nn.functional import adaptive_avg_pool2d
+from torchvision.models import alexnet
+
+from tests.workers import naive_pairs
+from tests.workers.inputs import part, random_batch
+from tests.workers.recipes import place
+from workers import catalog
+from workers.backbones import averaged
+from workers.backbones.alexnet import Alexnet
+from workers.contract import Recipe
+from workers.heads.fc import Fc
+from workers.tasks.counting import Counting
+from workers.training.session import Session
+
+RAW: dict[str, Any] = {
+    "task": {"name": "counting", "probe_epochs": 1, "probe_at": [], "probe_batch": 64},
+    "dataset": "digits_halves",
+    "backbone": {"name": "small_cnn", "widths": [4, 4, 4, 4, 4]},
+    "head": {"name": "fc", "relu": True},
+    "embedding": 8,
+    "loss": "rep_cnt",
+    "sampler": {"name": "shuffle", "batch": 8},
+    "optimizer": {"name": "adam", "lr": 0.001},
+    "iterations": 2,
+    "evaluate_every": 2,
+}
+
+
+def counting(folder: Path, **changes: Any) -> Counting:
+    recipe = catalog.complete(Recipe.model_validate({**RAW, **changes}), catalog.load())
+    task = Session(recipe, place(folder), torch.device("cpu")).task
+    assert isinstance(task, Counting)
+    return task
+
+
+def problems(**changes: Any) -> dict[str, str]:
+    return {one.path: one.message for one in catalog.problems({**RAW, **changes}, catalog.load())}
+
+
+def test_an_image_is_seen_at_half_its_side_beside_its_four_quarters(tmp_path: Path) -> None:
+    task = counting(tmp_path)
+    task.model.eval()
+    images = torch.randint(0, 256, (3, 1, 8, 8), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
+    whole, total = task.counted(images)
+    for at, image in enumerate(images.float()):
+        small = torch.stack([image[:, y : y + 2, x : x + 2].mean() for y in (0, 2, 4, 6) for x in (0, 2, 4, 6)])
+        torch.testing.assert_close(whole[at], task.model(small.view(1, 1, 4, 4))[0])
+        tiles = [image[None, :, y : y + 4, x : x + 4] for y in (0, 4) for x in (0, 4)]
+        torch.testing.assert_close(total[at], sum(task.model(tile)[0] for tile in tiles))
+    assert (whole >= 0).all()
+
+
+def test_equation_19_is_the_first_term_alone() -> None:
+    embeddings, labels = random_batch(3)
+    near = naive_pairs.rep_cnt(embeddings, labels, margin=0)
+    assert part("loss", "rep_cnt", contrast=False)(embeddings, labels).item() == pytest.approx(near, rel=1e-9)
+    whole, tiles = embeddings[:2], embeddings[2:4]
+    squared = part("loss", "rep_cnt", contrast=False, squared=True)
+    found = squared(torch.cat([whole, tiles]), torch.tensor([0, 1, 0, 1])).item()
+    assert found == pytest.approx((whole - tiles).square().sum().item() / 2, rel=1e-9)
+
+
+@pytest.mark.parametrize(("height", "width", "side"), [(7, 7, 3), (63, 63, 12), (2, 3, 6), (31, 30, 7)])
+def test_maps_are_averaged_as_adaptive_pooling_does(height: int, width: int, side: int) -> None:
+    maps = torch.randn(2, 3, height, width, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(averaged(maps, side), adaptive_avg_pool2d(maps, side))
+
+
+def test_alexnet_has_its_fully_connected_layers_and_the_maps_of_five_convolutions(tmp_path: Path) -> None:
+    ours = Alexnet(3, 224, tmp_path, connected=True).eval()
+    theirs = alexnet(weights=None).eval()
+    whole = {f"net.{key}": value for key, value in theirs.state_dict().items()}
+    ours.load_state_dict({key: value for key, value in whole.items() if not key.startswith("net.classifier.6.")})
+    images = torch.randn(2, 3, 160, 160, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        torch.testing.assert_close(theirs.classifier[6](ours(images)), theirs(images), rtol=1e-4, atol=1e-5)
+        found = ours.convolved(images)
+        assert [*found] == ["conv1", "conv2", "conv3", "conv4", "conv5"]
+        torch.testing.assert_close(found["conv5"], theirs.features[:12](images))
+    assert (ours.features, Alexnet(3, 224, tmp_path).features) == (4096, 256)
+
+
+def test_a_linear_layer_may_be_cut_at_nothing() -> None:
+    head = Fc(4, 3, relu=True)
+    features = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(head(features), head.linear(features).clamp(min=0))
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "said"),
+    [
+        (
+            {"loss": "triplet"},
+            "loss",
+            "task 'counting' compares an image with its tiles, which loss 'triplet' does not",
+        ),
+        ({"sampler": "balanced"}, "sampler", "draws by classes, but task 'counting' looks at tiles of images"),
+        ({"sampler": {"name": "shuffle", "batch": 1}}, "sampler.batch", "expected at least 2 for task 'counting'"),
+        ({"task": "retrieval"}, "loss", "which task 'retrieval' does not make; take 'counting'"),
+        ({"dataset": "digits"}, "dataset", "judges features by classes that a probe has learned"),
+    ],
+)
+def test_a_plan_that_cannot_count_is_refused(changes: dict[str, Any], path: str, said: str) -> None:
+    assert said in problems(**changes)[path]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"crop": 7}, "images of 7 pixels have no halves"),
+        ({"backbone": {"name": "small_cnn", "widths": [4, 4]}}, "5 convolutions, and the backbone lacks conv3"),
+        ({"backbone": "resnet18", "crop": 8}, "5 convolutions, and the backbone lacks conv1"),
+    ],
+)
+def test_what_cannot_be_counted_is_said_before_training(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=said):
+        counting(tmp_path, **changes)

@@ -1,0 +1,48 @@
+"""Representation counting: what is counted in an image is what is counted in its tiles, and not what is in another."""
+
+import torch
+from torch import Tensor, nn
+
+from workers.embeddings.geometry import norms
+from workers.embeddings.pairs import firsts
+from workers.losses._ranges import above_zero
+
+
+class RepCnt(nn.Module):
+    """Mean over images I of D(N(I), c) + [m - D(N(J), c)]_+, where c is the sum of N over the tiles of I.
+
+    D is the plain distance of SVMax's equation 18, or its square, as in the original; J is every other image of the
+    batch in turn, of which the mean is taken, where both papers draw one. Without `contrast` only the first term stays
+    (equation 19). Of the two rows of a label the first is N(I), the second c, as the task `counting` has them.
+    """
+
+    label = "Rep-Cnt"
+    paper = "Noroozi et al., ICCV 2017 (SVMax eq. 18)"
+    version = 1
+    order = "positional"
+    layout = ("class_blocks",)
+    tiles = True
+
+    def __init__(self, *, margin: float = 10.0, contrast: bool = True, squared: bool = False) -> None:
+        above_zero("rep_cnt", margin=margin)
+        super().__init__()
+        self.margin, self.contrast, self.squared = margin, contrast, squared
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss of raw embeddings [b, d] with labels [b]."""
+        first, second = firsts(labels)
+        whole, total = embeddings[first], embeddings[second]
+        count = len(first)
+        if not count:
+            return embeddings.sum() * 0
+        loss = self._distance(whole - total).mean()
+        if not self.contrast or count < 2:
+            return loss
+        far = (self.margin - self._distance(whole[None] - total[:, None])).clamp(min=0)
+        others = ~torch.eye(count, dtype=torch.bool, device=far.device)
+        return loss + torch.where(others, far, 0.0).sum() / (count * (count - 1))
+
+    def _distance(self, differences: Tensor) -> Tensor:
+        if self.squared:
+            return differences.square().sum(dim=-1)
+        return norms(differences.flatten(0, -2)).view(differences.shape[:-1])

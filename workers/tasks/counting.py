@@ -1,0 +1,163 @@
+"""Counting: what a network counts in an image shall be the sum of what it counts in the image's four tiles."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Literal
+
+import torch
+from torch import nn
+from torch.nn.functional import avg_pool2d
+
+from workers.backbones import averaged
+from workers.data.batches import Batches, LabelledBatch
+from workers.embeddings.diagnostics import batch_statistics
+from workers.evaluation.measures import Measures
+from workers.evaluation.probe import Schedule
+from workers.evaluation.told_classes import Classified
+from workers.figures.traces import AskedFigures
+from workers.tasks import At, Diverged, Eta, Terms
+from workers.tasks._embedding import Embedding
+from workers.tasks._network import Embedder
+from workers.tasks._probing import Layers, Probed, Probing
+
+LAYERS: Final = ("conv1", "conv2", "conv3", "conv4", "conv5")
+MOST: Final = 9_999
+"""Dimensions of a layer's maps that a probe sees at most: they are averaged down to fewer than 10,000."""
+
+
+class Counting(Embedding):
+    """Train by loss + eta x regularizer: the loss of an image at half its side and of the sum over its four quarters.
+
+    Both are embeddings by one network, which sees nothing larger than a quarter; the regularizer sees that of the
+    images only. At the end linear classifiers on the maps of each convolution are trained and tested on whole images,
+    as those of `self_supervised` are on features.
+    """
+
+    label = "Counting"
+    paper = "Noroozi et al., ICCV 2017 (SVMax table 5)"
+    version = 1
+    metrics = (
+        "linear_top1@conv1", "linear_top1@conv2", "linear_top1@conv3", "linear_top1@conv4", "linear_top1@conv5",
+    )  # fmt: skip
+    selects = "linear_top1@conv5"
+    split = "last"
+    reads = "layers"
+    watched = ()
+    ended = (
+        "linear_top1@conv1", "linear_top1@conv2", "linear_top1@conv3", "linear_top1@conv4", "linear_top1@conv5",
+    )  # fmt: skip
+    curves = ("loss", "regularizer", "lr", "eta", "norm_mean", "norm_var", "s_mu", "cos_ap", "cos_an", "probe_loss")
+    validations = ("image_holdout",)
+    views = 1
+    tiles = True
+    probes = True
+    figures = ("norms", "spectrum", "tsne", "direction_variation", "norm_traces")
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what it is offered, and the probe's choices
+        self,
+        model: Embedder,
+        loss: nn.Module,
+        regularizer: nn.Module,
+        eta: Eta | None,
+        batches: Batches,
+        measures: Measures,
+        figures: AskedFigures,
+        device: torch.device,
+        seed: int,
+        *,
+        probe_lr: tuple[float, ...] = (0.01,),
+        probe_epochs: int = 100,
+        probe_batch: int = 256,
+        probe_at: tuple[int, ...] = (60, 75, 90),
+        probe_factor: float = 0.2,
+        probe_views: Literal["centre", "crops"] = "centre",
+        probe_reports: Literal["chosen", "best"] = "chosen",
+    ) -> None:
+        super().__init__(model, loss, regularizer, eta, batches, figures)
+        if batches.augment.side % 2:
+            raise ValueError(f"counting: images of {batches.augment.side} pixels have no halves; take an even `crop`")
+        if batches.sampler.batch < 2:
+            raise ValueError("counting: a batch of one image has no other to count differently; expected 2 at least")
+        self._measures = measures
+        schedule = Schedule(probe_lr, probe_epochs, probe_batch, probe_at, probe_factor)
+        probed = Probed(schedule, probe_views, probe_reports)
+        _check_layers(self._encoded(_first(batches).to(device)))
+        self._probing = Probing(probed, batches, self._encoded, self._judged, device, seed)
+
+    def step(self, batch: LabelledBatch | None, at: At) -> Iterator[Terms]:
+        """The value of a batch; labels are not looked at."""
+        if batch is None:
+            raise ValueError("counting is of images, and there is no batch of them")
+        counts, total = self.counted(batch.images)
+        numbers = torch.arange(len(counts), device=counts.device)
+        loss = value = self.loss(torch.cat([counts, total]), numbers.repeat(2))
+        eta, regularizer = None if self.eta is None else float(self.eta(at.step)), None
+        if eta is not None:
+            regularizer = self.regularizer(counts)
+            value = loss + eta * regularizer
+
+        def noted() -> dict[str, float]:
+            values = {"loss": float(loss.detach()), "lr": at.rate}
+            if regularizer is not None:
+                values["regularizer"] = float(regularizer.detach())
+            if eta is not None and getattr(self.eta, "moves", True):
+                values["eta"] = eta
+            return values | batch_statistics(torch.cat([counts, total]), numbers.repeat(2))
+
+        yield Terms("model", value, noted)
+
+    def counted(self, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """What is counted in images [b, c, 2s, 2s] at half their side, and the sum over their quarters, [b, d] each."""
+        whole, side = avg_pool2d(images.float(), 2), images.shape[-1] // 2
+        tiles = [images.float()[:, :, top : top + side, left : left + side] for top in (0, side) for left in (0, side)]
+        embeddings = self.model(torch.cat([whole, *tiles])).view(5, len(images), -1)
+        return embeddings[0], embeddings[1:].sum(dim=0)
+
+    def evaluate(self, split: str, names: Sequence[str]) -> Mapping[str, float]:
+        """Nothing: what is measured is measured at the end."""
+        return {}
+
+    def end(self, at: At) -> Iterator[Mapping[str, float]]:
+        """The course of the linear probes; raises Diverged."""
+        yield from self._probing.course()
+
+    def state_dict(self) -> dict[str, Any]:
+        """What figures have followed so far, and how far the probes are."""
+        return super().state_dict() | {"probe": self._probing.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where the state was taken."""
+        super().load_state_dict(state)
+        self._probing.load_state_dict(state["probe"])
+
+    @torch.no_grad()
+    def _encoded(self, images: torch.Tensor) -> Layers:
+        self.model.eval()
+        try:
+            found = self.model.convolved(images)
+            layers: dict[str, torch.Tensor] = {name: _fewer(found[name]) for name in LAYERS if name in found}
+        finally:
+            self.model.train()
+        if not all(bool(one.isfinite().all()) for one in layers.values()):
+            raise Diverged("features")
+        return layers
+
+    def _judged(self, layer: str, split: str, said: Classified) -> dict[str, float]:
+        return self._measures.of({layer: said}, [name for name in self.ended if name.endswith(f"@{layer}")])
+
+
+def _first(batches: Batches) -> torch.Tensor:
+    """One test image, as an evaluation sees it."""
+    images, sizes = batches.splits.test.take(torch.tensor([0]))
+    return batches.augment.test(images, sizes)
+
+
+def _check_layers(found: Layers) -> None:
+    """Raise ValueError where a convolution that is to be judged is not there."""
+    if missing := [name for name in LAYERS if name not in found]:
+        raise ValueError(f"counting: probes are of {len(LAYERS)} convolutions, and the backbone lacks {missing[0]}")
+
+
+def _fewer(maps: torch.Tensor) -> torch.Tensor:
+    """Maps [b, c, h, w] averaged until fewer than 10,000 values are left, [b, n]."""
+    side = max(1, min(maps.shape[-1], int((MOST / maps.shape[1]) ** 0.5)))
+    return averaged(maps, side).flatten(1)
