@@ -86,6 +86,7 @@ SVMAX_ISA: dict[str, tuple[Size, Size]] = {
     "svmax_t2": (Size(39, 39, 117), Size(39, 39, 78)),
     "svmax_t3": (Size(18, 18, 54), Size(18, 18, 36)),
     "svmax_t4": (Size(36, 36, 108), Size(36, 36, 72)),
+    "svmax_t5": (Size(3, 3, 9), Size(3, 3, 6)),
     "svmax_f2": (Size(39, 39, 117), Size(39, 39, 78)),
     "svmax_f3": (Size(3, 3, 15), Size(3, 3, 15)),
     "svmax_f5": (Size(4, 4, 12), Size(4, 4, 12)),
@@ -110,9 +111,11 @@ SVMAX_ISA: dict[str, tuple[Size, Size]] = {
     "isa_f11": (Size(4, 4, 12), Size(4, 4, 12)),
 }
 AUTHORS |= {
-    "svmax_t1": 39, "svmax_t2": 39, "svmax_t3": 18, "svmax_t4": 36, "svmax_f2": 39, "svmax_f3": 3, "svmax_f5": 4,
-    "svmax_f9": 39, "svmax_f10": 39, "svmax_f15": 4, "isa_t3": 5, "isa_t4": 8,
+    "svmax_t1": 39, "svmax_t2": 39, "svmax_t3": 18, "svmax_t4": 36, "svmax_t5": 3, "svmax_f2": 39, "svmax_f3": 3,
+    "svmax_f5": 4, "svmax_f9": 39, "svmax_f10": 39, "svmax_f15": 4, "isa_t3": 5, "isa_t4": 8,
 }  # fmt: skip
+PROBED = {"svmax_t5"}
+"""The presets whose one measure is taken at the end, so that no split can choose a checkpoint by it."""
 OWN = {"isa_t1": {"proxy_anchor", "proxy_isa"}, "isa_t2": {"proxy_anchor", "proxy_isa"}}
 """The losses that Proxy-ISA's authors trained where they quote all others."""
 
@@ -207,7 +210,8 @@ def test_a_preset_selects_honestly_or_says_why_not(plans: Plans, name: str) -> N
 
 @pytest.mark.parametrize("name", FULL)
 def test_the_habit_of_the_papers_is_an_option_away(plans: Plans, name: str) -> None:
-    habit = edited(text(name).encode(), ["recipe.validation=none", "select.split=test"])
+    split = "last" if name in PROBED else "test"
+    habit = edited(text(name).encode(), ["recipe.validation=none", f"select.split={split}"])
     assert expand(check(parse(habit), plans.catalog), plans.catalog).trial_count == SIZES[name].trials
 
 
@@ -282,6 +286,7 @@ def printed(spec: Spec) -> Iterator[tuple[str, PublishedTable]]:
 
 @pytest.mark.parametrize("name", FULL)
 def test_every_printed_number_has_a_cell(plans: Plans, name: str) -> None:
+    """But for those that a paper quotes of methods which no part trains."""
     plan = plans.of(name)
     spec = plan.spec.model_dump(mode="json")
     for key, table in printed(plan.spec):
@@ -293,7 +298,13 @@ def test_every_printed_number_has_a_cell(plans: Plans, name: str) -> None:
             found = [replica.number(table, labels, column.name) for column in wanted.metrics_at(here)]
             reached |= {id(number) for number in found if number is not None}
         missed = [one for one in table.numbers if id(one) not in reached and not one.metric.startswith("delta:")]
-        assert [(dict(one.labels), one.metric, one.printed) for one in missed] == []
+        others = [
+            one
+            for one in missed
+            if one.source and plans.catalog.get("loss", one.labels["loss"].partition(" ")[0]) is None
+        ]
+        assert [(dict(one.labels), one.metric, one.printed) for one in missed if one not in others] == []
+        assert len(others) == (8 * 5 if table.id == "SVMax-T5" else 0)
 
 
 def test_a_table_of_a_paper_is_compared_with_it(plans: Plans) -> None:
