@@ -25,7 +25,13 @@ def test_metrics_may_have_their_own_form(small: Small, checked: Any) -> None:
     column = {"metric": "recall@1", "label": "R@1", "unit": "fraction", "decimals": 3}
     table = checked(with_table(small, metrics=["nmi", column])).tables["main"]
     assert table.metrics[0] == "nmi"
-    assert table.metrics[1].model_dump() == column | {"split": "test", "when": {}, "delta": None, "signed": False}
+    assert table.metrics[1].model_dump() == column | {
+        "split": "test",
+        "over": None,
+        "when": {},
+        "delta": None,
+        "signed": False,
+    }
 
 
 WIDE = {
