@@ -29,9 +29,10 @@ def weights(
     ] = None,
     home: Home = HOME,
 ) -> None:
-    """List, verify or fetch the files that `pretrained: true` loads, in this machine's data folder.
+    """List, verify or fetch the pretrained weights of backbones, in this machine's data folder.
 
-    Whichever address gives a file, the hash in its name decides; a download that broke goes on where it ended.
+    They are what `pretrained: true` loads. Whichever address gives a file, the hash in its name decides; a download
+    that broke goes on where it ended.
     """
     # The worker's own command: what knows of weights may be installed without a server, and the server without it.
     given = [*(names or []), *(f"--mirror={one}" for one in mirror or [])]

@@ -133,6 +133,7 @@ def test_children_are_told_where_things_are(
     monkeypatch.setenv("RAY_ADDRESS", "somewhere.else:1")
     monkeypatch.setenv("no_proxy", "intranet")
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "parts").mkdir()
     relative = settings.model_copy(update={"home": Path("home"), "parts": Path("parts"), "slots": None})
     secret = Settings.model_validate({**relative.model_dump(), "token": "a-token-of-the-tests"})
     with Stack(secret, children=ours(tmp_path)) as stack:
@@ -175,6 +176,7 @@ def test_every_setting_reaches_the_children(tmp_path: Path, monkeypatch: pytest.
         "request_seconds": 45.0,
         "mlflow_socket": tmp_path / "mlflow.sock",
     }
+    (tmp_path / "parts").mkdir()
     settings = Settings(**given)
     unknown = set(Settings.model_fields) - set(given)
     assert unknown == set(), "a new setting belongs here"
