@@ -36,6 +36,7 @@ def group(nodeid: str) -> str:
 
 
 LONG: Final = (
+    "tests/claims/test_cifar10.py",
     "tests/claims/test_trained.py",
     "tests/api/test_openapi.py",
     "tests/api/test_serve.py",

