@@ -10,7 +10,7 @@ from torchvision.models import alexnet
 
 from tests.workers import naive_pairs
 from tests.workers.inputs import part, random_batch
-from tests.workers.recipes import place
+from tests.workers.recipes import place, run
 from workers import catalog
 from workers.backbones import averaged
 from workers.backbones.alexnet import Alexnet
@@ -122,3 +122,10 @@ def test_a_plan_that_cannot_count_is_refused(changes: dict[str, Any], path: str,
 def test_what_cannot_be_counted_is_said_before_training(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=said):
         counting(tmp_path, **changes)
+
+
+def test_a_metric_without_its_k_is_measured_at_the_end_too(tmp_path: Path) -> None:
+    raw = {**RAW, "metrics": ["linear_top1"], "select": {"metric": "linear_top1"}}
+    assert catalog.problems(raw, catalog.load()) == []
+    result, _ = run(catalog.complete(Recipe.model_validate(raw), catalog.load()), tmp_path)
+    assert result.metrics["last/test/linear_top1"] == result.metrics["last/test/linear_top1@conv5"]

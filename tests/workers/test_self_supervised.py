@@ -156,6 +156,7 @@ def test_the_best_report_is_no_lower_than_any_rate_and_says_one_epoch(tmp_path: 
         ({"metrics": ["top@11"]}, "metrics.0", "has no meaning where dataset 'digits_halves' has 10 classes"),
         ({"metrics": ["recall@1"]}, "metrics.0", "reads embeddings, but task 'self_supervised' gives features"),
         ({"select": {"metric": "top@1", "split": "test"}}, "select.metric", "at the end only"),
+        ({"metrics": ["top@5"], "select": {"metric": "top@5", "split": "test"}}, "select.metric", "at the end only"),
         ({"augment": "none"}, "augment", "leaves equal"),
     ],
 )

@@ -57,7 +57,7 @@ def _selection_metric(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]
         message = f"metric {metric!r} has no better value to select by"
     elif entry is not None and owner and not message and metric not in declared:
         message = not_computed(str(owner), metric, declared)
-    elif entry is not None and task and metric in task.entry.stated("ended") and draft.select.split != "last":
+    elif entry is not None and task and catalog.at_the_end(metric, task.entry) and draft.select.split != "last":
         reason = f"{task} measures {metric!r} at the end only, of the weights that are kept"
         message = f"{reason}; write `split: last`, or select by another"
     elif entry is not None and dataset and entry.facts.get("needs") == clustering_cost.NEEDS and _dear(draft, dataset):

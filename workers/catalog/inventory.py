@@ -57,6 +57,12 @@ class Catalog(Frozen):
         entry = self.get("metric", parse_metric(metric)[0])
         return entry is None or entry.facts.get("reads", EMBEDDINGS) in given(task)
 
+    def at_the_end(self, metric: str, task: Entry) -> bool:
+        """Whether a task measures a metric at the end of a training only, whatever its k, by name or by its `needs`."""
+        file = parse_metric(metric)[0]
+        entry, ended = self.get("metric", file), {parse_metric(name)[0] for name in task.stated("ended")}
+        return file in ended or (entry is not None and entry.facts.get("needs") in ended)
+
 
 def given(task: Entry) -> list[str]:
     """What a task gives its metrics to read: one thing, or several."""

@@ -1,5 +1,6 @@
 """Counting: what a network counts in an image shall be the sum of what it counts in the image's four tiles."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -42,9 +43,7 @@ class Counting(Embedding):
     split = "last"
     reads = "layers"
     watched = ()
-    ended = (
-        "linear_top1@conv1", "linear_top1@conv2", "linear_top1@conv3", "linear_top1@conv4", "linear_top1@conv5",
-    )  # fmt: skip
+    ended = ("probe",)
     curves = ("loss", "regularizer", "lr", "eta", "norm_mean", "norm_var", "s_mu", "cos_ap", "cos_an", "probe_loss")
     validations = ("image_holdout",)
     views = 1
@@ -142,7 +141,8 @@ class Counting(Embedding):
         return layers
 
     def _judged(self, layer: str, split: str, said: Classified) -> dict[str, float]:
-        return self._measures.of({layer: said}, [name for name in self.ended if name.endswith(f"@{layer}")])
+        told = self._measures.of({layer: said}, self._measures.names)
+        return {name: value for name, value in told.items() if not math.isnan(value)}  # those of other layers have none
 
 
 def _first(batches: Batches) -> torch.Tensor:

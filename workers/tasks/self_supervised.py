@@ -38,7 +38,7 @@ class SelfSupervised(Embedding):
     split = "last"
     reads = "features"
     watched = ("knn@200",)
-    ended: tuple[str, ...] = ("top@1",)
+    ended = ("probe",)
     curves = ("loss", "regularizer", "lr", "eta", "norm_mean", "norm_var", "s_mu", "cos_ap", "cos_an", "probe_loss")
     validations = ("image_holdout",)
     views = 2
@@ -69,9 +69,9 @@ class SelfSupervised(Embedding):
         if batches.sampler.batch < 2:
             raise ValueError("self_supervised: a batch of one image has no other to tell it from; expected 2 at least")
         self._measures = measures
-        self.ended = tuple(name for name in measures.names if measures.needs(name) == NEEDS)
+        self._of_probe = tuple(name for name in measures.names if measures.needs(name) == NEEDS)
         classes = batches.splits.test.classes
-        for name in self.ended:
+        for name in self._of_probe:
             if int(name.partition("@")[2] or 1) > classes:
                 raise ValueError(f"self_supervised: metric {name!r} of {classes} classes has no meaning")
         schedule = Schedule(probe_lr, probe_epochs, probe_batch, probe_at, probe_factor)
@@ -88,7 +88,7 @@ class SelfSupervised(Embedding):
 
     def end(self, at: At) -> Iterator[Mapping[str, float]]:
         """The course of the linear probe; raises Diverged."""
-        if self.ended:
+        if self._of_probe:
             yield from self._probing.course()
 
     def state_dict(self) -> dict[str, Any]:
@@ -115,4 +115,4 @@ class SelfSupervised(Embedding):
         return {_FEATURES: features}
 
     def _judged(self, layer: str, split: str, said: Classified) -> dict[str, float]:
-        return self._measures.of(said, self.ended)
+        return self._measures.of(said, self._of_probe)

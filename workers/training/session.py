@@ -61,18 +61,20 @@ class Session:
         self.manifest = self.batches.splits.content if self.batches else None
         self.splits = self.batches.splits.names if self.batches else ("test",)
         self.tests = tuple(name for name in self.splits if name.startswith("test"))
-        declared = load(place.parts).metrics(recipe.dataset, recipe.task)
+        catalog = load(place.parts)
+        declared = catalog.metrics(recipe.dataset, recipe.task)
         self.metrics = tuple(dict.fromkeys([*declared, *recipe.metrics]))
         measures = Measures(
             dict.fromkeys([*self.metrics, recipe.select.metric]),
             place.parts,
             seed("clusters"),
         )
+        entry = catalog.get("task", recipe.task.name)
+        self.ended = tuple(name for name in measures.names if entry and catalog.at_the_end(name, entry))
         self.task: Task = Offers(recipe, place, device, self.batches, self.length).task(measures)
         self.weights_origin = self._origin()
         self.watched, self._sign = self._selection(place.parts)
         self.cheap: tuple[str, ...] = getattr(self.task, "watched", ())
-        self.ended = tuple(name for name in getattr(self.task, "ended", ()) if name in measures.names)
         self.ending = FinalMetrics()
         self.players = self._players(place.parts)
         self.step = self.unimproved = 0
@@ -102,7 +104,7 @@ class Session:
         watched = (select.split, *([select.beside] if select.beside else [])) if select.split != "last" else ("test",)
         if any(select.metric in self.task.late(split) for split in watched):
             raise ValueError(f"select.metric {select.metric!r} is dear of so many images, and computed at the end only")
-        if select.split != "last" and select.metric in getattr(self.task, "ended", ()):
+        if select.split != "last" and select.metric in self.ended:
             raise ValueError(f"select.metric {select.metric!r} is measured at the end only; select by 'last'")
         return watched, 1 if better == "higher" else -1
 
