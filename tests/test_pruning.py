@@ -327,6 +327,21 @@ def test_it_needs_rivals_and_the_test_needs_repeats(service: Service) -> None:
     service.submissions.preview(spec({"name": "wilcoxon", "p": 0.3}, seeds=3))
 
 
+def test_it_needs_scores_on_the_way(service: Service) -> None:
+    recipe = {
+        "task": "self_supervised", "dataset": "digits_halves", "backbone": "mlp", "loss": "nt_xent",
+        "augment": "simclr", "sampler": {"name": "shuffle", "batch": 8}, "iterations": 10,
+    }  # fmt: skip
+    tables = {"main": {"rows": ["task"], "metrics": ["knn@200"]}}
+    given: dict[str, Any] = {"recipe": recipe, "tables": tables, "select": {"metric": "top@1", "split": "last"}}
+    for rule in ("median", "asha", "hyperband"):
+        said = f"prune '{rule}' judges by scores on the way, and 'top@1' is measured at the end only"
+        right = "select by 'knn@200', or take 'wilcoxon', which judges by repeats, or leave `prune` out"
+        assert refused(service, prune=rule, **given) == f"{said}; {right}"
+    service.submissions.preview(spec("wilcoxon", seeds=5, **given))
+    service.submissions.preview(spec("median", **given | {"select": {"metric": "knn@200", "split": "last"}}))
+
+
 @pytest.mark.ray
 def test_a_pruned_training_is_stopped_long_before_its_next_report(own_ray: None, tmp_path: Path) -> None:
     from orchestrator.run.ray.engine import RayTune

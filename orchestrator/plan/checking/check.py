@@ -59,7 +59,7 @@ def _checked(
     figures = read_figures(document.get("figures"), whole, nameable, problems)
     if not too_many:
         problems += budget.problems(subset.spec, catalog, sound=not problems)
-        problems += [] if problems else rivals.problems(whole.spec)
+        problems += [] if problems else rivals.problems(whole.spec, catalog)
         problems += [] if problems else extent.problems(subset.spec, catalog)
     if problems:
         raise InvalidSpecError(problems.told(_rank))

@@ -32,7 +32,7 @@ class Leftover:
     def spec(self, tables: Mapping[str, TableSpec], figures: Mapping[str, FigureSpec]) -> Spec:
         """The spec of the subset and what its tables and figures can show; where no table can, the default one."""
         spec = self._subset.spec
-        if spec.prune is not None and (wrong := rivals.problems(spec)):
+        if spec.prune is not None and (wrong := rivals.problems(spec, self._nameable.catalog)):
             spec = spec.model_copy(update={"prune": None})
             self.notes.append(f"`prune` is left out: {wrong[0].message}")
         kept_tables = {name: left for name, table in tables.items() if (left := self._sound_table(name, table))}

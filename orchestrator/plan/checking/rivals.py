@@ -1,12 +1,13 @@
-"""Whether early stopping has anything to stop: rivals within a cell, and repeats enough for its test."""
+"""Whether early stopping has anything to stop: rivals within a cell, scores on the way or repeats enough to judge."""
 
+from orchestrator.plan.reading.computed import tasks
 from orchestrator.plan.reading.points import cells_of, count, count_candidates
 from orchestrator.spec.prune import Wilcoxon
 from orchestrator.spec.spec import Spec
-from workers.catalog import Problem
+from workers.catalog import Catalog, Problem
 
 
-def problems(spec: Spec) -> list[Problem]:
+def problems(spec: Spec, catalog: Catalog) -> list[Problem]:
     """What is wrong with the `prune` of a spec that is sound otherwise."""
     if spec.prune is None:
         return []
@@ -15,7 +16,19 @@ def problems(spec: Spec) -> list[Problem]:
         return [Problem("prune", message)]
     if isinstance(spec.prune, Wilcoxon):
         return _tested(spec, spec.prune)
-    return []
+    return _scored(spec, spec.prune.name, catalog)
+
+
+def _scored(spec: Spec, rule: str, catalog: Catalog) -> list[Problem]:
+    """The rules of evaluations have scores on the way, in the trainings of one task at least."""
+    metric, trained = spec.select.metric, tasks(spec, catalog)
+    if not trained or not all(catalog.at_the_end(metric, task) for task in trained):
+        return []
+    watched = list(dict.fromkeys(name for task in trained for name in task.stated("watched")))
+    right = ["take 'wilcoxon', which judges by repeats", "leave `prune` out"]
+    right = [f"select by {watched[0]!r}", *right] if watched else right
+    reason = f"{rule!r} judges by scores on the way, and {metric!r} is measured at the end only"
+    return [Problem("prune", f"{reason}; {', or '.join(right)}")]
 
 
 def _tested(spec: Spec, rule: Wilcoxon) -> list[Problem]:
