@@ -7,12 +7,12 @@ import jsonschema
 import pytest
 
 from orchestrator.plan.checking.check import check
-from orchestrator.plan.reading.figure_data import kept_data
+from orchestrator.plan.reading.figure_data import kept_data, trouble_of_curve
 from orchestrator.plan.reading.figure_layout import MOST_FIGURES
 from orchestrator.plan.schema import json_schema
 from orchestrator.spec.figure import DATA, FITTING, FigureSpec
 from workers.catalog import Catalog, load
-from workers.contract import Recipe
+from workers.contract import Recipe, Select
 
 Small = Callable[..., dict[str, Any]]
 Told = Callable[[Any], list[tuple[str, str]]]
@@ -210,3 +210,13 @@ def test_the_curves_are_those_of_a_training(tmp_path: Any) -> None:
     assert task is not None
     assert trained == set(task.facts["curves"])  # type: ignore[arg-type]
     assert {key for key in result.curves if not key.startswith("train/")} == {"validation/map@r", "validation/recall@1"}
+
+
+def test_what_is_measured_at_the_end_has_no_curve(catalog: Catalog) -> None:
+    """Though the sweep selects by it: there is one point, after the training."""
+    task = catalog.get("task", "self_supervised")
+    assert task is not None
+    select = Select(metric="top@1", split="last")
+    said = "'top@1' is not evaluated while a training runs; only 'knn@200' and train/... are"
+    assert trouble_of_curve("top@1", select, [task], catalog) == said
+    assert trouble_of_curve("test/knn@200", select, [task], catalog) is None

@@ -70,8 +70,9 @@ class Task(Protocol):
     Everyone is offered `measures`, `figures`, `device` and `seed`, one of the task's own.
     Its literals, which the catalog reads: `metrics`, `selects` and `split` (the defaults of `select`), `reads` (what
     its metrics read), `watched` (metrics on the way), `trained` (metrics of the training images at the end), `ended`
-    (what only `end` gives, and `evaluate` is never asked for: metrics by name, or by what they state as `needs`), `validations` (what may be held out; none of it
-    may be too), `figures` and `views` (of an image).
+    (what only `end` gives, and `evaluate` is never asked for: metrics by name, or by what they state as `needs`),
+    `curves`, `validations` (what may be held out; none of it may be too), `figures`, `views` (of an image), `tiles` and
+    `probes` (docs/add-a-part.md).
     """
 
     def modules(self) -> Mapping[str, nn.Module]:

@@ -1,6 +1,6 @@
 """Whether early stopping has anything to stop: rivals within a cell, scores on the way or repeats enough to judge."""
 
-from orchestrator.plan.reading.computed import tasks
+from orchestrator.plan.reading.computed import at_the_end, stated, tasks
 from orchestrator.plan.reading.points import cells_of, count, count_candidates
 from orchestrator.spec.prune import Wilcoxon
 from orchestrator.spec.spec import Spec
@@ -22,9 +22,9 @@ def problems(spec: Spec, catalog: Catalog) -> list[Problem]:
 def _scored(spec: Spec, rule: str, catalog: Catalog) -> list[Problem]:
     """The rules of evaluations have scores on the way, in the trainings of one task at least."""
     metric, trained = spec.select.metric, tasks(spec, catalog)
-    if not trained or not all(catalog.at_the_end(metric, task) for task in trained):
+    if not at_the_end(metric, trained, catalog):
         return []
-    watched = list(dict.fromkeys(name for task in trained for name in task.stated("watched")))
+    watched = stated(trained, "watched")
     right = ["take 'wilcoxon', which judges by repeats", "leave `prune` out"]
     right = [f"select by {watched[0]!r}", *right] if watched else right
     reason = f"{rule!r} judges by scores on the way, and {metric!r} is measured at the end only"

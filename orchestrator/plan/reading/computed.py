@@ -1,6 +1,6 @@
 """Which metrics the trainings of a sweep compute: those of a task or a data set, and those that recipes add."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from orchestrator.spec.patch import Patch
@@ -37,6 +37,11 @@ def tasks(spec: Spec, catalog: Catalog) -> list[Entry]:
 def stated(of: Iterable[Entry], fact: str) -> list[str]:
     """What tasks state: `curves` of a training itself, metrics `watched` on the way or of `trained` images."""
     return list(dict.fromkeys(name for task in of for name in task.stated(fact)))
+
+
+def at_the_end(metric: str, of: Sequence[Entry], catalog: Catalog) -> bool:
+    """Whether no training of these tasks has a score by a metric on its way."""
+    return bool(of) and all(catalog.at_the_end(metric, task) for task in of)
 
 
 def test_sets(spec: Spec, catalog: Catalog) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from orchestrator.plan.reading.computed import stated
+from orchestrator.plan.reading.computed import at_the_end, stated
 from orchestrator.spec.figure import DATA
 from orchestrator.spec.spec import Spec
 from workers.catalog import Catalog, Entry, listed, meant, metric_problem
@@ -25,7 +25,7 @@ def trouble_of_curve(key: str, select: Select, tasks: Sequence[Entry], catalog: 
         return f"no curve is of '{split}'; expected 'train', '{watched}', or just the metric"
     if wrong := metric_problem(metric, catalog):
         return wrong
-    evaluated = dict.fromkeys((*watched_too, select.metric))
+    evaluated = dict.fromkeys((*watched_too, *([] if at_the_end(select.metric, tasks, catalog) else [select.metric])))
     if metric in evaluated:
         return None
     return f"'{metric}' is not evaluated while a training runs; only {listed(evaluated)} and train/... are"
