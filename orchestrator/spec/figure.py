@@ -105,6 +105,8 @@ DATA: Final[Mapping[str, tuple[str, ...]]] = {
 
 STAGED: Final = ("tsne_stages", "heat_map_stages")
 """Those that look at stages of a training."""
+ON_THE_WAY: Final = (*STAGED, "samples", "direction_variation", "norm_traces")
+"""Those that look at a training on its way, whichever weights it keeps."""
 
 _EVERYWHERE: Final = ("kind", "facet", "when", "labels", "titles", "title", "caption")
 _OF_CELLS: Final = ("metric", "x", "unit", "error")

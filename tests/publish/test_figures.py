@@ -98,20 +98,36 @@ def test_formulas_are_no_formulas_in_a_spreadsheet() -> None:
 def test_each_stage_has_panels_with_the_images_and_what_the_loss_learned() -> None:
     drawn = draw({"kind": "scatter", "data": "tsne_stages", "facet": "regularizer", "when": ONE_LR})
     sets = drawn.specification["datasets"]
-    assert list(sets) == ["stage_0", "stage_3"]
+    assert list(sets) == ["iteration_0", "epoch_3"]
     titles = [part["title"]["text"] for part in drawn.specification["concat"]]
     assert titles == ["Before training", "After 3 epochs"]
-    first = [row for row in sets["stage_3"] if row.get("column") == "None" and "x" in row]
+    first = [row for row in sets["epoch_3"] if row.get("column") == "None" and "x" in row]
     assert [(row["x"], row["class"], row.get("proxy")) for row in first] == [
         (6.0, "0", None), (7.0, "1", None), (6.0, "1", None), (6.5, "0", 1), (7.5, "1", 1),
     ]  # fmt: skip
     assert "stars are what the loss has learned of each class; seed 0." in said(drawn)
 
 
+def test_an_epoch_and_an_iteration_of_one_number_are_two_stages() -> None:
+    def counted(trials: Any, file: str) -> Any:
+        """The trainings with SEC count in iterations."""
+        found, missing = arrays(trials, file)
+        return {trial: one | ({"step": one["at"]} if trial > 9 else {}) for trial, one in found.items()}, missing
+
+    figure = {"kind": "scatter", "data": "tsne_stages", "facet": "regularizer", "when": ONE_LR}
+    drawn = draw(figure, sources=Sources(SOURCES.curves, counted))
+    titles = [part["title"]["text"] for part in drawn.specification["concat"]]
+    assert titles == ["Before training", "After 3 iterations", "After 3 epochs"]
+    sets = drawn.specification["datasets"]
+    assert list(sets) == ["iteration_0", "iteration_3", "epoch_3"]
+    for stage, column in (("iteration_3", "SEC"), ("epoch_3", "None")):
+        assert {row["column"] for row in sets[stage] if "x" in row} == {column}
+
+
 def test_some_stages_are_drawn_and_those_that_no_training_saw_are_told() -> None:
     for kind, name in (("scatter", "tsne_stages"), ("heatmap", "heat_map_stages")):
         drawn = draw({"kind": kind, "data": name, "stages": [3, 7], "when": ONE_LR | {"regularizer": ["none"]}})
-        assert list(drawn.specification["datasets"]) == ["stage_3"]
+        assert list(drawn.specification["datasets"]) == ["epoch_3"]
         assert "No training looked at stage 7." in said(drawn)
 
 
@@ -127,11 +143,11 @@ def test_cosines_of_a_stage_are_a_picture_whose_means_are_data() -> None:
     drawn = draw({"kind": "heatmap", "data": "heat_map_stages", "facet": "regularizer", "when": ONE_LR})
     rows = list(csv.DictReader(io.StringIO(rendering.render(drawn, "csv").content.decode())))
     assert [(row["quantity"], row["regularizer"]) for row in rows] == [
-        ("stage_0", "none"), ("stage_0", "sec"), ("stage_3", "none"), ("stage_3", "sec"),
+        ("iteration_0", "none"), ("iteration_0", "sec"), ("epoch_3", "none"), ("epoch_3", "sec"),
     ]  # fmt: skip
     assert "picture" not in rows[0]
     assert (float(rows[2]["own"]), float(rows[2]["others"])) == pytest.approx(((0.9 + 0.8 + 0.6) / 3, -1.6 / 3))
-    held = drawn.specification["datasets"]["stage_3"][-1]["picture"]
+    held = drawn.specification["datasets"]["epoch_3"][-1]["picture"]
     pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(held.partition(",")[2]))))
     side = 900 // 3
     assert pixels.shape == (2 * side, 3 * side, 3)
@@ -188,6 +204,27 @@ def test_what_was_averaged_and_selected_is_said() -> None:
     assert "Selected on the TEST split, so the numbers are optimistic." in said(draw(LINE, split="test"))
     assert "mean with its 95 % interval over" in said(draw(LINE | {"error": "interval"}))
     assert "a single run (seed 0)" in said(draw(LINE, seeds=1))
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("scatter", "tsne_stages"), ("heatmap", "heat_map_stages"), ("heatmap", "samples"), ("curves", "norm_traces"),
+        ("distribution", "direction_variation"),
+    ],
+)  # fmt: skip
+def test_no_checkpoint_is_said_of_what_was_seen_on_the_way(kind: str, data: str) -> None:
+    figure = {"kind": kind, "data": data, "facet": "regularizer", "when": ONE_LR}
+    alone = figure | {"when": ONE_LR | {"regularizer": ["none"]}}
+    for split in ("last", "validation", "test"):
+        text = said(draw(figure, split=split))
+        assert "checkpoint" not in text
+        where = "validation" if split == "validation" else "test"
+        assert f"Best candidate of each point chosen by mean R@1 on the {where} split." in text
+        assert ("TEST split, so the numbers are optimistic" in text) is (split != "validation")
+        text = said(draw(alone, split=split))
+        assert "chosen by" not in text, "there is one candidate"
+        assert "optimistic" not in text
 
 
 def test_a_partial_sweep_says_so_even_where_no_heading_stands() -> None:

@@ -17,14 +17,17 @@ class Stage(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its name in the data behind a figure."""
-        return f"stage_{self.at}"
+        """Its name in the data behind a figure, which no other stage has."""
+        return f"{self._unit}_{self.at}"
 
     @property
     def title(self) -> str:
         """Over its panels."""
-        unit = "epoch" if self.epochs else "iteration"
-        return f"After {self.at:,} {unit}{'' if self.at == 1 else 's'}" if self.at else "Before training"
+        return f"After {self.at:,} {self._unit}{'' if self.at == 1 else 's'}" if self.at else "Before training"
+
+    @property
+    def _unit(self) -> str:
+        return "epoch" if self.epochs else "iteration"
 
 
 def read(arrays: Arrays, convert: Callable[[Arrays, int], Seen]) -> Mapping[Stage, Seen]:

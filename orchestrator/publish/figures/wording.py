@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+from orchestrator.publish.figures import files
 from orchestrator.publish.figures.points import FigurePoint
 from orchestrator.publish.figures.sketch import FigureDrawing, Sketch
 from orchestrator.publish.labels import metric_title
 from orchestrator.publish.tables.budget import budget
+from orchestrator.spec.figure import ON_THE_WAY
 
 _MANY = 4  # points that a note names
 
@@ -97,8 +99,13 @@ def _chosen(it: Sketch) -> bool:
     return any(point.summary.candidates > 1 for point in it.points)
 
 
+def _on_the_way(it: Sketch) -> bool:
+    """Whether no checkpoint has a say in what is drawn."""
+    return files.figure_of(it) in ON_THE_WAY
+
+
 def _loud(it: Sketch) -> str:
-    if it.select.split == "test":
+    if it.select.split == "test" and (_chosen(it) or not _on_the_way(it)):
         return "Selected on the TEST split, so the numbers are optimistic."
     if it.select.split == "last" and _chosen(it):
         return "Candidates selected on the TEST split, so the numbers are optimistic."
@@ -107,6 +114,9 @@ def _loud(it: Sketch) -> str:
 
 def _selected(it: Sketch) -> str:
     metric = metric_title(it.select.metric, it.parts)
+    if _on_the_way(it):
+        split = "test" if it.select.split == "last" else it.select.split
+        return f"Best candidate of each point chosen by mean {metric} on the {split} split." if _chosen(it) else ""
     if it.select.split == "last":
         by = f"; each point's candidate chosen by mean {metric} on the test split" if _chosen(it) else ""
         return f"Last checkpoint of each training{by}."

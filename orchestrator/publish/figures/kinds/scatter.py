@@ -25,8 +25,6 @@ _SHOWN: Final = {
     "tsne_stages": "t-SNE of the directions of training images",
     "unit_circle": "Directions of the two-dimensional {split} embeddings",
 }
-
-
 _STAR: Final = {
     "shape": "M0,-1L.22,-.31L.95,-.31L.36,.12L.59,.81L0,.38L-.59,.81L-.36,.12L-.95,-.31L-.22,-.31Z",
     "size": 60, "color": "#000080", "stroke": "#ffffff", "strokeWidth": 0.4,
@@ -115,12 +113,11 @@ def _chart(classes: Sequence[str], data: Sequence[Datum], *, circle: bool) -> An
         "class:N", title="Class", scale=alt.Scale(domain=list(classes), range=palette.shapes(classes)), **legend
     )
     size, opacity = (16, 0.75) if len(data) <= 4_000 else (8, 0.6)
-    images = (
-        "isValid(datum.x)" if not any("proxy" in datum.values for datum in data) else "isValid(datum.x) && !datum.proxy"
-    )
+    starred = any("proxy" in datum.values for datum in data)
+    images = "isValid(datum.x) && !datum.proxy" if starred else "isValid(datum.x)"
     points = alt.Chart().transform_filter(images).mark_point(filled=True, size=size, opacity=opacity)
     layers = [points.encode(x=x, y=y, color=colour, shape=shape, tooltip=[alt.Tooltip("class:N", title="class")])]
-    if images != "isValid(datum.x)":
+    if starred:
         stars = alt.Chart().transform_filter("datum.proxy").mark_point(filled=True, opacity=1, **_STAR)
         layers.append(stars.encode(x=x, y=y, tooltip=[alt.Tooltip("class:N", title="of class")]))
     if circle:
