@@ -36,6 +36,19 @@ def test_a_column_that_is_there_stays_alone(small: Small, checked: Checked) -> N
     assert yaml.safe_load(found)["tables"]["main"]["metrics"] == [column]
 
 
+def test_a_column_of_another_split_or_of_a_difference_is_another_column(small: Small, checked: Checked) -> None:
+    columns = [
+        {"metric": "map@r", "split": "validation"},
+        {"metric": "nmi", "delta": {"loss": "triplet"}},
+    ]
+    compare = {"loss": ["triplet", "semihard"]}
+    spec = small(compare=compare, tables={"main": {"rows": [], "columns": ["loss"], "metrics": columns}})
+    found = with_metrics(yaml.safe_dump(spec).encode(), read(spec, checked), ["map@r", "nmi"])
+    document = yaml.safe_load(found)
+    assert document["tables"]["main"]["metrics"] == [*columns, "map@r", "nmi"]
+    read(document, checked)
+
+
 def test_a_sweep_without_tables_is_refused(small: Small) -> None:
     with pytest.raises(InvalidSpecError, match="has no table"):
         with_metrics(yaml.safe_dump(small()).encode(), {"tables": {}}, ["nmi_sec"])

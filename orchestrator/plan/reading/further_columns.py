@@ -33,5 +33,11 @@ def with_metrics(text: bytes, spec: Mapping[str, Any], names: Sequence[str]) -> 
 
 
 def _joined(known: Sequence[Any], names: Sequence[str]) -> list[Any]:
-    there = {one if isinstance(one, str) else one["metric"] for one in known if isinstance(one, str) or "metric" in one}
+    there = {name for one in known if (name := one if isinstance(one, str) else _tested(one))}
     return [*known, *(name for name in dict.fromkeys(names) if name not in there)]
+
+
+def _tested(column: Mapping[str, Any]) -> str | None:
+    """The metric whose own value on `test` a column shows; none of a difference, or of another split."""
+    own = column.get("split", "test") == "test" and column.get("delta") is None
+    return column.get("metric") if own else None
