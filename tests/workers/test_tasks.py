@@ -12,7 +12,7 @@ from tests.workers.recipes import numbers, place, run, same, weights
 from tests.workers.test_checkpoint import cut_and_resumed, stopping_after
 from workers import catalog
 from workers.catalog import Entry, holds
-from workers.contract import PART_FIELDS, Recipe, Stopped
+from workers.contract import GOES_WITH, PART_FIELDS, Recipe, Stopped
 from workers.training.session import Session
 
 TASKS = [entry.name for entry in catalog.load().of("task")]
@@ -24,6 +24,12 @@ PARTS: dict[str, Any] = {
     "sampler": {"name": "balanced", "classes": 3, "per_class": 4},
 }
 """A part of each kind that a task may ask for."""
+FIELDS: dict[str, Any] = {
+    "augment": "flip", "crop": 8, "validation": {"name": "class_holdout", "folds": 2},
+    "embedding": 32, "warmup": 1, "backbone_rate": 0.5, "precision": "bf16", "channels_last": True, "compile": True,
+    "loss_rate": 10.0,
+}  # fmt: skip
+"""A value, other than the default, of each field that goes with a part."""
 OWN: dict[str, dict[str, Any]] = {
     "retrieval": {"regularizer": "sec_ema", "validation": {"name": "class_holdout", "folds": 3}},
     "verification": {
@@ -112,6 +118,12 @@ class TestEachTask:
             assert problems({**raw(name), kind: PARTS[kind]}) == {kind: f"task {name!r} takes no {kind}; leave it out"}
         if "dataset" not in must | may:
             assert "epochs" in problems({**raw(name), "iterations": None, "epochs": 2})
+        for field, value in FIELDS.items():
+            part = GOES_WITH[field]
+            if part not in must | may:
+                said = f"says something of a {part}, and task {name!r} takes none; leave it out"
+                assert problems({**raw(name), field: value}) == {field: said}
+                assert field not in recipe(name).model_dump(mode="json")
 
     def test_validates_by_what_it_says_and_by_nothing_else(self, name: str, tmp_path: Path) -> None:
         allowed = entry(name).stated("validations")
@@ -186,9 +198,8 @@ def test_a_metric_of_another_task_is_refused() -> None:
     assert "modes" in problems({**raw("retrieval"), "metrics": ["modes"]})["metrics.0"]
 
 
-def test_a_field_of_a_part_that_is_not_there_is_refused() -> None:
-    said = "says something of a backbone, and task 'two_player' takes none; leave it out"
-    assert problems({**raw("two_player"), "embedding": 32}) == {"embedding": said}
+def test_every_field_that_goes_with_a_part_is_tried() -> None:
+    assert FIELDS.keys() == GOES_WITH.keys() - {*PART_FIELDS}
 
 
 def test_players_take_turns(tmp_path: Path) -> None:
