@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.shape.test_shape import MODULES, ROOMS, ROOT, relative
+from tests.shape.test_shape import MODULES, MOST_FENCES, ROOMS, ROOT, relative
 
 LOOSE: Final = {
     "workers": {"contract", "registry", "train"},
@@ -105,6 +105,36 @@ def test_no_siblings_differ_by_an_ending() -> None:
             stem = re.sub(r"(ing|ings|es|s|ed|er|ers|ment|ion|ions)$", "", path.stem)
             stems[path.parent / re.sub(r"e$", "", stem)].append(relative(path))
     assert {relative(stem): found for stem, found in stems.items() if len(found) > 1} == {}
+
+
+def class_of(file: str, name: str) -> ast.ClassDef:
+    body = ast.parse((ROOT / file).read_bytes()).body
+    return next(node for node in body if isinstance(node, ast.ClassDef) and node.name == name)
+
+
+def offered(node: ast.ClassDef) -> str:
+    """What a class is made of, as the decision says it: other classes, public methods, public attributes."""
+    functions = [part for part in node.body if isinstance(part, ast.FunctionDef)]
+    made = [part for function in functions if function.name == "__init__" for part in ast.walk(function)]
+    objects = {part.attr for part in made if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store)}
+    methods, public = (
+        [name for name in names if name[0] != "_"] for names in ([one.name for one in functions], objects)
+    )
+    return f"{len(node.bases)}; {len(methods)}, and {len(public)} objects"
+
+
+def test_the_decision_has_the_figures_of_today() -> None:
+    """Those in its last column that no other test here holds to zero."""
+    page = (ROOT / "docs" / "decisions" / "rooms.md").read_text(encoding="utf-8")
+    after = dict(re.findall(r"^\| (.+?) \|.+\| (.+?) \|$", page, re.M))
+    for room in ("orchestrator", "workers", "api"):
+        assert int(after[f"loose modules of `{room}`"].split(" ")[0]) == len(LOOSE[room])
+    for name, file in (("Store", "orchestrator/record/store.py"), ("Service", "orchestrator/service/service.py")):
+        said = after[f"classes that `{name}` was put together from; its public methods"]
+        assert said.removesuffix(" by noun") == offered(class_of(file, name))
+    assert int(after["signatures with the number of the lease"]) == MOST_FENCES
+    conductor = class_of("orchestrator/conduct/conductor.py", "Conductor")
+    assert int(after["the conductor's class"].partition(",")[0]) == (conductor.end_lineno or 0) - conductor.lineno + 1
 
 
 def test_nothing_imports_the_notebooks_door() -> None:
