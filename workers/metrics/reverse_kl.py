@@ -14,7 +14,6 @@ class ReverseKL:
     """
 
     label = "Reverse KL"
-    paper = "SVMax sec. 4.2, after Lin et al. 2018 (PacGAN)"
     version = 1
     better = "lower"
     unit = "number"
