@@ -1,6 +1,7 @@
 """What a new column of a finished sweep costs: its trainings' kept weights evaluated, against training it all again.
 
     python -m benchmarks.columns [--spec sweeps/digits.yaml] [--only loss=triplet] [--metric nmi_sec] [--metric ...]
+                                 [--set repeat.seed=0]
 
 In one process, by the inline engine: trains the sweep, extends it by the metrics, and trains a fresh sweep that has
 them from the start. Prints CPU seconds, the import of torch left out, and whether both tables are the same.
@@ -13,27 +14,20 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from orchestrator.conduct.conductor import Conductor
 from orchestrator.plan.reading.edit import edited
 from orchestrator.plan.reading.further_columns import with_metrics
-from orchestrator.record.store import Store
-from orchestrator.run.attempt import Workplace, resolve
-from orchestrator.run.inline import Inline
+from orchestrator.run.attempt import resolve
 from orchestrator.service.offline import subset_of
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from workers import catalog
+from tests.inline_conductor import conduct
 
 
 def conducted(settings: Settings) -> float:
     """Conduct until idle; gives the CPU seconds of this process."""
-    store = Store.open(settings.database)
-    workplace = Workplace(settings.train, settings.storage, settings.data_root)
     began = time.process_time()
-    Conductor(settings, store, Inline(workplace), catalog.load(), None).conduct(until_idle=True)
-    spent = time.process_time() - began
-    store.close()
-    return spent
+    conduct(settings)
+    return time.process_time() - began
 
 
 def measured(spec: bytes, metrics: Sequence[str], home: Path) -> dict[str, object]:

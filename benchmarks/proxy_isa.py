@@ -11,17 +11,15 @@ and SOP. A step of the network, which is the same for both, comes on top of eith
 
 import argparse
 import csv
-import os
-import statistics
-import time
+from functools import partial
 from pathlib import Path
 
 import torch
 
+from benchmarks import turns
 from workers import registry
 from workers.contract import Part
 from workers.losses.proxy_isa import ProxyISA
-from workers.training import provenance
 
 COLUMNS = ("proxy_anchor", "proxy_isa", "ratio")
 
@@ -54,33 +52,16 @@ class Batches:
 def measured(classes: int, options: argparse.Namespace) -> dict[str, float]:
     """Milliseconds of each loss, and Proxy-ISA's over Proxy-Anchor's."""
     batches = Batches(classes, options)
-    seconds: dict[str, list[float]] = {name: [] for name in batches.losses}
-    for turn in range(options.repeats + 1):
-        for name, times in seconds.items():
-            _wait(options.device)
-            began = time.perf_counter()
-            batches.step(name)
-            _wait(options.device)
-            if turn:  # the first loads and tunes
-                times.append(time.perf_counter() - began)
-    found = {name: 1000 * statistics.median(times) for name, times in seconds.items()}
+    found = turns.milliseconds(
+        {name: partial(batches.step, name) for name in batches.losses}, options.device, options.repeats
+    )
     return {**found, "ratio": found["proxy_isa"] / found["proxy_anchor"]}
-
-
-def _wait(device: str) -> None:
-    """Until the device has done what it was given."""
-    if device.startswith("cuda"):
-        torch.cuda.synchronize(device)
 
 
 def facts(options: argparse.Namespace) -> dict[str, str | int]:
     """Where the figures are from."""
-    name = provenance.facts(torch.device(options.device), options.threads)["device_name"]
-    return {
-        "device": options.device, "device_name": str(name), "cores": os.cpu_count() or 1, "threads": options.threads,
-        "batch": options.batch, "dim": options.dim, "memory": options.memory, "repeats": options.repeats,
-        "torch": torch.__version__,
-    }  # fmt: skip
+    shape = {"batch": options.batch, "dim": options.dim, "memory": options.memory}
+    return {**turns.facts(options.device, options.threads, options.repeats), **shape}
 
 
 def main() -> None:

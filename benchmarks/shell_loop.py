@@ -44,15 +44,16 @@ def served(spec: Path, home: Path) -> dict[str, float]:
     subprocess.run(command, check=True, capture_output=True, env=ONE_THREAD | {"METRICSWEEP_SLOTS": str(SLOTS)})
     wall = time.perf_counter() - began
     trials = list(_trials(home))
-    trained = sum(one.seconds or 0.0 for one in trials)
+    trainings = {one.training: one.seconds or 0.0 for one in trials}  # a trial may have what another one trained
+    trained = sum(trainings.values())
     attempts = [attempt for one in trials for attempt in one.attempts]
     ends = [one.ended for one in attempts if one.ended is not None]
     busy = (max(ends) - min(one.started for one in attempts)).total_seconds()
     return {
-        "trainings": len(trials),
+        "trainings": len(trainings),
         "seconds": round(wall, 1),
         "seconds from the first start to the last end": round(busy, 1),
-        "seconds of a training": round(trained / len(trials), 2),
+        "seconds of a training": round(trained / len(trainings), 2),
         "share": round(trained / SLOTS / wall, 3),
         "share from the first start to the last end": round(trained / SLOTS / busy, 3),
     }
@@ -117,7 +118,7 @@ def _trained(recipe: str, folder: Path) -> float:
 
 
 def main() -> None:
-    """Run both and print what they took."""
+    """Run the three and print what they took."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--spec", type=Path, default=Path("sweeps/digits.yaml"))
     parser.add_argument("--seeds", type=int, default=2, help="so many of `repeat.seed`, from 0 on")

@@ -13,19 +13,17 @@ On a GPU: `--backbone googlenet --side 224 --device cuda`.
 import argparse
 import csv
 import os
-import statistics
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
+from benchmarks import turns
 from workers import registry
 from workers.contract import Part
 from workers.embeddings.geometry import mean_singular_value, singular_bounds, unit
 from workers.tasks._network import Embedder
-from workers.training import provenance
 
 COLUMNS = ("svd", "gram", "step", "step + svd", "step + gram")
 ERROR = "gram error"
@@ -95,32 +93,13 @@ def measured(size: int, options: argparse.Namespace) -> dict[str, float]:
         "step + svd": lambda: training.step(mean_singular_value),
         "step + gram": lambda: training.step(by_gram),
     }
-    seconds: dict[str, list[float]] = {name: [] for name in tasks}
-    for turn in range(options.repeats + 1):
-        for name, task in tasks.items():
-            _wait(options.device)
-            began = time.perf_counter()
-            task()
-            _wait(options.device)
-            if turn:  # the first loads and tunes
-                seconds[name].append(time.perf_counter() - began)
-    found = {name: 1000 * statistics.median(times) for name, times in seconds.items()}
-    return {**found, ERROR: training.error()}
-
-
-def _wait(device: str) -> None:
-    """Until the device has done what it was given."""
-    if device.startswith("cuda"):
-        torch.cuda.synchronize(device)
+    return {**turns.milliseconds(tasks, options.device, options.repeats), ERROR: training.error()}
 
 
 def facts(options: argparse.Namespace) -> dict[str, str | int]:
     """Where the figures are from."""
-    name = provenance.facts(torch.device(options.device), options.threads)["device_name"]
-    return {
-        "device": options.device, "device_name": str(name), "cores": os.cpu_count() or 1, "threads": options.threads,
-        "backbone": options.backbone, "side": options.side, "repeats": options.repeats, "torch": torch.__version__,
-    }  # fmt: skip
+    shape = {"backbone": options.backbone, "side": options.side}
+    return {**turns.facts(options.device, options.threads, options.repeats), **shape}
 
 
 def show(rows: Sequence[tuple[int, dict[str, float]]], about: dict[str, str | int]) -> None:
