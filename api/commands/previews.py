@@ -17,27 +17,26 @@ def show_preview(preview: "Preview", as_json: bool) -> None:
         return
     most = "" if preview.exact else "at most "
     out.print(f"{preview.name}: {preview.cells} cells, {most}{preview.candidates} candidates, {preview.trials} trials")
-    if preview.evaluated:
-        others = [f"{preview.evaluated} evaluated from kept weights"]
-        trained = preview.trials - preview.evaluated - preview.cached
-        others += [f"{trained} trained"] if trained else []
-        others += [f"{preview.cached} trained already"] if preview.cached else []
-        out.print(f"{preview.trials} trials: {', '.join(others)}")
-        show_rest(preview)
-        return
-    reused = preview.trainings - preview.cost.trainings
-    of_trials = f" for {preview.cached} trials" if preview.cached > reused else ""
-    counts = f"{preview.cost.trainings} to be trained, {reused} trained already{of_trials}"
-    out.print(f"{most}{preview.trainings} different trainings: {counts}")
-    show_rest(preview)
-
-
-def show_rest(preview: "Preview") -> None:
-    """Print the cost, what is left out and what will have to wait."""
+    out.print(_evaluated(preview) if preview.evaluated else f"{most}{_trained(preview)}")
     for line in cost_in_words(preview.cost):
         out.print(line)
     show_notes(preview.notes)
     show_warnings(preview.warnings)
+
+
+def _evaluated(preview: "Preview") -> str:
+    counts = [f"{preview.evaluated} evaluated from kept weights"]
+    trained = preview.trials - preview.evaluated - preview.cached
+    counts += [f"{trained} trained"] if trained else []
+    counts += [f"{preview.cached} trained already"] if preview.cached else []
+    return f"{preview.trials} trials: {', '.join(counts)}"
+
+
+def _trained(preview: "Preview") -> str:
+    reused = preview.trainings - preview.cost.trainings
+    of_trials = f" for {preview.cached} trials" if preview.cached > reused else ""
+    counts = f"{preview.cost.trainings} to be trained, {reused} trained already{of_trials}"
+    return f"{preview.trainings} different trainings: {counts}"
 
 
 def show_notes(notes: Sequence[str]) -> None:

@@ -190,6 +190,36 @@ def test_cancel_and_retry(url: str, spec: Path, conductor: Conductor) -> None:
     assert metricsweep(url, "cancel", 9).exit_code == 2
 
 
+def test_metrics_are_added_to_the_spec_that_a_sweep_has(url: str, spec: Path, conductor: Conductor) -> None:
+    metricsweep(url, "submit", spec, "--set", "name=widened")
+    conductor.begin()
+    for _ in range(4):
+        conductor.finish()
+    conductor.settle()
+    wider = metricsweep(url, "extend", 1, "--metric", "nmi_sec", "--metric", "recall@16", "--metric", "recall@1")
+    assert (wider.exit_code, "sweep 1 widened: asked to grow" in wider.stdout) == (0, True), wider.output
+    conductor.obey()
+    told = json.loads(metricsweep(url, "show", 1, "--json").stdout)
+    assert told["spec"]["tables"]["main"]["metrics"] == ["recall@1", "map@r", "nmi_sec", "recall@16"]
+    assert {"nmi_sec", "recall@16"} <= set(told["spec"]["recipe"]["metrics"])
+    assert (told["counts"]["finished"], told["requests"][0]["state"]) == (4, "done")
+
+
+@pytest.mark.parametrize("given", [[], ["--metric", "nmi", "--set", "name=x"], ["FILE", "--metric", "nmi"]])
+def test_what_a_sweep_grows_to_is_a_file_or_metrics(spec: Path, given: list[str]) -> None:
+    """Before any server is asked."""
+    answer = metricsweep("", "extend", 1, *(str(spec) if one == "FILE" else one for one in given))
+    assert answer.exit_code == 2
+    assert "expected FILE, or --metric without FILE" in " ".join(answer.stderr.replace("│", " ").split())
+
+
+def test_a_metric_that_there_is_not_is_refused(url: str, spec: Path) -> None:
+    metricsweep(url, "submit", spec)
+    answer = metricsweep(url, "extend", 1, "--metric", "recal@1")
+    assert answer.exit_code == 2
+    assert "tables.main.metrics[2]  no metric named 'recal'; did you mean 'recall'?" in answer.stderr
+
+
 def test_a_command_says_what_became_of_its_request(
     url: str, spec: Path, conductor: Conductor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
