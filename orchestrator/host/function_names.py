@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,8 +30,11 @@ def missing(name: str, path: Sequence[str]) -> str | None:
 
 def _found(module: str, path: Sequence[str]) -> ModuleSpec | None:
     top, *inner = module.split(".")
-    # Past the path there is only the import hook of an editable installation.
-    spec = PathFinder.find_spec(top, [each or "." for each in path]) or find_spec(top)
+    spec = PathFinder.find_spec(top, [each or "." for each in path])
+    if spec is None:
+        # Past the path there is only the import hook of an editable installation.
+        with suppress(ValueError):  # `__main__`, which is another one in every process
+            spec = find_spec(top)
     for name in inner:
         if spec is None or spec.submodule_search_locations is None:
             return None

@@ -352,6 +352,7 @@ def test_an_open_host_needs_a_chosen_token(host: str, token: str | None) -> None
             {"train": "workers.train:trian"},
             r"METRICSWEEP_TRAIN: .*train\.py has no 'trian'; expected `module:function`",
         ),
+        ({"train": "__main__:train"}, "METRICSWEEP_TRAIN: .*Python finds no module '__main__'"),
         ({"inspect": "workers.data:inspect"}, r"METRICSWEEP_INSPECT: .*has no 'inspect'"),
         ({"parts": Path("/nowhere")}, "METRICSWEEP_PARTS: /nowhere: the folder of own parts does not exist"),
     ],
