@@ -121,6 +121,18 @@ def test_one_typo_is_one_problem(design: Any, told: Told) -> None:
     assert [path for path, _ in told(design)] == ["compare.los"]
 
 
+def test_a_typo_of_a_field_hides_no_wrong_name_on_its_axis(small: Small, told: Told) -> None:
+    document = small(compare={"loss": ["tripplet", "npair"]})
+    document["recipe"]["los"] = "triplet"
+    assert [path for path, _ in told(document)] == ["recipe.los", "compare.loss[0]"]
+
+
+def test_a_typo_of_a_part_makes_no_option_of_it_wrong(small: Small, told: Told) -> None:
+    document = small(tune={"regularizer.eta": [0.5, 1.0]})
+    document["recipe"]["regularizr"] = "sec"
+    assert [path for path, _ in told(document)] == ["recipe.regularizr"]
+
+
 def test_an_alternative_is_blamed_for_what_it_sets(small: Small, told: Told) -> None:
     labelled = {"label": "X", "patch": {"loss": {"name": "triplet", "margn": 1}, "iterations": 0}}
     document = small(compare={"loss": ["triplet", {"name": "triplet", "margin": "a"}, labelled]})

@@ -121,13 +121,13 @@ class Soundness:
         for problem in self._judge.problems(recipe):
             self._noted += 1
             field = problem.path.partition(".")[0]
-            if field in self._unreadable:
-                continue
             if setters is None:  # most recipes are sound
                 setters = self._base
                 for rank in ranks:
                     setters = with_rank(setters, rank)
             setter = Setter(problem.path) if field == "select" else setter_of(problem.path, setters)
+            if field in self._unreadable and setter_of(field, setters).axis is None:
+                continue  # what could not be read may be what is missed; where an axis gives the whole field it is not
             name = named_part(field, dict(recipe))
             if name and self._misplaced.is_one(problem.path, name):
                 self._misplaced.note(problem.path, name, setter, setter_of(field, setters))
