@@ -36,6 +36,7 @@ def catalog() -> Catalog:
     }
     metrics = {
         "recall": ("R", "higher"), "map": ("MAP", "higher"), "nmi": ("NMI", "higher"), "f1": ("F1", "higher"),
+        "nmi_sec": ("NMI", "higher"),
         "norm_var": ("Norm var", "none"), "spread": ("Spread", "lower"),
     }  # fmt: skip
     parts = [

@@ -149,6 +149,14 @@ class TestNames:
         assert [row.rule for row in table.panels[0].rows] == [None, None, None, 0, None, None]
         assert table.panels[0].rows[1].labels["regularizer.eta"] == "1"
 
+    def test_metrics_of_one_label_are_told_apart_by_their_names(self):
+        metrics = ["nmi", "nmi_sec", "recall@1", {"metric": "recall@1", "unit": "fraction"}]
+        titles = [column.title for column in built(sweeps.svmax(metrics=metrics)).panels[0].columns[:4]]
+        assert titles == ["NMI (nmi)", "NMI (nmi_sec)", "R@1", "R@1"]
+        metrics[1] = {"metric": "nmi_sec", "label": "NMI of SEC"}
+        titles = [column.title for column in built(sweeps.svmax(metrics=metrics)).panels[0].columns[:2]]
+        assert titles == ["NMI", "NMI of SEC"]
+
     def test_the_caption_passes_over_templates_and_hidden_axes(self):
         caption = built(sweeps.svmax()).caption
         assert caption.startswith("sec-on-digits: Method × Regularizer on fast – 0.01 and lr = 0.001.")

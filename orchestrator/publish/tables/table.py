@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Literal
 
 from orchestrator.publish.aggregate import Place, runs_of
-from orchestrator.publish.labels import Names, metric_better, metric_title, metric_unit
+from orchestrator.publish.labels import Names, metric_better, metric_unit
 from orchestrator.publish.published import PublishedTable
 from orchestrator.publish.select import direction, selection, summaries
 from orchestrator.publish.tables import replica, selections
@@ -14,6 +14,7 @@ from orchestrator.publish.tables.ages import Ages, ages
 from orchestrator.publish.tables.bold import Contender, best
 from orchestrator.publish.tables.caption import caption, legend, notes
 from orchestrator.publish.tables.centers import Centers
+from orchestrator.publish.tables.column_titles import column_titles
 from orchestrator.publish.tables.differences import Baselines
 from orchestrator.publish.tables.entries import EntryWriter, spanned
 from orchestrator.publish.tables.facts import TableFacts
@@ -189,28 +190,26 @@ def _columns(it: _Build, point: Point) -> list[Column]:
     """The columns under one point of the column axes: what was tuned, then the metrics, by each selection in turn."""
     labels = dict(zip(it.placement.column_axes, point, strict=True))
     tuned = _tuned_axes(it, point) if it.layout.show_tuned else []
+    metrics = it.layout.metrics_at(labels)
+    titled = [*zip(metrics, column_titles(metrics, it.names.parts), strict=True)]
     found: list[Column] = []
     for chosen in it.layout.selections or (None,):
         found += [Column("tuned", axis, it.names.title(axis), labels, selection=chosen) for axis in tuned]
-        found += [_metric_column(it, wanted, labels, chosen) for wanted in it.layout.metrics_at(labels)]
+        found += [_metric_column(it, wanted, title, labels, chosen) for wanted, title in titled]
     if it.layout.flattery:
         flattered = [one for one in found if one.kind == "metric" and one.selection == "test" and one.delta is None]
         found += [replace(one, kind="flattery", better="none", signed=True, selection=None) for one in flattered]
     return found
 
 
-def _metric_column(it: _Build, wanted: MetricColumn, labels: Labels, chosen: Selected | None) -> Column:
+def _metric_column(it: _Build, wanted: MetricColumn, title: str, labels: Labels, chosen: Selected | None) -> Column:
     parts = it.names.parts
-    better = metric_better(wanted.metric, parts)
-    title = metric_title(wanted.metric, parts) + (" ↓" if better == "lower" else "")
-    for apart in (wanted.test_set, "separated" if wanted.separated else None):
-        title += f" ({apart})" if apart else ""
-    if wanted.delta is not None:
-        title, better = f"Δ{title}", "none"  # what is best shows in the metric itself
+    # What is best shows in the metric itself, not in a difference of it.
+    better = metric_better(wanted.metric, parts) if wanted.delta is None else "none"
     return Column(
         kind="metric",
         name=wanted.name,
-        title=title if wanted.label is None else wanted.label,
+        title=title,
         labels=labels,
         key=wanted.key(BEST_TEST if chosen == "test" else it.select.checkpoint),
         unit=wanted.unit or ("number" if metric_unit(wanted.metric, parts) == "number" else it.layout.unit),
