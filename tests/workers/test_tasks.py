@@ -92,9 +92,12 @@ class TestEachTask:
         assert facts["selects"] in facts["metrics"]
         assert facts["split"] in {"validation", "test", "last"}
         assert set(facts.get("watched", [])) <= set(facts["metrics"])  # type: ignore[arg-type]
-        assert not {*entry(name).stated("ended")} & {*entry(name).stated("watched")}
-        assert {*entry(name).stated("ended")} <= {*entry(name).stated("metrics")}
-        assert facts["selects"] not in entry(name).stated("ended") or facts["split"] == "last"
+        known, task = catalog.load(), entry(name)
+        assert not any(known.at_the_end(metric, task) for metric in task.stated("watched"))
+        for ended in task.stated("ended"):
+            alone = task.model_copy(update={"facts": {"ended": [ended]}})
+            assert any(known.at_the_end(metric, alone) for metric in task.stated("metrics")), ended
+        assert not known.at_the_end(str(facts["selects"]), task) or facts["split"] == "last"
         assert all(catalog.load().read_by(str(metric), entry(name)) for metric in facts["metrics"])
 
     def test_a_sound_recipe_is_completed_once_and_keeps_its_fingerprint(self, name: str) -> None:
@@ -200,6 +203,12 @@ def test_a_metric_of_another_task_is_refused() -> None:
 
 def test_every_field_that_goes_with_a_part_is_tried() -> None:
     assert FIELDS.keys() == GOES_WITH.keys() - {*PART_FIELDS}
+
+
+def test_a_task_without_images_is_not_told_to_hold_some_out() -> None:
+    said = "nothing is held out to select by 'validation'; select by 'test' or 'last'"
+    select = {"metric": "modes", "split": "validation"}
+    assert problems({**raw("two_player"), "select": select}) == {"select.split": said}
 
 
 def test_players_take_turns(tmp_path: Path) -> None:
