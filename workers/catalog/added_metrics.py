@@ -38,15 +38,10 @@ def _out_of_reach(recipe: Recipe, catalog: Catalog) -> dict[str, list[str]]:
     for metric in recipe.metrics:
         keys = [f"{BEST_TEST}/test/{metric}"] if select.beside else []
         if metric in watched:
-            keys += [f"the curve of {split}/{metric}" for split in _watched_splits(recipe)]
+            keys += [f"the curve of {split}/{metric}" for split in select.watched]
         if keys:
             out_of_reach[metric] = keys
     return out_of_reach
-
-
-def _watched_splits(recipe: Recipe) -> list[str]:
-    select = recipe.select
-    return ["test"] if select.split == "last" else [select.split, *([select.beside] if select.beside else [])]
 
 
 def asked_of(recipe: Mapping[str, Any]) -> list[str]:

@@ -77,7 +77,7 @@ def _unread(metric: str, draft: RecipeDraft, catalog: Catalog) -> str | None:
 
 def _dear(draft: RecipeDraft, dataset: Chosen) -> bool:
     """Whether clustering the test images, by which a checkpoint is to be chosen, is dear."""
-    if draft.select is None or (draft.select.split == "validation" and draft.select.beside is None):
+    if draft.select is None or "test" not in draft.select.watched:
         return False
     clustered = clustering_cost.stated(dataset.entry, dataset.options, draft.rest.embedding)
     return clustered is not None and clustered.dear

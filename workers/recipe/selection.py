@@ -10,7 +10,6 @@ from workers.recipe.parts import Frozen
 BEST_TEST: Final = "best_test"
 """What stands before the keys of test metrics at the point that is best on the test split, beside `best`."""
 
-
 TEST_SET: Final = re.compile(r"[a-z0-9][a-z0-9_]{0,63}")
 """The name of a test set that a data set has beside `test`: `lfw`, whose split is `test_lfw`."""
 
@@ -41,9 +40,16 @@ class Select(Frozen):
         return "last" if self.split == "last" else "best"
 
     @property
+    def watched(self) -> tuple[str, ...]:
+        """The splits that are evaluated while a training runs."""
+        if self.split == "last":
+            return ("test",)
+        return (self.split,) if self.beside is None else (self.split, self.beside)
+
+    @property
     def key(self) -> str:
         """The result key that ranks candidates, such as `best/validation/map@r`."""
-        return f"{self.checkpoint}/{'test' if self.split == 'last' else self.split}/{self.metric}"
+        return f"{self.checkpoint}/{self.watched[0]}/{self.metric}"
 
     @property
     def beside_key(self) -> str:

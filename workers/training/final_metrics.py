@@ -26,7 +26,8 @@ def finish(session: Session, last: LastCheckpoint, journal: ProgressLog, dear: b
     if session.step not in evaluations:
         evaluations[session.step] = evaluated(session, session.splits, names)
         if session.step == session.total:  # else patience ended it at an evaluation, which is noted already
-            watched = [f"{split}/{name}" for split in session.watched for name in session.among(session.cheap)]
+            cheap, splits = session.among(session.cheap), session.recipe.select.watched
+            watched = [f"{split}/{name}" for split in splits for name in cheap]
             judge(session, journal, {key: evaluations[session.step][key] for key in watched})
     _end(session, session.step, journal, last)
     kept = session.best.step if session.best else session.step

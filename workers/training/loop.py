@@ -19,7 +19,7 @@ def iterate(session: Session, last: LastCheckpoint, journal: ProgressLog) -> Non
             return
         _iteration(session, journal)
         if session.step % session.length.every == 0 and session.step < session.total:
-            judge(session, journal, evaluated(session, session.watched, session.among(session.cheap)))
+            judge(session, journal, evaluated(session, session.recipe.select.watched, session.among(session.cheap)))
         last.keep(session)
 
 

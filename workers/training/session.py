@@ -73,7 +73,7 @@ class Session:
         self.ended = tuple(name for name in measures.names if entry and catalog.at_the_end(name, entry))
         self.task: Task = Offers(recipe, place, device, self.batches, self.length).task(measures)
         self.weights_origin = self._origin()
-        self.watched, self._sign = self._selection(place.parts)
+        self._sign = self._selection(place.parts)
         self.cheap: tuple[str, ...] = getattr(self.task, "watched", ())
         self.ending = FinalMetrics()
         self.players = self._players(place.parts)
@@ -93,20 +93,19 @@ class Session:
             raise ValueError(f"pins: the recipe is for weights {wanted} of the backbone; this machine has {origin}")
         return origin
 
-    def _selection(self, parts: Path | None) -> tuple[tuple[str, ...], int]:
-        """The splits that are evaluated on the way, and +1 or -1 where a higher or a lower metric is better."""
+    def _selection(self, parts: Path | None) -> int:
+        """+1 or -1 where a higher or a lower metric is better; raises ValueError where nothing can be chosen by it."""
         select = self.recipe.select
         if select.split == "validation" and "validation" not in self.splits:
             raise ValueError("select.split is 'validation', but the recipe holds nothing out for it")
         better = registry.find("metric", parse_metric(select.metric)[0], parts).better
         if better == "none":
             raise ValueError(f"select.metric {select.metric!r} cannot choose: neither higher nor lower is better")
-        watched = (select.split, *([select.beside] if select.beside else [])) if select.split != "last" else ("test",)
-        if any(select.metric in self.task.late(split) for split in watched):
+        if any(select.metric in self.task.late(split) for split in select.watched):
             raise ValueError(f"select.metric {select.metric!r} is dear of so many images, and computed at the end only")
         if select.split != "last" and select.metric in self.ended:
             raise ValueError(f"select.metric {select.metric!r} is measured at the end only; select by 'last'")
-        return watched, 1 if better == "higher" else -1
+        return 1 if better == "higher" else -1
 
     def _players(self, parts: Path | None) -> dict[str, Optimization]:
         """The optimizer of each player."""

@@ -13,12 +13,11 @@ from workers.contract import Select
 def trouble_of_curve(key: str, select: Select, tasks: Sequence[Entry], catalog: Catalog) -> str | None:
     """Why no training leaves the curve `split/metric`, or `metric` on the split that is watched; none where it does."""
     trained, watched_too = stated(tasks, "curves"), stated(tasks, "watched")
-    watched = "validation" if select.split == "validation" else "test"
-    evaluated_on = (watched, select.beside)
+    watched = select.watched[0]
     split, slash, metric = key.rpartition("/")
     if split == "train":
         return None if metric in trained else f"no curve is named '{key}'; {_meant(key, 'train', trained)}"
-    if slash and split not in evaluated_on:
+    if slash and split not in select.watched:
         if split in ("validation", "test"):
             why = f"this sweep selects on '{select.split}', so that trainings are evaluated on the {watched} split"
             return f"there is no such curve: {why}; write '{watched}/{metric}', or just '{metric}'"
