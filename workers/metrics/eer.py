@@ -18,7 +18,8 @@ class EqualErrorRate:
 
     def __call__(self, evaluation: Scores) -> float:
         """The rate, 0 to 1."""
-        far, tar = (one.tolist() for one in (Roc.of(evaluation).far, Roc.of(evaluation).tar))
+        roc = Roc.of(evaluation)
+        far, tar = roc.far.tolist(), roc.tar.tolist()
         past = next(place for place, both in enumerate(zip(far, tar, strict=True)) if sum(both) >= 1)
         before, after = far[past - 1] + tar[past - 1] - 1, far[past] + tar[past] - 1
         share = before / (before - after)

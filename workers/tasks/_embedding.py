@@ -58,11 +58,17 @@ class Embedding(Task):
         """The value of a batch."""
         if batch is None:
             raise ValueError("embeddings are of images, and there is no batch of them")
-        embeddings = self.model(batch.images)
-        loss = total = self.loss(embeddings, batch.labels)
+        yield self.terms(at, self.model(batch.images), batch.labels)
+
+    def terms(
+        self, at: At, embeddings: torch.Tensor, labels: torch.Tensor, regularized: torch.Tensor | None = None
+    ) -> Terms:
+        """The value of embeddings [b, d] with labels [b]; the regularizer sees the first of them, `regularized`."""
+        loss = total = self.loss(embeddings, labels)
         eta, regularizer = None if self.eta is None else float(self.eta(at.step)), None
         if eta is not None:
-            regularizer = self.regularizer(embeddings, batch.labels) if self._labelled else self.regularizer(embeddings)
+            seen = embeddings if regularized is None else regularized
+            regularizer = self.regularizer(seen, labels[: len(seen)]) if self._labelled else self.regularizer(seen)
             total = loss + eta * regularizer
 
         def noted() -> dict[str, float]:
@@ -71,9 +77,9 @@ class Embedding(Task):
                 values["regularizer"] = float(regularizer.detach())
             if eta is not None and getattr(self.eta, "moves", True):
                 values["eta"] = eta
-            return values | batch_statistics(embeddings, batch.labels)
+            return values | batch_statistics(embeddings, labels)
 
-        yield Terms("model", total, noted)
+        return Terms("model", total, noted)
 
     def begin(self) -> None:
         """Tell the regularizer the norms that it starts from, where it asks."""

@@ -52,16 +52,20 @@ class Embedder(nn.Module):
         maps = getattr(self.backbone, "convolved", None)
         if maps is None:
             return {}
-        pixels = getattr(self.backbone, "preprocess", SIGNED)(images).contiguous(memory_format=self._format)
-        return {name: geometry.precise(one) for name, one in maps(pixels).items()}
+        return {name: geometry.precise(one) for name, one in maps(self._pixels(images)).items()}
 
     def _computed(self, images: torch.Tensor, what: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-        pixels = getattr(self.backbone, "preprocess", SIGNED)(images).contiguous(memory_format=self._format)
+        pixels = self._pixels(images)
         if self._type is None:
             return what(pixels)
         with torch.autocast(images.device.type, self._type):
             found = what(pixels)
         return geometry.precise(found)
+
+    def _pixels(self, images: torch.Tensor) -> torch.Tensor:
+        """What the backbone gets of images."""
+        pixels: torch.Tensor = getattr(self.backbone, "preprocess", SIGNED)(images)
+        return pixels.contiguous(memory_format=self._format)
 
     @property
     def shows_maps(self) -> bool:
@@ -70,9 +74,8 @@ class Embedder(nn.Module):
 
     def maps(self, images: torch.Tensor) -> torch.Tensor:
         """Images as in `forward` to the maps [b, c, h, w] of the backbone's last layer, in full precision."""
-        pixels = getattr(self.backbone, "preprocess", SIGNED)(images)
         maps: Callable[[torch.Tensor], torch.Tensor] = getattr(self.backbone, "maps")  # noqa: B009 - a module's
-        return maps(pixels.contiguous(memory_format=self._format))
+        return maps(self._pixels(images))
 
 
 def embedder(backbone: nn.Module, head: nn.Module, recipe: Recipe) -> Embedder:

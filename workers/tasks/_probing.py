@@ -45,7 +45,7 @@ class Probing:
     ) -> None:
         self._probed, self._batches, self._encode, self._judge = probed, batches, encode, judge
         self._device, self._seed = device, seed
-        check(probed, batches)
+        _check(probed, batches)
         train = batches.splits.train
         self._crops = Augment("proxy_anchor", stored=train.side, crop=batches.augment.side)
         self._splits = ("test", "validation") if batches.splits.validation else ("test",)
@@ -125,7 +125,7 @@ class Probing:
             self._best = {layer: (score, values) for layer, (score, values) in state["best"].items()}
 
 
-def check(probed: Probed, batches: Batches) -> None:
+def _check(probed: Probed, batches: Batches) -> None:
     """Raise ValueError where a probe of these images has no meaning, or nothing to choose a rate by."""
     train, test, rates = batches.splits.train, batches.splits.test, probed.schedule.rates
     if fault := probed.schedule.fault():

@@ -10,7 +10,6 @@ from torch.nn.functional import avg_pool2d
 
 from workers.backbones import averaged
 from workers.data.batches import Batches, LabelledBatch
-from workers.embeddings.diagnostics import batch_statistics
 from workers.evaluation.measures import Measures
 from workers.evaluation.probe import Schedule
 from workers.evaluation.told_classes import Classified
@@ -79,7 +78,7 @@ class Counting(Embedding):
         self._measures = measures
         schedule = Schedule(probe_lr, probe_epochs, probe_batch, probe_at, probe_factor)
         probed = Probed(schedule, probe_views, probe_reports)
-        _check_layers(self._encoded(_first(batches).to(device)))
+        _check_layers(self._encoded(next(batches.read(batches.splits.test, chosen=torch.tensor([0])))))
         self._probing = Probing(probed, batches, self._encoded, self._judged, device, seed)
 
     def step(self, batch: LabelledBatch | None, at: At) -> Iterator[Terms]:
@@ -88,21 +87,7 @@ class Counting(Embedding):
             raise ValueError("counting is of images, and there is no batch of them")
         counts, total = self.counted(batch.images)
         numbers = torch.arange(len(counts), device=counts.device)
-        loss = value = self.loss(torch.cat([counts, total]), numbers.repeat(2))
-        eta, regularizer = None if self.eta is None else float(self.eta(at.step)), None
-        if eta is not None:
-            regularizer = self.regularizer(counts)
-            value = loss + eta * regularizer
-
-        def noted() -> dict[str, float]:
-            values = {"loss": float(loss.detach()), "lr": at.rate}
-            if regularizer is not None:
-                values["regularizer"] = float(regularizer.detach())
-            if eta is not None and getattr(self.eta, "moves", True):
-                values["eta"] = eta
-            return values | batch_statistics(torch.cat([counts, total]), numbers.repeat(2))
-
-        yield Terms("model", value, noted)
+        yield self.terms(at, torch.cat([counts, total]), numbers.repeat(2), regularized=counts)
 
     def counted(self, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """What is counted in images [b, c, 2s, 2s] at half their side, and the sum over their quarters, [b, d] each."""
@@ -143,12 +128,6 @@ class Counting(Embedding):
     def _judged(self, layer: str, split: str, said: Classified) -> dict[str, float]:
         told = self._measures.of({layer: said}, self._measures.names)
         return {name: value for name, value in told.items() if not math.isnan(value)}  # those of other layers have none
-
-
-def _first(batches: Batches) -> torch.Tensor:
-    """One test image, as an evaluation sees it."""
-    images, sizes = batches.splits.test.take(torch.tensor([0]))
-    return batches.augment.test(images, sizes)
 
 
 def _check_layers(found: Layers) -> None:
