@@ -16,6 +16,7 @@ def disagreements(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
     yield from _unlabelled(draft, catalog)
     yield from _by_classes(draft, catalog)
     yield from _tiled(draft, catalog)
+    yield from _alone(draft)
 
 
 def _layout(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
@@ -71,6 +72,14 @@ def _tiled(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
         tasks = [entry.name for entry in catalog.of("task") if entry.facts.get("tiles") is True]
         message = f"{loss} compares an image with its tiles, which {task} does not make; take {listed(tasks)}"
     yield Problem(path="loss", message=message)
+
+
+def _alone(draft: RecipeDraft) -> Iterator[Problem]:
+    """A task that tells images apart by their views or tiles has two of them at least in a batch."""
+    task, sampler = draft.parts.get("task"), draft.parts.get("sampler")
+    batch = sampler.options.get("batch") if sampler else None
+    if _blind(draft) and isinstance(batch, int) and batch < 2:
+        yield Problem(path="sampler.batch", message=f"expected at least 2 for {task}, which tells images apart")
 
 
 def _by_classes(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:

@@ -82,9 +82,10 @@ def _images(dataset: Chosen, validation: ImageHoldout) -> Iterator[Problem]:
 
 
 def _allowed(task: Chosen | None) -> list[str]:
-    """The names of what a task can validate by."""
-    stated = task.entry.stated("validations") if task else []
-    return stated or [*_USUAL]
+    """The names of what a task can validate by: nothing where it takes no images, or says so."""
+    if task is None or ("batches" in task.entry.asks and "validations" not in task.entry.facts):
+        return [*_USUAL]
+    return task.entry.stated("validations") if "batches" in task.entry.asks else []
 
 
 def _unallowed(draft: RecipeDraft) -> Iterator[Problem]:
@@ -96,8 +97,9 @@ def _unallowed(draft: RecipeDraft) -> Iterator[Problem]:
     if validation.name not in allowed:
         several = isinstance(validation, CrossValidation)
         why = "has no way to join the models of several folds" if several else f"does not validate by {validation.name}"
-        right = ", ".join(f"{{name: {name}}}" for name in allowed)
-        yield Problem(path="validation", message=f"{task} {why}; take {right}, or none")
+        named = ", ".join(f"{{name: {name}}}" for name in allowed)
+        right = f"take {named}, or none" if named else "leave it out"
+        yield Problem(path="validation", message=f"{task} {why}; {right}")
 
 
 def _selection_split(draft: RecipeDraft) -> Iterator[Problem]:
@@ -108,5 +110,6 @@ def _selection_split(draft: RecipeDraft) -> Iterator[Problem]:
     if draft.select and draft.select.split == "validation" and isinstance(draft.validation, NoValidation):
         first = next(iter(_allowed(draft.parts.get("task"))), None)
         right = f"add `validation: {{name: {first}}}`, or select" if first else "select"
-        found = f"no {'images' if first == 'image_holdout' else 'classes'} are held out to select by 'validation'"
+        held = {"image_holdout": "no images are", None: "nothing is"}.get(first, "no classes are")
+        found = f"{held} held out to select by 'validation'"
         yield Problem(path="select.split", message=f"{found}; {right} by 'test' or 'last'")

@@ -11,7 +11,6 @@ def disagreements(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
     """What of classes does not fit; each rule is silent where something that it needs is absent."""
     yield from _other_classes(draft, catalog)
     yield from _beyond_the_classes(draft, catalog)
-    yield from _alone(draft)
 
 
 def _other_classes(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
@@ -38,12 +37,3 @@ def _beyond_the_classes(draft: RecipeDraft, catalog: Catalog) -> Iterator[Proble
         if entry and entry.facts.get("of_classes") is True and isinstance(classes, int) and wanted > classes:
             message = f"metric {name!r} has no meaning where {dataset} has {classes} classes; take a smaller k"
             yield Problem(path=path, message=message)
-
-
-def _alone(draft: RecipeDraft) -> Iterator[Problem]:
-    """A task that tells images apart by their views or tiles has two of them at least in a batch."""
-    task, sampler = draft.parts.get("task"), draft.parts.get("sampler")
-    views, batch = task.fact("views") if task else None, sampler.options.get("batch") if sampler else None
-    unlabelled = (isinstance(views, int) and views > 1) or bool(task and task.fact("tiles") is True)
-    if unlabelled and isinstance(batch, int) and batch < 2:
-        yield Problem(path="sampler.batch", message=f"expected at least 2 for {task}, which tells images apart")
