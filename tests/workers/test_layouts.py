@@ -424,6 +424,40 @@ def test_a_pickle_that_asks_for_all_memory(tmp_path: Path) -> None:
         Cifar100(tmp_path, official=False)
 
 
+HOSTILE = {
+    "tuples in tuples as a key": (b"\x80\x02})" + b"\x85" * 1_000_000 + b"Ns.", "it makes more than 100 tuples"),
+    "steps without end": (b"\x80\x02" + b"]0" * 500_001 + b".", "it takes more than 1,000,000 steps"),
+    "an encoding of none": (b"c_codecs\nencode\n(Va\nVzip\ntR.", "it asks for the encoding 'zip'"),
+    "attributes of a list": (b"\x80\x02]}U\x01aK\x01sb.", "cannot be read"),
+    "values of no list": (b"\x80\x02K\x01K\x01a.", "cannot be read"),
+    "an array without end": (
+        b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(L" + b"9" * 30 + b"L\ntU\x01btR.", "cannot be read",
+    ),
+    "no mapping": (b"\x80\x02].", "cannot be read"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_pickle_is_refused(name: str, tmp_path: Path) -> None:
+    content, message = HOSTILE[name]
+    (tmp_path / "cifar-100-python").mkdir()
+    (tmp_path / "cifar-100-python/train").write_bytes(content)
+    with pytest.raises(DataDamagedError, match=message) as caught:
+        Cifar100(tmp_path, official=False)
+    assert str(tmp_path / "cifar-100-python/train") in str(caught.value)
+
+
+def test_a_pickle_of_bytes_in_the_oldest_protocols_is_read(tmp_path: Path) -> None:
+    pixels, labels = cifar_batch(np.random.default_rng(0), 100, 200)
+    (tmp_path / "cifar-100-python").mkdir()
+    for half, protocol in (("train", 0), ("test", 2)):  # which write bytes as a text and its encoding
+        content = pickle.dumps({b"data": pixels, b"fine_labels": labels}, protocol)
+        (tmp_path / "cifar-100-python" / half).write_bytes(content)
+    cifar = Cifar100(tmp_path, official=False)
+    assert torch.equal(cifar.train.images, cifar.test.images)
+    assert torch.equal(cifar.train.images[7].flatten(), torch.from_numpy(pixels[7]))
+
+
 def test_cifar10_jpegs(shared: Path, tmp_path: Path) -> None:
     if not (shared / "data").is_dir():
         pytest.skip("the folder ../shared/data is not here")

@@ -1,6 +1,5 @@
 """Reading CIFAR's files: the pickles for Python, the binary files, and packs of JPEG files."""
 
-import codecs
 import io
 import pickle
 import pickletools
@@ -24,6 +23,8 @@ HALVES: Final = ("train", "test")
 """The official halves."""
 
 _PIXELS: Final = 3 * 32 * 32
+_MOST_STEPS: Final = 1_000_000  # the training half of CIFAR-100 takes about 200,000
+_MOST_TUPLES: Final = 100  # an array takes four
 _TEN: Final = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 _Reader = Callable[[bytes], tuple[npt.NDArray[Any], npt.NDArray[Any]]]
 
@@ -95,12 +96,26 @@ def _binary(content: bytes, before: int) -> tuple[npt.NDArray[Any], npt.NDArray[
 
 
 def _pickled(content: bytes, label: bytes) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    for step, value, _ in pickletools.genops(content):
-        # Python's unpickler would take memory for all numbers up to the one that is kept.
+    _check_steps(content)
+    try:
+        batch = _Arrays(io.BytesIO(content), encoding="bytes").load()
+        return np.asarray(batch[b"data"]), np.asarray(batch[label], np.int64)
+    except Exception as error:  # its author chooses what fails, and how
+        raise pickle.UnpicklingError(str(error) or type(error).__name__) from error
+
+
+def _check_steps(content: bytes) -> None:
+    """Raise UnpicklingError of steps that take memory or stack without end, which Python's unpickler does as told."""
+    tuples = 0
+    for number, (step, value, _) in enumerate(pickletools.genops(content)):
+        # It would take memory for all numbers up to the one that is kept.
         if step.name.endswith("PUT") and isinstance(value, int) and value > len(content):
             raise pickle.UnpicklingError(f"it keeps value {value:,} of {len(content):,} bytes")
-    batch = _Arrays(io.BytesIO(content), encoding="bytes").load()
-    return np.asarray(batch[b"data"]), np.asarray(batch[label], np.int64)
+        tuples += step.name.startswith("TUPLE")
+        if tuples > _MOST_TUPLES:  # one within another, they overflow the stack when they are hashed as a key
+            raise pickle.UnpicklingError(f"it makes more than {_MOST_TUPLES} tuples")
+        if number >= _MOST_STEPS:
+            raise pickle.UnpicklingError(f"it takes more than {_MOST_STEPS:,} steps")
 
 
 class _Arrays(pickle.Unpickler):
@@ -112,5 +127,11 @@ class _Arrays(pickle.Unpickler):
         if module == "numpy" and name in {"ndarray", "dtype"}:
             return getattr(np, name)
         if (module, name) == ("_codecs", "encode"):  # how Python 3 writes bytes in an old protocol
-            return codecs.encode
+            return _latin1
         raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no CIFAR file does")
+
+
+def _latin1(text: str, encoding: str) -> bytes:
+    if encoding != "latin1":
+        raise pickle.UnpicklingError(f"it asks for the encoding {encoding[:40]!r}, which no CIFAR file does")
+    return text.encode("latin1")
