@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -19,6 +20,7 @@ from workers.data.encoded import SETTING, Encoded, encoded, limit, stored
 from workers.data.images import Images
 from workers.data.looking import looking
 from workers.data.picture import Form, Picture
+from workers.datasets.cifar10 import Cifar10
 
 
 @pytest.fixture
@@ -126,6 +128,25 @@ def test_a_hash_that_is_known_beforehand_is_that_of_the_decoded_map(
         found.append(registry.build("dataset", Part(name="omniglot"), root=tmp_path, scratch=tmp_path / "scratch"))
     assert [one.train.undecoded is None for one in found] == [True, False]
     assert images.content_hash(found[0]) == images.content_hash(found[1])
+
+
+def test_a_pack_of_cifars_jpegs_has_the_hash_of_the_decoded_map(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [path for path in sorted(photographs(tmp_path).rglob("*.jpg")) if Image.open(path).mode != "L"]
+    contents = [path.read_bytes() for path in files]
+    offset = np.cumsum([0, *map(len, contents)])
+    for half in ("train", "test"):
+        jpeg, label = np.frombuffer(b"".join(contents), np.uint8), np.arange(len(files)) % 3
+        np.savez(tmp_path / f"cifar10_{half}_jpeg.npz", jpeg=jpeg, offset=offset, label=label)
+    found = []
+    for gigabytes in ("1", "0"):
+        monkeypatch.setenv(SETTING, gigabytes)
+        found.append(Cifar10(tmp_path, tmp_path / "scratch", source="jpeg", official=False))
+    assert [one.train.undecoded is None for one in found] == [True, False]
+    assert found[0].content == found[1].content
+    every = torch.arange(len(files))
+    assert torch.equal(found[0].test.take(every).images, taken(found[1].test, every))
 
 
 @pytest.mark.usefixtures("undecoded")

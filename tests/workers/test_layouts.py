@@ -469,6 +469,18 @@ def test_cifar10_jpegs(shared: Path, tmp_path: Path) -> None:
     assert cifar.test.images.shape == (40, 3, 32, 32)
 
 
+def test_cifar10_jpegs_whose_pack_is_damaged(tmp_path: Path) -> None:
+    arrays = jpeg_arrays(tmp_path, 4)
+    label, offset = np.arange(4), arrays["offset"]
+    for wrong in (offset.astype(np.float64), offset[::-1], offset[:-1], offset - 1, np.zeros_like(offset)):
+        np.savez(tmp_path / "cifar10_train_jpeg.npz", **{**arrays, "offset": wrong}, label=label)
+        with pytest.raises(DataDamagedError, match="to rise from 0 to the length"):
+            Cifar10(tmp_path, tmp_path, source="jpeg", official=False)
+    np.savez(tmp_path / "cifar10_train_jpeg.npz", **arrays, label=label[:, None])
+    with pytest.raises(DataDamagedError, match="expected whole numbers as labels"):
+        Cifar10(tmp_path, tmp_path, source="jpeg", official=False)
+
+
 # Packs
 
 

@@ -16,8 +16,8 @@ import torch
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data.encoded import stored
 from workers.data.images import Images
-from workers.data.packs import find, read_npz
-from workers.data.picture import Form, Picture
+from workers.data.packs import find, read_jpegs, read_labels
+from workers.data.picture import Form
 
 HALVES: Final = ("train", "test")
 """The official halves."""
@@ -44,14 +44,8 @@ def hundred(root: Path, half: str) -> Images:
 def jpegs(root: Path, name: str, scratch: Path) -> Images:
     """A half from a pack of JPEG files; raises DataMissingError, DataDamagedError."""
     path = find(root, [name])
-    content, offset, labels = read_npz(path, ("jpeg", "offset", "label"))
-    if content.dtype != np.uint8 or offset.shape != (len(labels) + 1,):
-        raise DataDamagedError(f"{path}: expected bytes in `jpeg`, and in `offset` one more than the labels")
-    whole, bounds = content.data, offset.tolist()
-    pictures = [
-        Picture(path, whole[bounds[number] : bounds[number + 1]], f"image {number} of {path}")
-        for number in range(len(labels))
-    ]
+    labels = read_labels(path)
+    pictures = read_jpegs(path, len(labels))
     pixels = stored(path.stem, pictures, Form("square", 32), scratch)
     return pixels.split(range(len(labels)), contiguous(labels))
 

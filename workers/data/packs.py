@@ -1,15 +1,19 @@
-"""Reading the files of data sets: NumPy packs and MNIST's IDX files, with errors that say what to do."""
+"""Reading the files of data sets: NumPy packs, MNIST's IDX files and maps, with errors that say what to do."""
 
 import gzip
+import mmap
 import zipfile
 import zlib
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from workers.contract import DataDamagedError, DataMissingError
+from workers.data.picture import Picture
 
 Array = npt.NDArray[np.uint8]
 
@@ -37,6 +41,42 @@ def read_npz(path: Path, keys: Sequence[str]) -> list[npt.NDArray[np.generic]]:
     except DataDamagedError:
         raise
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
+
+
+def read_labels(path: Path) -> npt.NDArray[np.integer[Any]]:
+    """The labels [n] of a NumPy pack; raises DataDamagedError."""
+    (labels,) = read_npz(path, ["label"])
+    if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
+        raise DataDamagedError(f"{path}: expected whole numbers as labels [n]")
+    return cast("npt.NDArray[np.integer[Any]]", labels)
+
+
+def read_jpegs(path: Path, count: int) -> list[Picture]:
+    """The `count` files of a pack whose `jpeg` holds one after another, from `offset` [n + 1] to the next.
+
+    Raises DataDamagedError.
+    """
+    content, offset = read_npz(path, ("jpeg", "offset"))
+    whole = np.issubdtype(offset.dtype, np.integer) and offset.shape == (count + 1,)
+    rising = whole and bool((np.diff(offset.astype(np.int64)) > 0).all())
+    if content.dtype != np.uint8 or not rising or offset[0] != 0 or offset[-1] != len(content):
+        raise DataDamagedError(f"{path}: expected `offset` [n + 1] to rise from 0 to the length of `jpeg`")
+    bounds = offset.tolist()
+    return [
+        Picture(path, content.data[first:past], f"image {number} of {path}")
+        for number, (first, past) in enumerate(pairwise(bounds))
+    ]
+
+
+def mapped(path: Path) -> memoryview:
+    """The bytes of a file, read as they are looked at. Raises DataMissingError, DataDamagedError."""
+    try:
+        with path.open("rb") as file:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except FileNotFoundError as error:
+        raise DataMissingError(f"{path} is missing; fetch the data set again") from error
+    except (OSError, ValueError) as error:  # an empty file cannot be mapped
         raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
 
 

@@ -1,12 +1,12 @@
 """The pickles in which InsightFace keeps faces and pairs, read by rules of our own: nothing in them is ever run."""
 
-import mmap
 import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from workers.contract import DataDamagedError, DataMissingError
+from workers.contract import DataDamagedError
+from workers.data.packs import mapped
 
 _MOST_STEPS: Final = 1_000_000  # CFP-FP takes 42,000
 _MOST_LINE: Final = 64  # characters of a number that is written as text
@@ -27,14 +27,7 @@ def read(path: Path) -> PairFile:
     Bytes, lists, tuples and booleans are made, by an interpreter that knows no other step; images are views of the
     file. Raises DataMissingError, and DataDamagedError that names the file and the byte of anything else.
     """
-    try:
-        with path.open("rb") as file:
-            content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    except FileNotFoundError as error:
-        raise DataMissingError(f"{path} is missing; fetch the data set again") from error
-    except (OSError, ValueError) as error:  # an empty file cannot be mapped
-        raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
-    return _pairs(path, _Reading(path, content).result())
+    return _pairs(path, _Reading(path, mapped(path)).result())
 
 
 def _pairs(path: Path, found: Any) -> PairFile:

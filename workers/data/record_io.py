@@ -1,11 +1,11 @@
 """RecordIO, in which InsightFace keeps its faces: records of labels and bytes in one file, read without MXNet."""
 
-import mmap
 import struct
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
 from workers.contract import DataDamagedError, DataMissingError
+from workers.data.packs import mapped
 
 MAGIC: Final = 0xCED7230A
 """What stands at the beginning of each part of a record; in its content it divides parts."""
@@ -34,7 +34,7 @@ def read(path: Path) -> list[Record]:
     The file is mapped: a content is a view of it, and all of the file is looked at here but these. Raises
     DataMissingError, and DataDamagedError that names the file and the byte where it is not as it must be.
     """
-    whole = _mapped(path)
+    whole = mapped(path)
     records, end = [], 0
     for offset, number in sorted(_index(path.with_suffix(".idx"), len(whole))):
         if offset < end:
@@ -42,16 +42,6 @@ def read(path: Path) -> list[Record]:
         record, end = _record(path, whole, offset, number)
         records.append(record)
     return sorted(records, key=lambda record: record.number)
-
-
-def _mapped(path: Path) -> memoryview:
-    try:
-        with path.open("rb") as file:
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    except FileNotFoundError as error:
-        raise DataMissingError(f"{path} is missing; fetch the data set again") from error
-    except (OSError, ValueError) as error:  # an empty file cannot be mapped
-        raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
 
 
 def _index(path: Path, size: int) -> list[tuple[int, int]]:

@@ -11,8 +11,8 @@ from workers.contract import DataDamagedError
 from workers.data import listing
 from workers.data.images import Images, content_hash
 from workers.data.listing import Listed, Source
-from workers.data.packs import find, inside, names, read_npz
-from workers.data.picture import Form, Picture
+from workers.data.packs import find, inside, names, read_jpegs, read_labels, read_npz
+from workers.data.picture import Form
 
 
 class Packed:
@@ -35,7 +35,7 @@ class Packed:
         held = names(path)
         labels, tests = _divided(path, held)
         if "jpeg" in held:
-            every = _jpegs(path, labels)
+            every = [*map(Listed, read_jpegs(path, len(labels)), labels.tolist())]
             form = Form("keep") if side is None else Form("shorter", side)
             source = Source(f"packed-{path.stem}", form, scratch)
             train, test = ([every[place] for place in np.flatnonzero(tests == half)] for half in (False, True))
@@ -50,9 +50,7 @@ class Packed:
 
 def _divided(path: Path, held: list[str]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """The label of each image, and whether it is a test image."""
-    (labels,) = read_npz(path, ["label"])
-    if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
-        raise DataDamagedError(f"{path}: expected whole numbers as labels [n]")
+    labels = read_labels(path)
     if "split" in held:
         (split,) = read_npz(path, ["split"])
         if split.shape != labels.shape or not np.isin(split, (0, 1)).all():
@@ -64,19 +62,6 @@ def _divided(path: Path, held: list[str]) -> tuple[npt.NDArray[Any], npt.NDArray
     if not len(labels) or tests.all() or not tests.any():
         raise DataDamagedError(f"{path}: one of the splits has no images")
     return labels, tests
-
-
-def _jpegs(path: Path, labels: npt.NDArray[Any]) -> list[Listed]:
-    content, offset = read_npz(path, ("jpeg", "offset"))
-    rising = offset.shape == (len(labels) + 1,) and bool((np.diff(offset.astype(np.int64)) > 0).all())
-    if content.dtype != np.uint8 or not rising or offset[0] != 0 or offset[-1] != len(content):
-        raise DataDamagedError(f"{path}: expected `offset` [n + 1] to rise from 0 to the length of `jpeg`")
-    whole = content.data
-    places = zip(offset[:-1].tolist(), offset[1:].tolist(), labels.tolist(), strict=True)
-    return [
-        Listed(Picture(path, whole[first:past], f"image {number} of {path}"), label)
-        for number, (first, past, label) in enumerate(places)
-    ]
 
 
 def _pixels(path: Path, count: int) -> torch.Tensor:
