@@ -13,8 +13,8 @@ from PIL import Image
 from tests.workers import trees
 from workers.contract import DataDamagedError
 from workers.data import decoded as module
-from workers.data.decoded import Decoded, Form, Picture, decoded
-from workers.data.picture import key
+from workers.data.decoded import Decoded, decoded
+from workers.data.picture import Form, Picture, key
 
 
 def pictures(root: Path, count: int = 4) -> list[Picture]:

@@ -10,7 +10,8 @@ import torch
 
 from tests.workers import trees
 from workers.contract import DataDamagedError
-from workers.data.decoded import Decoded, Form, Picture, decoded, digest
+from workers.data.decoded import Decoded, decoded, digest
+from workers.data.picture import Form, Picture
 from workers.data.scratch import UnsafeFolderError, opened, private, scratch
 
 SOMEBODY = 12_345

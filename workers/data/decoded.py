@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import random
-import shutil
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,15 +13,12 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from filelock import FileLock
 
 from workers.contract import DataDamagedError
 from workers.data import looking
 from workers.data.images import Images
 from workers.data.picture import UNREADABLE, Form, Picture, each, key, processors, shapes_of, unreadable
-from workers.data.scratch import UnsafeFolderError, opened, private
-
-__all__ = ["HASHED", "Decoded", "Form", "Picture", "decoded", "digest", "sketched"]  # two of them live elsewhere
+from workers.data.scratch import UnsafeFolderError, built, opened, private
 
 HASHED: Final = 2**26
 """Bytes that are hashed at a time by a thread."""
@@ -63,14 +59,7 @@ def decoded(name: str, pictures: Sequence[Picture], form: Form, scratch: Path) -
     if (images := _read(folder)) is not None:
         _compare(images, pictures, form, folder)
         return images
-    with FileLock(f"{folder}.lock"):
-        images = _read(folder)  # by now another process may have written it
-        if images is None:
-            _write(folder, pictures, form)
-            images = _read(folder)
-    if images is None:
-        raise DataDamagedError(f"{folder}: what was written there is not what is read; check the disk")
-    return images
+    return built(folder, lambda: _read(folder), lambda aside: _write(aside, pictures, form))
 
 
 def sketched(pictures: Sequence[Picture], form: Form, look: looking.Look) -> Decoded:
@@ -123,21 +112,12 @@ def _compare(found: Decoded, pictures: Sequence[Picture], form: Form, folder: Pa
 
 
 def _write(folder: Path, pictures: Sequence[Picture], form: Form) -> None:
-    """Decode into a folder aside and rename it; call it under the lock."""
-    aside = folder.with_name(f".{folder.name}")
-    shutil.rmtree(aside, ignore_errors=True)  # of a process that was killed
-    aside.mkdir()
-    try:
-        shapes = shapes_of(pictures, form)
-        _decode(aside / "pixels", pictures, form, shapes)
-        np.save(aside / "shapes.npy", shapes)
-        pixels = np.memmap(aside / "pixels", np.uint8, mode="r")
-        about = {"digest": digest(pixels, shapes), "images": len(pictures), **asdict(form)}
-        (aside / "about.json").write_text(json.dumps(about), "utf-8")
-        shutil.rmtree(folder, ignore_errors=True)
-        aside.rename(folder)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+    shapes = shapes_of(pictures, form)
+    _decode(folder / "pixels", pictures, form, shapes)
+    np.save(folder / "shapes.npy", shapes)
+    pixels = np.memmap(folder / "pixels", np.uint8, mode="r")
+    about = {"digest": digest(pixels, shapes), "images": len(pictures), **asdict(form)}
+    (folder / "about.json").write_text(json.dumps(about), "utf-8")
 
 
 def _decode(path: Path, pictures: Sequence[Picture], form: Form, shapes: np.ndarray) -> None:

@@ -4,7 +4,6 @@ import hashlib
 import json
 import math
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -13,15 +12,13 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from filelock import FileLock
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from workers.contract import DataDamagedError
 from workers.data import looking
 from workers.data.decoded import HASHED, Decoded, decoded, sketched
 from workers.data.images import Images
 from workers.data.picture import UNREADABLE, Form, Picture, key, processors, shapes_of, unreadable
-from workers.data.scratch import UnsafeFolderError, opened, private
+from workers.data.scratch import UnsafeFolderError, built, opened, private
 
 SETTING: Final = "METRICSWEEP_DECODED_GB"
 """The environment variable that says from which size on the images of a data set stay as they are."""
@@ -93,17 +90,11 @@ def encoded(name: str, pictures: Sequence[Picture], form: Form, scratch: Path) -
     """
     folder = private(scratch / "encoded") / f"{name}-{key(pictures, form)[:16]}"
     images = _read(folder, pictures, form)
-    if images is None and (look := looking.current()) is not None:
+    if images is not None:
+        return images
+    if (look := looking.current()) is not None:
         return sketched(pictures, form, look)
-    if images is None:
-        with FileLock(f"{folder}.lock"):
-            images = _read(folder, pictures, form)  # by now another process may have written it
-            if images is None:
-                _write(folder, pictures, form)
-                images = _read(folder, pictures, form)
-    if images is None:
-        raise DataDamagedError(f"{folder}: what was written there is not what is read; check the disk")
-    return images
+    return built(folder, lambda: _read(folder, pictures, form), lambda aside: _write(aside, pictures, form))
 
 
 def _read(folder: Path, pictures: Sequence[Picture], form: Form) -> Encoded | None:
@@ -123,19 +114,11 @@ def _read(folder: Path, pictures: Sequence[Picture], form: Form) -> Encoded | No
 
 
 def _write(folder: Path, pictures: Sequence[Picture], form: Form) -> None:
-    """Decode every picture once and keep what is known then; call it under the lock."""
+    """Decode every picture once and keep what is known then."""
     shapes = shapes_of(pictures, form)
     about = {"digest": _digest(pictures, form, shapes), "shapes": hashlib.sha256(shapes.tobytes()).hexdigest()}
-    aside = folder.with_name(f".{folder.name}")
-    shutil.rmtree(aside, ignore_errors=True)  # of a process that was killed
-    aside.mkdir()
-    try:
-        np.save(aside / "shapes.npy", shapes)
-        (aside / "about.json").write_text(json.dumps({**about, "images": len(pictures), **asdict(form)}), "utf-8")
-        shutil.rmtree(folder, ignore_errors=True)
-        aside.rename(folder)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+    np.save(folder / "shapes.npy", shapes)
+    (folder / "about.json").write_text(json.dumps({**about, "images": len(pictures), **asdict(form)}), "utf-8")
 
 
 def _digest(pictures: Sequence[Picture], form: Form, shapes: np.ndarray) -> str:

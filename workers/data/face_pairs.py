@@ -13,6 +13,7 @@ from workers.contract import DataDamagedError, DataMissingError
 from workers.data import pair_pickle
 from workers.data.encoded import stored
 from workers.data.images import Images
+from workers.data.packs import read_text
 from workers.data.pair_set import PairSet
 from workers.data.picture import Form, Picture
 
@@ -151,10 +152,7 @@ def _listed(folder: Path) -> _Drawn:
 
 def _rows(path: Path) -> tuple[int, list[list[str]]]:
     """How many pairs of either kind a fold has, and the fields of each line."""
-    try:
-        header, *rows = [line.split() for line in path.read_text("utf-8").splitlines() if line.strip()] or [[]]
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
+    header, *rows = [line.split() for line in read_text(path).splitlines() if line.strip()] or [[]]
     if len(header) != 2 or not all(one.isascii() and one.isdecimal() and int(one[:9]) > 0 for one in header):
         raise DataDamagedError(
             f"{path}: line 1: expected how many folds there are and how many pairs of either kind "

@@ -12,6 +12,7 @@ import torch
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data.encoded import stored
 from workers.data.images import Images, miscounts
+from workers.data.packs import read_text
 from workers.data.picture import Form, Picture
 
 
@@ -163,14 +164,8 @@ def rows(path: Path, fields: int, skip: int = 0) -> list[list[str]]:
 
     Raises DataMissingError, and DataDamagedError with the line that is not so.
     """
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except FileNotFoundError as error:
-        raise DataMissingError(f"{path} is missing; fetch the data set again") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
     table = []
-    for number, line in enumerate(lines[skip:], skip + 1):
+    for number, line in enumerate(read_text(path).splitlines()[skip:], skip + 1):
         parts = line.split(maxsplit=fields - 1)
         if parts and len(parts) != fields:
             raise DataDamagedError(f"{path}: line {number} has {len(parts)} of {fields} fields; fetch it again")

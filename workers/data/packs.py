@@ -1,4 +1,4 @@
-"""Reading the files of data sets: NumPy packs, MNIST's IDX files and maps, with errors that say what to do."""
+"""Reading the files of data sets: NumPy packs, MNIST's IDX files, texts and maps, with errors that say what to do."""
 
 import gzip
 import mmap
@@ -67,6 +67,19 @@ def read_jpegs(path: Path, count: int) -> list[Picture]:
         Picture(path, content.data[first:past], f"image {number} of {path}")
         for number, (first, past) in enumerate(pairwise(bounds))
     ]
+
+
+def read_text(path: Path, missing: str = "; fetch the data set again") -> str:
+    """The text of a file; `missing` ends what is said where it is not there.
+
+    Raises DataMissingError, DataDamagedError.
+    """
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError as error:
+        raise DataMissingError(f"{path} is missing{missing}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
 
 
 def mapped(path: Path) -> memoryview:

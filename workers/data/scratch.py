@@ -4,11 +4,19 @@ import functools
 import grp
 import os
 import pwd
+import shutil
 import stat
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, TypeVar
+
+from filelock import FileLock
+
+from workers.contract import DataDamagedError
+
+T = TypeVar("T")
 
 _UNKNOWN: Final = 65_534
 """Who owns, seen from within a container without root, what is root's outside."""
@@ -72,6 +80,34 @@ def opened(path: Path) -> IO[bytes]:
         file.close()
         raise UnsafeFolderError(f"{path} was not written by us; remove it")
     return file
+
+
+def built(folder: Path, read: Callable[[], T | None], write: Callable[[Path], None]) -> T:
+    """What `read` finds in the folder; where that is nothing, `write` fills it first, whole or not at all.
+
+    One process of the machine does so, into a folder aside, and others wait. Raises DataDamagedError where nothing can
+    be read of what was written.
+    """
+    with FileLock(f"{folder}.lock"):
+        found = read()  # by now another process may have written it
+        if found is None:
+            _fill(folder, write)
+            found = read()
+    if found is None:
+        raise DataDamagedError(f"{folder}: what was written there is not what is read; check the disk")
+    return found
+
+
+def _fill(folder: Path, write: Callable[[Path], None]) -> None:
+    aside = folder.with_name(f".{folder.name}")
+    shutil.rmtree(aside, ignore_errors=True)  # of a process that was killed
+    aside.mkdir()
+    try:
+        write(aside)
+        shutil.rmtree(folder, ignore_errors=True)
+        aside.rename(folder)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _check_above(folder: Path) -> None:

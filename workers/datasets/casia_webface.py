@@ -9,6 +9,7 @@ from workers.contract import DataDamagedError, DataMissingError
 from workers.data import face_pairs, listing, record_io
 from workers.data.images import Images
 from workers.data.listing import Listed, Source
+from workers.data.packs import read_text
 from workers.data.picture import Form, Picture
 from workers.data.record_io import Record
 from workers.datasets.megaface import Megaface
@@ -111,15 +112,10 @@ def _damaged(path: Path, record: Record, why: str) -> DataDamagedError:
 
 def _compare(path: Path, listed: Sequence[Listed]) -> None:
     """Raise DataDamagedError where there are not as many people as the file `property` says, `10572,112,112`."""
-    try:
-        said = path.read_text("ascii").strip()
-    except FileNotFoundError as error:
-        raise DataMissingError(f"{path} is missing: it says how many people there are; fetch it again") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
+    said = read_text(path, ": it says how many people there are; fetch it again").strip()
     people = len({one.label for one in listed})
     fields = said.split(",")
-    if len(fields) != 3 or not all(one.isdecimal() for one in fields):
+    if len(fields) != 3 or not all(one.isascii() and one.isdecimal() for one in fields):
         raise DataDamagedError(f"{path}: expected people, height and width, as `10572,112,112`; found {said[:40]!r}")
     if int(fields[0][:9]) != people:
         raise DataDamagedError(f"{path} says {fields[0]} people, and train.rec has {people:,}; fetch both again")

@@ -12,7 +12,7 @@ import torch
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data import face_pairs, listing
 from workers.data.listing import Listed, Source
-from workers.data.packs import inside
+from workers.data.packs import inside, read_text
 from workers.data.picture import Form, Picture
 
 _FOLDERS: Final = ("megaface", "MegaFace", "megaface_testpack_v1.0")
@@ -138,11 +138,10 @@ def _every(strangers: Mapping[int, Sequence[str]]) -> list[str]:
 
 
 def _read(path: Path) -> dict[str, object]:
+    text = read_text(path, ": it lists the images of MegaFace's devkit; put it there")
     try:
-        held = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError as error:
-        raise DataMissingError(f"{path} is missing: it lists the images of MegaFace's devkit; put it there") from error
-    except (OSError, ValueError, RecursionError) as error:
+        held = json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
     if not isinstance(held, dict):
         raise DataDamagedError(f"{path}: expected an object with a list of images in `path`")
@@ -162,15 +161,10 @@ def _paths(path: Path, held: Mapping[str, object]) -> list[str]:
 
 def _noise(path: Path) -> frozenset[str]:
     """What a list of wrong images names: the second field of each line that is no comment, or the only one."""
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except FileNotFoundError as error:
-        raise DataMissingError(
-            f"{path} is missing: it names the images that InsightFace found to be wrong; put it there, or set the data "
-            "set's `noise: kept`"
-        ) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
+    missing = (
+        ": it names the images that InsightFace found to be wrong; put it there, or set the data set's `noise: kept`"
+    )
+    lines = read_text(path, missing).splitlines()
     fields = [line.strip().split("\t") for line in lines if line.strip() and not line.startswith("#")]
     return frozenset(_tail(one[1] if len(one) > 1 else one[0]) for one in fields)
 
