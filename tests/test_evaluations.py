@@ -46,6 +46,12 @@ def trials(service: Service, sweep: int) -> list[Any]:
     return [service.trials.get(one.id) for one in service.trials.page(sweep, None, None, None, 100).items]
 
 
+def killed(self: Inline, broker: Any, order: Any) -> None:
+    """In place of carrying an order out: the conductor dies of it."""
+    broker.started(order, "inline", "here")
+    raise Killed
+
+
 def storage_of(settings: Settings, trial: Any) -> Path:
     return settings.storage / trial.training / "1"
 
@@ -123,6 +129,38 @@ class TestSubmitted:
         conduct(settings)
         assert not any(path.exists() for path in kept)
         assert sorted(one.name for one in settings.storage.iterdir() if one.is_dir()) == []
+
+    @pytest.mark.parametrize("extended", [False, True])
+    def test_what_was_cancelled_before_is_evaluated_too(
+        self, service: Service, settings: Settings, extended: bool
+    ) -> None:
+        dear = service.submissions.submit(wider("nmi_sec", name="dear", tune={})).id
+        conduct(settings, orders=0)
+        service.commands.cancel(dear)
+        plain = service.submissions.submit(wider(tune={})).id
+        conduct(settings)
+        seen = service.submissions.preview(wider("nmi_sec", tune={}))
+        assert (seen.evaluated, seen.cost.trainings) == (4, 0)
+        if extended:
+            service.commands.extend(plain, wider("nmi_sec", tune={}))
+        else:
+            service.submissions.submit(wider("nmi_sec", tune={}))
+        conduct(settings)
+        assert (tally(settings, "train"), tally(settings, "evaluate")) == (4, 4)
+
+    def test_nothing_is_left_of_what_moved_to_another_ones_training(self, service: Service, settings: Settings) -> None:
+        sweep = service.submissions.submit(wider(tune={})).id
+        conduct(settings)
+        other = service.submissions.submit(wider("nmi_sec", tune={}, fresh=True)).id
+        conduct(settings)
+        service.commands.extend(sweep, wider("nmi_sec", tune={}))
+        conduct(settings)
+        assert (tally(settings, "train"), tally(settings, "evaluate")) == (8, 0)
+        assert [one.replaced for one in trials(service, sweep)] == [[]] * 4, "that is of older versions"
+        service.commands.delete(other, "rates")
+        service.commands.delete(sweep, "rates")
+        conduct(settings)
+        assert [one.name for one in settings.storage.iterdir() if one.is_dir()] == []
 
 
 class TestExtended:
@@ -231,11 +269,6 @@ class TestExtended:
         sweep = service.submissions.submit(wider(tune={})).id
         conduct(settings)
         service.commands.extend(sweep, wider("nmi_sec", tune={}))
-
-        def killed(self: Inline, broker: Any, order: Any) -> None:
-            broker.started(order, "inline", "here")
-            raise Killed
-
         with monkeypatch.context() as patched:
             patched.setattr(Inline, "_execute", killed)
             conduct(settings)
@@ -294,6 +327,70 @@ class TestExtended:
         assert "numbers changed in metric 'nmi_sec'" in found.problems[0].message
         assert "ask for it once more" in found.problems[0].message
         assert [one.state for one in trials(service, sweep)] == ["finished"] * 4
+        assert "4 evaluations failed, to be asked for once more" in (found.requests[0].outcome or "")
+        today = raised(nmi_sec=1)
+        store = Store.open(settings.database)
+        Service(settings, store, today).commands.extend(sweep, wider("nmi_sec", tune={}))
+        store.close()
+        conduct(settings, catalog=today)
+        found = service.sweeps.get(sweep)
+        assert (found.state, found.counts.evaluations_failed, tally(settings, "evaluate")) == ("finished", 0, 4)
+
+    def test_one_that_runs_when_a_version_changes_fails_once(
+        self, service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sweep = service.submissions.submit(wider(tune={})).id
+        conduct(settings)
+        service.commands.extend(sweep, wider("nmi_sec", tune={}))
+        with monkeypatch.context() as patched:
+            patched.setattr(Inline, "_execute", killed)
+            conduct(settings)
+        conduct(settings, catalog=raised(nmi_sec=1))
+        found = service.sweeps.get(sweep)
+        assert (found.state, found.counts.evaluations_failed, tally(settings, "evaluate")) == ("failed", 4, 0)
+        assert [one.kind for one in found.requests] == ["renew", "extend"]
+
+    def test_one_that_another_sweep_waits_for_says_so_too(self, service: Service, settings: Settings) -> None:
+        sweep = service.submissions.submit(wider(tune={})).id
+        conduct(settings)
+        service.commands.extend(sweep, wider("nmi_sec", tune={}))
+        other = service.submissions.submit(wider("nmi_sec", tune={})).id
+        conduct(settings, orders=0)
+        conduct(settings, catalog=raised(nmi_sec=1))
+        assert service.sweeps.get(other).state == "finished"
+        assert "ask for it once more" in service.sweeps.get(sweep).problems[0].message
+
+    def test_a_retry_takes_the_metrics_that_came_meanwhile(self, service: Service, settings: Settings) -> None:
+        few = {"tune": {"optimizer.lr": [0.5]}, "compare": {"loss": ["triplet"]}, "repeat": {"seed": [0]}}
+        sweep = service.submissions.submit(wider(**few)).id
+        conduct(settings)
+        service.commands.extend(sweep, wider("nmi_sec", **few))
+        conduct(settings)
+        (settings.storage / "mended").touch()
+        for further in ([], ["nmi_sec"]):
+            service.submissions.submit(wider(*further, **few))
+            conduct(settings)
+        service.commands.retry(sweep)
+        conduct(settings)
+        (one,) = trials(service, sweep)
+        assert (one.state, one.evaluation, "best/test/nmi_sec" in one.metrics) == ("finished", None, True)
+
+    def test_what_an_upgrade_replaced_stays_known(
+        self, service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sweep = service.submissions.submit(wider(tune={})).id
+        with monkeypatch.context() as patched:
+            patched.setattr(Inline, "_execute", killed)
+            conduct(settings)
+        today = raised(triplet=1)
+        conduct(settings, orders=0, catalog=today)
+        before = [one.replaced for one in trials(service, sweep)]
+        assert [len(one) for one in before] == [1, 0, 0, 0]
+        store = Store.open(settings.database)
+        Service(settings, store, today).commands.extend(sweep, wider("nmi_sec", tune={}))
+        store.close()
+        conduct(settings, catalog=today)
+        assert [one.replaced for one in trials(service, sweep)] == before
 
     def test_what_differs_by_more_is_refused(self, service: Service, settings: Settings) -> None:
         select = {"metric": "map@r", "split": "validation", "beside": "test"}

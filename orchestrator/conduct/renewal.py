@@ -65,6 +65,9 @@ class Renewal:
             words.append(f"{_trials(tally.moved)} planned anew{begun}")
         if tally.failed:
             words.append(f"{_trials(tally.failed)} failed, since today's version refuses their recipes")
+        if tally.unevaluated:
+            evaluations = "1 evaluation" if tally.unevaluated == 1 else f"{tally.unevaluated} evaluations"
+            words.append(f"{evaluations} failed, to be asked for once more")
         if tally.kept:
             words.append(f"{_trials(tally.kept)} finished before keep their numbers")
         return "; ".join(words)

@@ -62,7 +62,9 @@ def suits(source: sa.Row[Any], planned: PlannedTrial) -> bool:
     `source` has its recipe and its artifacts. Raises nothing.
     """
     known, asked = asked_of(source.recipe), planned.recipe.metrics
-    if planned.further is None or not set(known) <= set(asked) or kept_file(source.recipe) not in source.artifacts:
+    if kept_file(source.recipe) not in (source.artifacts or ()):
+        return False
+    if planned.further is None or not set(known) <= set(asked):
         return False
     if any(name in planned.further.out_of_reach for name in asked if name not in known):
         return False

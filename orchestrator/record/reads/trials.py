@@ -10,6 +10,7 @@ from orchestrator.record.existence import require_sweep
 from orchestrator.record.reads.cursors import decode, encode
 from orchestrator.record.reads.joins import of_candidate
 from orchestrator.record.reads.sources import with_source
+from orchestrator.record.reads.wanting import EVALUATION_FAILED
 from orchestrator.record.schema import attempt, candidate, cell, log, training, trial
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.extension import TrialKey
@@ -114,8 +115,9 @@ class TrialReader(Access):
         )
 
     def keys(self, sweep: int) -> list[TrialKey]:
-        """All trials of a sweep in their order."""
+        """All trials of a sweep in their order; an evaluation that failed was not asked for: it may be once more."""
         to_be = training.alias()
+        coming = sa.and_(to_be.c.id == trial.c.evaluation_id, to_be.c.state.not_in(EVALUATION_FAILED))
         query = (
             sa.select(
                 trial.c.cell, cell.c.labels.label("cell_labels"), trial.c.candidate,
@@ -126,7 +128,7 @@ class TrialReader(Access):
                 .label("metrics"),
             )
             .join(training, training.c.id == trial.c.training_id)
-            .outerjoin(to_be, to_be.c.id == trial.c.evaluation_id)
+            .outerjoin(to_be, coming)
             .join(cell, sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell))
             .join(
                 candidate,
@@ -260,13 +262,18 @@ def _log_text(connection: sa.Connection, training_id: int, offset: int) -> str:
 
 
 def _predecessors(connection: sa.Connection, heir: int) -> list[Any]:
-    """The trainings whose trials moved to this one, those of the last release first, with what they had trained."""
+    """The trainings whose trials moved to this one, those of the last release first, with what they had trained.
+
+    One that finished was left for further metrics: nothing of it was trained anew.
+    """
     table = schema.training
     columns = (table.c.id, table.c.uid, table.c.stamp, table.c.step, table.c.total_steps)
-    found: list[Any] = []
+    unfinished = table.c.state != TrialState.FINISHED
+    query = sa.select(*columns).where(unfinished).order_by(table.c.id)
+    replaced: list[Any] = []
     wanted = [heir]
     while wanted:
-        rows = connection.execute(sa.select(*columns).where(table.c.heir.in_(wanted)).order_by(table.c.id)).all()
-        found += rows
+        rows = connection.execute(query.where(table.c.heir.in_(wanted))).all()
+        replaced += rows
         wanted = [row.id for row in rows]
-    return found
+    return replaced

@@ -1,11 +1,15 @@
 """Who wants a training: trials that wait for it or run with it, and finished ones that are to take its metrics."""
 
 from collections.abc import Collection
+from typing import Final
 
 import sqlalchemy as sa
 
 from orchestrator.record.schema import training, trial
 from orchestrator.views.lifecycle import TRIAL_ACTIVE, TrialState
+
+EVALUATION_FAILED: Final = (TrialState.FAILED, TrialState.CANCELLED)
+"""Of a training that finished trials are to move to: nothing comes of it until somebody asks once more."""
 
 
 def wanted(training_id: sa.ColumnElement[int] | int) -> sa.ColumnElement[bool]:
@@ -32,7 +36,7 @@ def evaluation_left() -> sa.ColumnElement[bool]:
 
 def evaluation_failed() -> sa.ColumnElement[bool]:
     """Of a trial: whether the evaluation of a further metric of it failed, or was cancelled with another sweep's."""
-    return _evaluation_is((TrialState.FAILED, TrialState.CANCELLED))
+    return _evaluation_is(EVALUATION_FAILED)
 
 
 def _evaluation_is(states: Collection[TrialState]) -> sa.ColumnElement[bool]:

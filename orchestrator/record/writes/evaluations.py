@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from orchestrator.record.database import chunked
 from orchestrator.record.json_floats import finite_or_none
-from orchestrator.record.reads.wanting import evaluation_failed, wanted, wanted_by_active
+from orchestrator.record.reads.wanting import EVALUATION_FAILED, evaluation_failed, wanted, wanted_by_active
 from orchestrator.record.schema import attempt, cell, training, trial
 from orchestrator.record.writes.dirty_flags import mark, mark_trials
 from orchestrator.record.writes.sharing import Known, Shared, row_of
@@ -19,28 +19,24 @@ from orchestrator.views.planned import PlannedTrial
 from workers.contract import Result
 
 _CHUNK: Final = 500
-_AGAIN: Final = (TrialState.FAILED, TrialState.CANCELLED)
 
 
-def measure(connection: sa.Connection, sweep: int, fresh: bool, asked: Iterable[MeasuredTrial]) -> int:
-    """Have trials of a sweep take further metrics; gives how many of them had finished.
+def measure(connection: sa.Connection, sweep: int, fresh: bool, asked: Iterable[MeasuredTrial]) -> None:
+    """Have trials of a sweep take further metrics.
 
     One that has not begun waits for the training that has them. Any other keeps what it has, and gets an evaluation,
     which is due once its own training has finished; one that diverged has nothing to evaluate.
     """
-    finished = 0
     for chunk in chunked(asked, _CHUNK):
         rows = _rows(connection, [one.trial for one in chunk])
         unbegun = [one for one in chunk if _unbegun(rows[one.trial])]
-        _move_unbegun(connection, unbegun, rows, fresh)
+        heirs = _move_unbegun(connection, unbegun, rows, fresh)
         others = [one for one in chunk if not _unbegun(rows[one.trial]) and not rows[one.trial].diverged]
         _evaluate(connection, others, rows, fresh)
-        finished += sum(rows[one.trial].state == TrialState.FINISHED for one in others)
         end_unwanted(connection, [row.evaluation_id for row in rows.values() if row.evaluation_id is not None])
-        _forget(connection, {rows[one.trial].training_id for one in unbegun})
+        _forget(connection, heirs)
         move(connection, [rows[one.trial].training_id for one in others])
         mark_trials(connection, [(sweep, one.trial) for one in chunk])
-    return finished
 
 
 def _rows(connection: sa.Connection, trials: Sequence[int]) -> Mapping[int, sa.Row[Any]]:
@@ -59,11 +55,14 @@ def _unbegun(row: sa.Row[Any]) -> bool:
 
 def _move_unbegun(
     connection: sa.Connection, asked: Sequence[MeasuredTrial], rows: Mapping[int, sa.Row[Any]], fresh: bool
-) -> None:
+) -> dict[int, int]:
+    """Move trials to the trainings that have the metrics; gives these by the trainings that were left."""
     now = datetime.now(UTC)
+    heirs: dict[int, int] = {}
     trainings = Shared(connection, fresh).find([measured.plan for measured in asked]) if asked else {}
     for measured in asked:
         new = trainings[measured.plan.fingerprint]
+        heirs[rows[measured.trial].training_id] = new.id
         waits, done = new.state is TrialState.WAITING, new.state is TrialState.FINISHED
         connection.execute(
             sa.update(trial)
@@ -73,6 +72,7 @@ def _move_unbegun(
                 started=None if waits else now, ended=now if done else None,
             )
         )  # fmt: skip
+    return heirs
 
 
 def _evaluate(
@@ -87,7 +87,7 @@ def _evaluate(
         there = known.get(measured.plan.fingerprint)
         target = made.get((measured.plan.fingerprint, source))
         if target is None and there is not None and not fresh:
-            _again(connection, there.id)
+            _again(connection, there.id, source if row.state == TrialState.FINISHED else None)
             target = there.id
         if target is None:
             generation = there.generation + 1 if there else 1
@@ -114,10 +114,12 @@ def _made(connection: sa.Connection, one: PlannedTrial, generation: int, source:
     return int(connection.execute(adding).scalar_one())
 
 
-def _again(connection: sa.Connection, training_id: int) -> None:
+def _again(connection: sa.Connection, training_id: int, source: int | None) -> None:
+    """Have a training wait that ended without a result; it evaluates what its source, or else `source`, has kept."""
     ended = training.c.state.in_(before(TRIAL_STEPS, TrialState.WAITING) - {TrialState.RUNNING})
     again = sa.update(training).where(training.c.id == training_id, ended)
-    connection.execute(again.values(state=TrialState.WAITING, error=None, trace=None, ended=None))
+    source_of = sa.func.coalesce(training.c.source, source)
+    connection.execute(again.values(state=TrialState.WAITING, error=None, trace=None, ended=None, source=source_of))
 
 
 def end_unwanted(connection: sa.Connection, trainings: Sequence[int]) -> None:
@@ -128,13 +130,15 @@ def end_unwanted(connection: sa.Connection, trainings: Sequence[int]) -> None:
         connection.execute(mine.values(state=TrialState.CANCELLED, ended=datetime.now(UTC)))
 
 
-def _forget(connection: sa.Connection, trainings: Iterable[int]) -> None:
-    """Remove those that never began and that no trial shows."""
+def _forget(connection: sa.Connection, heirs: Mapping[int, int]) -> None:
+    """Remove those that never began and that no trial shows; what they had replaced is inherited."""
     other = training.alias()
     needed = sa.exists().where(other.c.source == training.c.id)
     shown = sa.exists().where(sa.or_(trial.c.training_id == training.c.id, trial.c.evaluation_id == training.c.id))
-    for chunk in chunked(trainings, _CHUNK):
-        connection.execute(sa.delete(training).where(training.c.id.in_(chunk), ~shown, ~needed))
+    for chunk in chunked(heirs, _CHUNK):
+        doomed = (training.c.id.in_(chunk), ~shown, ~needed)
+        for gone in connection.execute(sa.delete(training).where(*doomed).returning(training.c.id)).scalars().all():
+            connection.execute(sa.update(training).where(training.c.heir == gone).values(heir=heirs[gone]))
 
 
 def move(connection: sa.Connection, trainings: Sequence[int]) -> None:
@@ -150,6 +154,7 @@ def move(connection: sa.Connection, trainings: Sequence[int]) -> None:
             trial.c.evaluation_id.is_not(None),
             trial.c.state == TrialState.FINISHED,
         )
+        _bequeath(connection, mine)
         lost = sa.select(trial.c.evaluation_id).where(*mine, trial.c.diverged)
         left = list(connection.execute(lost).scalars())
         connection.execute(sa.update(trial).where(*mine, trial.c.diverged).values(evaluation_id=None))
@@ -165,6 +170,15 @@ def move(connection: sa.Connection, trainings: Sequence[int]) -> None:
             its = (cell.c.sweep_id == sweep, cell.c.cell == index)
             connection.execute(sa.update(cell).where(*its).values(summary=None, settled=None))
             mark(connection, "cell", sweep, index)
+
+
+def _bequeath(connection: sa.Connection, moving: Sequence[sa.ColumnElement[bool]]) -> None:
+    """Have the trainings that trials leave go when the new ones do, which may evaluate others or train themselves."""
+    new = training.alias()
+    ready = (new.c.state == TrialState.FINISHED, ~new.c.diverged, new.c.source.is_distinct_from(trial.c.training_id))
+    left = sa.select(trial.c.training_id, new.c.id).join(new, new.c.id == trial.c.evaluation_id)
+    for old, heir in connection.execute(left.where(*moving, *ready, ~trial.c.diverged)).all():
+        connection.execute(sa.update(training).where(training.c.id == old).values(heir=heir))
 
 
 def cancel(connection: sa.Connection, sweep: int, one: int | None = None, at: int | None = None) -> int:
@@ -185,7 +199,7 @@ def retry(connection: sa.Connection, sweep: int, one: int | None = None, at: int
     which += [trial.c.cell == at] if at is not None else []
     rows = connection.execute(sa.select(trial.c.evaluation_id).where(*which)).scalars().all()
     for chunk in chunked(dict.fromkeys(rows), _CHUNK):
-        again = sa.update(training).where(training.c.id.in_(chunk), training.c.state.in_(_AGAIN))
+        again = sa.update(training).where(training.c.id.in_(chunk), training.c.state.in_(EVALUATION_FAILED))
         connection.execute(again.values(state=TrialState.WAITING, error=None, trace=None, ended=None))
     return len(rows)
 

@@ -47,6 +47,7 @@ class Shared:
             self._trainings = {key: one for key, one in known.items() if one.state not in _ENDED_WITHOUT_RESULT}
             again = {key: one for key, one in known.items() if one.state in _ENDED_WITHOUT_RESULT}
             self._wait_again(again)
+            self._evaluate_in_place(sources(self._connection, [wanted[key] for key in again]))
             self._train_without_source()
         missing = [one for key, one in wanted.items() if key not in self._trainings]
         self._make(missing, known, {} if self._fresh else sources(self._connection, missing))
@@ -77,6 +78,12 @@ class Shared:
             )
         for key, one in trainings.items():
             self._trainings[key] = Known(one.id, TrialState.WAITING, False, one.generation)
+
+    def _evaluate_in_place(self, of: Mapping[str, int]) -> None:
+        """What would have trained when it was first asked for is evaluated, where a source has finished since."""
+        for key, source in of.items():
+            mine = sa.update(training).where(training.c.id == self._trainings[key].id, training.c.source.is_(None))
+            self._connection.execute(mine.values(source=source))
 
     def _train_without_source(self) -> None:
         """What waits for a source that has not finished yet is trained: nobody shall wait for two in turn."""

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from orchestrator.record.database import FencedAccess
 from orchestrator.record.reads.trainings import Outdated
+from orchestrator.record.reads.wanting import wanted_as_evaluation
 from orchestrator.record.schema import attempt, request, sweep, training, trial
 from orchestrator.record.writes.dirty_flags import mark_trials
 from orchestrator.record.writes.sharing import Known, Shared
@@ -38,6 +39,7 @@ class Tally:
     moved: int = 0
     begun: int = 0  # of these, trials of trainings that had begun
     failed: int = 0  # trials that cannot be planned under today's versions
+    unevaluated: int = 0  # finished ones that were to have further metrics, under older versions
     kept: int = 0  # finished ones, whose numbers are of older versions
     stamps: set[str] = field(default_factory=set)
 
@@ -118,8 +120,10 @@ def _fail(connection: sa.Connection, one: Renewed, tallies: defaultdict[int, Tal
         rows = connection.execute(query).all()
     mark_trials(connection, [(row.sweep_id, row.id) for row in rows])
     for row in rows:
-        tallies[row.sweep_id].failed += 1
-        tallies[row.sweep_id].stamps.add(one.old.stamp)
+        tally = tallies[row.sweep_id]
+        tally.unevaluated += one.old.evaluated
+        tally.failed += not one.old.evaluated
+        tally.stamps.add(one.old.stamp)
 
 
 def _fresh(connection: sa.Connection, training_id: int) -> bool:
@@ -143,7 +147,8 @@ def _leave(connection: sa.Connection, old: int, heir: int, begun: bool) -> None:
         return
     mine = sa.update(training).where(training.c.id == old)
     connection.execute(mine.values(heir=heir))
-    ending = mine.where(training.c.state == TrialState.WAITING)
+    # One that finished trials are to move to as well is looked at next, and fails with the reason.
+    ending = mine.where(training.c.state == TrialState.WAITING, ~wanted_as_evaluation(old))
     connection.execute(ending.values(state=TrialState.CANCELLED, ended=datetime.now(UTC)))
 
 

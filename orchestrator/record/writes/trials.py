@@ -120,6 +120,7 @@ class TrialWriter(FencedAccess):
             for index in cells:
                 mark(connection, "cell", sweep, index)
             mark_trials(connection, [(sweep, row.id) for row in rows])
+            evaluations.move(connection, sorted({row.training_id for row in rows}))
         return len(retried)
 
 
@@ -189,8 +190,12 @@ def _reopen(connection: sa.Connection, sweep: int) -> bool:
 
 
 def is_wanted(connection: sa.Connection, training_id: int) -> bool:
-    """Whether some trial still waits for the training or runs with it, or is to move to it."""
-    return connection.execute(sa.select(sa.literal(1)).where(wanted(training_id))).first() is not None
+    """Whether some trial still waits for the training or runs with it, or is to move to it.
+
+    An evaluation that has failed while it ran is not: its trials point to it only to say why.
+    """
+    its = sa.select(training.c.id).where(training.c.id == training_id, training.c.state.in_(TRIAL_ACTIVE))
+    return connection.execute(its.where(wanted(training_id))).first() is not None
 
 
 def _wait_again(connection: sa.Connection, trials: list[int], trainings: list[int]) -> None:
