@@ -89,13 +89,13 @@ def built(folder: Path, read: Callable[[], T | None], write: Callable[[Path], No
     be read of what was written.
     """
     with FileLock(f"{folder}.lock"):
-        found = read()  # by now another process may have written it
-        if found is None:
+        content = read()  # by now another process may have written it
+        if content is None:
             _fill(folder, write)
-            found = read()
-    if found is None:
+            content = read()
+    if content is None:
         raise DataDamagedError(f"{folder}: what was written there is not what is read; check the disk")
-    return found
+    return content
 
 
 def _fill(folder: Path, write: Callable[[Path], None]) -> None:

@@ -192,14 +192,14 @@ def _columns(it: _Build, point: Point) -> list[Column]:
     tuned = _tuned_axes(it, point) if it.layout.show_tuned else []
     metrics = it.layout.metrics_at(labels)
     titled = [*zip(metrics, column_titles(metrics, it.names.parts), strict=True)]
-    found: list[Column] = []
+    columns: list[Column] = []
     for chosen in it.layout.selections or (None,):
-        found += [Column("tuned", axis, it.names.title(axis), labels, selection=chosen) for axis in tuned]
-        found += [_metric_column(it, wanted, title, labels, chosen) for wanted, title in titled]
+        columns += [Column("tuned", axis, it.names.title(axis), labels, selection=chosen) for axis in tuned]
+        columns += [_metric_column(it, wanted, title, labels, chosen) for wanted, title in titled]
     if it.layout.flattery:
-        flattered = [one for one in found if one.kind == "metric" and one.selection == "test" and one.delta is None]
-        found += [replace(one, kind="flattery", better="none", signed=True, selection=None) for one in flattered]
-    return found
+        flattered = [one for one in columns if one.kind == "metric" and one.selection == "test" and one.delta is None]
+        columns += [replace(one, kind="flattery", better="none", signed=True, selection=None) for one in flattered]
+    return columns
 
 
 def _metric_column(it: _Build, wanted: MetricColumn, title: str, labels: Labels, chosen: Selected | None) -> Column:
