@@ -26,6 +26,7 @@ from api.routes import (
     pages,
     published,
     requests,
+    static,
     sweeps,
     tables,
     trials,
@@ -79,6 +80,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.include_router(logins.pages_router)
     app.include_router(pages.costly)
     app.include_router(pages.router)
+    app.include_router(static.router)
     app.include_router(passage.router)
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
     return app

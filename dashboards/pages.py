@@ -1,16 +1,12 @@
-"""The pages: each a pure function from what the service gives to HTML, and the files that stand beside them."""
+"""The pages: each a pure function from what the service gives to HTML."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from functools import cache
-from importlib.resources import files
+from datetime import datetime
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
-from dashboards import problems, progress, training, wording
+from dashboards import problems, progress, training
+from dashboards.rendering import render
 from orchestrator.views.cells import CellView
 from orchestrator.views.files import FigureFile
 from orchestrator.views.lifecycle import SweepState
@@ -34,7 +30,7 @@ def sweeps_page(page: Page[SweepSummary], *, state: str | None, name: str | None
     newest = f"/?{urlencode(kept)}" if kept else "/"
     further = f"/?{urlencode(kept | {'cursor': page.next_cursor})}" if page.next_cursor else None
     active = any(one.state in progress.ACTIVE for one in page.items)
-    return _render(
+    return render(
         "sweeps.html", now, sweeps=page.items, asked=asked, filtered=bool(kept), newest=newest, further=further,
         states=list(SweepState), refresh=SECONDS["active" if active else "list"], active=active,
     )  # fmt: skip
@@ -54,7 +50,7 @@ def sweep_page(
     `grid` may be the first cells alone, of `cells` in all; `left` says what is still to be trained.
     """
     active = sweep.state in progress.ACTIVE
-    return _render(
+    return render(
         "sweep.html", now, sweep=sweep, tables=tables,
         grid=progress.drawn(grid, cells=cells, trials=sweep.counts.total),
         problems=problems.gathered(sweep.problems), exports=EXPORTS, figure_exports=FIGURE_EXPORTS,
@@ -65,7 +61,7 @@ def sweep_page(
 
 def cell_page(cell: CellView) -> str:
     """What stands behind the numbers of one cell."""
-    return _render("cell.html", None, cell=cell)
+    return render("cell.html", None, cell=cell)
 
 
 def trial_page(
@@ -80,7 +76,7 @@ def trial_page(
     evaluated = trial.evaluation is not None and trial.evaluation.state in progress.ACTIVE
     active = trial.state in progress.ACTIVE or evaluated
     last = training.last_values(figure)
-    return _render(
+    return render(
         "trial.html", now, trial=trial, log=log, files=files, tail=training.tail(log), last=last,
         kind="diverged" if trial.diverged else trial.state.value,
         figure=_embedded(figure) if figure and last else None, grammar=_grammar(figure),
@@ -92,28 +88,12 @@ def trial_page(
 
 def login_page(message: str) -> str:
     """The form that asks for the token; `message` says why the last one was refused."""
-    return _render("login.html", None, message=message)
+    return render("login.html", None, message=message)
 
 
 def problem_page(status: int, title: str, detail: str) -> str:
     """What went wrong, each line of `detail` for itself."""
-    return _render("problem.html", None, status=status, title=title, lines=detail.splitlines())
-
-
-def static(name: str) -> bytes | None:
-    """A style sheet, script or icon; none where there is no such file."""
-    return _static_files().get(name)
-
-
-@cache
-def _static_files() -> dict[str, bytes]:
-    # Read once and by listing: a name from an address never becomes a path.
-    return {one.name: one.read_bytes() for one in (files("dashboards") / "static").iterdir() if one.is_file()}
-
-
-def _address(name: str) -> str:
-    """Where a static file is, under an address that changes with its content."""
-    return f"/static/{name}?v={hashlib.sha256(_static_files()[name]).hexdigest()[:12]}"
+    return render("problem.html", None, status=status, title=title, lines=detail.splitlines())
 
 
 def _embedded(figure: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,28 +104,3 @@ def _embedded(figure: Mapping[str, Any]) -> dict[str, Any]:
 def _grammar(figure: Mapping[str, Any] | None) -> str:
     """The Vega-Lite version that the figure is written in: `v6.1.0`."""
     return str((figure or {}).get("$schema", "")).rpartition("/")[2].removesuffix(".json")
-
-
-def _render(template: str, now: datetime | None, **shown: Any) -> str:
-    return _environment().get_template(template).render(now=now or datetime.now(UTC), **shown)
-
-
-@cache
-def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("dashboards"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    made.filters.update(
-        ago=wording.ago, exact=wording.exact, machine=wording.machine, seconds_since=wording.seconds_since,
-        length_of_time=wording.length, number=wording.number, share=wording.share, short_axis=wording.short_axis,
-        indented=wording.indented, size=wording.size, counted=wording.counted, kind=progress.kind,
-        eligible=progress.eligible, segments=progress.segments, percent=progress.percent,
-        quoted=lambda text: quote(text, safe=""), held=wording.held, upper_first=wording.upper_first,
-    )  # fmt: skip
-    made.globals.update(static=_address, kinds=progress.KINDS, most_problems=problems.MOST)
-    return made

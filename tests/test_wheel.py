@@ -49,14 +49,14 @@ def run_from(installed: Path, home: Path, code: str) -> str:
 
 def test_it_carries_parts_migrations_templates_and_scripts(installed: Path, tmp_path: Path) -> None:
     code = """
-import orchestrator, dashboards.pages, workers.catalog, orchestrator.publish.formats as formats
+import orchestrator, dashboards.pages, dashboards.rendering, workers.catalog, orchestrator.publish.formats as formats
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 service = Service.open(Settings())
 print(orchestrator.__file__)
 print(len(service.catalog().entries), len(formats.names()))
 print("<html" in dashboards.pages.sweeps_page(service.sweeps.page(None, None, None, 10), state=None, name=None))
-print(dashboards.pages.static("style.css") is not None)
+print(dashboards.rendering.static("style.css") is not None)
 print(sum(one.count for one in service.published()))
 """
     place, counts, page, style, published = run_from(installed, tmp_path, code).splitlines()

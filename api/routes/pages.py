@@ -1,10 +1,9 @@
 """The pages for people: they show what the API shows, and their forms ask what it can be asked."""
 
-import hashlib
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Form, Path, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 
 from api.dependencies import Asked
@@ -115,41 +114,6 @@ def delete(
     """The button of a sweep's page; it leads to the list."""
     service.commands.delete(number, confirm, _person(request))
     return RedirectResponse("/", status_code=303)
-
-
-@router.get("/static/vega.js")
-def vega(service: Asked, request: Request) -> Response:
-    """The library that draws the figures, from this server: the pages need no network."""
-    return _kept(request, service.vega(), "text/javascript; charset=utf-8")
-
-
-@router.get("/static/{name}")
-def static(name: Annotated[str, Path(max_length=100)], request: Request) -> Response:
-    """A style sheet, script or icon."""
-    content = pages.static(name)
-    if content is None:
-        raise HTTPException(404, f"no file {name!r}")
-    suffix = name.rpartition(".")[2]
-    return _kept(request, content, _MEDIA_TYPES.get(suffix, "application/octet-stream"))
-
-
-_MEDIA_TYPES = {
-    "css": "text/css; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "svg": "image/svg+xml",
-    "png": "image/png",
-    "ico": "image/x-icon",
-}
-
-
-def _kept(request: Request, content: bytes, media_type: str) -> Response:
-    """A file that browsers keep: for a year under an address that names its version (`?v=`), else for a day."""
-    tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-    age = "max-age=31536000, immutable" if "v" in request.query_params else "max-age=86400"
-    headers = {"ETag": tag, "Cache-Control": f"public, {age}"}
-    if request.headers.get("if-none-match") == tag:
-        return Response(status_code=304, headers=headers)
-    return Response(content, media_type=media_type, headers=headers)
 
 
 def _person(request: Request) -> str:

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from dashboards import pages
+from dashboards import pages, rendering
 from orchestrator.views.lifecycle import SweepState, TrialState
 from orchestrator.views.pages import Page
 from orchestrator.views.sweeps import Counts, SweepSummary
@@ -307,13 +307,13 @@ def test_what_pages_load_is_there() -> None:
         loaded += [one["href"] for one in page.having("link")]
         for address in loaded:
             name = address.removeprefix("/static/").partition("?")[0]
-            assert pages.static(name), address
+            assert rendering.static(name), address
             assert "?v=" in address
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../pages.py", "page.html", "/etc/passwd", "style.css/", "nope.js"])
 def test_only_static_files_are_given(name: str) -> None:
-    assert pages.static(name) is None
+    assert rendering.static(name) is None
 
 
 # Figures

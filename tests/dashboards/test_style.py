@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from dashboards import pages, progress
+from dashboards import progress, rendering
 from orchestrator.views.lifecycle import SweepState
 
 
 def style() -> str:
-    return (pages.static("style.css") or b"").decode()
+    return (rendering.static("style.css") or b"").decode()
 
 
 def schemes() -> dict[str, dict[str, str]]:
@@ -61,5 +61,5 @@ def test_every_kind_has_a_shape() -> None:
 
 def test_nothing_is_loaded_from_elsewhere() -> None:
     for name in ("style.css", "refresh.js", "figure.js", "sweep_figures.js", "icon.svg"):
-        text = (pages.static(name) or b"").decode().replace("http://www.w3.org/2000/svg", "")
+        text = (rendering.static(name) or b"").decode().replace("http://www.w3.org/2000/svg", "")
         assert not re.search(r"https?://|@import|url\(|eval\(|new Function", text), name

@@ -1,0 +1,54 @@
+"""How a page becomes HTML: the templates, what they may call, and the files that stand beside them."""
+
+import hashlib
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from typing import Any
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from dashboards import problems, progress, wording
+
+
+def render(template: str, now: datetime | None, **shown: Any) -> str:
+    """The template with what it shows; `now` is the moment that relative times are of, none: this one."""
+    return _environment().get_template(template).render(now=now or datetime.now(UTC), **shown)
+
+
+def static(name: str) -> bytes | None:
+    """A style sheet, script or icon; none where there is no such file."""
+    return _static_files().get(name)
+
+
+@cache
+def _static_files() -> dict[str, bytes]:
+    # Read once and by listing: a name from an address never becomes a path.
+    return {one.name: one.read_bytes() for one in (files("dashboards") / "static").iterdir() if one.is_file()}
+
+
+def _address(name: str) -> str:
+    """Where a static file is, under an address that changes with its content."""
+    return f"/static/{name}?v={hashlib.sha256(_static_files()[name]).hexdigest()[:12]}"
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("dashboards"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters.update(
+        ago=wording.ago, exact=wording.exact, machine=wording.machine, seconds_since=wording.seconds_since,
+        length_of_time=wording.length, number=wording.number, share=wording.share, short_axis=wording.short_axis,
+        indented=wording.indented, size=wording.size, counted=wording.counted, kind=progress.kind,
+        eligible=progress.eligible, segments=progress.segments, percent=progress.percent,
+        quoted=lambda text: quote(text, safe=""), held=wording.held, upper_first=wording.upper_first,
+    )  # fmt: skip
+    made.globals.update(static=_address, kinds=progress.KINDS, most_problems=problems.MOST)
+    return made
