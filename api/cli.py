@@ -122,7 +122,7 @@ COMMANDS: Final[dict[str, Command]] = {
     ),
     "data": Command(
         "data:data",
-        "List which data sets the nodes have, or say what each of them has of one.",
+        "List which data sets and weights the nodes have, or say what each of them has of one.",
         "metricsweep data cub200",
     ),
     "weights": Command(

@@ -1,5 +1,6 @@
 """The conductor and data that are not there: what waits blocks nothing, says why, and goes on when they come."""
 
+import hashlib
 import socket
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -7,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
+from torchvision.models import ResNet18_Weights, resnet18
 
 from orchestrator.__main__ import main
 from orchestrator.conduct import chores
@@ -15,6 +18,8 @@ from orchestrator.conduct.availability import AGAIN_SECONDS, SETTLE_SECONDS, Ava
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.intake import Intake
 from orchestrator.conduct.retries import Retries
+from orchestrator.plan import needs as plan_needs
+from orchestrator.plan.validated import read
 from orchestrator.record.reads.data import AskedNeed
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
@@ -29,6 +34,8 @@ from tests.workers import trees
 from workers import catalog as catalogs
 from workers.catalog import Need
 from workers.contract import Part
+from workers.data import published_weights
+from workers.data.published_weights import PublishedWeights
 
 HOST = socket.gethostname()
 COMPARED = {"dataset": ["digits", "cub200"]}
@@ -206,6 +213,52 @@ def test_real_trainings_begin_once_their_folder_is_there(tmp_path: Path, held: H
     assert (found.state, found.counts.finished) == ("finished", 1), found.problems
     service.close()
     real.store.close()
+
+
+def test_pretrained_weights_are_announced_and_waited_for(
+    tmp_path: Path, held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.save(resnet18().state_dict(), tmp_path / "state.pth")
+    name = f"resnet18-{hashlib.sha256((tmp_path / 'state.pth').read_bytes()).hexdigest()[:8]}.pth"
+    file = PublishedWeights(name, "resnet18", (f"http://127.0.0.1:9/{name}",))
+    monkeypatch.setattr(published_weights, "FILES", (file,))
+    monkeypatch.setitem(vars(ResNet18_Weights.IMAGENET1K_V1.value), "url", file.addresses[0])
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("orchestrator.conduct.availability.SETTLE_SECONDS", -1.0)
+    settings = Settings(home=tmp_path / "real", engine="inline", lease_seconds=5)
+    backbone = {"name": "resnet18", "pretrained": True}
+    recipe = {"dataset": "digits", "backbone": backbone, "embedding": 4, "iterations": 1, "sampler": "shuffle"}
+    body = {**SPEC, "recipe": recipe, "compare": {"loss": ["triplet"]}, "tune": {}, "repeat": {"seed": [0]}}
+    body |= {"select": {"split": "last", "metric": "recall@1"}, "slot": {"gpus": 0}}
+    service, real = Service.open(settings), Held(settings)
+    real.conduct()
+    where = f"{name} is missing: looked in {settings.data_root / 'weights'} and {tmp_path / 'cache/hub/checkpoints'}"
+    (warning,) = service.submissions.preview(yaml.safe_dump(body).encode()).warnings
+    assert warning == (
+        f"no node has the weights of resnet18: on {HOST}: {where}; the first training fetches it from "
+        "http://127.0.0.1:9, or `metricsweep weights fetch resnet18` before; where it cannot be fetched its trials wait"
+    )
+    submitted = service.submissions.submit(yaml.safe_dump(body).encode())
+    assert submitted.warnings == [warning]
+    real.conduct()
+    found = service.sweeps.get(submitted.id)
+    assert (found.state, found.counts.waiting, found.counts.failed) == ("running", 1, 0)
+    assert (found.notice or "").startswith(f"no node has pretrained resnet18: on {HOST}: {where}, and nobody gives it")
+    assert service.trials.get(service.trials.page(found.id, None, None, None, 9).items[0].id).attempts == []
+    (settings.data_root / "weights").mkdir(parents=True)
+    (tmp_path / "state.pth").rename(settings.data_root / "weights" / name)
+    real.conduct(turns=6)
+    found = service.sweeps.get(submitted.id)
+    assert (found.state, found.counts.finished, found.notice) == ("finished", 1, None), found.problems
+    service.close()
+    real.store.close()
+
+
+def test_every_candidate_of_a_tuned_backbone_is_looked_for() -> None:
+    document = {**SPEC, "compare": {"loss": ["triplet"]}, "tune": {"backbone.weights": ["a.pth", "b.pth"]}}
+    document["recipe"] = {**SPEC["recipe"], "backbone": "resnet18"}
+    checked = read(yaml.safe_dump(document).encode(), catalogs.load(), ())
+    assert [need.weights for need in plan_needs.needs(checked.spec, catalogs.load())] == ["a.pth", "b.pth"]
 
 
 class Machines:

@@ -9,16 +9,18 @@ from api.commands.terminal import WRONG, err, out, print_json, print_rows
 
 
 def data(
-    name: Annotated[str | None, typer.Argument(help="One data set, with what each node says of it.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="One data set or backbone, with what each node says of it.")
+    ] = None,
     as_json: Json = False,
     url: Url = None,
     token: Token = None,
     home: Home = HOME,
 ) -> None:
-    """List which data sets the nodes have, or say what each of them has of one."""
+    """List which data sets and weights the nodes have, or say what each of them has of one."""
     with connect(url, token, home) as client:
         every = client.data()
-    findings = [finding for finding in every if name is None or finding.data.partition(" ")[0] == name]
+    findings = [finding for finding in every if name is None or name in finding.data.split()]
     if name and not findings:
         known = ", ".join(sorted({finding.data for finding in every})) or "nothing yet"
         err.print(f"metricsweep: no node has looked for {name!r}; looked for was {known}")

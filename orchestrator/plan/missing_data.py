@@ -1,7 +1,7 @@
 """The absences of a spec: which of its data no machine has, or not all of them, as the machines were last seen."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -21,14 +21,21 @@ _EXPECTED: Final = frozenset({"official", "content"})
 def absences(spec: Spec, catalog: Catalog, found: Sequence[Inspected]) -> list[str]:
     """What a spec's trainings would not find, a line for each need; nothing of what nobody has looked at."""
     by_need: dict[str, list[Inspected]] = defaultdict(list)
-    for one in found:
-        by_need[one.need.key].append(one)
+    for inspected in found:
+        by_need[inspected.need.key].append(inspected)
     lines = []
     for need in needs(spec, catalog):
-        known = by_need.get(need.key) or _of_its_files(need, by_need)
-        if said := absence(need, known) or _partial(need, known):
-            lines.append(f"{said}{_age(known)}")
-    return lines
+        seen = by_need.get(need.key)
+        for one, known in [(need, seen)] if seen else _singly(need, by_need):
+            if said := _announced(one, known):
+                lines.append(f"{said}{_age(known)}")
+    return list(dict.fromkeys(lines))
+
+
+def _announced(need: Need, known: Sequence[Inspected]) -> str | None:
+    if need.stored is not None and all(one.finding.state != "wrong" for one in known):
+        return _fetched(need, known)
+    return absence(need, known) or _partial(need, known)
 
 
 def absence(need: Need, found: Sequence[Inspected]) -> str | None:
@@ -43,6 +50,26 @@ def absence(need: Need, found: Sequence[Inspected]) -> str | None:
 def _partial(need: Need, found: Sequence[Inspected]) -> str | None:
     lacking = [one for one in found if one.finding.state in ABSENT]
     return f"not every node has {need}: {_where(lacking)}; its trials run on the others" if lacking else None
+
+
+def _fetched(need: Need, found: Sequence[Inspected]) -> str | None:
+    """That a training begins with fetching its weights."""
+    lacking = [one for one in found if one.finding.state == "missing"]
+    who = "no node has" if len(lacking) == len(found) else "not every node has"
+    return f"{who} the {need}: {_where(lacking)}; where it cannot be fetched its trials wait" if lacking else None
+
+
+def _singly(need: Need, by_need: dict[str, list[Inspected]]) -> Iterator[tuple[Need, list[Inspected]]]:
+    """Each thing of a need that nobody has looked at as a whole, with what is known of it."""
+    if need.dataset is not None:
+        alone = Need(dataset=need.dataset)
+        yield alone, by_need.get(alone.key) or _of_its_files(alone, by_need)
+    if need.weights is not None:
+        alone = Need(weights=need.weights)
+        yield alone, by_need.get(alone.key, [])
+    if need.pretrained is not None:
+        alone = Need(stored=need.pretrained)
+        yield alone, by_need.get(alone.key, [])
 
 
 def _of_its_files(need: Need, by_need: dict[str, list[Inspected]]) -> list[Inspected]:

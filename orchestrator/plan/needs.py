@@ -46,7 +46,7 @@ def needs(spec: Spec, catalog: Catalog) -> list[Need]:
 def _places(spec: Spec) -> Iterator[tuple[Point, Point]]:
     """Every cell with its candidates, or with the first one where tuning changes neither data set nor backbone."""
     choices = (choice for axis in spec.tune.values() for group in axis for choice in group.choices)
-    tuned = any({"dataset", "backbone"} & choice.patch.keys() for choice in choices)
+    tuned = any(path.partition(".")[0] in ("dataset", "backbone") for choice in choices for path in choice.patch)
     for cell in cells_of(spec):
         for candidate in islice(points(spec.tune, cell.labels), None if tuned else 1):
             yield cell, candidate

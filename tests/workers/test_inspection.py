@@ -9,9 +9,10 @@ import pytest
 from tests.workers import trees
 from workers.catalog import Finding, Need, load, need_of, usual_needs
 from workers.contract import Part
-from workers.data import images, inspection
+from workers.data import images, inspection, published_weights
 from workers.data.fetch import BY_HAND, SOURCES
 from workers.data.inspection import inspect
+from workers.data.published_weights import PublishedWeights
 
 CATALOG = load()
 
@@ -33,7 +34,7 @@ def finding(one: Need, root: Path, tmp_path: Path) -> Finding:
 
 def test_what_comes_with_a_library_is_never_needed() -> None:
     assert need_of(part("digits"), part("mlp"), CATALOG) is None
-    assert need_of(part("digits"), part("resnet50", pretrained=True), CATALOG) is None, "its hub fetches them"
+    assert need_of(part("digits"), part("resnet50", pretrained=False), CATALOG) is None
 
 
 def test_how_images_are_decoded_makes_no_other_need() -> None:
@@ -49,6 +50,21 @@ def test_a_need_is_said_by_what_tells_it_from_others() -> None:
     both = need_of(part("cub200", official=False), part("resnet50", weights="r.pth"), CATALOG)
     assert str(both) == "cub200 official=false with weights r.pth"
     assert str(need_of(part("digits"), part("resnet50", weights="r.pth"), CATALOG)) == "weights r.pth"
+    assert str(need_of(part("sop"), part("resnet50", pretrained=True), CATALOG)) == "sop with pretrained resnet50"
+
+
+def test_the_weights_of_a_backbone_are_told_from_others_by_what_it_must_be_given() -> None:
+    vit = need_of(part("digits"), part("timm_model", architecture="resnet18", pretrained=True, pool="avg"), CATALOG)
+    assert str(vit) == "pretrained timm_model architecture=resnet18"
+    one = need_of(part("digits"), part("resnet50", pretrained=True, pool="max"), CATALOG)
+    assert one == Need(pretrained=part("resnet50"))
+
+
+def test_a_key_that_a_database_holds_is_what_it_was() -> None:
+    assert need("cub200").key == "019a8925dfd633df"
+    both = need_of(part("cub200", official=False), part("resnet50", weights="r.pth"), CATALOG)
+    assert both is not None
+    assert both.key == "cb9bf3302f4fe5bf"
 
 
 def test_own_parts_are_not_looked_into(tmp_path: Path) -> None:
@@ -58,14 +74,19 @@ def test_own_parts_are_not_looked_into(tmp_path: Path) -> None:
 
 
 def test_the_usual_needs_are_the_data_sets_that_lie_in_a_folder() -> None:
-    names = {str(one) for one in usual_needs(CATALOG)}
+    names = {str(one) for one in usual_needs(CATALOG) if one.dataset}
     assert names == {
         "agedb30", "cars196", "casia_webface", "cfp_fp", "cifar10", "cifar100", "cub200", "fashion_mnist", "imagenet",
         "inshop", "lfw", "megaface", "mnist", "mnist_halves", "omniglot", "sop",
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("one", usual_needs(CATALOG), ids=str)
+def test_the_usual_needs_are_the_published_weights_too() -> None:
+    backbones = {one.stored.name for one in usual_needs(CATALOG) if one.stored}
+    assert backbones == {file.backbone for file in published_weights.FILES}
+
+
+@pytest.mark.parametrize("one", [one for one in usual_needs(CATALOG) if one.dataset], ids=str)
 def test_an_empty_root_lacks_every_data_set_and_says_where_it_looked(one: Need, tmp_path: Path) -> None:
     found = finding(one, tmp_path, tmp_path)
     assert found.state == "missing"
@@ -161,3 +182,67 @@ def test_weights_are_looked_at_and_hashed_while_they_change(tmp_path: Path, monk
     assert finding(of(name), tmp_path, tmp_path) == Finding()
     monkeypatch.setattr(inspection.weights, "_sha256", None)  # type: ignore[attr-defined]
     assert finding(of(name), tmp_path, tmp_path) == Finding(), "it is hashed once"
+
+
+class TestPretrained:
+    """The weights that `pretrained: true` loads, where the network is away."""
+
+    STORED, LOADED = Need(stored=part("resnet18")), Need(pretrained=part("resnet18"))
+
+    @pytest.fixture
+    def file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PublishedWeights:
+        """A published file of this test, which is nowhere."""
+        digest = hashlib.sha256(b"weights").hexdigest()
+        file = PublishedWeights(f"resnet18-{digest[:8]}.pth", "resnet18", ("http://127.0.0.1:9/nobody",))
+        monkeypatch.setattr(published_weights, "FILES", (file,))
+        monkeypatch.setenv("TORCH_HOME", str(tmp_path / "cache"))
+        return file
+
+    @pytest.mark.parametrize("place", ["weights", "cache/hub/checkpoints"])
+    def test_they_are_found_by_their_hash(self, place: str, file: PublishedWeights, tmp_path: Path) -> None:
+        path = tmp_path / place / file.name
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"weights")
+        assert finding(self.STORED, tmp_path, tmp_path) == finding(self.LOADED, tmp_path, tmp_path) == Finding()
+        path.write_bytes(b"others")
+        assert finding(self.LOADED, tmp_path, tmp_path).state == ("wrong" if place == "weights" else "missing")
+
+    def test_where_nobody_gives_them_it_is_said_what_to_do(self, file: PublishedWeights, tmp_path: Path) -> None:
+        found = finding(self.LOADED, tmp_path, tmp_path)
+        assert found.state == "missing"
+        where = f"looked in {tmp_path / 'weights'} and {tmp_path / 'cache/hub/checkpoints'}"
+        assert found.said.startswith(
+            f"{file.name} is missing: {where}, and nobody gives it (http://127.0.0.1:9/nobody: "
+        )
+        assert "refused); run `metricsweep weights fetch resnet18` where there is a network, and put" in found.said
+
+    def test_where_somebody_does_a_training_fetches_them(
+        self, file: PublishedWeights, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "theirs.pth").write_bytes(b"weights")
+        address = (tmp_path / "theirs.pth").as_uri()
+        monkeypatch.setattr(published_weights, "FILES", (file._replace(addresses=(address,)),))
+        assert finding(self.LOADED, tmp_path, tmp_path) == Finding()
+        assert not (tmp_path / "weights").exists(), "a look fetches nothing"
+        found = finding(self.STORED, tmp_path, tmp_path)
+        assert (found.state, "the first training fetches it from file:" in found.said) == ("missing", True)
+
+    def test_nobody_elsewhere_is_asked_for_what_no_sweep_asks(
+        self, file: PublishedWeights, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("workers.data.pretrained.offered", None)
+        assert finding(self.STORED, tmp_path, tmp_path).state == "missing"
+
+    def test_all_that_is_missing_is_said_at_once(self, file: PublishedWeights, tmp_path: Path) -> None:
+        both = finding(Need(dataset=part("cub200"), pretrained=part("resnet18")), tmp_path, tmp_path)
+        assert "CUB_200_2011/images.txt is missing" in both.said
+        assert f"; and {file.name} is missing" in both.said
+
+    def test_timms_hub_is_told_too(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+        monkeypatch.setattr("huggingface_hub.constants.is_offline_mode", lambda: True)
+        one = need_of(part("digits"), part("timm_model", architecture="resnet18", pretrained=True), CATALOG)
+        assert one is not None
+        found = finding(one, tmp_path, tmp_path)
+        assert found.said.startswith(f"model.safetensors of timm/resnet18.a1_in1k is missing: looked in {tmp_path}")
+        assert "(HF_HUB_OFFLINE is set)" in found.said

@@ -199,7 +199,7 @@ class TestPretrained:
     def test_neither_file_nor_network_says_where_the_file_goes(self, own: PublishedWeights, tmp_path: Path) -> None:
         (tmp_path / "data" / "weights" / own.name).unlink()
         with pytest.raises(
-            weights.WeightsError, match=f"put {own.name} into weights/ of the data folder, or put a file"
+            weights.WeightsMissingError, match=f"put {own.name} into weights/ of the data folder, or put a file"
         ):
             weights.from_hub("weights", lambda: weights.into_cache(tmp_path / "data", "resnet18"), "resnet18")
 

@@ -20,19 +20,24 @@ class Need(Frozen):
     """With the hyper-parameters that are not at their default."""
     weights: str | None = None
     """A path below the data root."""
+    pretrained: Part | None = None
+    """A backbone whose published weights are loaded: they lie here, or those who publish them answer."""
+    stored: Part | None = None
+    """A backbone whose published weights lie here, so that nobody elsewhere has to be asked."""
 
     @cached_property
     def key(self) -> str:
         """Short, and equal for equal needs."""
-        return fingerprint_of(self.model_dump(mode="json"))[:16]
+        said = self.model_dump(mode="json")
+        later = {name for name in ("pretrained", "stored") if said[name] is None}  # so that older keys stay as they are
+        return fingerprint_of({name: value for name, value in said.items() if name not in later})[:16]
 
     def __str__(self) -> str:
         """What a message calls it: `packed file=birds.npz with weights resnet50.pth`."""
-        weights = f"weights {self.weights}" if self.weights else ""
-        if self.dataset is None:
-            return weights
-        options = [f"{name}={_plain(value)}" for name, value in self.dataset.options.items()]
-        return " ".join([self.dataset.name, *options]) + (f" with {weights}" if weights else "")
+        read = [f"weights {self.weights}"] if self.weights else []
+        read += [f"pretrained {_named(self.pretrained)}"] if self.pretrained else []
+        read += [f"weights of {_named(self.stored)}"] if self.stored else []
+        return " with ".join([*([_named(self.dataset)] if self.dataset else []), *read])
 
 
 class Finding(Frozen):
@@ -64,20 +69,42 @@ def need_of(dataset: Part | None, backbone: Part | None, catalog: Catalog) -> Ne
         given = entry.filled(dataset.options).items()
         changed = {name: value for name, value in given if name not in _DECODING and value != usual[name]}
         part = Part.model_validate({"name": dataset.name, **changed})
+    weights = pretrained = None
     entry = catalog.get("backbone", backbone.name) if backbone else None
-    path = backbone.options.get("weights") if backbone else None
-    weights = path if isinstance(path, str) and entry is not None and _reads(entry) else None
-    return Need(dataset=part, weights=weights) if part or weights else None
+    if backbone is not None and entry is not None and _reads(entry):
+        path = backbone.options.get("weights")
+        weights = path if isinstance(path, str) else None
+        pretrained = _published(entry, backbone) if backbone.options.get("pretrained") is True else None
+    return Need(dataset=part, weights=weights, pretrained=pretrained) if part or weights or pretrained else None
 
 
 def usual_needs(catalog: Catalog) -> list[Need]:
-    """The data sets that may lie in a data root, as a recipe has them that says no more than their names."""
-    entries = [one for one in catalog.of("dataset") if not any(parameter.required for parameter in one.parameters)]
-    return [Need(dataset=Part(name=one.name)) for one in entries if _reads(one)]
+    """What may lie in a data root and says no more than a name: data sets, and published weights of backbones."""
+    datasets = [Need(dataset=Part(name=one.name)) for one in _usual(catalog, "dataset")]
+    backbones = [one for one in _usual(catalog, "backbone") if one.parameter("pretrained")]
+    return datasets + [Need(stored=Part(name=one.name)) for one in backbones]
+
+
+def _usual(catalog: Catalog, kind: str) -> list[Entry]:
+    return [one for one in catalog.of(kind) if _reads(one) and not _required(one)]
 
 
 def _reads(entry: Entry) -> bool:
     return "root" in entry.asks and not entry.own
+
+
+def _required(entry: Entry) -> list[str]:
+    return [one.name for one in entry.parameters if one.required]
+
+
+def _published(entry: Entry, backbone: Part) -> Part:
+    """The backbone with no more than what tells its published weights from others, such as timm's `architecture`."""
+    told = {name: backbone.options[name] for name in _required(entry) if name in backbone.options}
+    return Part.model_validate({"name": backbone.name, **told})
+
+
+def _named(part: Part) -> str:
+    return " ".join([part.name, *(f"{name}={_plain(value)}" for name, value in part.options.items())])
 
 
 def _plain(value: Any) -> str:

@@ -16,8 +16,10 @@ from workers.contract import DataDamagedError
 
 _BLOCK: Final = 2**20
 _PATIENCE: Final = 60  # seconds without a byte
+_QUICKLY: Final = 5  # seconds in which a server answers whether it has a file
 _PARTIAL: Final = 206  # HTTP: the rest of a file
 _BEYOND: Final = 416  # HTTP: there is no rest
+_UNASKED: Final = (405, 501)  # HTTP: this server says nothing of a file but the file
 
 
 class Checksum(NamedTuple):
@@ -62,6 +64,21 @@ def download(addresses: Sequence[str], path: Path, checksum: Checksum) -> None:
     if damaged and len(addresses) == 1:
         raise damaged
     raise DownloadError("; ".join(map(str, troubles)))
+
+
+def offered(addresses: Sequence[str]) -> str:
+    """Empty where one of the addresses says that it has its file, which is not fetched; else each with its reason."""
+    troubles = []
+    for address in addresses:
+        request = urllib.request.Request(address, method="HEAD")  # noqa: S310 - see below
+        try:
+            urllib.request.urlopen(request, timeout=_QUICKLY).close()  # noqa: S310
+            return ""
+        except (OSError, http.client.HTTPException) as error:
+            if isinstance(error, urllib.error.HTTPError) and error.code in _UNASKED:
+                return ""
+            troubles.append(f"{address}: {_said(error)}")
+    return "; ".join(troubles)
 
 
 def _fetched(address: str, aside: Path, checksum: Checksum) -> None:

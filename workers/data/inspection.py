@@ -1,12 +1,12 @@
 """The inspection of a data root: what it has of the needs of trainings, in the words that a training would use."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from workers import registry
 from workers.catalog.needs import Finding, Need
 from workers.contract import DataDamagedError, DataMissingError, Part
-from workers.data import weights
+from workers.data import pretrained, weights
 from workers.data.fetch import BY_HAND, SOURCES
 from workers.data.images import faults
 from workers.data.looking import looking
@@ -18,15 +18,31 @@ def inspect(needs: Sequence[Need], root: Path, scratch: Path, parts: Path | None
 
 
 def _finding(need: Need, root: Path, scratch: Path, parts: Path | None) -> Finding:
+    """All that is not as it must be: whoever mounts a folder wants to know of the weights, too."""
+    said = [one for one in (_judged(look, need.dataset) for look in _looks(need, root, scratch, parts)) if one.said]
+    state = "wrong" if any(one.state == "wrong" for one in said) else "missing"
+    return Finding(state=state, said="; and ".join(one.said for one in said)) if said else Finding()
+
+
+def _looks(need: Need, root: Path, scratch: Path, parts: Path | None) -> Iterator[Callable[[], None]]:
+    dataset, path, loaded, stored = need.dataset, need.weights, need.pretrained, need.stored
+    if dataset is not None:
+        yield lambda: _look(dataset, root, scratch, parts)
+    if path is not None:
+        yield lambda: weights.look(root, path)
+    if loaded is not None:
+        yield lambda: pretrained.look(root, loaded, reach=True)
+    if stored is not None:
+        yield lambda: pretrained.look(root, stored, reach=False)
+
+
+def _judged(look: Callable[[], None], dataset: Part | None) -> Finding:
     try:
-        if need.dataset is not None:
-            _look(need.dataset, root, scratch, parts)
-        if need.weights is not None:
-            weights.look(root, need.weights)
+        look()
     except weights.WeightsMissingError as error:
         return Finding(state="missing", said=str(error))
     except DataMissingError as error:
-        return Finding(state="missing", said=f"{error}{_advice(need.dataset)}")
+        return Finding(state="missing", said=f"{error}{_advice(dataset)}")
     except DataDamagedError as error:
         return Finding(state="wrong", said=str(error))
     except Exception:  # whatever else is wrong is the recipe's, and the training says it better

@@ -29,6 +29,10 @@ class PublishedWeights(NamedTuple):
         """The beginning of its SHA-256."""
         return Checksum("sha256", self.name.rpartition("-")[2].partition(".")[0])
 
+    def is_at(self, path: Path) -> bool:
+        """Whether a path holds this very file; reads it once."""
+        return path.is_file() and self.checksum.of(path).startswith(self.checksum.digest)
+
 
 FILES: Final = (
     *(
@@ -101,7 +105,7 @@ def cached(root: Path, file: PublishedWeights, cache: Path) -> None:
     DownloadError.
     """
     path = cache / file.name
-    if path.is_file() and file.checksum.of(path).startswith(file.checksum.digest):
+    if file.is_at(path):
         return
     here = look(root, file)
     if here.state == "missing":

@@ -153,7 +153,9 @@ def from_hub(what: str, fetch: Callable[[], T], backbone: str | None = None) -> 
     except Exception as error:  # each hub fails in ways of its own
         file = published_weights.of(backbone).name if backbone else ""
         ours = f"put {file} into {published_weights.FOLDER}/ of the data folder, or " if file else ""
-        raise WeightsError(
+        # What a network or a full hub keeps from us is waited for, as any file that is not there.
+        kind = WeightsMissingError if isinstance(error, OSError) else WeightsError
+        raise kind(
             f"pretrained: {what} could not be fetched, and are not in this machine's cache "
             f"({type(error).__name__}: {_first(error)}). Without a network, {ours}put a file of weights under the data "
             "folder and write `weights: <its path>` instead"
