@@ -29,8 +29,11 @@ from api.routes import (
     static,
     sweeps,
     tables,
+    telemetry,
     trials,
 )
+from api.telemetry.exposition import Exposition
+from api.telemetry.latency import Latency
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 
@@ -48,6 +51,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     Raises MetricsweepError where the home folder, which keeps the server's secret, is somebody else's.
     """
     access = Authentication(settings)
+    exposition = Exposition(service)
     app = FastAPI(
         title="metricsweep",
         version=importlib.metadata.version("metricsweep"),
@@ -59,6 +63,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
         redirect_slashes=False,
         # The first is the outermost.
         middleware=[
+            Middleware(Latency, seconds=exposition.requests),
             Middleware(ResponseHeaders),
             Middleware(HostsAndOrigins, settings=settings),
             Middleware(AuthMiddleware, access=access, mlflow=rules.PREFIX),
@@ -69,6 +74,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.state.service = service
     app.state.settings = settings
     app.state.access = access
+    app.state.exposition = exposition
     app.state.lanes = turns.lanes()
     app.state.folderless = problems.folder_cutter(settings)
     app.state.mlflow = Upstream(settings.mlflow_socket) if settings.mlflow_socket else None
@@ -76,6 +82,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     for router in (sweeps.posting, requests.extending, cells.packing, *(noun.router for noun in NOUNS)):
         app.include_router(router, dependencies=[Depends(bearer)], responses=documented(429))
     app.include_router(health.router)
+    app.include_router(telemetry.router)
     app.include_router(logins.open_router)
     app.include_router(logins.pages_router)
     app.include_router(pages.costly)

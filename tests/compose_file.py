@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[1]
 COMPOSE = ROOT / "docker-compose.yml"
 GPU = ROOT / "docker-compose.gpu.yml"
 S3 = ROOT / "docker-compose.s3.yml"
+MONITORING = ROOT / "docker-compose.monitoring.yml"
 VARIABLE = re.compile(r"\$\{(?P<name>\w+)(?::(?P<kind>[-?])(?P<rest>[^}]*))?\}")
 
 

@@ -17,7 +17,7 @@ from orchestrator.__main__ import main
 from orchestrator.host.storage import parsed
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
-from tests.compose_file import COMPOSE, GPU, ROOT, S3, example, load, rendered, variables
+from tests.compose_file import COMPOSE, GPU, MONITORING, ROOT, S3, example, load, rendered, variables
 
 SERVICES = {"postgres", "mlflow", "ray-head", "ray-worker", "conductor", "conductor-standby", "api"}
 KEYS = {
@@ -30,6 +30,7 @@ STORE = {
     "AWS_ACCESS_KEY_ID": "fourth",
     "AWS_SECRET_ACCESS_KEY": "fifth",
 }
+WATCHED = {"GRAFANA_PASSWORD": "sixth"}
 SETTINGS = {f"METRICSWEEP_{name.upper()}" for name in Settings.model_fields}
 
 
@@ -64,7 +65,7 @@ def against_the_specification(*files: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_files_follow_the_specification(tmp_path: Path) -> None:
-    done = against_the_specification(COMPOSE, GPU, S3)
+    done = against_the_specification(COMPOSE, GPU, S3, MONITORING)
     assert (done.returncode, done.stdout) == (0, "ok -- validation done\n"), done.stdout
     wrong = tmp_path / "docker-compose.yml"
     wrong.write_text(COMPOSE.read_text(encoding="utf-8").replace("healthcheck:", "healthchecks:"), encoding="utf-8")
@@ -108,11 +109,11 @@ def test_a_store_is_told_whole(missing: str) -> None:
 
 
 def test_every_variable_stands_in_the_example_with_the_same_default() -> None:
-    text = "".join(file.read_text(encoding="utf-8") for file in (COMPOSE, GPU, S3))
+    text = "".join(file.read_text(encoding="utf-8") for file in (COMPOSE, GPU, S3, MONITORING))
     assert set(variables(text)) == set(example())
     assert all(kinds in ({"-"}, {"?"}) for kinds in variables(text).values())
     for name, value in example().items():
-        assert name in GIVEN | STORE or f"${{{name}:-{value}}}" in text, name
+        assert name in GIVEN | STORE | WATCHED or f"${{{name}:-{value}}}" in text, name
 
 
 def test_the_example_is_all_that_git_keeps() -> None:
@@ -236,6 +237,32 @@ def test_a_store_is_an_override(services: dict[str, Any], monkeypatch: pytest.Mo
     monkeypatch.setenv("METRICSWEEP_STORAGE_URL", STORE["METRICSWEEP_STORAGE_URL"])
     assert Settings().storage == STORE["METRICSWEEP_STORAGE_URL"]
     assert str(parsed(STORE["METRICSWEEP_STORAGE_URL"])) == "s3://bucket/folder"
+
+
+def test_what_watches_is_an_override(services: dict[str, Any]) -> None:
+    with pytest.raises(KeyError, match="GRAFANA_PASSWORD"):
+        load(MONITORING, GIVEN)
+    whole = rendered(GIVEN | WATCHED, COMPOSE, MONITORING)
+    added = {name: whole["services"][name] for name in whole["services"].keys() - services.keys()}
+    assert set(added) == {"prometheus", "grafana"}
+    for service in added.values():
+        assert service["logging"]["options"] == {"max-size": "10m", "max-file": "3"}
+        assert set(service["deploy"]["resources"]["limits"]) == {"cpus", "memory"}
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
+        mounts = [volume.split(":") for volume in service["volumes"]]
+        for source, *_ in mounts:
+            assert (ROOT / source).is_dir() if source.startswith("./") else source in whole["volumes"], source
+    assert "ports" not in added["prometheus"], "it asks nobody who they are"
+    scrape = yaml.safe_load((ROOT / "dashboards/grafana/prometheus/prometheus.yml").read_text())["scrape_configs"][0]
+    (secret,) = added["prometheus"]["secrets"]
+    assert scrape["authorization"]["credentials_file"] == f"/run/secrets/{secret}"
+    assert whole["secrets"][secret] == {"environment": "METRICSWEEP_TOKEN"}
+    host, port = scrape["static_configs"][0]["targets"][0].split(":")
+    api = services["api"]
+    assert (host, port) == (api["hostname"], api["environment"]["METRICSWEEP_PORT"])
+    boards = yaml.safe_load((ROOT / "dashboards/grafana/provisioning/dashboards/metricsweep.yml").read_text())
+    (folder,) = [one["options"]["path"] for one in boards["providers"]]
+    assert f"./dashboards/grafana/dashboards:{folder}:ro" in added["grafana"]["volumes"]
 
 
 def test_the_example_for_kuberay_says_the_same(services: dict[str, Any]) -> None:

@@ -24,8 +24,11 @@ async def healthz() -> dict[str, bool]:
     responses=shown(examples.READINESS, "It can.") | documented(503),
 )
 def readyz(service: Asked, request: Request) -> Response | Readiness:
-    """Asks the database and what else is needed; 503 with the failing checks where one does not answer."""
-    found = service.ready()
+    """Asks what is needed: database, schema, conductor, engine, MLflow, room and storage; 503 where one is missing.
+
+    Each check is named with what is wrong in words. The answer is a second old at most, however often it is asked for.
+    """
+    found = service.operations.ready()
     if found.ok:
         return found
     missing = ", ".join(f"{check.name}: {check.detail}" for check in found.checks if not check.ok)

@@ -12,6 +12,7 @@ from orchestrator.conduct.renewal import Renewal
 from orchestrator.conduct.requests import Requests
 from orchestrator.conduct.retries import Retries
 from orchestrator.conduct.searches import Searches
+from orchestrator.conduct.slot_watch import SlotWatch
 from orchestrator.plan import grid
 from orchestrator.publish import formats
 from orchestrator.publish.tables import table
@@ -53,6 +54,7 @@ class Chores:
         self._quota = settings.owner_slots
         self.recorder = Recorder(store, writer, tracker, self._tables, settings.address)
         self.hindrances = Hindrances(store, writer, engine, usual_needs(catalog), settings.owner_slots)
+        self._slots = SlotWatch(writer, engine)
         self.intake = Intake(self.recorder, self._retries, self._pruning, self.hindrances)
 
     def do(self, *, finalize: bool) -> None:
@@ -72,6 +74,7 @@ class Chores:
         for ended in self._finalization.settle(force=finalize):
             self._settle(ended)
         self.hindrances.look(anew=bool(queued or requests or added))
+        self._slots.look()
 
     def search(self) -> bool:
         """Whether a search proposed anything to train."""

@@ -57,6 +57,13 @@ class Folder:
     def check(self) -> None:
         """Nothing: the first attempt makes the folder."""
 
+    def problem(self) -> str | None:
+        """Why nothing can be kept here; none: it can."""
+        there = next(one for one in (self.root, *self.root.parents) if one.exists())
+        if there == self.root and not there.is_dir():
+            return "its folder is a file"
+        return None if os.access(there, os.W_OK | os.X_OK) else "its folder cannot be written"
+
     def _path(self, folder: str, name: str) -> Path:
         """Where a file lies; a link that leads out of its folder leads nowhere."""
         inside = (self.root / folder).resolve()
@@ -128,6 +135,15 @@ class Bucket:
         if found.type.name == "NotFound":
             where = self._address.options.get("endpoint_override", "the store")
             raise MetricsweepError(f"METRICSWEEP_STORAGE_URL: {where} has no bucket {self._address.bucket!r}; make it")
+
+    def problem(self) -> str | None:
+        """Why nothing can be kept here; none: it can."""
+        try:
+            with self._reached("its bucket"):
+                found = self._files.get_file_info(self._address.bucket)
+        except OSError as error:
+            return f"does not answer: {error}"
+        return "there is no such bucket" if found.type.name == "NotFound" else None
 
     def put(self, path: Path, folder: str, name: str) -> None:
         """Store a file; the object with that name is the old one or the new one, never a part of either."""

@@ -4,7 +4,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from orchestrator.record.clock import UtcTime
+from orchestrator.record.clock import DatabaseSeconds, UtcTime
 
 metadata: Final = sa.MetaData(
     naming_convention={
@@ -169,7 +169,7 @@ attempt: Final = sa.Table(
     sa.Column("uid", _UID, nullable=False, unique=True),
     sa.Column("training_id", sa.ForeignKey("training.id"), nullable=False),
     sa.Column("number", sa.Integer, nullable=False),
-    sa.Column("state", _STATE, nullable=False, index=True),  # running, finished, failed, lost, stopped
+    sa.Column("state", _STATE, nullable=False),  # running, finished, failed, lost, stopped
     sa.Column("fence", sa.Integer, nullable=False),  # of the conductor that claimed it, or adopted it last
     sa.Column("slot", sa.JSON, nullable=False),
     sa.Column("resumed_from", sa.String),
@@ -181,7 +181,9 @@ attempt: Final = sa.Table(
     sa.Column("started", UtcTime, nullable=False),
     sa.Column("ended", UtcTime),
     sa.Column("reason", sa.Text),
+    sa.Column("cause", _STATE),  # the kind of its failure; null: it did not fail, or before this was kept
     sa.UniqueConstraint("training_id", "number"),
+    sa.Index(None, "state", "cause"),
     sqlite_autoincrement=True,
 )
 
@@ -214,6 +216,19 @@ node: Final = sa.Table(
     sa.Column("host", sa.String, nullable=False),
     sa.Column("resources", sa.JSON, nullable=False),
     sa.Column("alive", sa.Boolean, nullable=False),
+    sa.Column("seen", UtcTime, nullable=False),
+)
+
+slot: Final = sa.Table(
+    "slot",
+    metadata,
+    sa.Column("name", sa.String, primary_key=True),  # as `attempt.holder`
+    sa.Column("node", sa.String, nullable=False),  # the first characters of its node's uid
+    sa.Column("host", sa.String, nullable=False),
+    sa.Column("resources", sa.JSON, nullable=False),  # what it takes of its node
+    sa.Column("attempt", _UID),  # that it trains; null: none
+    sa.Column("usage", sa.JSON(none_as_null=True)),  # what its process takes; null: it has not said so yet
+    sa.Column("lag", _DOUBLE),  # seconds that the oldest message which is not recorded has waited; null: there is none
     sa.Column("seen", UtcTime, nullable=False),
 )
 
@@ -269,6 +284,7 @@ outbox: Final = sa.Table(
     sa.Column("version", sa.Integer, nullable=False, default=1),  # bumped when marked again
     sa.Column("failures", sa.Integer, nullable=False, default=0),
     sa.Column("next_try", _DOUBLE, nullable=False, default=0.0),
+    sa.Column("marked", _DOUBLE, nullable=False, default=DatabaseSeconds(), server_default="0"),  # 0: not known
     sa.Column("error", sa.Text),
     sa.UniqueConstraint("kind", "sweep_id", "entity"),
     sa.Index(None, "next_try", "id"),

@@ -3,6 +3,7 @@
 import sqlalchemy as sa
 
 from orchestrator.record.database import Database, FencedDatabase
+from orchestrator.record.migrations import difference
 from orchestrator.record.migrations import migrate as upgrade
 from orchestrator.record.mlflow.mirror_states import MirrorStateReader
 from orchestrator.record.mlflow.outbox import OutboxReader, OutboxWriter
@@ -10,8 +11,10 @@ from orchestrator.record.mlflow.runs import RunReader
 from orchestrator.record.reads.artifacts import ArtifactReader
 from orchestrator.record.reads.capacity import CapacityReader
 from orchestrator.record.reads.claims import ClaimReader
+from orchestrator.record.reads.cluster import ClusterReader
 from orchestrator.record.reads.curves import CurveReader
 from orchestrator.record.reads.data import DataReader
+from orchestrator.record.reads.gauges import GaugeReader
 from orchestrator.record.reads.outcomes import OutcomeReader
 from orchestrator.record.reads.pruning import PruningReader
 from orchestrator.record.reads.requests import RequestReader
@@ -50,6 +53,8 @@ class Store:
         self.pruning = PruningReader(database)
         self.capacity = CapacityReader(database)
         self.data = DataReader(database)
+        self.cluster = ClusterReader(database)
+        self.gauges = GaugeReader(database)
         self.runs = RunReader(database)
         self.outbox = OutboxReader(database)
         self.mirror_states = MirrorStateReader(database)
@@ -75,6 +80,11 @@ class Store:
         """Raise UnavailableError unless the database answers."""
         with self.database.reading() as connection:
             connection.execute(sa.select(1)).one()
+
+    def behind(self) -> str | None:
+        """What the database's schema is, where it is not this version's; none: it is. Raises UnavailableError."""
+        with self.database.reading() as connection:
+            return difference(connection)
 
 
 class Writer:

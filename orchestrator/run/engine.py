@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.message import Message
 from orchestrator.spec.slot import Slot
+from orchestrator.views.cluster import SlotReport
 from orchestrator.views.nodes import Inspected, Node
 from orchestrator.views.orders import Failure, Order
 from workers.catalog import Need
@@ -75,6 +76,9 @@ class Engine(Protocol):
 
     def nodes(self) -> Sequence[Node] | None:
         """The nodes that are there now; none: not known, or that does not matter here."""
+
+    def slots(self) -> Sequence[SlotReport]:
+        """The slots that there are now, with what each trains and what its process takes, as far as that is known."""
 
     def machines(self) -> Sequence[Node]:
         """The nodes that train and whose data roots can be looked at now."""

@@ -11,7 +11,9 @@ from orchestrator.run.inspection import inspect, seen
 from orchestrator.run.lost_order import settle_from_spool
 from orchestrator.run.memory_growth import release
 from orchestrator.run.message import Message
+from orchestrator.run.usage import Meter
 from orchestrator.spec.slot import Slot
+from orchestrator.views.cluster import SlotReport
 from orchestrator.views.nodes import Inspected, Node
 from orchestrator.views.orders import Failure, Order
 from workers.catalog import Need
@@ -25,6 +27,8 @@ class Inline:
     def __init__(self, workplace: Workplace) -> None:
         self._workplace = workplace
         self._found: list[Inspected] = []
+        self._attempt: str | None = None
+        self._meter = Meter()
 
     def run(self, broker: Broker) -> None:
         """Execute orders until there are none or the broker is closing."""
@@ -37,6 +41,13 @@ class Inline:
 
     def nodes(self) -> None:
         """Not known: here every slot is this process."""
+
+    def slots(self) -> Sequence[SlotReport]:
+        """This process, while it trains."""
+        if self._attempt is None:
+            return []
+        here = socket.gethostname()
+        return [SlotReport(HOLDER, HOLDER, here, {}, self._attempt, self._meter.usage())]
 
     def machines(self) -> Sequence[Node]:
         """This one."""
@@ -73,7 +84,11 @@ class Inline:
             broker.told(order, message)
             broker.tick()
 
-        execute(order, self._workplace, lambda: broker.closing() or not broker.wanted(order), tell)
+        self._attempt = order.attempt
+        try:
+            execute(order, self._workplace, lambda: broker.closing() or not broker.wanted(order), tell)
+        finally:
+            self._attempt = None
         with suppress(RuntimeError):  # a GPU that has failed: the next training on it will say so
             release(self._workplace.train)
 

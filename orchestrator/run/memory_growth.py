@@ -67,7 +67,7 @@ def release(train: str) -> dict[str, int]:
     _spare_the_modules()
     theirs = getattr(sys.modules.get(train.partition(":")[0]), "release", None)
     more = cast("Callable[[], Mapping[str, int]]", theirs)() if callable(theirs) else {}
-    return {MEMORY: _own(), **more}
+    return {MEMORY: own_memory(), **more}
 
 
 @functools.cache
@@ -77,7 +77,7 @@ def _spare_the_modules() -> None:
     atexit.register(gc.unfreeze)  # at its end Python looks at everything once more, and some packages lament what stays
 
 
-def _own() -> int:
+def own_memory() -> int:
     """The bytes of this process alone: not those of files, such as decoded images, that others map too.
 
     Counted page by page: the sums that Linux keeps (RSS) are wrong by a hundred megabytes where there are many cores.

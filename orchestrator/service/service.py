@@ -1,6 +1,5 @@
 """What a client can ask for: submit, look, cancel, retry, export. Reads the store, appends requests, trains nothing."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from orchestrator.host.private import own_folder
@@ -15,14 +14,13 @@ from orchestrator.service import offline
 from orchestrator.service.bundles import BundleQueries
 from orchestrator.service.commands import SweepCommands
 from orchestrator.service.figures import FigureQueries
+from orchestrator.service.operations import Operations
 from orchestrator.service.submissions import SpecSubmissions
 from orchestrator.service.sweeps import SweepQueries
 from orchestrator.service.tables import TableQueries
 from orchestrator.service.trials import TrialQueries
 from orchestrator.settings import Settings
 from orchestrator.views.data import DataFinding
-from orchestrator.views.errors import UnavailableError
-from orchestrator.views.health import Check, Readiness
 from orchestrator.views.links import Links
 from orchestrator.views.published import PublishedSummary, PublishedView
 from workers import catalog as catalogs
@@ -43,6 +41,7 @@ class Service:
         self.tables = TableQueries(settings, store, catalog)
         self.figures = FigureQueries(store, catalog, sources)
         self.bundles = BundleQueries(store, catalog, sources)
+        self.operations = Operations(settings, store)
 
     @classmethod
     def open(cls, settings: Settings) -> "Service":
@@ -83,22 +82,3 @@ class Service:
     def vega(self) -> bytes:
         """The scripts that draw figures in a browser without a network."""
         return vega.bundle().encode()
-
-    def ready(self) -> Readiness:
-        """Whether the database answers and a conductor is alive."""
-        checks = list(self._checks())
-        return Readiness(ok=all(check.ok for check in checks), checks=checks)
-
-    def _checks(self) -> Iterable[Check]:
-        try:
-            self._store.ping()
-        except UnavailableError as error:
-            yield Check(name="database", ok=False, detail=str(error))
-            return
-        yield Check(name="database", ok=True, detail="answers")
-        alive = self._store.lease.conducted()
-        yield Check(
-            name="conductor",
-            ok=alive,
-            detail="holds the lease" if alive else "none holds the lease; start one with `metricsweep serve`",
-        )

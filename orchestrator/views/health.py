@@ -11,6 +11,14 @@ class Check(View):
     detail: str
 
 
+class Disk(View):
+    """A folder that fills up, and the disk that it is on."""
+
+    name: str
+    free_bytes: int
+    size_bytes: int
+
+
 class Readiness(View):
     """Whether the service can do its work."""
 

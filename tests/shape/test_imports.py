@@ -36,6 +36,7 @@ PARQUET = "Parquet is at home in orchestrator.publish.bundle, S3 in orchestrator
 HTTP = "HTTP is at home in api"
 TERMINAL = "The terminal is at home in api"
 HTML = "HTML is at home in dashboards"
+PROMETHEUS = "Prometheus is at home in api.telemetry"
 
 PLANTED = [
     ("workers/data/listing.py", "import orchestrator.views.errors", {ONE_WAY}),
@@ -82,6 +83,7 @@ PLANTED = [
     ("workers/embeddings/geometry.py", "import rich.progress", {TERMINAL}),
     ("orchestrator/publish/statistics.py", "import jinja2", {HTML}),
     ("api/problems.py", "import jinja2", {HTML}),
+    ("api/problems.py", "import prometheus_client", {PROMETHEUS}),
 ]
 
 

@@ -6,6 +6,8 @@ from typing import Final
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 
 from orchestrator.views.errors import UnavailableError
@@ -38,3 +40,10 @@ def migrate(connection: sa.Connection) -> None:
         raise UnavailableError(
             f"the database was not made by this version of metricsweep or an older one: {error}"
         ) from error
+
+
+def difference(connection: sa.Connection) -> str | None:
+    """The schema's version in the database beside ours, in words, where the two differ; none: they do not."""
+    theirs = MigrationContext.configure(connection).get_current_revision()
+    ours = ScriptDirectory.from_config(config()).get_current_head()
+    return None if theirs == ours else f"its schema is version {theirs or 'none'}, this release's is {ours}"

@@ -56,7 +56,8 @@ class OutboxWriter(FencedAccess):
             mine = outbox.c.id == dirty.id
             done = connection.execute(sa.delete(outbox).where(mine, outbox.c.version == dirty.version))
             if done.rowcount == 0:  # marked again meanwhile: at the end of the queue
-                connection.execute(sa.update(outbox).where(mine).values(next_try=DatabaseSeconds(), failures=0))
+                now = DatabaseSeconds()
+                connection.execute(sa.update(outbox).where(mine).values(next_try=now, marked=now, failures=0))
 
     def postpone(self, dirty: Dirty, error: str, seconds: float) -> None:
         """Try the mark again in `seconds`, and keep why."""

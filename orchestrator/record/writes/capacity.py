@@ -1,4 +1,4 @@
-"""What the conductor notes of the cluster: its nodes, what their data roots have, and why a sweep waits."""
+"""What the conductor notes of the cluster: its nodes and slots, what their data roots have, and why a sweep waits."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
@@ -7,8 +7,9 @@ from typing import Final
 import sqlalchemy as sa
 
 from orchestrator.record.database import FencedAccess, insertion
-from orchestrator.record.schema import finding, node, sweep
+from orchestrator.record.schema import finding, node, slot, sweep
 from orchestrator.record.writes.trial_rows import write_needs
+from orchestrator.views.cluster import SlotReport
 from orchestrator.views.nodes import Inspected, Node
 
 MOST_AWAY: Final = 64
@@ -16,7 +17,7 @@ MOST_AWAY: Final = 64
 
 
 class CapacityWriter(FencedAccess):
-    """Writes nodes and notices."""
+    """Writes nodes, slots and notices."""
 
     def note_nodes(self, alive: Sequence[Node]) -> None:
         """Write down which nodes are there; those that left are remembered, the latest ones.
@@ -42,6 +43,20 @@ class CapacityWriter(FencedAccess):
                 .limit(MOST_AWAY)
             )
             connection.execute(sa.delete(node).where(~node.c.alive, node.c.uid.not_in(kept)))
+
+    def note_slots(self, slots: Sequence[SlotReport]) -> None:
+        """Write down which slots are there and what they do; all others are forgotten."""
+        now = datetime.now(UTC)
+        with self._database.writing() as connection:
+            connection.execute(sa.delete(slot).where(slot.c.name.not_in([report.name for report in slots])))
+            for report in slots:
+                usage = None if report.usage is None else report.usage.model_dump(mode="json")
+                values = {
+                    "node": report.node, "host": report.host, "resources": dict(report.resources),
+                    "attempt": report.attempt, "usage": usage, "lag": report.lag, "seen": now,
+                }  # fmt: skip
+                write = insertion(connection, slot).values(name=report.name, **values)
+                connection.execute(write.on_conflict_do_update(index_elements=["name"], set_=values))
 
     def note_notices(self, notices: Mapping[int, str]) -> None:
         """Say of each sweep why it waits; those that are not named have nothing to wait for."""

@@ -27,6 +27,7 @@ from orchestrator.views.events import (
     SweepSettled,
 )
 from orchestrator.views.lifecycle import TRIAL_ACTIVE, TRIAL_STEPS, TrialState, before
+from orchestrator.views.orders import FailureKind
 from workers.contract import Result
 
 MAX_TRACE: Final = 65_536
@@ -110,7 +111,7 @@ class EventWriter(FencedAccess):
         failure = event.failure
         message = storable(failure.message)[:MAX_MESSAGE]
         ending = "lost" if failure.kind in ("infrastructure", "stalled") else "failed"
-        _end_attempt(connection, running.id, ending, message)
+        _end_attempt(connection, running.id, ending, message, failure.kind)
         wanted = is_wanted(connection, running.training_id)
         if failure.kind == "kept_weights" and evaluations.train_instead(connection, running.training_id):
             note = f"{message}; training in place of that\n"
@@ -188,7 +189,8 @@ def _trained(recipe: Mapping[str, Any], result: Result) -> dict[str, Any]:
     }
 
 
-def _end_attempt(connection: sa.Connection, attempt_id: int, state: str, reason: str | None) -> None:
-    connection.execute(
-        sa.update(attempt).where(attempt.c.id == attempt_id).values(state=state, reason=reason, ended=datetime.now(UTC))
-    )
+def _end_attempt(
+    connection: sa.Connection, attempt_id: int, state: str, reason: str | None, cause: FailureKind | None = None
+) -> None:
+    values = {"state": state, "reason": reason, "cause": cause, "ended": datetime.now(UTC)}
+    connection.execute(sa.update(attempt).where(attempt.c.id == attempt_id).values(values))

@@ -46,6 +46,11 @@ class Dispatch:
         """The order that was claimed and waits for its slot."""
         return self._held
 
+    @property
+    def seen(self) -> dict[str, int]:
+        """By attempt that trains, how many of its messages are recorded."""
+        return {attempt: execution.seen for attempt, execution in self._running.items()}
+
     def busy(self) -> bool:
         """Whether anything trains or waits for its slot."""
         return bool(self._running) or self._held is not None

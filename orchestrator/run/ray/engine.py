@@ -22,6 +22,7 @@ from orchestrator.run.ray.inspections import Inspections
 from orchestrator.run.ray.pool import SlotPool
 from orchestrator.run.ray.tuner import TunerThread
 from orchestrator.spec.slot import Slot
+from orchestrator.views.cluster import SlotReport
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.nodes import Inspected, Node
 from orchestrator.views.resources import shape_of
@@ -113,6 +114,13 @@ class RayTune:
             return None
         with _answering():
             return alive_nodes() if self._pool is None else self._pool.nodes()
+
+    def slots(self) -> Sequence[SlotReport]:
+        """The slot actors that this conductor knows."""
+        if self._pool is None or not ray.is_initialized():
+            return []
+        with _answering():
+            return self._pool.look(self._dispatch.seen if self._dispatch is not None else {})
 
     def machines(self) -> Sequence[Node]:
         """The nodes that offer a CPU: a head or a conductor's own node may train nothing."""

@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import ray
@@ -15,7 +15,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from orchestrator.run.ray.cluster import NAMESPACE, alive_nodes
 from orchestrator.run.ray.slot_actor import FORM, SlotActor
 from orchestrator.run.ray.slot_handle import PREFIX, HeldSlot, name_of, read_name, short
+from orchestrator.run.ray.slot_reports import SlotReports
 from orchestrator.spec.slot import Slot
+from orchestrator.views.cluster import SlotReport
 from orchestrator.views.nodes import Node
 from orchestrator.views.orders import Order
 from orchestrator.views.resources import Shape, holds, possible, shape_of
@@ -41,6 +43,7 @@ class SlotPool:
         self._limit, self._edition = limit, edition
         self.namespace = f"{NAMESPACE}-{installation}"
         self._slots: dict[str, HeldSlot] = {}
+        self._reports = SlotReports()
         self._nodes: list[Node] = []
         self._looked = float("-inf")
         self._expected: list[Slot] = []
@@ -147,6 +150,10 @@ class SlotPool:
         for idle in self._idle():
             if time.monotonic() - idle.since > IDLE_SECONDS:
                 self.drop(idle)
+
+    def look(self, seen: Mapping[str, int]) -> Sequence[SlotReport]:
+        """The slots with what each said of itself last; `seen` is by attempt how many messages are recorded."""
+        return self._reports.look(self._slots.values(), seen)
 
     def training(self) -> list[Shape]:
         """The shapes of the slots that train."""

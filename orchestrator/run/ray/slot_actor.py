@@ -12,10 +12,13 @@ from typing import Any, Final
 from orchestrator.run.attempt import TRACE_CHARACTERS, Workplace, execute
 from orchestrator.run.memory_growth import GIB, MemoryGrowth, release
 from orchestrator.run.message import Message
+from orchestrator.run.usage import Meter
 from orchestrator.views.orders import Order
 
 FORM: Final = 3
 """Of what a slot is given and tells. A conductor stops one of another form, and its training goes on in a new one."""
+AGES: Final = 100
+"""Messages, the latest, of which a slot says how long ago they were said."""
 LONELY_SECONDS: Final = 1_800.0
 """A slot that trains nothing and that nobody has asked anything for so long ends itself: its conductor may be gone for
 good, and nobody else knows of it. What its last attempt said is in the spool."""
@@ -36,7 +39,9 @@ class SlotActor:
         self._attempt: str | None = None
         self._messages: list[Message] = []
         self._stop = threading.Event()
+        self._said_at: list[float] = []  # when, by message
         self._growth = MemoryGrowth()
+        self._meter = Meter()
         self._held: Mapping[str, int] = {}  # bytes by kind, after the latest training
         self._worn: str | None = None  # why it is to be replaced
         self._given: SimpleQueue[tuple[Order, Workplace, threading.Event]] = SimpleQueue()
@@ -47,12 +52,17 @@ class SlotActor:
     def describe(self) -> dict[str, Any]:
         """Where the slot is, which attempt it holds, ended or not, until another is started, and what it has grown to.
 
-        `worn` says why it is to be replaced before the next training; none: it is as good as new.
+        `worn` says why it is to be replaced before the next training; none: it is as good as new. `said` is how many
+        messages there are, and `ages` how many seconds ago the latest of them were said, by this machine's clock alone.
         """
+        usage = self._meter.usage().model_dump()
         with self._changed:
-            self._asked = time.monotonic()
+            self._asked = now = time.monotonic()
+            ages = [now - at for at in self._said_at[-AGES:]]
+            told = {"usage": usage, "said": len(self._said_at), "ages": ages}
             place = {"host": socket.gethostname(), "pid": os.getpid(), "edition": self._edition, "form": FORM}
-            return {**place, "attempt": self._attempt, "busy": self._busy(), "held": self._held, "worn": self._worn}
+            state = {"attempt": self._attempt, "busy": self._busy(), "held": self._held, "worn": self._worn}
+            return {**place, **told, **state}
 
     def start(self, order: Order, workplace: Workplace) -> bool:
         """Begin an attempt; the same one again changes nothing; False while another one trains."""
@@ -63,6 +73,7 @@ class SlotActor:
             if self._busy():
                 return False
             self._attempt, self._messages, self._stop = order.attempt, [], threading.Event()
+            self._said_at = []
             self._given.put((order, workplace, self._stop))
             return True
 
@@ -105,6 +116,7 @@ class SlotActor:
                 self._weigh(order, workplace)
             with self._changed:
                 self._messages.append(message)
+                self._said_at.append(time.monotonic())
                 self._changed.notify_all()
 
         try:

@@ -1,0 +1,1 @@
+"""What the API tells those who watch it: gauges, latencies, traces."""

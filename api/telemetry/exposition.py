@@ -1,0 +1,149 @@
+"""What is measured of the service, in Prometheus' text format: one process's requests, and what all share."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from api.telemetry.latency import histogram
+from orchestrator.service.service import Service
+from orchestrator.views.cluster import SlotView, WaitReason
+from orchestrator.views.errors import UnavailableError
+from orchestrator.views.gauges import Gauges
+from orchestrator.views.lifecycle import SweepState, TrialState
+
+CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
+_RESOURCES: Final = {"CPU": ("cpus", "CPUs"), "GPU": ("gpus", "GPUs"), "memory": ("memory_bytes", "Bytes of memory")}
+
+
+class Exposition:
+    """The metrics of one application; every process of the API has its own, with the same gauges of the database."""
+
+    def __init__(self, service: Service) -> None:
+        self._registry = CollectorRegistry()
+        self.requests = histogram(self._registry)
+        ProcessCollector(registry=self._registry)
+        self._registry.register(_Shared(service))
+
+    def text(self) -> bytes:
+        """All of them."""
+        return generate_latest(self._registry)
+
+
+class _Shared(Collector):
+    """What is read from the database and the disk when somebody asks, from what was remembered."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: a registry would ask the database when this is registered."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics; without a database those that need none."""
+        remembered = self._service.operations.gauges
+        try:
+            gauges = remembered.get()
+        except UnavailableError:
+            gauges = None
+        yield _one("metricsweep_database_up", "1 where the database answers.", float(gauges is not None))
+        yield _one("metricsweep_collection_age_seconds", "Age of what was read from the database.", remembered.age)
+        yield _one("metricsweep_collection_duration_seconds", "How long reading it took.", remembered.took)
+        if gauges is not None:
+            yield from _states(gauges)
+            yield from _slots(gauges)
+            yield from _lags(gauges)
+        yield from self._disk()
+
+    def _disk(self) -> Iterator[Metric]:
+        free = GaugeMetricFamily("metricsweep_disk_free_bytes", "Room on the disk of a folder.", labels=["place"])
+        size = GaugeMetricFamily("metricsweep_disk_size_bytes", "Size of the disk of a folder.", labels=["place"])
+        for place in self._service.operations.places():
+            free.add_metric([place.name], place.free_bytes)
+            size.add_metric([place.name], place.size_bytes)
+        yield from (free, size)
+
+
+def _states(gauges: Gauges) -> Iterator[Metric]:
+    sweeps = GaugeMetricFamily("metricsweep_sweeps", "Sweeps by state.", labels=["state"])
+    trials = GaugeMetricFamily("metricsweep_trials", "Trials by state.", labels=["state"])
+    queue = GaugeMetricFamily("metricsweep_queue_trials", "Trials that wait, by what for.", labels=["reason"])
+    attempts = GaugeMetricFamily(
+        "metricsweep_attempts", "Attempts by what came of them, and why they failed.", labels=["outcome", "reason"]
+    )
+    for state in SweepState:
+        sweeps.add_metric([state], gauges.sweeps.get(state, 0))
+    for trial_state in TrialState:
+        trials.add_metric([trial_state], gauges.trials.get(trial_state, 0))
+    for reason in WaitReason:
+        queue.add_metric([reason], gauges.waiting.get(reason, 0))
+    for (outcome, cause), count in gauges.attempts.items():
+        attempts.add_metric([outcome, cause or "none"], count)
+    yield from (sweeps, trials, queue, attempts)
+
+
+def _slots(gauges: Gauges) -> Iterator[Metric]:
+    slots = GaugeMetricFamily("metricsweep_slots", "Slots by what they do.", labels=["state"])
+    busy = sum(slot.trains is not None for slot in gauges.slots)
+    slots.add_metric(["training"], busy)
+    slots.add_metric(["idle"], len(gauges.slots) - busy)
+    yield slots
+    use = GaugeMetricFamily(
+        "metricsweep_slot_utilisation_ratio", "Share of what the nodes offer that slots which train hold.",
+        labels=["resource"],
+    )  # fmt: skip
+    for resource, (unit, words) in _RESOURCES.items():
+        offered, held = gauges.offered.get(resource, 0.0), gauges.held.get(resource, 0.0)
+        yield _one(f"metricsweep_cluster_{unit}", f"{words} that the nodes offer.", offered)
+        yield _one(f"metricsweep_training_{unit}", f"{words} that slots which train hold.", held)
+        if offered:
+            use.add_metric([resource.lower()], held / offered)
+    yield use
+    yield from _usage(gauges.slots)
+
+
+def _usage(slots: Iterable[SlotView]) -> Iterator[Metric]:
+    labels = ["host", "slot"]
+    memory = GaugeMetricFamily("metricsweep_slot_memory_bytes", "Memory of a slot's process.", labels=labels)
+    cpus = GaugeMetricFamily("metricsweep_slot_busy_cpus", "CPUs that a slot's process keeps busy.", labels=labels)
+    of_gpu = [*labels, "gpu"]
+    used = GaugeMetricFamily("metricsweep_slot_gpu_memory_used_bytes", "Memory used of a slot's GPU.", labels=of_gpu)
+    size = GaugeMetricFamily("metricsweep_slot_gpu_memory_bytes", "Memory of a slot's GPU.", labels=of_gpu)
+    busy = GaugeMetricFamily("metricsweep_slot_gpu_busy_ratio", "Share of time in which it computed.", labels=of_gpu)
+    for slot in slots:
+        if slot.usage is None:
+            continue
+        where = [slot.host, slot.short_name]
+        memory.add_metric(where, slot.usage.memory_bytes)
+        cpus.add_metric(where, slot.usage.cpus)
+        for gpu in slot.usage.gpus or ():
+            used.add_metric([*where, str(gpu.index)], gpu.memory_used_bytes)
+            size.add_metric([*where, str(gpu.index)], gpu.memory_bytes)
+            if gpu.busy is not None:
+                busy.add_metric([*where, str(gpu.index)], gpu.busy)
+    yield from (memory, cpus, used, size, busy)
+
+
+def _lags(gauges: Gauges) -> Iterator[Metric]:
+    backlog = gauges.backlog
+    yield _one("metricsweep_mlflow_backlog_runs", "Runs that MLflow does not show as they are.", backlog.runs)
+    yield _one("metricsweep_mlflow_failing_runs", "Of these, those that it refused.", backlog.failing)
+    yield _one("metricsweep_mlflow_lag_seconds", "How long the oldest of these has waited.", backlog.seconds)
+    yield _one(
+        "metricsweep_report_lag_seconds",
+        "How long the oldest message of a slot that is not recorded has waited.",
+        gauges.report_lag,
+    )
+    if gauges.heartbeat is not None:
+        yield _one(
+            "metricsweep_conductor_heartbeat_age_seconds",
+            "Time since a conductor renewed its lease.",
+            gauges.heartbeat,
+        )
+
+
+def _one(name: str, said: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, said, value=value)

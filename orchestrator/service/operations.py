@@ -1,0 +1,142 @@
+"""What operators ask: whether all that is needed is there, what the cluster does, and what is measured of it."""
+
+import logging
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from orchestrator.host import storage
+from orchestrator.record.store import Store
+from orchestrator.service.remembered import Remembered
+from orchestrator.settings import Settings
+from orchestrator.views.cluster import ClusterView
+from orchestrator.views.errors import UnavailableError
+from orchestrator.views.gauges import Gauges
+from orchestrator.views.health import Check, Disk, Readiness
+
+log = logging.getLogger(__name__)
+
+GIB: Final = 2**30
+LEAST_FREE: Final = GIB
+"""Bytes: with less, a checkpoint or the database's next page may find no room."""
+BEHIND_SECONDS: Final = 900.0
+"""How long a run may wait until MLflow shows it before something is wrong."""
+READY_SECONDS: Final = 1.0
+GAUGES_SECONDS: Final = 5.0
+CLUSTER_SECONDS: Final = 1.0
+READY_SHARE: Final = 4
+
+
+class Operations:
+    """Answers about the installation; each is some seconds old at most, however often it is asked for."""
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self._settings, self._store = settings, store
+        self._storage = storage.opened(settings.storage)
+        self._ready = Remembered(self._checked, READY_SECONDS, READY_SHARE)
+        self._cluster = Remembered(self._look, CLUSTER_SECONDS)
+        self.gauges: Remembered[Gauges] = Remembered(lambda: store.gauges.read(settings.owner_slots), GAUGES_SECONDS)
+        """What is measured of the database."""
+
+    def ready(self) -> Readiness:
+        """Whether the service can do its work, and what is missing."""
+        return self._ready.get()
+
+    def cluster(self) -> ClusterView:
+        """Nodes, slots and the queue; raises UnavailableError."""
+        return self._cluster.get()
+
+    def places(self) -> list[Disk]:
+        """The folders of this machine that fill up, with the room on their disks."""
+        folders = {"home": self._settings.resolved_home}
+        if isinstance(self._settings.storage, Path):
+            folders["storage"] = self._settings.storage
+        places = []
+        for name, folder in folders.items():
+            disk = shutil.disk_usage(next(one for one in (folder, *folder.parents) if one.exists()))
+            places.append(Disk(name=name, free_bytes=disk.free, size_bytes=disk.total))
+        return places
+
+    def _look(self) -> ClusterView:
+        heartbeat = self._store.cluster.heartbeat()
+        return ClusterView(
+            conducted=self._store.lease.conducted(),
+            heartbeat_seconds=heartbeat,
+            nodes=self._store.cluster.nodes(),
+            slots=self._store.cluster.slots(),
+            queue=self._store.cluster.queue(self._settings.owner_slots),
+        )
+
+    def _checked(self) -> Readiness:
+        checks = list(self._checks())
+        return Readiness(ok=all(check.ok for check in checks), checks=checks)
+
+    def _checks(self) -> Iterator[Check]:
+        try:
+            self._store.ping()
+        except UnavailableError as error:
+            yield Check(name="database", ok=False, detail=str(error))
+            yield from self._beside()
+            return
+        yield Check(name="database", ok=True, detail="answers")
+        for name, check in (
+            ("migrations", self._migrations), ("conductor", self._conductor), ("engine", self._engine),
+            ("mlflow", self._mlflow),
+        ):  # fmt: skip
+            yield _asked(name, check)
+        yield from self._beside()
+
+    def _beside(self) -> Iterator[Check]:
+        """What is asked of no database."""
+        yield _asked("disk", self._disk)
+        yield _asked("storage", self._stored)
+
+    def _migrations(self) -> tuple[bool, str]:
+        behind = self._store.behind()
+        return behind is None, behind or "the schema is this release's"
+
+    def _conductor(self) -> tuple[bool, str]:
+        if self._store.lease.conducted():
+            return True, "holds the lease"
+        age = self._store.cluster.heartbeat()
+        silent = "" if age is None else f", the last one was heard {age:.0f} s ago"
+        return False, f"none holds the lease{silent}; start one with `metricsweep serve`"
+
+    def _engine(self) -> tuple[bool, str]:
+        known, there = self._store.capacity.nodes(), self._store.capacity.nodes(present=True)
+        if self._settings.engine != "ray_tune" or not known:
+            return True, "no node has been seen yet" if self._settings.engine == "ray_tune" else "is no cluster"
+        if not there:
+            return False, "no node of the cluster answers; nothing can train"
+        return True, "1 node" if len(there) == 1 else f"{len(there)} nodes"
+
+    def _mlflow(self) -> tuple[bool, str]:
+        if not (self._settings.mlflow_url or self._settings.mlflow_socket):
+            return True, "none is named"
+        backlog = self._store.gauges.backlog()
+        if backlog.failing:
+            return False, f"did not take {backlog.failing} runs at the last try; the conductor's log says why"
+        if backlog.seconds > BEHIND_SECONDS:
+            return False, f"is behind: the oldest of {backlog.runs} runs has waited for {backlog.seconds / 60:.0f} min"
+        return True, "shows all runs" if not backlog.runs else f"is told of {backlog.runs} runs"
+
+    def _disk(self) -> tuple[bool, str]:
+        places = self.places()
+        full = [place for place in places if place.free_bytes < LEAST_FREE]
+        said = [f"{place.name}: {place.free_bytes / GIB:.1f} GB free" for place in full or places]
+        return not full, ", ".join(said)
+
+    def _stored(self) -> tuple[bool, str]:
+        wrong = self._storage.problem()
+        return wrong is None, wrong or "can be written"
+
+
+def _asked(name: str, check: Callable[[], tuple[bool, str]]) -> Check:
+    """What one check says; whatever goes wrong in it is what is wrong."""
+    try:
+        ok, detail = check()
+    except Exception as error:
+        log.warning("the check of %s failed: %s", name, error)
+        return Check(name=name, ok=False, detail=f"cannot be asked: {type(error).__name__}: {error}")
+    return Check(name=name, ok=ok, detail=detail)

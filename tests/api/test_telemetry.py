@@ -1,0 +1,381 @@
+"""What is measured: who may scrape it, what it says of a sweep, what scraping costs, and the alerts over it."""
+
+import json
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+import yaml
+from fastapi.testclient import TestClient
+from prometheus_client.parser import text_string_to_metric_families
+
+from orchestrator.service.remembered import Remembered
+from orchestrator.service.service import Service
+from orchestrator.settings import Settings
+from orchestrator.views.cluster import GpuUsage, ProcessUsage, SlotReport
+from orchestrator.views.errors import UnavailableError
+from orchestrator.views.nodes import Node
+from tests.api.played import SPEC, YAML, Conductor
+
+GRAFANA = Path(__file__).parents[2] / "dashboards" / "grafana"
+RULES = GRAFANA / "prometheus" / "alerts.yml"
+DASHBOARDS = sorted((GRAFANA / "dashboards").glob("*.json"))
+PROMTOOL = shutil.which("promtool")
+needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is in Debian's package prometheus")
+GIB = 2**30
+
+Sample = tuple[str, frozenset[tuple[str, str]]]
+
+
+def scraped(http: TestClient) -> dict[Sample, float]:
+    """Every sample by its name and its labels."""
+    families = text_string_to_metric_families(http.get("/metrics").text)
+    return {(sample.name, frozenset(sample.labels.items())): sample.value for one in families for sample in one.samples}
+
+
+def sample(name: str, **labels: str) -> Sample:
+    return f"metricsweep_{name}", frozenset(labels.items())
+
+
+@pytest.fixture
+def busy(http: TestClient, conductor: Conductor) -> TestClient:
+    """Four trials: one finished, one failed, one trains on a slot with a GPU, one waits. A node of 4 CPUs."""
+    http.post("/v1/sweeps", content=SPEC, headers=YAML)
+    conductor.begin()
+    conductor.finish()
+    conductor.fail()
+    order = conductor.start()
+    conductor.writer.capacity.note_nodes([Node("n" * 20, "lab", {"CPU": 4.0, "GPU": 1.0, "memory": 8.0 * GIB})])
+    gpu = GpuUsage(index=0, name="H100", memory_bytes=80 * GIB, memory_used_bytes=20 * GIB, busy=0.75)
+    usage = ProcessUsage(
+        memory_bytes=3 * GIB, cpus=0.9, machine_memory_bytes=8 * GIB, machine_memory_free_bytes=GIB, machine_cpus=4,
+        gpus=[gpu],
+    )  # fmt: skip
+    name = f"slot:1:1:0:0a1b2c3d:{'n' * 12}:"
+    trains = SlotReport(name, "n" * 12, "lab", {"CPU": 1.0, "GPU": 1.0}, order.attempt, usage, lag=2.5)
+    idle = SlotReport("slot:1:0:0:ffffffff:n:", "n" * 12, "lab", {"CPU": 1.0})
+    conductor.writer.capacity.note_slots([trains, idle])
+    return http
+
+
+def test_scraping_needs_the_token(stranger: TestClient, http: TestClient) -> None:
+    assert stranger.get("/metrics").status_code == 401
+    answer = http.get("/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+
+
+def test_it_says_what_a_sweep_does(busy: TestClient) -> None:
+    found = scraped(busy)
+    expected = {
+        sample("database_up"): 1,
+        sample("sweeps", state="running"): 1,
+        sample("trials", state="finished"): 1,
+        sample("trials", state="failed"): 1,
+        sample("trials", state="running"): 1,
+        sample("trials", state="waiting"): 1,
+        sample("queue_trials", reason="slot"): 1,
+        sample("queue_trials", reason="data"): 0,
+        sample("attempts", outcome="finished", reason="none"): 1,
+        sample("attempts", outcome="failed", reason="recipe"): 1,
+        sample("slots", state="training"): 1,
+        sample("slots", state="idle"): 1,
+        sample("cluster_cpus"): 4,
+        sample("training_cpus"): 1,
+        sample("slot_utilisation_ratio", resource="cpu"): 0.25,
+        sample("slot_utilisation_ratio", resource="gpu"): 1,
+        sample("slot_memory_bytes", host="lab", slot="0a1b2c3d"): 3 * GIB,
+        sample("slot_gpu_memory_used_bytes", host="lab", slot="0a1b2c3d", gpu="0"): 20 * GIB,
+        sample("slot_gpu_busy_ratio", host="lab", slot="0a1b2c3d", gpu="0"): 0.75,
+        sample("report_lag_seconds"): 2.5,
+    }
+    assert {key: found[key] for key in expected} == expected
+    assert found[sample("mlflow_backlog_runs")] > 0
+    assert found[sample("mlflow_lag_seconds")] >= 0
+    assert 0 <= found[sample("conductor_heartbeat_age_seconds")] < 3600
+    assert 0 < found[sample("disk_free_bytes", place="home")] <= found[sample("disk_size_bytes", place="home")]
+
+
+def test_what_waits_says_for_what(
+    http: TestClient, conductor: Conductor, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    http.post("/v1/sweeps", content=SPEC, headers=YAML)
+    assert service._store.gauges.read(None).waiting == {"expansion": 4}
+    conductor.begin()
+    conductor.start()
+    assert service._store.gauges.read(None).waiting == {"slot": 3}
+    assert service._store.gauges.read(1).waiting == {"quota": 3}
+    conductor.writer.capacity.note_nodes([Node("small", "lab", {"CPU": 0.5})])
+    assert service._store.gauges.read(None).waiting == {"resources": 3}
+    conductor.writer.sweeps.pause(1)
+    assert service._store.gauges.read(None).waiting == {"paused": 3}
+
+
+def test_requests_are_told_by_their_routes(http: TestClient) -> None:
+    for path in ("/v1/sweeps/1", "/v1/sweeps/2", "/no/such/place", "/v1/sweeps?name=secret"):
+        http.get(path)
+    stranger = http.get("/v1/sweeps/77", headers={"Authorization": "Bearer wrong-wrong-wrong-wrong"})
+    assert stranger.status_code == 401
+    text = http.get("/metrics").text
+    routes = set(re.findall(r'metricsweep_request_duration_seconds_count\{.*?route="([^"]*)"', text))
+    assert routes == {"/v1/sweeps/{id}", "/v1/sweeps", "none"}
+    count = sample("request_duration_seconds_count", route="/v1/sweeps/{id}", method="GET", status="404")
+    assert scraped(http)[count] == 2
+    for said in ("secret", "no/such", "/77"):
+        assert said not in text
+
+
+def test_scrapes_do_not_load_the_server(busy: TestClient, service: Service, statements: list[str]) -> None:
+    """However many ask at once, the database is read once."""
+    service.operations.gauges.get()
+    reads = len(statements)
+    threads = [threading.Thread(target=lambda: [busy.get("/metrics") for _ in range(5)]) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert 0 < len(statements) <= 2 * reads
+
+
+def test_what_takes_long_is_computed_seldom() -> None:
+    clock, computed = [0.0], []
+
+    def slow() -> int:
+        clock[0] += 3.0
+        computed.append(clock[0])
+        return len(computed)
+
+    value = Remembered(slow, 5.0, now=lambda: clock[0])
+    for _ in range(130):
+        value.get()
+        clock[0] += 1.0
+    assert computed == [3.0, 66.0, 129.0], "three seconds of work take a twentieth of the time"
+    assert value.get() == 3
+
+
+def test_an_error_is_remembered_too() -> None:
+    clock, asked = [0.0], []
+
+    def away() -> int:
+        asked.append(clock[0])
+        raise UnavailableError("away")
+
+    value = Remembered(away, 5.0, now=lambda: clock[0])
+    for _ in range(12):
+        with pytest.raises(UnavailableError):
+            value.get()
+        clock[0] += 1.0
+    assert asked == [0.0, 5.0, 10.0]
+
+
+def test_without_a_database_the_rest_is_told(
+    http: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(quota: int | None) -> None:
+        raise UnavailableError("the database cannot be used: no such file")
+
+    monkeypatch.setattr(service._store.gauges, "read", away)
+    http.get("/healthz")
+    found = scraped(http)
+    assert found[sample("database_up")] == 0
+    assert sample("trials", state="running") not in found
+    assert sample("disk_free_bytes", place="home") in found
+    assert found[sample("request_duration_seconds_count", route="/healthz", method="GET", status="200")] == 1
+
+
+@pytest.fixture
+def statements() -> Iterator[list[str]]:
+    """What databases are asked meanwhile."""
+    asked: list[str] = []
+
+    def hear(*given: Any) -> None:
+        asked.append(given[2])
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", hear)
+    yield asked
+    sa.event.remove(sa.Engine, "before_cursor_execute", hear)
+
+
+@needs_promtool
+def test_the_names_are_good_by_promtool(busy: TestClient) -> None:
+    said = promtool("check", "metrics", given=busy.get("/metrics").text)
+    assert said == ""
+
+
+@needs_promtool
+def test_the_rules_are_good_and_raise_what_they_should() -> None:
+    rules = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"][0]["rules"]
+    assert f"{len(rules)} rules found" in promtool("check", "rules", str(RULES))
+    test = RULES.with_suffix(".test.yml")
+    assert "SUCCESS" in promtool("test", "rules", str(test))
+    raised = re.findall(r"alertname: (\w+)", test.read_text(encoding="utf-8"))
+    assert {one["alert"] for one in rules} == set(raised), "each has a test"
+    promtool("check", "config", "--syntax-only", str(RULES.with_name("prometheus.yml")))
+
+
+def promtool(*words: str, given: str | None = None) -> str:
+    done = subprocess.run([str(PROMTOOL), *words], input=given, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def expressions() -> list[str]:
+    rules = yaml.safe_load(RULES.read_text(encoding="utf-8"))
+    found = [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
+    for file in DASHBOARDS:
+        panels = json.loads(file.read_text(encoding="utf-8"))["panels"]
+        found += [target["expr"] for panel in panels for target in panel["targets"]]
+    return found
+
+
+def test_every_expression_names_what_is_exported(busy: TestClient) -> None:
+    """With every label that it asks for, and every value of one."""
+    samples = scraped(busy)
+    names = {name for name, _ in samples} | {"up", *re.findall(r"^# TYPE (\w+) ", busy.get("/metrics").text, re.M)}
+    labels: dict[str, dict[str, set[str]]] = {}
+    for name, pairs in samples:
+        for label, value in pairs:
+            labels.setdefault(name, {}).setdefault(label, set()).add(value)
+    assert len(expressions()) > 30
+    for expression in expressions():
+        for name, chosen in re.findall(r"\b((?:metricsweep|process)_\w+|up)(?:\{([^}]*)\})?(?=[\s\[)/]|$)", expression):
+            assert name in names, expression
+            for label, wanted in re.findall(r'(\w+)=~?"([^"]*)"', chosen):
+                if label in ("job", "status", "outcome"):  # Prometheus' own; and what has not happened here
+                    continue
+                assert set(wanted.split("|")) <= labels[name][label], expression
+    exported = {name for name in names if name.startswith("metricsweep_")}
+    used = set(re.findall(r"metricsweep_\w+", " ".join(expressions())))
+    for name in exported:
+        base = re.sub(r"_(bucket|count|sum|created)$", "", name)
+        assert name in used or any(one.startswith(base) for one in used) or name in UNSHOWN, name
+
+
+UNSHOWN = {
+    *("metricsweep_collection_age_seconds", "metricsweep_collection_duration_seconds"),
+    *("metricsweep_training_cpus", "metricsweep_training_gpus", "metricsweep_training_memory_bytes"),
+    *("metricsweep_cluster_gpus", "metricsweep_cluster_memory_bytes"),
+}
+"""What no panel draws and no rule asks: ratios of it are drawn."""
+
+
+def test_gauges_of_the_database_are_never_summed_over_processes() -> None:
+    """Each process of the API exports the same ones: a sum would count a trial as often as there are processes."""
+    for expression in expressions():
+        bare = re.sub(r"(max|min)( by \([^)]*\))? ?\((metricsweep_\w+[^()]*|[^()]*\([^()]*\)[^()]*)\)", "", expression)
+        summed = [name for name in re.findall(r"metricsweep_\w+", bare) if "request_duration" not in name]
+        assert summed == [], expression
+
+
+def test_a_dashboard_is_whole(tmp_path: Path) -> None:
+    source = yaml.safe_load((GRAFANA / "provisioning" / "datasources" / "prometheus.yml").read_text(encoding="utf-8"))
+    (uid,) = [one["uid"] for one in source["datasources"]]
+    for file in DASHBOARDS:
+        board = json.loads(file.read_text(encoding="utf-8"))
+        assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
+        taken: set[tuple[int, int]] = set()
+        for panel in board["panels"]:
+            assert panel["datasource"]["uid"] == uid
+            place = panel["gridPos"]
+            cells = {
+                (x, y)
+                for x in range(place["x"], place["x"] + place["w"])
+                for y in range(place["y"], place["y"] + place["h"])
+            }
+            assert not cells & taken, f"{panel['title']} lies on another panel"
+            assert max(x for x, _ in cells) < 24
+            taken |= cells
+
+
+def checks(http: TestClient) -> dict[str, dict[str, Any]]:
+    answer = http.get("/readyz")
+    assert answer.status_code == (200 if answer.json()["ok"] else 503)
+    return {check["name"]: check for check in answer.json()["checks"]}
+
+
+def wrong(http: TestClient) -> dict[str, str]:
+    return {name: check["detail"] for name, check in checks(http).items() if not check["ok"]}
+
+
+def test_all_that_is_needed_is_asked(http: TestClient, conductor: Conductor) -> None:
+    assert list(checks(http)) == ["database", "migrations", "conductor", "engine", "mlflow", "disk", "storage"]
+    assert wrong(http) == {}
+
+
+def no_conductor(conductor: Conductor, settings: Settings) -> str:
+    conductor.writer.lease.release()
+    return "none holds the lease; start one"
+
+
+def no_node(conductor: Conductor, settings: Settings) -> str:
+    conductor.writer.capacity.note_nodes([Node("n", "lab", {"CPU": 4.0})])
+    conductor.writer.capacity.note_nodes([])
+    return "no node of the cluster answers"
+
+
+def no_storage(conductor: Conductor, settings: Settings) -> str:
+    (settings.resolved_home / "storage").write_text("a file")
+    return "its folder is a file"
+
+
+def an_older_schema(conductor: Conductor, settings: Settings) -> str:
+    with conductor.store.database.writing() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0003'"))
+    return "its schema is version 0003, this release's is 0"
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil"),
+    [("conductor", no_conductor), ("engine", no_node), ("storage", no_storage), ("migrations", an_older_schema)],
+)
+def test_what_is_wrong_is_named(
+    http: TestClient,
+    conductor: Conductor,
+    settings: Settings,
+    name: str,
+    spoil: Callable[[Conductor, Settings], str],
+) -> None:
+    said = spoil(conductor, settings)
+    found = wrong(http)
+    assert list(found) == [name]
+    assert said in found[name]
+
+
+def test_a_full_disk_is_named(http: TestClient, conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchestrator.service.operations.LEAST_FREE", 2**60)
+    assert re.fullmatch(r"home: [\d.]+ GB free, storage: [\d.]+ GB free", wrong(http)["disk"])
+
+
+def test_an_mlflow_that_refuses_is_named(tmp_path: Path, migrated: Callable[[Path], Path]) -> None:
+    settings = Settings(home=tmp_path / "home", mlflow_url="http://127.0.0.1:9")
+    migrated(settings.resolved_home)
+    service = Service.open(settings)
+    played = Conductor(service._store)
+    service.submissions.submit(SPEC.encode())
+    played.begin()
+    played.finish()
+    (first, *_) = service._store.outbox.due(10)
+    played.writer.outbox.postpone(first, "connection refused at http://internal", 60)
+    found = {check.name: check for check in service.operations.ready().checks}
+    assert (found["mlflow"].ok, found["mlflow"].detail) == (
+        False,
+        "did not take 1 runs at the last try; the conductor's log says why",
+    )
+    service.close()
+
+
+def test_readiness_is_asked_of_the_database_once_a_second(
+    http: TestClient, conductor: Conductor, statements: list[str]
+) -> None:
+    """Nobody needs a token for it."""
+    http.get("/readyz")
+    once = len(statements)
+    for _ in range(20):
+        http.get("/readyz")
+    assert 0 < len(statements) <= 3 * once
