@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test faults claims check format serve up down clean
+.PHONY: help install demo test faults claims check guide wheel format serve up down clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -31,12 +31,21 @@ faults: install ## kill, stop and starve real processes at up to ten moments; fi
 claims: install ## train and assert what the quick twins claim, over ten seeds; figures to docs/claims.md (half an hour)
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.claims --write
 
-check: install ## ruff, mypy --strict, import-linter, and the tests of the tree's shape; imports no torch
+check: install ## ruff, mypy --strict, import-linter, the tests of the tree's shape, and the guide; imports no torch
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -q tests/shape
+	$(MAKE) --no-print-directory guide
+
+guide: install ## build docs/ as a site, which `serve` shows at /docs/guide/; every warning is an error
+	rm -rf build/guide
+	$(BIN)/sphinx-build -q -W --keep-going -E -c docs/site -d build/doctrees docs build/guide
+	rm -rf dashboards/guide && mv build/guide dashboards/guide
+
+wheel: guide ## build the wheel, with the site in it, into dist
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
 
 format: install ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
@@ -52,4 +61,4 @@ down: ## needs Docker: stop docker-compose.yml; its volumes stay
 	docker compose down
 
 clean: ## remove what was built; keeps .metricsweep
-	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf build dist dashboards/guide .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -25,6 +25,7 @@ from api.routes import (
     logins,
     pages,
     published,
+    reference,
     requests,
     static,
     sweeps,
@@ -57,7 +58,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
         version=importlib.metadata.version("metricsweep"),
         description=DESCRIPTION,
         openapi_url=OPENAPI_PATH,
-        # Their scripts come from another server, which the pages' policy refuses and a machine without a network lacks.
+        # Theirs come from another server, which the pages' policy refuses; routes/reference.py has ours.
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -87,6 +88,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.include_router(logins.pages_router)
     app.include_router(pages.costly)
     app.include_router(pages.router)
+    app.include_router(reference.router)
     app.include_router(static.router)
     app.include_router(passage.router)
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]

@@ -16,7 +16,12 @@ COPY workers ./workers
 COPY orchestrator ./orchestrator
 COPY dashboards ./dashboards
 COPY api ./api
-RUN pip install -c constraints.txt .
+COPY docs ./docs
+# The guide at /docs/guide/ is built from what is installed, and then goes with it; its tools do not stay.
+RUN pip install -c constraints.txt . sphinx myst-parser furo \
+    && sphinx-build -q -c docs/site docs dashboards/guide \
+    && pip install --no-deps --force-reinstall . \
+    && pip uninstall --yes sphinx myst-parser furo
 
 USER metricsweep
 WORKDIR /home/metricsweep

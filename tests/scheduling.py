@@ -18,7 +18,12 @@ TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
     "presets": ("tests/test_quick_presets.py",),
     "compose": ("tests/test_compose_processes.py",),
     "upgrade": ("tests/test_upgraded_slots.py",),
-    "served": ("tests/test_killed_conductor.py", "tests/test_quick_svmax.py", "tests/test_storm.py"),
+    "served": (
+        "tests/test_killed_conductor.py",
+        "tests/test_quick_svmax.py",
+        "tests/test_storm.py",
+        "tests/test_tutorial.py",
+    ),
     "storage": ("tests/test_storage.py",),
     "browser": ("tests/dashboards/",),
     "wheel": ("tests/test_wheel.py",),

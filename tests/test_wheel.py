@@ -25,9 +25,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"  # a copy, since setuptools leaves its build folder beside the source
     for package in ("workers", "orchestrator", "api", "dashboards"):
-        shutil.copytree(ROOT / package, source / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / package, source / package, ignore=shutil.ignore_patterns("__pycache__", "guide"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source / name)
+    site = [sys.executable, "-m", "sphinx", "-q", "-c", str(ROOT / "docs" / "site"), "-d", str(folder / "doctrees")]
+    subprocess.run([*site, str(ROOT / "docs"), str(source / "dashboards" / "guide")], cwd=ROOT, check=True)
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(folder)]
     subprocess.run([*build, str(source)], check=True)
     (wheel,) = folder.glob("metricsweep-*.whl")
@@ -49,7 +51,8 @@ def run_from(installed: Path, home: Path, code: str) -> str:
 
 def test_it_carries_parts_migrations_templates_and_scripts(installed: Path, tmp_path: Path) -> None:
     code = """
-import orchestrator, dashboards.pages, dashboards.rendering, workers.catalog, orchestrator.publish.formats as formats
+import orchestrator, dashboards.pages, dashboards.guide, dashboards.rendering, workers.catalog
+import orchestrator.publish.formats as formats
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 service = Service.open(Settings())
@@ -58,14 +61,16 @@ print(len(service.catalog().entries), len(formats.names()))
 print("<html" in dashboards.pages.sweeps_page(service.sweeps.page(None, None, None, 10), state=None, name=None))
 print(dashboards.rendering.static("style.css") is not None)
 print(sum(one.count for one in service.published()))
+print(dashboards.guide.file("search.html") is not None)
 """
-    place, counts, page, style, published = run_from(installed, tmp_path, code).splitlines()
+    place, counts, page, style, published, guide = run_from(installed, tmp_path, code).splitlines()
     assert Path(place).is_relative_to(installed)
     parts, formats = (int(number) for number in counts.split())
     assert parts > 30
     assert formats >= 6
     assert (page, style) == ("True", "True")
     assert published == "1618"
+    assert guide == "True"
 
 
 @pytest.fixture

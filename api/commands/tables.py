@@ -28,7 +28,9 @@ def table(
             help="latex, latex_document, markdown, html, csv, json, png or svg; by default as the file ends.",
         ),
     ] = None,
-    file: Annotated[Path | None, typer.Option("--out", dir_okay=False, help="Write it to this file.")] = None,
+    file: Annotated[
+        Path | None, typer.Option("--out", "--output", "-o", dir_okay=False, help="Write it to this file.")
+    ] = None,
     tuned: Annotated[
         bool | None, typer.Option("--tuned/--no-tuned", help="Show the chosen candidate; by default as the spec says.")
     ] = None,
