@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.served import Served
+from tests.served import Served, until
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -31,6 +31,11 @@ def test_it_names_the_commands_that_lead_to_a_table() -> None:
     assert [line.split()[1] for line in commands() if line.startswith("metricsweep ")] == [
         "expand", "serve", "submit", "list", "table", "table", "table", "catalog", "extend"
     ]  # fmt: skip
+
+
+def wider_is_trained(served: Served, sweep: int) -> bool:
+    found = served.client.sweep(sweep)
+    return found.counts.total > 12 and found.state == "finished"
 
 
 def test_from_images_to_latex(served_home: Served, tmp_path: Path) -> None:
@@ -58,12 +63,13 @@ def test_from_images_to_latex(served_home: Served, tmp_path: Path) -> None:
         said[command] = done.stdout
         if command.startswith("metricsweep submit"):
             number = next(str(sweep.id) for sweep in served_home.client.sweeps() if sweep.name == "shapes")
+    until(lambda: wider_is_trained(served_home, int(number)), "the wider sweep is trained")
     counted = re.search(r"It says (.+?)\.", PAGE)
     assert counted
     for count in re.findall(r"\d+ \w+", counted[1]):
         assert count in said["metricsweep expand shapes.yaml"], count
     latex = (tmp_path / "shapes.tex").read_text()
     assert "\\toprule" in latex
-    assert latex.count("\\pm") == 8  # two metrics of four cells
+    assert latex.count("{\\scriptsize$\\pm$") == 8  # two metrics of four cells
     assert (tmp_path / "shapes.png").read_bytes().startswith(b"\x89PNG")
     assert "alpha" in said["metricsweep catalog loss proxy_anchor"]
