@@ -14,8 +14,10 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor
 
+from workers.data.prefetch import onto
+
 _ATTEMPTS = 10  # at a crop of the wanted area and shape, before the largest one of the centre is taken (torchvision)
-_CHUNK = 64  # images resampled at a time; bounds the memory of the float32 intermediates
+_CHUNK = 64  # images resampled at a time, four times as many on a GPU; bounds the float32 intermediates
 _GREY = (0.299, 0.587, 0.114)  # ITU-R 601, as PIL's "L"
 
 
@@ -115,7 +117,7 @@ class Augment:
 
 def mirrored(images: Tensor, which: Tensor) -> Tensor:
     """Images [b, c, h, w], those that bool [b] says flipped from left to right."""
-    return torch.where(which.to(images.device)[:, None, None, None], images.flip(-1), images)
+    return torch.where(onto(images.device, which)[:, None, None, None], images.flip(-1), images)
 
 
 def _whole(images: Tensor) -> Tensor:
@@ -152,13 +154,15 @@ def resized_crop(images: Tensor, boxes: Boxes, flipped: Tensor, side: int) -> Te
     between and after; this does not.
     """
     done = []
-    for first in range(0, len(images), _CHUNK):
-        part = slice(first, first + _CHUNK)
+    places = onto(images.device, torch.stack([*boxes, flipped.long()]))
+    chunk = 4 * _CHUNK if images.is_cuda else _CHUNK
+    for first in range(0, len(images), chunk):
+        part = slice(first, first + chunk)
         pixels = images[part].float()
         b, c, h, w = pixels.shape
-        top, left, height, width = (place[part].to(images.device) for place in boxes)
+        top, left, height, width, mirror = places[:, part]
         across = _filter(left, width, side, w)
-        across = torch.where(flipped[part, None, None].to(images.device), across.flip(1), across)
+        across = torch.where(mirror.bool()[:, None, None], across.flip(1), across)
         down = _filter(top, height, side, h)
         rows = torch.bmm(pixels.view(b, c * h, w), across.transpose(1, 2))  # [b, c h, side]
         rows = rows.view(b, c, h, side).transpose(1, 2).reshape(b, h, c * side)
@@ -187,18 +191,20 @@ def distorted(images: Tensor, preset: Preset, drawn: Tensor) -> Tensor:
     strength = 0.8 * preset.jitter
     factors = 1 + strength * (2 * drawn[:, 1:4] - 1)
     shift = 0.2 * preset.jitter * (2 * drawn[:, 4] - 1)
-    amounts = torch.cat([factors, shift[:, None]], dim=1).to(images)
+    amounts = onto(images.device, torch.cat([factors, shift[:, None]], dim=1).to(images.dtype))
     order = drawn[:, 5:9].argsort(dim=1)
     applied = drawn[:, 0] < preset.distort
     operations = (_brightness, _contrast, _saturation, _hue)[: 4 if images.shape[1] == 3 else 2]
+    bleaching = drawn[:, 9] < preset.grey if images.shape[1] == 3 else torch.zeros_like(applied)
+    turns = [(place, number) for place in range(4) for number in range(len(operations))]
+    every = [(applied & (order[:, place] == number)).nonzero()[:, 0] for place, number in turns]
+    every.append(bleaching.nonzero()[:, 0])
+    *each, bleached = torch.split(onto(images.device, torch.cat(every)), [len(chosen) for chosen in every])
     result = images.clone()
-    for place in range(4):
-        for number, operation in enumerate(operations):
-            chosen = (applied & (order[:, place] == number)).nonzero()[:, 0].to(images.device)
-            if len(chosen):
-                result[chosen] = operation(result[chosen], amounts[chosen, number, None, None, None])
-    bleached = (drawn[:, 9] < preset.grey).nonzero()[:, 0].to(images.device)
-    if images.shape[1] == 3 and len(bleached):
+    for (_, number), chosen in zip(turns, each, strict=True):
+        if len(chosen):
+            result[chosen] = operations[number](result[chosen], amounts[chosen, number, None, None, None])
+    if len(bleached):
         result[bleached] = _luminance(result[bleached]).expand(-1, 3, -1, -1)
     return result
 
@@ -235,6 +241,6 @@ def _hue(images: Tensor, shift: Tensor) -> Tensor:
     other = torch.where(value == green, 2 + (blue - red) / safe, 4 + (red - green) / safe)
     hue = torch.where(value == red, (green - blue) / safe, other) + 6 * shift[..., 0]
     # From hue to colour without a table of cases: channel n falls and rises with its distance from hue n.
-    offset = torch.tensor([5.0, 3.0, 1.0], device=images.device)[:, None, None]
+    offset = torch.arange(5.0, 0.0, -2.0, device=images.device)[:, None, None]
     along = torch.remainder(offset + hue[:, None], 6)
     return value[:, None] - spread[:, None] * torch.minimum(along, 4 - along).clamp(0, 1)

@@ -3,7 +3,9 @@
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -12,12 +14,13 @@ from workers import registry
 from workers.contract import Place, Recipe
 from workers.data.augmentation import Augment
 from workers.data.images import Batch, Images
+from workers.data.prefetch import onto, prefetcher
 from workers.data.splits import Splits, splits
 from workers.samplers import Sampler
 
 _PIXELS: Final = 2**24  # bytes of images embedded at a time in an evaluation
 _BATCH: Final = 1024  # images at most
-_AHEAD: Final = 2  # batches that are decoded while one is trained on
+_AHEAD: Final = 2  # batches that are prepared while one is trained on
 _SHARE: Final = 16  # the part of the free memory of a device that images may take: others train there too
 
 
@@ -32,11 +35,23 @@ class LabelledBatch(NamedTuple):
     labels: torch.Tensor  # int64 [b]; [views b]
 
 
+@dataclass
+class _Ahead:
+    """Images that the sampler has drawn, and that no step has taken."""
+
+    indices: torch.Tensor
+    before: torch.Tensor | None = None
+    """The state of the augmentation's generator before it was drawn from for them, once it was."""
+    take: Callable[[], LabelledBatch] | None = None
+    """Waits until they are a batch."""
+
+
 class Batches:
     """What a recipe's data set and sampler give, augmented and on a device; `seed` gives one for each purpose.
 
-    Of each image that is drawn there are so many `views`, each augmented by random parameters of its own. Raises
-    DataMissingError, DataDamagedError, ValueError.
+    Of each image that is drawn there are so many `views`, each augmented by random parameters of its own. For a GPU
+    batches are prepared by a thread while another one is trained on. Raises DataMissingError, DataDamagedError,
+    ValueError.
     """
 
     def __init__(
@@ -45,10 +60,11 @@ class Batches:
         self._device, self._views = device, views
         self.splits = _on(device, splits(recipe, place.data_root, place.scratch, place.parts))
         self.augment = Augment(recipe.augment, stored=self.splits.train.side, crop=recipe.crop)
-        self._drawn = torch.Generator().manual_seed(seed("augment"))
+        self._chance = torch.Generator().manual_seed(seed("augment"))
         self._generator = torch.Generator().manual_seed(seed("sampler"))
         self._threads = ThreadPoolExecutor(place.threads, "decoding")
-        self._ahead: deque[tuple[torch.Tensor, Callable[[], Batch]]] = deque()
+        self._ahead: deque[_Ahead] = deque()
+        self._prefetcher = prefetcher(device)
         self.sampler: Sampler = registry.build(
             "sampler",
             recipe.part("sampler"),
@@ -59,27 +75,38 @@ class Batches:
         self.batch = self.sampler.batch * views
         """The images that the network sees of a batch."""
 
-    def _begin(self, indices: torch.Tensor) -> None:
-        self._ahead.append((indices, self.splits.train.begin(indices, self._threads)))
-
     def next(self) -> LabelledBatch:
         """The images of the next batch, augmented, and their labels.
 
-        Where images must be decoded, the batches after it are drawn already, and are decoded meanwhile.
+        Where images must be decoded, or a thread prepares them, the batches after it are drawn already.
         """
         if not self._ahead:
             self._begin(self.sampler.draw())
-        indices, taken = self._ahead.popleft()
-        while self.splits.train.undecoded is not None and len(self._ahead) < _AHEAD:
+        batch = self._ahead.popleft()
+        while (self.splits.train.undecoded is not None or self._prefetcher) and len(self._ahead) < _AHEAD:
             self._begin(self.sampler.draw())
+        assert batch.take is not None
+        take, batch.take = batch.take, None  # they hold one another, and pixels
+        return take()
+
+    def _begin(self, indices: torch.Tensor) -> None:
+        """Begin to decode the images of a batch, and to prepare it where a thread does that."""
+        batch = _Ahead(indices)
+        prepare = partial(self._prepared, batch, self.splits.train.begin(indices, self._threads))
+        batch.take = self._prefetcher.begin(prepare) if self._prefetcher else prepare
+        self._ahead.append(batch)
+
+    def _prepared(self, batch: _Ahead, taken: Callable[[], Batch]) -> LabelledBatch:
+        """A batch on the device."""
+        batch.before = self._chance.get_state()
         images, sizes = taken()
-        images = images.to(self._device)
-        seen = [self.augment.train(images, self._drawn, sizes) for _ in range(self._views)]
+        images = onto(self._device, images)
+        seen = [self.augment.train(images, self._chance, sizes) for _ in range(self._views)]
         if self._views > 1:
-            places = torch.arange(len(indices), device=self._device)
+            places = torch.arange(len(batch.indices), device=self._device)
             return LabelledBatch(torch.cat(seen), places.repeat(self._views))
-        labels = self.splits.train.labels[indices.to(self.splits.train.labels.device)]
-        return LabelledBatch(seen[0], labels.to(self._device))
+        labels = self.splits.train.labels
+        return LabelledBatch(seen[0], onto(self._device, labels[onto(labels.device, batch.indices)]))
 
     def read(
         self, images: Images, preprocess: object = None, chosen: torch.Tensor | None = None
@@ -92,30 +119,40 @@ class Batches:
         side = max(self.augment.side, getattr(preprocess, "side", None) or 0)
         channels = max(images.channels, len(getattr(preprocess, "mean", ())))
         size = max(1, min(_BATCH, _PIXELS // (channels * side**2)))
-        ahead: deque[Callable[[], Batch]] = deque()
+        ahead: deque[Callable[[], tuple[torch.Tensor]]] = deque()
         for indices in torch.split(torch.arange(len(images)) if chosen is None else chosen, size):
-            ahead.append(images.begin(indices, self._threads))
-            if images.undecoded is None or len(ahead) > 1:
-                yield self._seen(ahead.popleft())
+            see = partial(self._seen, images.begin(indices, self._threads))
+            ahead.append(self._prefetcher.begin(see) if self._prefetcher else see)
+            if (images.undecoded is None and not self._prefetcher) or len(ahead) > 1:
+                yield ahead.popleft()()[0]
         while ahead:
-            yield self._seen(ahead.popleft())
+            yield ahead.popleft()()[0]
 
-    def _seen(self, taken: Callable[[], Batch]) -> torch.Tensor:
+    def _seen(self, taken: Callable[[], Batch]) -> tuple[torch.Tensor]:
+        """Images as an evaluation sees them, on the device."""
         images, sizes = taken()
-        return self.augment.test(images.to(self._device), sizes)
+        return (self.augment.test(onto(self._device, images), sizes),)
 
     def state_dict(self) -> dict[str, Any]:
-        """What decides the batches to come."""
-        generators = [self._generator.get_state(), self._drawn.get_state()]
-        ahead = [indices for indices, _ in self._ahead]
+        """What decides the batches to come, whether they are prepared already or not."""
+        before = None
+        if self._prefetcher and self._ahead:
+            with suppress(Exception):  # the step that takes it is told
+                self._ahead[0].take()  # type: ignore[misc]
+            before = self._ahead[0].before
+        generators = [self._generator.get_state(), self._chance.get_state() if before is None else before]
+        ahead = [batch.indices for batch in self._ahead]
         return {"sampler": self.sampler.state_dict(), "generators": generators} | ({"ahead": ahead} if ahead else {})
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where the state was taken."""
-        self.sampler.load_state_dict(state["sampler"])
-        for generator, held in zip((self._generator, self._drawn), state["generators"], strict=True):
-            generator.set_state(held)
+        for batch in self._ahead if self._prefetcher else ():  # the thread may still draw for it
+            with suppress(Exception):
+                batch.take()  # type: ignore[misc]
         self._ahead.clear()
+        self.sampler.load_state_dict(state["sampler"])
+        for generator, held in zip((self._generator, self._chance), state["generators"], strict=True):
+            generator.set_state(held)
         for indices in state.get("ahead", ()):  # drawn before the state was taken, and not trained on yet
             self._begin(indices)
 

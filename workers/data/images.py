@@ -13,6 +13,7 @@ import torch
 from workers import registry
 from workers.contract import TEST_SET, DataDamagedError, Part
 from workers.data.pair_set import Distractors, PairSet
+from workers.data.prefetch import onto
 
 _TOGETHER: Final = 1024  # images that are decoded before they are hashed
 
@@ -80,7 +81,7 @@ class Images:
     def take(self, indices: torch.Tensor) -> Batch:
         """The images at `indices` (int64 [b]) on the device where they live; indices on the CPU avoid a wait."""
         if self.shapes is None:
-            picked = self.images[indices.to(self.images.device)]
+            picked = self.images[onto(self.images.device, indices)]
             return Batch(picked, torch.tensor(self.images.shape[2:]).expand(len(indices), 2))
         shapes = self.shapes[indices.cpu()]
         if self.undecoded is not None:

@@ -16,25 +16,32 @@ def iterate(session: Session, last: LastCheckpoint, journal: ProgressLog) -> Non
     while True:
         last.stop(session)
         if session.over:
+            session.settle()
             return
-        _iteration(session, journal)
+        try:
+            iteration(session, journal)
+        except Exception:
+            session.settle()  # a loss before that was not finite is why, if there was one
+            raise
         if session.step % session.length.every == 0 and session.step < session.total:
+            session.settle()
             judge(session, journal, evaluated(session, session.recipe.select.watched, session.among(session.cheap)))
         last.keep(session)
 
 
-def _iteration(session: Session, journal: ProgressLog) -> None:
+def iteration(session: Session, journal: ProgressLog) -> None:
     """One iteration: every player has its turn."""
     if session.step == 0:
         session.task.begin()
     values: dict[str, float] = {}
     skipped, due = "", journal.due(session.step + 1)
     for terms in session.turns():
-        if not bool(terms.total.isfinite()):
+        if not session.finite(terms):
             skipped = session.skip(terms)
             continue
         session.descend(terms)
         if due:
+            session.settle()
             values |= terms.noted()
     session.step += 1
     if skipped:

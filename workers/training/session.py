@@ -15,8 +15,9 @@ from workers.catalog import load, parse_metric
 from workers.contract import Place, Recipe
 from workers.data.batches import Batches
 from workers.evaluation.measures import Measures
-from workers.tasks import At, Task, Terms
+from workers.tasks import At, Diverged, Task, Terms
 from workers.training import checkpoint, determinism, pins
+from workers.training.late_losses import LateLosses, lateness
 from workers.training.length import Length, length
 from workers.training.offers import Offers
 from workers.training.optimization import Optimization
@@ -81,6 +82,7 @@ class Session:
         self.best: Best | None = None
         self.beside: Best | None = None  # on the test split, where the recipe asks for it
         self.curves: dict[str, list[tuple[int, float]]] = {}
+        self._losses, self._late = LateLosses(), lateness(device)
         self._since = time.monotonic()
         determinism.seed_everything(determinism.derived(recipe.seed, "steps"))
 
@@ -129,6 +131,28 @@ class Session:
     def _keep(self) -> None:
         for player in self.players.values():
             player.scale.keep()
+
+    def finite(self, terms: Terms) -> bool:
+        """Whether the player whose turn it is may move.
+
+        Without float16 a loss that is not finite ends the training, and of a GPU's losses this is known late: what was
+        computed since counts for nothing. Raises Diverged, with `step` as it was then.
+        """
+        if self.players[terms.player].scale.enabled:
+            return bool(terms.total.isfinite())
+        self._losses.note(self.step, terms.total)
+        self._settle(self.step - self._late)
+        return True
+
+    def settle(self) -> None:
+        """Wait until all losses so far are known to be finite, before anything is told of; raises Diverged."""
+        self._settle(self.step)
+
+    def _settle(self, step: int) -> None:
+        diverged = self._losses.diverged(step)
+        if diverged is not None:
+            self.step = diverged
+            raise Diverged("the loss is not finite")
 
     def descend(self, terms: Terms) -> None:
         """One step of the player's optimizer down the gradient of what it minimizes."""
@@ -186,7 +210,8 @@ class Session:
         return time.monotonic() - self._since
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that decides how the training goes on, and what it has found so far."""
+        """Everything that decides how the training goes on, and what it has found so far; raises Diverged."""
+        self.settle()
         return {
             "fingerprint": self.recipe.fingerprint,
             "content": self.manifest,

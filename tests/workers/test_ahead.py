@@ -1,0 +1,182 @@
+"""What a GPU's training does ahead of time, on the CPU: the same numbers, resumes, outcomes and messages as without."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tests.workers import recipes
+from tests.workers.recipes import numbers, own_part, place, recipe, run, same, weights
+from workers.contract import DataDamagedError, Result, Stopped
+from workers.data import batches as batches_module
+from workers.data.batches import Batches, LabelledBatch
+from workers.data.images import Images
+from workers.data.prefetch import Prefetcher
+from workers.training import loop, session
+from workers.training.progress_log import ProgressLog
+
+CPU = torch.device("cpu")
+CASES: dict[str, dict[str, Any]] = {
+    "crops": {"augment": "crop_flip", "crop": 7},
+    "a shuffle": {"sampler": {"name": "shuffle", "batch": 300}, "augment": "flip"},
+    "two views": {
+        "task": {"name": "self_supervised", "probe_epochs": 1, "probe_at": []}, "dataset": "digits_halves",
+        "augment": "simclr", "crop": 7, "head": "projection", "loss": "nt_xent", "metrics": [],
+        "sampler": {"name": "shuffle", "batch": 60}, "validation": {"name": "none"},
+        "select": {"split": "last", "metric": "top@1"},
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def ahead(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+    """Has trainings go ahead as on a GPU, or not."""
+
+    def switch(on: bool) -> None:
+        monkeypatch.setattr(batches_module, "prefetcher", Prefetcher if on else lambda _: None)
+        monkeypatch.setattr(session, "lateness", lambda _: 8 if on else 0)
+
+    return switch
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_numbers_are_the_same_also_when_resumed(case: str, tmp_path: Path, ahead: Callable[[bool], None]) -> None:
+    what = recipe(**CASES[case])
+    ahead(False)
+    expected, _ = run(what, tmp_path / "plain")
+    ahead(True)
+    whole, _ = run(what, tmp_path / "whole")
+    assert numbers(whole) == numbers(expected)
+    kept = whole.artifacts[0]
+    assert same(weights(tmp_path / "whole" / kept), weights(tmp_path / "plain" / kept))
+    for begun, ended in ((True, True), (True, False), (False, True)):
+        folder = tmp_path / f"{begun} {ended}"
+        asked = iter(range(100))
+        ahead(begun)
+        with pytest.raises(Stopped):
+            run(what, folder, stop=lambda asked=asked: next(asked) >= 7)  # type: ignore[misc]
+        ahead(ended)
+        resumed, _ = run(what, folder, resume=folder / "last.pt")
+        assert numbers(resumed) == numbers(expected), f"begun ahead: {begun}; ended ahead: {ended}"
+
+
+def test_evaluations_read_the_same_images(tmp_path: Path, ahead: Callable[[bool], None]) -> None:
+    read = []
+    for on in (True, False):
+        ahead(on)
+        batches = Batches(recipe(augment="crop_flip", crop=7), place(tmp_path), CPU, lambda _: 3)
+        batches.next()
+        read.append(torch.cat(list(batches.read(batches.splits.test))))
+    assert torch.equal(*read)
+
+
+def doomed(folder: Path, value: str, **changes: Any) -> Any:
+    source = (
+        "import torch\n\n\n"
+        "class Doomed(torch.nn.Module):\n"
+        '    """Not finite from the seventh batch on; refuses embeddings that are not, as a decomposition does."""\n\n'
+        '    order = "free"\n\n'
+        "    def __init__(self):\n        super().__init__()\n        self.batches = 0\n\n"
+        "    def forward(self, embeddings, labels):\n"
+        "        self.batches += 1\n"
+        "        if not bool(embeddings.isfinite().all()):\n            raise RuntimeError('no decomposition of NaN')\n"
+        f"        return embeddings.square().mean() * (float('{value}') if self.batches > 6 else 1)\n"
+    )
+    return own_part(folder, "losses", "doomed", source, loss="doomed", **changes)
+
+
+@pytest.mark.parametrize("every", [5, 1, 100])
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_a_divergence_is_the_same_outcome_at_the_same_iteration(
+    value: str, every: int, tmp_path: Path, ahead: Callable[[bool], None]
+) -> None:
+    what = doomed(tmp_path, value, evaluate_every=every, iterations=40)
+    found: list[tuple[Result, str]] = []
+    for on in (False, True):
+        ahead(on)
+        result, reports = run(what, tmp_path / str(on), parts=tmp_path)
+        found.append((result, reports[-1].log))
+    (expected, said), (result, said_ahead) = found
+    assert (expected.outcome, expected.steps) == ("diverged", 6)
+    assert numbers(result) == numbers(expected)
+    assert (result.outcome, result.steps, result.best_step) == ("diverged", 6, expected.best_step)
+    assert said_ahead == said == "diverged after step 6: the loss is not finite\n"
+
+
+def test_a_checkpoint_of_a_training_that_has_diverged_is_not_written(
+    tmp_path: Path, ahead: Callable[[bool], None]
+) -> None:
+    ahead(True)
+    what = doomed(tmp_path, "nan", evaluate_every=100, iterations=100)
+    result, _ = run(what, tmp_path / "out", parts=tmp_path, checkpoint_seconds=0.0)
+    assert (result.outcome, result.steps) == ("diverged", 6)
+
+
+def test_images_that_cannot_be_taken_end_the_training_at_their_batch(
+    tmp_path: Path, ahead: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin, begun = Images.begin, iter(range(100))
+
+    def damaged(self: Images, *given: Any) -> Any:
+        if next(begun) < 4:
+            return begin(self, *given)
+
+        def end() -> Any:
+            raise DataDamagedError("image 7 cannot be decoded")
+
+        return end
+
+    ahead(True)
+    batches = Batches(recipe(), place(tmp_path), CPU, lambda _: 3)
+    monkeypatch.setattr(Images, "begin", damaged)
+    for _ in range(4):
+        assert isinstance(batches.next(), LabelledBatch)
+    assert len(batches.state_dict()["ahead"]) == 2, "that the next one is damaged is told by the step that takes it"
+    with pytest.raises(DataDamagedError, match="image 7"):
+        batches.next()
+
+
+class Waits(TorchDispatchMode):
+    """Counts what would wait for a GPU: a number that Python reads, and a shape that depends on values."""
+
+    NAMES = frozenset({"_local_scalar_dense", "nonzero", "masked_select", "_unique2", "is_nonzero", "equal"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        bools = name in {"index", "index_put", "_index_put_impl_"} and any(
+            one is not None and one.dtype == torch.bool for one in args[1]
+        )
+        if name in self.NAMES or bools:
+            self.names.append(name)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("loss", ["nt_xent", "softmax", "proxy_nca", "tuplet", "arcface", "normface"])
+@pytest.mark.parametrize("regularizer", ["none", "l2", "sec", "sec_ema"])
+def test_an_iteration_waits_for_nothing(
+    loss: str, regularizer: str, tmp_path: Path, ahead: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the losses that need no list of pairs. The finite check of a loss is waited for eight iterations later."""
+    ahead(True)
+    eta = {} if regularizer == "none" else {"eta": 0.1}
+    what = recipe(loss=loss, regularizer={"name": regularizer, **eta}, iterations=1000)
+    one = session.Session(what, place(tmp_path), CPU)
+    journal = ProgressLog(one.total, one.length.every, one.curves, lambda _: None)
+    monkeypatch.setattr(journal, "due", lambda _: False)
+    batch = recipes.batches(one).next()
+    monkeypatch.setattr(recipes.batches(one), "next", lambda: batch)
+    loop.iteration(one, journal)
+    with Waits() as waits:
+        for _ in range(7):
+            loop.iteration(one, journal)
+    assert waits.names == []
+    with Waits() as waits:
+        loop.iteration(one, journal)
+    assert waits.names == ["_local_scalar_dense"]
