@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from dashboards.wording import length
 from orchestrator.views.lifecycle import SWEEP_ENDED, TRIAL_ENDED, SweepState, TrialState
-from orchestrator.views.sweeps import Counts, GridCandidate, GridCell, GridTrial, SweepSummary
+from orchestrator.views.sweeps import GridCandidate, GridCell, GridTrial, SweepSummary
 
 ACTIVE: Final = frozenset({*SweepState, *TrialState}) - SWEEP_ENDED - TRIAL_ENDED
 """States of sweeps and trials that something else follows by itself."""
@@ -16,7 +17,7 @@ MOST_SQUARES: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A run of equal trials in a bar of width 100."""
+    """The steps of trials of one kind in a bar of width 100."""
 
     kind: str
     count: int
@@ -43,19 +44,21 @@ def eligible(candidate: GridCandidate) -> bool:
     return all(kind(trial) in {"finished", "running", "waiting"} for trial in candidate.trials)
 
 
-def by_kind(counts: Counts, total: int) -> dict[str, int]:
-    """How many trials of each kind; those whose rows are not written yet wait."""
-    waiting = counts.waiting + max(0, total - counts.total)
+def by_kind(sweep: SweepSummary) -> dict[str, int]:
+    """How many trials of each kind that occurs; those whose rows are not written yet wait."""
+    counts = sweep.counts
+    waiting = counts.waiting + max(0, sweep.total - counts.total)
     found = counts.model_dump() | {"finished": counts.finished - counts.diverged, "waiting": waiting}
-    return {name: max(0, found[name]) for name in KINDS}
+    return {name: found[name] for name in KINDS if found[name] > 0}
 
 
 def segments(sweep: SweepSummary) -> list[Segment]:
-    """The sweep's bar."""
-    found = by_kind(sweep.counts, sweep.total)
-    whole = sum(found.values()) or 1
+    """The sweep's bar: by how many steps its trials of each kind have, of those that run only what is done."""
+    shares = sweep.steps.shares
+    whole = sum(shares.values()) or 1
     made, start = [], 0.0
-    for name, count in found.items():
+    for name in KINDS:
+        count = shares.get(name, 0)
         width = 100 * count / whole
         if count:
             made.append(Segment(name, count, round(start, 3), round(width, 3)))
@@ -63,9 +66,15 @@ def segments(sweep: SweepSummary) -> list[Segment]:
     return made
 
 
-def percent(sweep: SweepSummary) -> int:
-    """Hundredths of the trials that are done, rounded down so that 100 means all; what was cancelled never is."""
-    return 100 * sweep.counts.done // (max(sweep.total, sweep.counts.total) or 1)
+def left(sweep: SweepSummary) -> str:
+    """The time that is left, with its uncertainty: `about 4 min left (3 min to 6 min)`; empty where it is not known."""
+    if sweep.eta_seconds is None:
+        return ""
+    said = f"about {length(sweep.eta_seconds, 1)} left"
+    if sweep.eta_low_seconds is None or sweep.eta_high_seconds is None:
+        return said
+    low, high = (length(one, 1) for one in (sweep.eta_low_seconds, sweep.eta_high_seconds))
+    return said if low == high else f"{said} ({low} to {high})"
 
 
 def can_cancel(sweep: SweepSummary) -> bool:

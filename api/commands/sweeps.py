@@ -9,8 +9,8 @@ import typer
 
 from api.commands.options import HOME, Changes, Home, Json, Only, SpecFile, Token, Url, Without, connect, read_spec
 from api.commands.previews import show_notes, show_preview, show_warnings
-from api.commands.terminal import duration, err, out, print_json, print_rows
-from api.commands.watch import follow, verdict
+from api.commands.terminal import err, out, print_json, print_rows
+from api.commands.watch import follow, time_left, verdict
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.printing import printed
 
@@ -105,7 +105,8 @@ def _row(sweep: "SweepSummary") -> dict[str, str]:
         "id": str(sweep.id),
         "name": sweep.name,
         "state": sweep.state + (" (waits)" if sweep.notice else ""),
-        "done": f"{sweep.counts.done}/{sweep.total}",
+        "done": f"{sweep.steps.percent} %",
+        "trials": str(sweep.total),
         "failed": str(sweep.counts.failed),
         "cancelled": str(sweep.counts.cancelled),
         "created": f"{sweep.created:%Y-%m-%d %H:%M} UTC",
@@ -113,7 +114,7 @@ def _row(sweep: "SweepSummary") -> dict[str, str]:
 
 
 def _show_sweep(sweep: "SweepView", client: "Client") -> None:
-    left = f", about {duration(sweep.eta_seconds)} left" if sweep.eta_seconds is not None else ""
+    left = f", {said}" if (said := time_left(sweep)) else ""
     facts = {
         "sweep": f"{sweep.id} {sweep.name}",
         "about": sweep.description,
@@ -122,6 +123,7 @@ def _show_sweep(sweep: "SweepView", client: "Client") -> None:
         "error": sweep.error,
         "notice": sweep.notice,
         **{key: _labelled(sweep.spec.get(key, {})) for key in ("only", "without")},
+        "done": sweep.steps.said,
         "trials": f"{sweep.total}: {_counted(sweep.counts)}",
         "tables": ", ".join(sweep.tables),
         "figures": ", ".join(sweep.figures),

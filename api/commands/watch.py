@@ -14,7 +14,7 @@ from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState
 
 if TYPE_CHECKING:
     from api.client import Client
-    from orchestrator.views.sweeps import Counts, SweepView
+    from orchestrator.views.sweeps import Counts, SweepSummary, SweepView
 
 POLL_SECONDS: Final = 1.0
 LINE_SECONDS: Final = 5.0
@@ -123,24 +123,34 @@ def _left(sweep: "SweepView") -> str:
         return str(sweep.state)
     if sweep.eta_seconds is None and (left := sweep.counts.evaluations):
         return f"{left} {'evaluation' if left == 1 else 'evaluations'} left"
-    return "ETA unknown yet" if sweep.eta_seconds is None else f"about {duration(sweep.eta_seconds)} left"
+    return time_left(sweep) or "ETA unknown yet"
+
+
+def time_left(sweep: "SweepSummary") -> str:
+    """The time that is left with its uncertainty: `about 3m left (2m to 4m)`; empty where it is not known."""
+    if sweep.eta_seconds is None:
+        return ""
+    said = f"about {duration(sweep.eta_seconds)} left"
+    if sweep.eta_low_seconds is None or sweep.eta_high_seconds is None:
+        return said
+    return f"{said} ({duration(sweep.eta_low_seconds)} to {duration(sweep.eta_high_seconds)})"
 
 
 @contextmanager
 def _bar(console: Output) -> Iterator[Show]:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        TextColumn("{task.fields[steps]}  {task.fields[trials]}"),
         TextColumn("{task.fields[running]} running  {task.fields[lost]}  {task.fields[left]}"),
         TimeElapsedColumn(),
     )
     # While it is shown, what is printed goes above it.
     with Progress(*columns, console=Console(file=console.stream, highlight=False)) as progress:
-        task = progress.add_task("sweep", total=None, running=0, lost="", left="")
+        task = progress.add_task("sweep", total=None, steps="", trials="", running=0, lost="", left="")
 
         def show(sweep: "SweepView") -> None:
             counts = sweep.counts
@@ -149,8 +159,10 @@ def _bar(console: Output) -> Iterator[Show]:
             progress.update(
                 task,
                 description=f"sweep {sweep.id} {name}",
-                total=sweep.total,
-                completed=counts.done,
+                total=sweep.steps.total or None,
+                completed=sweep.steps.done,
+                steps=sweep.steps.said,
+                trials=f"{counts.done}/{sweep.total}",
                 running=counts.running,
                 lost=_lost(counts),
                 left=_left(sweep),
@@ -167,11 +179,12 @@ def _lines(console: Output) -> Iterator[Show]:
     def show(sweep: "SweepView") -> None:
         nonlocal last, when
         counts = sweep.counts
-        line = f"{sweep.state:9}  {counts.done}/{sweep.total} done  {counts.running} running  {_lost(counts)}"
-        ended = sweep.state in SWEEP_ENDED
-        if line == last or (not ended and time.monotonic() - when < LINE_SECONDS):
+        ended = f"{counts.done}/{sweep.total} trials"
+        line = f"{sweep.state:9}  {sweep.steps.said}  {ended}  {counts.running} running  {_lost(counts)}"
+        over = sweep.state in SWEEP_ENDED
+        if line == last or (not over and time.monotonic() - when < LINE_SECONDS):
             return
-        console.print(f"{time.strftime('%H:%M:%S')}  sweep {sweep.id}  {line}" + ("" if ended else f"  {_left(sweep)}"))
+        console.print(f"{time.strftime('%H:%M:%S')}  sweep {sweep.id}  {line}" + ("" if over else f"  {_left(sweep)}"))
         last, when = line, time.monotonic()
 
     yield show

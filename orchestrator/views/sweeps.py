@@ -1,7 +1,7 @@
 """Sweeps as clients see them: in a list, whole, and as a grid."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -34,12 +34,31 @@ class Counts(View):
     @property
     def ended(self) -> int:
         """Trials that will not change any more unless they are retried."""
-        return self.done + self.cancelled
+        return self.done + self.failed + self.cancelled
 
     @property
     def done(self) -> int:
-        """Trials that came to their own end: what was cancelled never did."""
-        return self.finished + self.failed + self.pruned
+        """Trials that came to their end with what they are for: what failed or was cancelled never did."""
+        return self.finished + self.pruned
+
+
+class StepCount(View):
+    """How much of a sweep's work is done: steps of its trials, whose lengths differ; `unit` says if none is known."""
+
+    unit: Literal["steps", "trials"] = "steps"
+    total: int = 0
+    """Of all trials that are planned; of one that was pruned only what it trained. Unknown lengths count as the mean."""
+    done: int = 0
+    """Of the trials that finished or were pruned, and of those that run; what failed or was cancelled is not done."""
+    percent: int = 0
+    """Hundredths that are done, rounded down: 100 means that every trial came to its end with a result."""
+    shares: dict[str, int] = Field(default_factory=dict)
+    """By kind: finished, diverged, failed, cancelled, pruned, running (what is trained of these), waiting (all else)."""
+
+    @property
+    def said(self) -> str:
+        """In words: `63 % of 24,000 steps`."""
+        return f"{self.percent} % of {self.total:,} {self.unit.removesuffix('s') if self.total == 1 else self.unit}"
 
 
 class SweepSummary(View):
@@ -55,8 +74,13 @@ class SweepSummary(View):
     counts: Counts
     total: int
     """Trials planned; known before the conductor has written their rows."""
+    steps: StepCount = Field(default_factory=StepCount)
     eta_seconds: float | None = None
-    """Seconds until the last trial, from the mean length of those that ended; none while none has."""
+    """Seconds until the last trial, from the steps left and how long steps took; none until some were timed."""
+    eta_low_seconds: float | None = None
+    """Four times of five it takes at least so long,"""
+    eta_high_seconds: float | None = None
+    """and at most so long."""
     tables: list[str] = Field(default_factory=list)
     figures: list[str] = Field(default_factory=list)
     actor: str | None = None

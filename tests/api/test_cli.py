@@ -266,9 +266,9 @@ def test_what_was_cancelled_is_never_called_done(url: str, spec: Path, conductor
     conductor.finish()
     metricsweep(url, "cancel", 1)
     conductor.obey()
-    assert metricsweep(url, "list").stdout.splitlines()[-1].split()[2:6] == ["cancelled", "1/4", "0", "3"]
+    assert metricsweep(url, "list").stdout.splitlines()[-1].split()[2:7] == ["cancelled", "25", "%", "4", "0"]
     watched = metricsweep(url, "watch", 1).stdout
-    assert "1/4 done  0 running  0 failed  3 cancelled" in watched
+    assert "25 % of 80 steps  1/4 trials  0 running  0 failed  3 cancelled" in watched
     again = metricsweep(url, "cancel", 1)
     assert again.exit_code == 2
     assert "sweep 1 is cancelled; only what goes on can be cancelled" in again.stderr

@@ -37,7 +37,8 @@ def test_progress_says_what_ends_how(
         ended = follow(client, sweep, console)
         assert verdict(ended, console) == 1
     said = text.getvalue()
-    assert "4/4" in said
+    assert "50 % of 80 steps" in said  # what failed is never done
+    assert "2/4" in said
     assert "2 failed" in said
     assert "1 diverged" in said
     assert "no such thing" in said

@@ -5,13 +5,26 @@ from typing import Any
 
 from orchestrator.views.files import FigureFile
 from orchestrator.views.lifecycle import SweepState, TrialState
-from orchestrator.views.sweeps import Counts, GridCandidate, GridCell, GridTrial, SweepSummary, SweepView, TrialProblem
+from orchestrator.views.sweeps import (
+    Counts,
+    GridCandidate,
+    GridCell,
+    GridTrial,
+    StepCount,
+    SweepSummary,
+    SweepView,
+    TrialProblem,
+)
 from orchestrator.views.trials import AttemptView, LogView, TrialView
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 HOSTILE = """</script><script>alert(1)</script><img src=x onerror='alert("2")'>{{ 7*7 }}&amp;"""
 MLFLOW = "http://127.0.0.1:5000/#/experiments/3"
 TABLE = '<figure class="metricsweep-table"><table><tbody><tr><td>61.04</td></tr></tbody></table></figure>'
+STEPS = StepCount(
+    total=1_200, done=540, percent=45,
+    shares={"finished": 400, "diverged": 100, "failed": 100, "cancelled": 100, "running": 40, "waiting": 460},
+)  # fmt: skip
 FIGURE: dict[str, Any] = {
     "$schema": "https://vega.github.io/schema/vega-lite/v6.1.0.json",
     "title": "Trial 5",
@@ -36,7 +49,8 @@ def _sweep(state: SweepState) -> dict[str, Any]:
     counts = Counts(waiting=2, running=1, finished=5, failed=1, cancelled=1, diverged=1, reused=2)
     return {
         "id": 7, "uid": "0b5c", "name": "digits", "state": state, "created": NOW - timedelta(minutes=5),
-        "counts": counts, "total": 12, "eta_seconds": 260.0, "tables": ["main"], "actor": "ada",
+        "counts": counts, "total": 12, "steps": STEPS, "tables": ["main"], "actor": "ada",
+        "eta_seconds": 260.0, "eta_low_seconds": 200.0, "eta_high_seconds": 340.0,
     }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import pytest
 from dashboards import pages, rendering
 from orchestrator.views.lifecycle import SweepState, TrialState
 from orchestrator.views.pages import Page
-from orchestrator.views.sweeps import Counts, SweepSummary
+from orchestrator.views.sweeps import Counts, StepCount, SweepSummary
 from orchestrator.views.trials import AttemptView
 from tests.dashboards import specimens
 from tests.dashboards.markup import Markup, read
@@ -45,7 +45,9 @@ def test_the_list_shows_state_counts_and_times() -> None:
     for said in ("digits", "#7", "running", "about 4 min", "5 min ago", "ada", "4 finished", "1 diverged", "4 waiting"):
         assert said in page.text, said
     assert page.having("time")[0]["title"] == "2026-05-01 11:55:00 UTC"
-    assert page.having("svg", class_="bar")[0]["aria-label"].startswith("4 finished, 1 diverged, 1 failed")
+    assert page.having("svg", class_="bar")[0]["aria-label"].startswith(
+        "45 % of 1,200 steps; trials: 4 finished, 1 diverged, 1 failed"
+    )
 
 
 def test_the_filter_keeps_what_was_asked() -> None:
@@ -116,10 +118,12 @@ def test_a_sweep_in_which_nothing_failed_is_not_retried() -> None:
 
 
 def test_a_queued_sweep_says_what_it_waits_for() -> None:
-    queued = specimens.sweep(SweepState.QUEUED, counts=Counts(), eta_seconds=None)
+    queued = specimens.sweep(
+        SweepState.QUEUED, counts=Counts(), eta_seconds=None, steps=StepCount(unit="trials", total=12)
+    )
     page = read(pages.sweep_page(queued, [], {}, now=NOW))
     assert "expands it to 12 trials" in page.text
-    assert page.having("svg", class_="bar")[0]["aria-label"] == "12 waiting"
+    assert page.having("svg", class_="bar")[0]["aria-label"] == "0 % of 12 trials; trials: 12 waiting"
 
 
 def test_a_sweep_leads_to_its_trials_tables_and_runs() -> None:

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from dashboards import progress
 from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.sweeps import Counts, GridCandidate, GridTrial
+from orchestrator.views.sweeps import Counts, GridCandidate, GridTrial, StepCount
 from tests.dashboards import specimens
 
 
@@ -15,22 +15,30 @@ def test_a_bar_has_a_place_for_every_kind() -> None:
 def test_a_bar_is_full_and_without_gaps() -> None:
     pieces = progress.segments(specimens.summary())
     assert [(one.kind, one.count) for one in pieces] == [
-        ("finished", 4), ("diverged", 1), ("failed", 1), ("cancelled", 1), ("running", 1), ("waiting", 4),
+        ("finished", 400), ("diverged", 100), ("failed", 100), ("cancelled", 100), ("running", 40), ("waiting", 460),
     ]  # fmt: skip
     for one, following in pairwise(pieces):
         assert abs(one.start + one.width - following.start) < 0.01
     assert abs(pieces[-1].start + pieces[-1].width - 100) < 0.01
 
 
+def test_trials_are_told_by_kind() -> None:
+    assert progress.by_kind(specimens.summary()) == {
+        "finished": 4, "diverged": 1, "failed": 1, "cancelled": 1, "running": 1, "waiting": 4,
+    }  # fmt: skip
+    assert progress.by_kind(specimens.summary(total=12, counts=Counts())) == {"waiting": 12}
+
+
 def test_an_empty_sweep_has_an_empty_bar() -> None:
-    assert progress.segments(specimens.summary(total=0, counts=Counts())) == []
-    assert progress.percent(specimens.summary(total=0, counts=Counts())) == 0
+    empty = specimens.summary(total=0, counts=Counts(), steps=StepCount())
+    assert progress.segments(empty) == []
+    assert progress.by_kind(empty) == {}
 
 
-def test_a_sweep_is_at_100_only_when_all_its_trials_ended() -> None:
-    assert progress.percent(specimens.summary(total=1_000, counts=Counts(finished=999, waiting=1))) == 99
-    assert progress.percent(specimens.summary(total=1_000, counts=Counts(finished=999, failed=1))) == 100
-    assert progress.percent(specimens.summary(total=4, counts=Counts(finished=1, cancelled=3))) == 25
+def test_the_time_left_is_told_with_its_uncertainty() -> None:
+    assert progress.left(specimens.summary()) == "about 4 min left (3 min to 5 min)"
+    assert progress.left(specimens.summary(eta_low_seconds=250.0, eta_high_seconds=270.0)) == "about 4 min left"
+    assert progress.left(specimens.summary(eta_seconds=None)) == ""
 
 
 def test_a_candidate_is_out_once_a_repeat_ended_otherwise_than_ok() -> None:

@@ -1,21 +1,27 @@
 """What people see: pages, counts, problems, trials, curves and logs."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from orchestrator.record.reads import trials as trial_views
 from orchestrator.record.store import Store
+from orchestrator.record.writes.pruning import PruningDecision
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.events import Failed, Finished, Progressed, Started
+from orchestrator.views.events import AttemptStopped, Failed, Finished, Progressed, Started, SweepSettled
 from orchestrator.views.orders import Failure
+from orchestrator.views.planned import Candidate, PlannedTrial
 from tests.record.sample import (
     KEY,
+    SLOT,
     claimed,
     fail,
     lease,
     new_sweep,
+    planned,
     progress,
+    recipe,
     result,
     run,
     run_all,
@@ -95,7 +101,7 @@ def test_a_sweep_counts_its_trials_and_names_its_problems(store: Store) -> None:
     assert view.text == "name: sample\n"
 
 
-def test_the_eta_is_the_mean_length_times_what_is_left(store: Store) -> None:
+def test_the_time_left_is_that_of_the_steps_left_in_the_slots_at_work(store: Store) -> None:
     fence = lease(store)
     sweep = started(store, fence, seeds=[0, 1])
     assert store.sweeps.get(sweep).eta_seconds is None
@@ -103,9 +109,72 @@ def test_the_eta_is_the_mean_length_times_what_is_left(store: Store) -> None:
     assert store.sweeps.get(sweep).eta_seconds == pytest.approx(3 * 8.0)
     half, _ = claimed(store, fence), claimed(store, fence)
     store.writer(fence).events.write(Progressed(half.attempt, 1, progress(50)))
-    assert store.sweeps.get(sweep).eta_seconds == pytest.approx(2.5 * 8.0 / 2)
+    view = store.sweeps.get(sweep)
+    assert view.eta_seconds == pytest.approx(4.0 + 8.0)  # the one that waits begins when the half one ends
+    assert view.eta_low_seconds is not None
+    assert view.eta_high_seconds is not None
+    assert view.eta_low_seconds < view.eta_seconds < view.eta_high_seconds
+    assert [one.eta_seconds for one in store.sweeps.page().items] == [view.eta_seconds]
     reused = started(store, fence, losses=["triplet"], seeds=[0])
     assert store.sweeps.get(reused).eta_seconds is None
+
+
+def test_progress_counts_steps_and_what_failed_or_was_cancelled_is_never_done(store: Store) -> None:
+    fence = lease(store)
+    writer = store.writer(fence)
+    sweep = started(store, fence, seeds=[0, 1])
+    assert store.sweeps.get(sweep).steps.model_dump(exclude={"shares"}) == {
+        "unit": "steps", "total": 400, "done": 0, "percent": 0,
+    }  # fmt: skip
+    run(store, fence, claimed(store, fence))
+    half = claimed(store, fence)
+    writer.events.write(Progressed(half.attempt, 1, progress(50)))
+    running = store.sweeps.get(sweep).steps
+    assert running.shares == {"finished": 100, "running": 50, "waiting": 250}
+    assert (running.done, running.percent) == (150, 37)
+    fail(store, fence, half)
+    assert store.sweeps.get(sweep).steps.percent == 25
+    writer.trials.cancel(sweep)
+    ended = store.sweeps.get(sweep)
+    assert ended.steps.shares == {"finished": 100, "failed": 100, "cancelled": 200}
+    assert (ended.steps.done, ended.steps.percent, ended.counts.done) == (100, 25, 1)
+    assert store.sweeps.page().items[0].steps == ended.steps
+    writer.trials.retry(sweep)
+    run_all(store, fence)
+    writer.events.write(SweepSettled(sweep))
+    assert store.sweeps.get(sweep).steps.percent == 100
+
+
+def test_trials_of_unlike_lengths_count_by_their_steps(store: Store) -> None:
+    fence = lease(store)
+    plan = planned(losses=["triplet", "semihard"], seeds=[0])
+    for one, iterations in zip(list(plan["trials"]), (900, 100), strict=True):
+        made = recipe(one.recipe.loss.name, 0, iterations=iterations)
+        plan["trials"][one.cell] = replace(one, recipe=made, fingerprint=made.fingerprint)
+    sweep = store.submissions.add_sweep(new_sweep(total=2)).id
+    store.writer(fence).sweeps.start(sweep, **plan, slot=SLOT, fresh=False)
+    order = claimed(store, fence)
+    store.writer(fence).events.write(Finished(order.attempt, result(steps=900)))
+    assert (store.sweeps.get(sweep).steps.percent, store.sweeps.get(sweep).counts.finished) == (90, 1)
+
+
+def test_a_pruned_trial_is_done_with_what_it_trained(store: Store) -> None:
+    fence = lease(store)
+    writer = store.writer(fence)
+    plan = planned(losses=["triplet"], seeds=[0])
+    other = recipe("semihard", 0)
+    plan["candidates"].append(Candidate(0, 1, {"loss.margin": "0.3"}))
+    plan["trials"].append(PlannedTrial(0, 1, 0, {"seed": "0"}, other, other.fingerprint))
+    sweep = store.submissions.add_sweep(new_sweep(total=2)).id
+    writer.sweeps.start(sweep, **plan, slot=SLOT, fresh=False)
+    first = claimed(store, fence)
+    writer.events.write(Progressed(first.attempt, 1, progress(20)))
+    trial = store.trials.page(sweep).items[0].id
+    assert writer.pruning.prune(PruningDecision(sweep, 0, 0, trial, 2, 0.1, "hopeless")) == 1
+    writer.events.write(AttemptStopped(first.attempt))
+    steps = store.sweeps.get(sweep).steps
+    assert steps.shares == {"pruned": 20, "waiting": 100}
+    assert (steps.done, steps.percent) == (20, 16)
 
 
 def test_a_trial_shows_its_recipe_attempts_and_result(store: Store) -> None:

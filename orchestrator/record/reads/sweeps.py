@@ -1,31 +1,31 @@
 """Sweeps as people see them, a page of them or one with its problems and grid, and those that something waits for."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import sqlalchemy as sa
 
 from orchestrator.record import schema
-from orchestrator.record.database import Access
+from orchestrator.record.database import Access, Database
 from orchestrator.record.existence import absence, require_sweep
 from orchestrator.record.reads.cursors import decode, encode
 from orchestrator.record.reads.deletion import Deletion, deletion
 from orchestrator.record.reads.grid import grid
 from orchestrator.record.reads.joins import of_candidate
+from orchestrator.record.reads.pace import Pace
 from orchestrator.record.reads.requests import latest_requests
+from orchestrator.record.reads.steps import StepCounter, counted, tally
 from orchestrator.record.reads.wanting import evaluation_failed, evaluation_left
 from orchestrator.record.schema import candidate, cell, training, trial
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
+from orchestrator.views.lifecycle import SWEEP_ENDED, SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
 from orchestrator.views.pages import Page
 from orchestrator.views.sweeps import Counts, GridCell, SweepSummary, SweepView, TrialProblem
 
 MAX_PROBLEMS: Final = 100
 """Failed and diverged trials that a sweep's page names."""
-MOST_TIMED: Final = 1_000
-"""Trainings, the last in the order of the plan, by whose length the time that is left is told."""
 
 _LISTED = (
     "id", "uid", "name", "state", "created", "started", "ended", "total", "actor", "priority", "error", "notice",
@@ -45,6 +45,10 @@ class QueuedSweep:
 class SweepReader(Access):
     """Reads sweeps."""
 
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._steps, self._pace = StepCounter(), Pace()
+
     def page(
         self, state: str | None = None, name: str | None = None, cursor: str | None = None, limit: int = 50
     ) -> Page[SweepSummary]:
@@ -61,8 +65,8 @@ class SweepReader(Access):
             rows = connection.execute(query).all()
             shown = rows[:limit]
             ids = [row.id for row in shown]
-            counts, etas = _counts(connection, ids), _etas(connection, ids)
-        items = [SweepSummary(**_summary(row, counts, etas)) for row in shown]
+            counts = _counts(connection, ids)
+            items = [SweepSummary(**self._summary(connection, row, counts.get(row.id, Counts()))) for row in shown]
         return Page[SweepSummary](items=items, next_cursor=encode(shown[-1].id) if len(rows) > limit else None)
 
     def get(self, sweep: int) -> SweepView:
@@ -71,7 +75,7 @@ class SweepReader(Access):
             row = connection.execute(sa.select(schema.sweep).where(schema.sweep.c.id == sweep)).one_or_none()
             if row is None:
                 raise NotFoundError(absence(connection, sweep))
-            summary = _summary(row, _counts(connection, [sweep]), _etas(connection, [sweep]))
+            summary = self._summary(connection, row, _counts(connection, [sweep]).get(sweep, Counts()))
             problems, asked = _problems(connection, sweep), latest_requests(connection, sweep)
         return SweepView(**summary, spec=row.spec, text=row.text, problems=problems, requests=asked)
 
@@ -126,15 +130,25 @@ class SweepReader(Access):
             rows = connection.execute(query.order_by(cell.c.sweep_id, cell.c.cell)).all()
         return [(row.sweep_id, row.cell) for row in rows]
 
-
-def _summary(row: sa.Row[Any], counts: Mapping[int, Counts], etas: Mapping[int, float]) -> dict[str, Any]:
-    said: dict[str, Any] = {column: getattr(row, column) for column in _LISTED if column != "spec"}
-    return said | {
-        "counts": counts.get(row.id, Counts()),
-        "eta_seconds": etas.get(row.id),
-        "tables": list(row.spec.get("tables") or {}),
-        "figures": list(row.spec.get("figures") or {}),
-    }
+    def _summary(self, connection: sa.Connection, row: sa.Row[Any], counts: Counts) -> dict[str, Any]:
+        said: dict[str, Any] = {column: getattr(row, column) for column in _LISTED if column != "spec"}
+        left = None
+        if row.state in SWEEP_ENDED:
+            steps = self._steps.of_ended(connection, row.id, row.total, counts)
+        else:
+            found = tally(connection, row.id)
+            steps = counted(found, row.total)
+            # What trains in a paused sweep goes on, but nobody knows when the others will.
+            left = self._pace.left(connection, row.id, found, row.total) if row.state == SweepState.RUNNING else None
+        return said | {
+            "counts": counts,
+            "steps": steps,
+            "eta_seconds": left and left.seconds,
+            "eta_low_seconds": left and left.low,
+            "eta_high_seconds": left and left.high,
+            "tables": list(row.spec.get("tables") or {}),
+            "figures": list(row.spec.get("figures") or {}),
+        }
 
 
 def _counts(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, Counts]:
@@ -153,35 +167,6 @@ def _counts(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, Count
     for row in connection.execute(each.where(evaluation_failed())):
         by_sweep[row.sweep_id].evaluations_failed = row.n
     return by_sweep
-
-
-def _etas(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, float]:
-    """Seconds until the last trial: the mean length of the trainings that this sweep ran, times what is left."""
-    active = sa.select(schema.sweep.c.id).where(schema.sweep.c.id.in_(sweeps), schema.sweep.c.state.in_(SWEEP_GOING))
-    found = {sweep: _eta(connection, sweep) for sweep in connection.execute(active).scalars()}
-    return {sweep: eta for sweep, eta in found.items() if eta is not None}
-
-
-def _eta(connection: sa.Connection, sweep: int) -> float | None:
-    # The index (sweep, state, position) leads to the few rows that are read: a list must not read 100,000 of each.
-    def of(state: TrialState) -> tuple[sa.ColumnElement[bool], ...]:
-        return (trial.c.sweep_id == sweep, trial.c.state == state)
-
-    lengths = sa.select(training.c.seconds).join(trial, trial.c.training_id == training.c.id)
-    trained = (~trial.c.reused, training.c.source.is_(None))  # an evaluation has the length of its source
-    lengths = lengths.where(*of(TrialState.FINISHED), *trained).order_by(trial.c.position.desc())
-    mean = connection.execute(sa.select(sa.func.avg(lengths.limit(MOST_TIMED).subquery().c.seconds))).scalar()
-    if mean is None:
-        return None
-    share = sa.cast(training.c.step, sa.Float) / sa.func.nullif(training.c.total_steps, 0)
-    going = sa.select(sa.func.count(), sa.func.sum(1.0 - sa.func.coalesce(share, 0.0))).select_from(trial)
-    going = going.join(training, training.c.id == trial.c.training_id).where(*of(TrialState.RUNNING))
-    running, left = connection.execute(going).one()
-    still = sa.select(sa.func.count()).select_from(trial).join(training, training.c.id == trial.c.training_id)
-    waiting = connection.execute(still.where(*of(TrialState.WAITING), training.c.source.is_(None))).scalar_one()
-    if not running and not waiting:
-        return None
-    return float(mean) * (float(left or 0.0) + waiting) / max(1, running)
 
 
 def _problems(connection: sa.Connection, sweep: int) -> list[TrialProblem]:

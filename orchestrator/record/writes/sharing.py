@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from orchestrator.cost.workload import models
 from orchestrator.record.database import chunked
 from orchestrator.record.reads.sources import sources
 from orchestrator.record.schema import training
@@ -118,7 +119,8 @@ def row_of(one: PlannedTrial, generation: int, source: int | None) -> dict[str, 
         "uid": str(uuid.uuid4()), "fingerprint": one.fingerprint, "generation": generation,
         "recipe": recipe, "state": TrialState.WAITING, "stamp": stamp(recipe), "source": source,
         "base": one.further.base if one.further else "", "need": one.need.key if one.need else None,
-        "total_steps": one.recipe.iterations or 0,  # of epochs the first report tells
+        # Of epochs the first report tells.
+        "total_steps": one.recipe.iterations * models(one.recipe) if one.recipe.iterations else 0,
     }  # fmt: skip
 
 
