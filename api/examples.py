@@ -96,32 +96,16 @@ DELETION: Final[dict[str, Any]] = {
 REQUESTS: Final = {"items": [REQUEST], "next_cursor": None}
 
 SUMMARY: Final[dict[str, Any]] = {
-    "id": 7,
-    "uid": "0b6f2c5e-2f57-4a53-9d0a-3f6f1b0c8a11",
-    "name": "sec-on-digits",
-    "state": "running",
-    "created": "2025-11-20T09:00:00Z",
-    "started": "2025-11-20T09:00:02Z",
-    "ended": None,
-    "counts": COUNTS,
-    "total": 120,
+    "id": 7, "uid": "0b6f2c5e-2f57-4a53-9d0a-3f6f1b0c8a11", "name": "sec-on-digits", "state": "running",
+    "created": "2025-11-20T09:00:00Z", "started": "2025-11-20T09:00:02Z", "ended": None,
+    "counts": COUNTS, "total": 120,
     "steps": {
-        "unit": "steps",
-        "total": 36000,
-        "done": 21600,
-        "percent": 60,
+        "unit": "steps", "total": 36000, "done": 21600, "percent": 60,
         "shares": {"finished": 20400, "failed": 600, "running": 1200, "waiting": 13800},
     },
-    "eta_seconds": 95.0,
-    "eta_low_seconds": 84.0,
-    "eta_high_seconds": 107.0,
-    "tables": ["main"],
-    "figures": ["norms"],
-    "actor": "ada@lab",
-    "priority": 0,
-    "error": None,
-    "notice": None,
-}
+    "eta_seconds": 95.0, "eta_low_seconds": 74.0, "eta_high_seconds": 121.0,
+    "tables": ["main"], "figures": ["norms"], "actor": "ada@lab", "priority": 0, "error": None, "notice": None,
+}  # fmt: skip
 
 SWEEPS: Final = {"items": [SUMMARY], "next_cursor": None}
 

@@ -19,6 +19,7 @@ from api.routes import (
     catalog,
     cells,
     comparisons,
+    curves,
     data,
     figures,
     health,
@@ -43,7 +44,7 @@ Submit a sweep, watch it, and export its tables.
 
 A spec is posted as YAML or JSON to `/v1/sweeps`; the conductor trains what it asks for; the tables under
 `/v1/sweeps/{id}/tables/{name}` fill in while it runs. Every error is a problem document (RFC 9457)."""
-NOUNS: Final = (sweeps, requests, trials, cells, tables, comparisons, figures, published, catalog, data, logins)
+NOUNS: Final = (sweeps, requests, trials, cells, tables, comparisons, curves, figures, published, catalog, data, logins)
 
 
 def create_app(service: Service, settings: Settings) -> FastAPI:
@@ -87,6 +88,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.include_router(logins.open_router)
     app.include_router(logins.pages_router)
     app.include_router(pages.costly)
+    app.include_router(curves.page)
     app.include_router(pages.router)
     app.include_router(reference.router)
     app.include_router(static.router)

@@ -79,7 +79,7 @@ def trial_page(
     return render(
         "trial.html", now, trial=trial, log=log, files=files, tail=training.tail(log), last=last,
         kind="diverged" if trial.diverged else trial.state.value,
-        figure=_embedded(figure) if figure and last else None, grammar=_grammar(figure),
+        figure=embedded(figure) if figure and last else None, grammar=grammar(figure),
         metrics=training.metric_table(trial.metrics), recipe=list(training.field_rows(trial.recipe)),
         provenance=list(training.field_rows(trial.provenance)),
         selection=training.selection(trial.recipe), active=active, refresh=SECONDS["active"] if active else None,
@@ -96,11 +96,11 @@ def problem_page(status: int, title: str, detail: str) -> str:
     return render("problem.html", None, status=status, title=title, lines=detail.splitlines())
 
 
-def _embedded(figure: Mapping[str, Any]) -> dict[str, Any]:
+def embedded(figure: Mapping[str, Any]) -> dict[str, Any]:
     """The figure without what the page says itself, and without the schema's address: nothing here names a server."""
     return {key: value for key, value in figure.items() if key not in {"$schema", "title"}}
 
 
-def _grammar(figure: Mapping[str, Any] | None) -> str:
+def grammar(figure: Mapping[str, Any] | None) -> str:
     """The Vega-Lite version that the figure is written in: `v6.1.0`."""
     return str((figure or {}).get("$schema", "")).rpartition("/")[2].removesuffix(".json")

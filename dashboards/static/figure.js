@@ -1,4 +1,5 @@
-// Draws a trial's curves with the Vega that this server holds, in the page's colours and width, again when they change.
+// Draws the curves of a page with the Vega that this server holds, in the page's colours and width, again when they change:
+// new points come into the drawing that is there, so that it stays zoomed.
 // Expressions are interpreted (`ast`): the page's policy allows no code made from text.
 
 const place = () => document.querySelector("[data-figure]");
@@ -7,6 +8,7 @@ const BESIDE = 62; // pixels of a chart beside its plotting area
 
 let shown = "";
 let drawn = null;
+let form = ""; // all of the figure that is drawn but its data
 
 function colours() {
   const style = getComputedStyle(document.documentElement);
@@ -19,11 +21,14 @@ function colours() {
     mark: { color: accent },
     line: { color: accent },
     point: { color: accent, fill: accent },
+    legend: { labelColor: text, titleColor: muted },
+    view: { stroke: null },
   };
 }
 
-/** The figure with as many charts in a row as the page is wide. */
+/** One chart, or small multiples with as many charts in a row as the page is wide. */
 function fitted(figure, width) {
+  if (!figure.concat) return { ...figure, width: Math.max(200, width - 80) };
   const columns = Math.max(1, Math.min(3, Math.floor(width / CHART)));
   const plot = Math.max(140, Math.min(340, Math.floor(width / columns) - BESIDE - 8));
   return { ...figure, columns, spacing: 16, concat: figure.concat.map((chart) => ({ ...chart, width: plot })) };
@@ -41,7 +46,13 @@ async function draw() {
     if (!window.vegaEmbed) await import(here.dataset.script);
     const aside = document.createElement("div");
     const figure = fitted(JSON.parse(source.textContent), width);
-    figure.description = "The trial's curves; their last values are in the table that follows.";
+    figure.description = here.dataset.said ?? "The trial's curves; their last values are in the table that follows.";
+    const { datasets, ...rest } = figure;
+    const wantedForm = JSON.stringify([rest, matchMedia("(prefers-color-scheme: dark)").matches]);
+    if (drawn && !figure.concat && form === wantedForm && here.querySelector("svg")) {
+      for (const [name, values] of Object.entries(datasets)) drawn.view.data(name, values);
+      return void (await drawn.view.runAsync());
+    }
     const options = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: colours() };
     const made = await window.vegaEmbed(aside, figure, options);
     if (wanted !== shown) return made.finalize(); // another drawing began meanwhile
@@ -50,6 +61,7 @@ async function draw() {
     if (!drawn && values) values.open = false;
     drawn?.finalize();
     drawn = made;
+    form = wantedForm;
   } catch (error) {
     console.error("the curves cannot be drawn", error);
   }

@@ -9,9 +9,9 @@ from typing import Final
 
 MOST_DEALT: Final = 2_000
 """Trainings that are dealt to slots one by one; of more the last ones hardly matter."""
-ASSUMED_SPREAD: Final = 0.3
+ASSUMED_SPREAD: Final = 0.5
 """The relative deviation of a training's length before three were timed."""
-DRIFT: Final = 0.05
+DRIFT: Final = 0.1
 """What a machine may be faster or slower from now on, relative, however much was measured."""
 UNKNOWN_SPREAD: Final = 0.5
 """The relative deviation of work of a kind that was never timed: it is taken at the others' pace."""

@@ -13,6 +13,7 @@ from orchestrator.record.store import Store
 from orchestrator.service import offline
 from orchestrator.service.bundles import BundleQueries
 from orchestrator.service.commands import SweepCommands
+from orchestrator.service.curves import CurveQueries
 from orchestrator.service.figures import FigureQueries
 from orchestrator.service.operations import Operations
 from orchestrator.service.submissions import SpecSubmissions
@@ -40,6 +41,7 @@ class Service:
         self.trials = TrialQueries(store, catalog, links, files)
         self.tables = TableQueries(settings, store, catalog)
         self.figures = FigureQueries(store, catalog, sources)
+        self.curves = CurveQueries(store, catalog)
         self.bundles = BundleQueries(store, catalog, sources)
         self.operations = Operations(settings, store)
 

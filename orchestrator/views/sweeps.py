@@ -47,13 +47,13 @@ class StepCount(View):
 
     unit: Literal["steps", "trials"] = "steps"
     total: int = 0
-    """Of all trials that are planned; of one that was pruned only what it trained. Unknown lengths count as the mean."""
+    """Of all planned trials; of one that was pruned only what it trained. An unknown length counts as the mean."""
     done: int = 0
     """Of the trials that finished or were pruned, and of those that run; what failed or was cancelled is not done."""
     percent: int = 0
     """Hundredths that are done, rounded down: 100 means that every trial came to its end with a result."""
     shares: dict[str, int] = Field(default_factory=dict)
-    """By kind: finished, diverged, failed, cancelled, pruned, running (what is trained of these), waiting (all else)."""
+    """By kind: finished, diverged, failed, cancelled, pruned, running (what these have trained), waiting (the rest)."""
 
     @property
     def said(self) -> str:

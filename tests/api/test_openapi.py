@@ -56,6 +56,7 @@ ROUTES = {
     ("get", "/v1/published"),
     ("get", "/v1/published/{id}"),
     ("get", "/v1/catalog"),
+    ("get", "/v1/curves"),
     ("get", "/v1/data"),
     ("get", "/v1/schema"),
     ("post", "/v1/login-links"),

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -196,6 +197,30 @@ def test_a_trial_shows_its_recipe_attempts_and_result(store: Store) -> None:
     fail(store, fence, claimed(store, fence))
     failed = store.trials.get(store.trials.page(sweep).items[1].id)
     assert (failed.error, failed.trace) == ("ValueError: no such class", "Traceback ...")
+
+
+def test_a_long_training_keeps_its_whole_curve_in_few_points_and_all_evaluations(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.record.writes.progress.MOST_POINTS", 20)
+    monkeypatch.setattr("orchestrator.record.writes.progress.LOOK_EVERY", 10)
+    fence = lease(store)
+    sweep = started(store, fence, losses=["triplet"], seeds=[0])
+    order, writer = claimed(store, fence), store.writer(fence)
+    for step in range(1, 61):
+        metrics = {"train/loss": 1.0 / step, "validation/map@r": step / 100}
+        writer.events.write(Progressed(order.attempt, step, progress(step, metrics=metrics)))
+    trial = store.trials.page(sweep).items[0].id
+    curves = {curve.key: [step for step, _ in curve.points] for curve in store.curves.of(trial)}
+    assert curves["validation/map@r"] == [*range(1, 61)]
+    kept = curves["train/loss"]
+    assert len(kept) <= 30
+    assert (kept[0], kept[-1]) == (1, 60)
+    assert max(after - before for before, after in pairwise(kept)) <= 7  # evenly: its first minutes stay
+    clock = store.curves.clocks([trial])[trial]
+    assert [step for step, _ in clock] == [0, *range(1, 61)]
+    assert [second for _, second in clock] == sorted(second for _, second in clock)
+    assert store.curves.keys([trial]) == ["train/loss", "validation/map@r"]
 
 
 def test_curves_come_from_reports_while_it_runs_and_from_the_result_at_its_end(store: Store) -> None:

@@ -12,7 +12,7 @@ from tests.shape.test_shape import MODULES, MOST_FENCES, ROOMS, ROOT, relative
 LOOSE: Final = {
     "workers": {"contract", "registry", "train"},
     "orchestrator": {"settings"},
-    "dashboards": {"guide", "pages", "problems", "progress", "rendering", "training", "wording"},
+    "dashboards": {"curves", "guide", "pages", "problems", "progress", "rendering", "training", "wording"},
     "api": {
         "cli", "client", "connection", "dependencies", "discovery", "examples", "failures", "main", "openapi", "paging",
         "problems",

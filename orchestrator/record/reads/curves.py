@@ -13,6 +13,8 @@ from orchestrator.views.trials import Curve
 
 Points = list[tuple[int, float | None]]
 """(step, value) of a curve; none where the value is not a number."""
+Clock = list[tuple[int, float]]
+"""(step, seconds trained until then), both rising."""
 
 
 class CurveReader(Access):
@@ -36,6 +38,59 @@ class CurveReader(Access):
                     curves = _curves(connection, row.training_id, keys)
                     found[row.id] = {key: points for key, points in curves.items() if key in keys}
         return found
+
+    def keys(self, trials: Iterable[int]) -> list[str]:
+        """The keys of all curves of several trials."""
+        table, found = schema.trial, set[str]()
+        with self._database.reading() as connection:
+            for chunk in chunked(dict.fromkeys(trials), 100):
+                query = sa.select(training.c.id, training.c.source, training.c.result["curves"].label("curves"))
+                query = query.join(table, table.c.training_id == training.c.id).where(table.c.id.in_(chunk))
+                rows = connection.execute(query).all()
+                found.update(key for row in rows for key in row.curves or {})
+                ids = {row.id for row in rows} | {row.source for row in rows if row.source is not None}
+                told = sa.select(metric.c.key).distinct().join(attempt, attempt.c.id == metric.c.attempt_id)
+                found.update(connection.execute(told.where(attempt.c.training_id.in_(ids))).scalars())
+        return sorted(found)
+
+    def clocks(self, trials: Iterable[int]) -> dict[int, Clock]:
+        """By trial, how long its training had trained when it came to a step, as its reports tell and its end."""
+        table = schema.trial
+        columns = (table.c.id, table.c.training_id, training.c.source, training.c.step, training.c.seconds)
+        by_trial: dict[int, Clock] = {}
+        with self._database.reading() as connection:
+            for chunk in chunked(dict.fromkeys(trials), 500):
+                query = sa.select(*columns).join(training, training.c.id == table.c.training_id)
+                for row in connection.execute(query.where(table.c.id.in_(chunk))).all():
+                    trained = row.training_id if row.source is None else row.source
+                    clock = _clock(connection, trained)
+                    if row.seconds and row.step and (not clock or clock[-1][0] < row.step):
+                        clock.append((row.step, max(row.seconds, clock[-1][1] if clock else 0.0)))
+                    by_trial[row.id] = [(0, 0.0), *clock] if clock else []
+        return by_trial
+
+
+def _clock(connection: sa.Connection, training_id: int) -> Clock:
+    """Steps with the seconds that its attempts had run by then: what lies between two attempts is no training."""
+    began = (attempt.c.id, attempt.c.started, attempt.c.ended, attempt.c.number)
+    query = (
+        sa.select(*began, metric.c.step, sa.func.min(metric.c.at).label("at"))
+        .join(attempt, attempt.c.id == metric.c.attempt_id)
+        .where(attempt.c.training_id == training_id)
+        .group_by(*began, metric.c.step)
+        .order_by(attempt.c.number, metric.c.step)
+    )
+    clock: Clock = []
+    before, last, seconds = 0.0, None, 0.0
+    for row in connection.execute(query):
+        if last is not None and row.id != last:
+            before = seconds
+        last = row.id
+        seconds = before + max(0.0, (row.at - row.started).total_seconds())
+        while clock and clock[-1][0] >= row.step:  # an attempt goes on from a checkpoint before the last report
+            clock.pop()
+        clock.append((row.step, seconds))
+    return clock
 
 
 def _curves(connection: sa.Connection, training_id: int, keys: Collection[str] | None = None) -> dict[str, Points]:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from orchestrator.cost.estimate import shape_of
 from orchestrator.cost.time_left import Pending, Timed, TimeLeft, time_left
 from orchestrator.record.database import chunked
-from orchestrator.record.reads.steps import Tally
+from orchestrator.record.reads.steps import StepTally
 from orchestrator.record.schema import attempt, training, trial
 from orchestrator.views.lifecycle import TrialState
 
@@ -41,7 +41,7 @@ class Pace:
         self._kinds: dict[tuple[int, int], str] = {}
 
     def left(
-        self, connection: sa.Connection, sweep: int, found: Tally, total: int, now: datetime | None = None
+        self, connection: sa.Connection, sweep: int, found: StepTally, total: int, now: datetime | None = None
     ) -> TimeLeft | None:
         """That of a sweep of `total` planned trials; none where nothing waits or was timed."""
         now = now or datetime.now(UTC)
@@ -87,14 +87,14 @@ def _timed(connection: sa.Connection, sweep: int) -> list[Stretch]:
         .order_by(trial.c.position.desc())
         .limit(MOST_TIMED)
     )
-    found = []
+    stretches = []
     for state, ending in ((TrialState.FINISHED, "finished"), (TrialState.PRUNED, "stopped")):
         for row in connection.execute(query.where(trial.c.state == state, attempt.c.state == ending)):
             held = (row.ended - row.started).total_seconds()
             seconds = max(held, row.seconds or 0.0)  # over all its attempts
             whole = state is TrialState.FINISHED
-            found.append(Stretch(row.cell, row.started, row.ended, float(row.step), seconds, whole))
-    return found
+            stretches.append(Stretch(row.cell, row.started, row.ended, float(row.step), seconds, whole))
+    return stretches
 
 
 def _running(
@@ -140,7 +140,7 @@ def _waiting(connection: sa.Connection, sweep: int, mean: float) -> list[tuple[i
 
 
 def _at_once(stretches: Sequence[Stretch], running: int, now: datetime) -> float:
-    """How many train at once on the average of the last few trainings' length, what lies between two counted as idle."""
+    """How many train at once on the average of the last few trainings' length; a gap between two counts as idle."""
     lengths = [(one.ended - one.began).total_seconds() for one in stretches]
     first = min(one.began for one in stretches)
     window = min(max(LEAST_WINDOW, 4 * sum(lengths) / len(lengths)), max(1.0, (now - first).total_seconds()))

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 import sqlalchemy as sa
 
@@ -29,7 +29,7 @@ class Steps:
 
 
 @dataclass(slots=True)
-class Tally:
+class StepTally:
     """A sweep's steps by kind of trial."""
 
     kinds: dict[str, Steps] = field(default_factory=lambda: defaultdict(Steps))
@@ -51,7 +51,7 @@ LEAST_ENDED: Final = 3
 """Trials that have ended before it is told from them how early others end."""
 
 
-def tally(connection: sa.Connection, sweep: int) -> Tally:
+def tally(connection: sa.Connection, sweep: int) -> StepTally:
     """The steps of a sweep's trials by their kind."""
     planned = training.c.total_steps
     trained = sa.case((training.c.step < planned, training.c.step), else_=planned)
@@ -63,32 +63,32 @@ def tally(connection: sa.Connection, sweep: int) -> Tally:
         .where(trial.c.sweep_id == sweep)
         .group_by(trial.c.state, trial.c.diverged)
     )
-    found = Tally()
+    counted_by_kind = StepTally()
     for row in connection.execute(query):
         kind = "diverged" if row.diverged and row.state == TrialState.FINISHED else row.state
-        one = found.kinds[kind]
-        one.trials += row.n
-        one.planned += int(row.planned or 0)
-        one.trained += int(row.trained or 0)
-        one.unknown += int(row.unknown or 0)
-    return found
+        steps = counted_by_kind.kinds[kind]
+        steps.trials += row.n
+        steps.planned += int(row.planned or 0)
+        steps.trained += int(row.trained or 0)
+        steps.unknown += int(row.unknown or 0)
+    return counted_by_kind
 
 
-def counted(found: Tally, total: int) -> StepCount:
+def counted(found: StepTally, total: int) -> StepCount:
     """The steps of a sweep of `total` planned trials; of those without a row yet as many as the others have."""
-    rows = sum(one.trials for one in found.kinds.values())
+    rows = sum(steps.trials for steps in found.kinds.values())
     mean = found.mean
     if not mean:
-        return _by_trials({kind: one.trials for kind, one in found.kinds.items()}, total)
+        return _by_trials({kind: steps.trials for kind, steps in found.kinds.items()}, total)
     shares: dict[str, float] = defaultdict(float)
-    for kind, one in found.kinds.items():
-        whole = one.planned + one.unknown * mean
+    for kind, steps in found.kinds.items():
+        whole = steps.planned + steps.unknown * mean
         match kind:
             case "pruned":
-                shares[kind] += one.trained
+                shares[kind] += steps.trained
             case "running" | "waiting":  # one whose machine was lost goes on from its checkpoint
-                shares["running"] += one.trained
-                shares["waiting"] += whole - one.trained
+                shares["running"] += steps.trained
+                shares["waiting"] += whole - steps.trained
             case _:
                 shares[kind] += whole
     shares["waiting"] += max(0, total - rows) * mean
@@ -103,13 +103,13 @@ def _by_trials(trials: Mapping[str, int], total: int) -> StepCount:
     return _count("trials", ended | {"waiting": waiting})
 
 
-def _count(unit: str, shares: Mapping[str, float]) -> StepCount:
+def _count(unit: Literal["steps", "trials"], shares: Mapping[str, float]) -> StepCount:
     whole = {kind: round(number) for kind, number in shares.items() if round(number)}
     total, done = sum(whole.values()), sum(whole.get(kind, 0) for kind in DONE)
     percent = 100 * done // total if total else 0
-    return StepCount(
-        unit="steps" if unit == "steps" else "trials", total=total, done=done, percent=percent, shares=whole
-    )
+    if whole.get("running"):  # all of its steps may be trained, but what comes after the last one is not done
+        percent = min(99, percent)
+    return StepCount(unit=unit, total=total, done=done, percent=percent, shares=whole)
 
 
 DONE: Final = ("finished", "diverged", "pruned", "running")

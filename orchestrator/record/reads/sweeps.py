@@ -136,10 +136,14 @@ class SweepReader(Access):
         if row.state in SWEEP_ENDED:
             steps = self._steps.of_ended(connection, row.id, row.total, counts)
         else:
-            found = tally(connection, row.id)
-            steps = counted(found, row.total)
+            steps_by_kind = tally(connection, row.id)
+            steps = counted(steps_by_kind, row.total)
             # What trains in a paused sweep goes on, but nobody knows when the others will.
-            left = self._pace.left(connection, row.id, found, row.total) if row.state == SweepState.RUNNING else None
+            left = (
+                self._pace.left(connection, row.id, steps_by_kind, row.total)
+                if row.state == SweepState.RUNNING
+                else None
+            )
         return said | {
             "counts": counts,
             "steps": steps,

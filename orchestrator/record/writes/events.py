@@ -81,7 +81,7 @@ class EventWriter(FencedAccess):
         if event.seq <= running.seen:
             return
         progress = event.progress
-        append_points(connection, running.id, progress)
+        append_points(connection, running.id, event.seq, progress)
         values: dict[str, Any] = {"seen": event.seq}
         if progress.checkpoint is not None:
             values["checkpoint"] = progress.checkpoint

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from orchestrator.record.database import insertion
+from orchestrator.record.database import chunked, insertion
 from orchestrator.record.json_floats import finite_or_none
 from orchestrator.record.schema import log, metric, training
 from orchestrator.record.writes.text import storable
@@ -20,8 +20,18 @@ WRITTEN_LAST: Final = 2**31 - 1
 _CUT_NOTE = "\n[the log is cut here: it passed 10 MiB]\n"
 
 
-def append_points(connection: sa.Connection, attempt_id: int, progress: Progress) -> None:
-    """One row for each metric at this step; a point that is there already is kept."""
+MOST_POINTS: Final = 2_000
+"""Points that an attempt keeps of what training itself reports (`train/...`), which may come several times a second."""
+LOOK_EVERY: Final = 500
+"""Messages after which it is looked whether there are more."""
+
+
+def append_points(connection: sa.Connection, attempt_id: int, seq: int, progress: Progress) -> None:
+    """One row for each metric at this step; a point that is there already is kept.
+
+    Of a long training the points of a curve of `train/...` are thinned evenly, so that it stays whole from its first
+    minute and takes no more room. Evaluations are all kept: early stopping counts them.
+    """
     if not progress.metrics:
         return
     now = datetime.now(UTC)
@@ -31,6 +41,23 @@ def append_points(connection: sa.Connection, attempt_id: int, progress: Progress
     ]
     adding = insertion(connection, metric).on_conflict_do_nothing(index_elements=["attempt_id", "key", "step"])
     connection.execute(adding, rows)
+    if seq % LOOK_EVERY == 0:
+        for key in progress.metrics:
+            if key.startswith("train/"):
+                _thin(connection, attempt_id, key)
+
+
+def _thin(connection: sa.Connection, attempt_id: int, key: str) -> None:
+    """Leave the first point of each of so many equal stretches, and the last one."""
+    own = (metric.c.attempt_id == attempt_id, metric.c.key == key)
+    rows = connection.execute(sa.select(metric.c.id, metric.c.step).where(*own).order_by(metric.c.step)).all()
+    if len(rows) <= MOST_POINTS:
+        return
+    width = (rows[-1].step - rows[0].step) / (MOST_POINTS // 2)
+    first = {int((row.step - rows[0].step) / width): row.id for row in reversed(rows)}
+    kept = {*first.values(), rows[-1].id}
+    for chunk in chunked([row.id for row in rows if row.id not in kept], 500):
+        connection.execute(sa.delete(metric).where(metric.c.id.in_(chunk)))
 
 
 def append_log(connection: sa.Connection, attempt: sa.Row[Any], seq: int, text: str) -> int:
