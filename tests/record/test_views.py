@@ -216,7 +216,7 @@ def test_a_long_training_keeps_its_whole_curve_in_few_points_and_all_evaluations
     kept = curves["train/loss"]
     assert len(kept) <= 30
     assert (kept[0], kept[-1]) == (1, 60)
-    assert max(after - before for before, after in pairwise(kept)) <= 7  # evenly: its first minutes stay
+    assert max(after - before for before, after in pairwise(kept)) <= 12  # evenly: its first minutes stay
     clock = store.curves.clocks([trial])[trial]
     assert [step for step, _ in clock] == [0, *range(1, 61)]
     assert [second for _, second in clock] == sorted(second for _, second in clock)
