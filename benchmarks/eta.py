@@ -72,7 +72,17 @@ def spec(name: str, seeds: int) -> bytes:
 def watched(text: bytes, home: Path, every: float) -> tuple[list[Told], SweepView]:
     """What was told of a sweep while it ran, and what became of it."""
     (home / "spec.yaml").write_bytes(text)
-    command = [sys.executable, "-m", "api.cli", "run", str(home / "spec.yaml"), "--home", str(home / "home")]
+    command = [
+        sys.executable,
+        "-m",
+        "api.cli",
+        "run",
+        str(home / "spec.yaml"),
+        "--home",
+        str(home / "home"),
+        "--out",
+        str(home / "out"),
+    ]
     settings = {**os.environ, "OMP_NUM_THREADS": "1", "METRICSWEEP_SLOTS": str(SLOTS)}
     told: list[Told] = []
     with (home / "log").open("wb") as log:
