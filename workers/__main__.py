@@ -1,4 +1,4 @@
-"""The worker by hand: python -m workers train | evaluate | catalog | data verify | data fetch |
+"""The worker by hand: python -m workers train | evaluate | identify | catalog | data verify | data fetch |
 weights list | weights verify | weights fetch."""
 
 import argparse
@@ -16,10 +16,12 @@ from workers.contract import KINDS, Part, Place, Progress, Recipe, Stopped
 from workers.data import published_weights
 from workers.data.scratch import scratch
 
+_SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
 _EXAMPLES: Final = """examples:
   python -m workers train recipe.yaml --out result
   python -m workers train recipe.yaml --out result --resume result/last.pt
   python -m workers evaluate result/best.pt --metric recall@16 --metric nmi_sec
+  python -m workers identify feature_out --size 1000 --size 1000000 --data ~/data
   python -m workers catalog --json
   python -m workers data fetch cub200 --data ~/data
   python -m workers data verify packed --set file=birds.npz --data ~/data
@@ -69,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_device(evaluate)
     evaluate.set_defaults(command=_evaluate)
 
+    _add_identify(commands, shared)
     catalog = commands.add_parser("catalog", parents=[shared], help="list the parts that exist")
     catalog.add_argument("--json", action="store_true", help="print everything as JSON")
     catalog.set_defaults(command=_catalog)
@@ -88,6 +91,28 @@ def _parser() -> argparse.ArgumentParser:
     fetch.set_defaults(command=_fetch)
     _add_weights(commands, shared)
     return parser
+
+
+def _add_identify(commands: Any, shared: argparse.ArgumentParser) -> None:
+    identify = commands.add_parser(
+        "identify", parents=[shared], help="judge the feature files of MegaFace's probes and distractors: rank-1",
+        description="MegaFace, challenge 1, of features that any program computed: a folder with facescrub/ and "
+        "megaface/, a file for each image as the devkit has them. The lists are those of megaface/ in the data folder.",
+    )  # fmt: skip
+    identify.add_argument("features", type=Path, help="the folder of facescrub/ and megaface/")
+    identify.add_argument("--ending", metavar="TEXT", help="what follows an image's name (default: as it is found)")
+    identify.add_argument(
+        "--size", type=_positive, action="append", metavar="N",
+        help="a list of so many distractors; may stand several times (default: 1000, 10000, 100000, 1000000)",
+    )  # fmt: skip
+    identify.add_argument("--draw", type=_positive, default=1, metavar="N", help="the lists' last number (default: 1)")
+    identify.add_argument(
+        "--noise", choices=["dropped", "kept"], default="dropped", help="images that InsightFace found to be wrong"
+    )
+    identify.add_argument("--part", action="store_true", help="take other than the official 3,530 probes")
+    identify.add_argument("--json", action="store_true", help="print an object of sizes and rates")
+    _add_device(identify)
+    identify.set_defaults(command=_identify)
 
 
 def _add_weights(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -159,6 +184,28 @@ def _evaluate(chosen: argparse.Namespace) -> int:
         return 0
     for key, value in found.items():
         print(f"{key:<32} {value:.6g}")
+    return 0
+
+
+def _identify(chosen: argparse.Namespace) -> int:
+    from workers.data import feature_files  # torch: see _train
+    from workers.data.devkit_lists import DevkitLists
+    from workers.evaluation.precomputed import rank1
+    from workers.training import determinism
+
+    lists = DevkitLists.of(_root(chosen))
+    probes = lists.probes(chosen.noise, official=not chosen.part)
+    strangers = lists.strangers(sorted(set(chosen.size or _SIZES)), chosen.draw, chosen.noise)
+    ending = feature_files.ending(chosen.features, probes[0]) if chosen.ending is None else chosen.ending
+    files = feature_files.FeatureFiles(chosen.features, ending)
+    device = determinism.device(chosen.device)
+    with determinism.applied(device, chosen.threads):
+        found = rank1(files, probes, strangers, device)
+    if chosen.json:
+        print(json.dumps(found, indent=2))
+        return 0
+    for size, rate in found.items():
+        print(f"rank-1 among {size:>9,} distractors  {rate:.6g}")
     return 0
 
 

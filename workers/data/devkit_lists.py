@@ -1,0 +1,131 @@
+"""The lists of MegaFace's devkit: who is looked for, and among which strangers."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from workers.contract import DataDamagedError, DataMissingError
+from workers.data.packs import inside, read_text
+
+Noise = Literal["dropped", "kept"]
+
+_FOLDERS: Final = ("megaface", "MegaFace", "megaface_testpack_v1.0")
+_LISTS: Final = ("devkit/templatelists", "templatelists")
+_PROBES: Final = "facescrub_features_list.json"
+_OFFICIAL: Final = (80, 3530)  # people, and probes of them
+
+
+class Probe(NamedTuple):
+    """A face that is looked for."""
+
+    path: str
+    label: int
+    name: str
+
+
+class DevkitLists(NamedTuple):
+    """Where the lists lie."""
+
+    folder: Path
+    """Of the whole data set, with the lists of wrong images."""
+    lists: Path
+
+    @classmethod
+    def of(cls, root: Path) -> "DevkitLists":
+        """Those of a data root; raises DataMissingError."""
+        for folder in (*(root / name for name in _FOLDERS), root):
+            for lists in (folder / name for name in _LISTS):
+                if (lists / _PROBES).is_file():
+                    return cls(folder, lists)
+        raise DataMissingError(
+            f"{_FOLDERS[0]}/{_LISTS[0]}/{_PROBES} is missing: looked in {root.absolute()}; put the data set there, or "
+            "set METRICSWEEP_DATA (or --data) to the folder that holds it"
+        )
+
+    def probes(self, noise: Noise, *, official: bool) -> list[Probe]:
+        """The probes, person by person; raises DataMissingError, DataDamagedError."""
+        return _probes(self.folder, self.lists / _PROBES, dropped=noise == "dropped", official=official)
+
+    def strangers(self, sizes: Sequence[int], draw: int, noise: Noise) -> dict[int, list[str]]:
+        """The paths of the distractors of each size; raises DataMissingError, DataDamagedError, ValueError."""
+        return _strangers(self.folder, self.lists, sizes, draw, dropped=noise == "dropped")
+
+
+def every(strangers: Mapping[int, Sequence[str]]) -> list[str]:
+    """All distractors, each once."""
+    return list(dict.fromkeys(path for paths in strangers.values() for path in paths))
+
+
+def _probes(folder: Path, path: Path, *, dropped: bool, official: bool) -> list[Probe]:
+    held = _read(path)
+    paths = _paths(path, held)
+    people = held.get("id", [Path(one).parent.name for one in paths])
+    if (
+        not isinstance(people, list)
+        or len(people) != len(paths)
+        or not all(one and isinstance(one, str) for one in people)
+    ):
+        named = f"{sum(map(bool, people)):,} names" if isinstance(people, list) else "no list"
+        raise DataDamagedError(f"{path}: expected in `id` whom each of the {len(paths):,} probes shows; found {named}")
+    numbers = {person: number for number, person in enumerate(sorted(set(people)))}
+    if official and (len(numbers), len(paths)) != _OFFICIAL:
+        wanted = f"expected {_OFFICIAL[1]:,} of {_OFFICIAL[0]}, or set its `official: false`"
+        raise DataDamagedError(f"{path} lists {len(paths):,} probes of {len(numbers):,} people; {wanted}")
+    noisy = _noise(folder / "facescrub_noises.txt") if dropped else frozenset()
+    every = [Probe(one, numbers[person], person) for one, person in zip(paths, people, strict=True)]
+    kept = sorted((one for one in every if Path(one.path).name not in noisy), key=lambda one: one.label)
+    if len({one.label for one in kept}) != len(numbers):
+        raise DataDamagedError(f"{folder / 'facescrub_noises.txt'} drops every probe of some people; fetch it again")
+    return kept
+
+
+def _strangers(folder: Path, lists: Path, sizes: Sequence[int], draw: int, *, dropped: bool) -> dict[int, list[str]]:
+    if not sizes or list(sizes) != sorted(set(sizes)) or sizes[0] < 1 or draw < 1:
+        raise ValueError(f"dataset.sizes, dataset.draw: expected rising numbers from 1 on, found {[*sizes]} and {draw}")
+    noisy = _noise(folder / "megaface_noises.txt") if dropped else frozenset()
+    found = {}
+    for size in sizes:
+        path = lists / f"megaface_features_list.json_{size}_{draw}"
+        paths = _paths(path, _read(path))
+        if len(paths) != size or len(set(paths)) != size:
+            raise DataDamagedError(f"{path}: expected {size:,} different images, found {len(set(paths)):,}")
+        found[size] = [one for one in paths if _tail(one) not in noisy]
+    return found
+
+
+def _read(path: Path) -> dict[str, object]:
+    text = read_text(path, ": it lists the images of MegaFace's devkit; put it there")
+    try:
+        held = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
+    if not isinstance(held, dict):
+        raise DataDamagedError(f"{path}: expected an object with a list of images in `path`")
+    return held
+
+
+def _paths(path: Path, held: Mapping[str, object]) -> list[str]:
+    """The images that a list of the devkit names, below the folder of all of them."""
+    paths = held.get("path")
+    if not isinstance(paths, list) or not paths or not all(isinstance(one, str) for one in paths):
+        raise DataDamagedError(f"{path}: expected a list of images in `path`")
+    try:
+        return [inside(one) for one in paths]
+    except ValueError as error:
+        raise DataDamagedError(f"{path}: {error}") from error
+
+
+def _noise(path: Path) -> frozenset[str]:
+    """What a list of wrong images names: the second field of each line that is no comment, or the only one."""
+    missing = (
+        ": it names the images that InsightFace found to be wrong; put it there, or set the data set's `noise: kept`"
+    )
+    lines = read_text(path, missing).splitlines()
+    fields = [line.strip().split("\t") for line in lines if line.strip() and not line.startswith("#")]
+    return frozenset(_tail(one[1] if len(one) > 1 else one[0]) for one in fields)
+
+
+def _tail(path: str) -> str:
+    """The end of a path by which InsightFace's lists know an image."""
+    return "/".join(path.split("/")[-3:])
