@@ -15,7 +15,7 @@ from orchestrator.conduct.searches import Searches
 from orchestrator.conduct.slot_watch import SlotWatch
 from orchestrator.plan import grid
 from orchestrator.publish import formats
-from orchestrator.publish.tables import table
+from orchestrator.publish.tables import published_comparison
 from orchestrator.record.reads.sweeps import QueuedSweep
 from orchestrator.record.recorder import Recorder
 from orchestrator.record.store import Store, Writer
@@ -113,7 +113,7 @@ class Chores:
         outcomes = self._store.outcomes.of(sweep)
         files: dict[str, bytes] = {}
         for name in outcomes.spec["tables"]:
-            built = table.build(outcomes, name, self._catalog)
+            built = published_comparison.build(outcomes, name, self._catalog)
             for format_name in TABLE_FORMATS:
                 rendered = formats.render(built, format_name)
                 files[f"tables/{name}/{rendered.filename}"] = rendered.content

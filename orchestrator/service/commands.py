@@ -53,7 +53,7 @@ class SweepCommands:
 
         NumbersChangedError where the sweep was trained under older versions.
         """
-        checked = read(body, self._catalog, library.names())
+        checked = read(body, self._catalog, library.PrintedLines())
         spec, text = checked.spec.model_dump(mode="json"), body.decode("utf-8-sig")
         if self._store.sweeps.get(sweep).state is SweepState.QUEUED:
             raise ConflictError(f"sweep {sweep} is not expanded yet; try again in a moment")

@@ -22,7 +22,7 @@ def preview(body: bytes, settings: "Settings") -> "Preview":
     from workers import catalog as catalogs
 
     catalog = catalogs.load(settings.parts)
-    return forecast_here(read(body, catalog, library.names()), settings, catalog)
+    return forecast_here(read(body, catalog, library.PrintedLines()), settings, catalog)
 
 
 def with_values(body: bytes, assignments: Sequence[str]) -> bytes:
@@ -85,7 +85,7 @@ def published_like(
     from workers import catalog as catalogs
 
     catalog = catalogs.load(settings.parts)
-    checked = read(body, catalog, library.names())
+    checked = read(body, catalog, library.PrintedLines())
     spec = checked.spec.model_dump(mode="json")
     chosen = name if name is not None else next(iter(spec["tables"]), "")
     if chosen in spec["tables"]:

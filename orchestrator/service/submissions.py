@@ -26,7 +26,7 @@ class SpecSubmissions:
         self, body: bytes, idempotency_key: str | None = None, actor: str | None = None, priority: int = 0
     ) -> Submitted:
         """Queue the sweep that `body` specifies; nothing is stored for a refused spec."""
-        checked = read(body, self._catalog, library.names())
+        checked = read(body, self._catalog, library.PrintedLines())
         submitted = self._store.submissions.add_sweep(
             NewSweep(
                 name=checked.spec.name,
@@ -47,7 +47,7 @@ class SpecSubmissions:
 
     def preview(self, body: bytes) -> Preview:
         """What a spec would become, how much of it is known already, and what the rest would cost."""
-        checked = read(body, self._catalog, library.names())
+        checked = read(body, self._catalog, library.PrintedLines())
         return forecast(checked, self._store, self._catalog).model_copy(update={"warnings": self._warnings(checked)})
 
     def _warnings(self, checked: Checked) -> list[str]:

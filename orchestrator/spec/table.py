@@ -73,6 +73,17 @@ class MetricColumn(Frozen):
         return f"{checkpoint}/{self.split}/{self.metric}"
 
 
+class QuotedRow(Frozen):
+    """A row of a printed table that nothing is trained for, printed among the others."""
+
+    of: Annotated[dict[str, str], Posted(min_length=1)]
+    """The labels that tell it from the other rows of that table."""
+    label: Text
+    """What stands beside it."""
+    bold: bool = False
+    """Whether what is bold in print is bold here."""
+
+
 class Deviation(Frozen):
     """The form of the standard deviations of a table where it is not that of the means."""
 
@@ -85,6 +96,10 @@ class TableSpec(Frozen):
 
     published: Text | None = None
     """The printed table that its cells are compared with."""
+    quoted: Annotated[list[QuotedRow], Posted(max_length=100)] = Field(
+        default_factory=list, exclude_if=lambda value: not value
+    )
+    """Rows of that table above the own ones, with the numbers that are printed there."""
     rows: Annotated[list[Text], Posted(max_length=40)] = Field(default_factory=list)
     columns: Annotated[list[Text], Posted(max_length=40)] = Field(default_factory=list)
     metrics: Annotated[list[Text | MetricColumn], Posted(max_length=MOST_METRICS)]

@@ -15,7 +15,7 @@ from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError
 from workers.catalog import Catalog, load
 
-PUBLISHED = library.names()
+PUBLISHED = library.PrintedLines()
 DIGITS = Path(__file__).parents[2] / "sweeps" / "digits.yaml"
 
 DESIGN = b"""

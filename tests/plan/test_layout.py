@@ -190,6 +190,24 @@ def test_labels_are_spelt_as_the_axis_spells_them(small: Small, checked: Any) ->
         ({"std": "yes"}, "std", "expected true, false or a mapping"),
         ({"diverged": ""}, "diverged", "expected at least one character"),
         ({"published": "SEC-T33"}, "published", "there is no published table 'SEC-T33'; did you mean"),
+        (
+            {"quoted": [{"of": {"loss": "jigsaw"}, "label": "J"}]},
+            "quoted",
+            "quotes a printed table; name it by `publish",
+        ),
+        (
+            {"published": "SVMax-T5", "quoted": [{"of": {"loss": "jigsow"}, "label": "J"}]},
+            "quoted[0].of.loss",
+            "SVMax-T5 has no line 'jigsow'; did you mean",
+        ),
+        (
+            {"published": "SVMax-T5", "quoted": [{"of": {"sampler": "jigsaw"}, "label": "J"}]},
+            "quoted[0].of.sampler",
+            "SVMax-T5 has no line 'jigsaw'; it has no such axis",
+        ),
+        ({"published": "SVMax-T5", "quoted": [{"of": {}, "label": "J"}]}, "quoted", "expected a list of rows such as"),
+        ({"published": "SVMax-T5", "quoted": [{"of": {"loss": "jigsaw"}}]}, "quoted", "expected a list of rows such"),
+        ({"quoted": [{"of": {"loss": "jigsaw"}, "label": "J", "bolt": 1}]}, "quoted", "expected a list of rows such"),
     ],
 )
 def test_says_what_is_wrong_with_what_is_printed(table: Any, path: str, message: str, small: Small, told: Told) -> None:

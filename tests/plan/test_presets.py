@@ -304,6 +304,7 @@ def test_every_printed_number_has_a_cell(plans: Plans, name: str) -> None:
             if one.source and plans.catalog.get("loss", one.labels["loss"].partition(" ")[0]) is None
         ]
         assert [(dict(one.labels), one.metric, one.printed) for one in missed if one not in others] == []
+        assert {one.labels["loss"] for one in others} == {row.of["loss"] for row in wanted.quoted}
         assert len(others) == (8 * 5 if table.id == "SVMax-T5" else 0)
 
 

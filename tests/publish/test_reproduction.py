@@ -30,7 +30,7 @@ EVERY = PRESETS | FACES
 """The printed tables that a preset fills."""
 
 QUOTED = {"SVMax-T5": 8}
-"""How many lines a paper quotes of methods that no part trains: they stand in the printed table alone."""
+"""How many lines a paper quotes of methods that no part trains: layouts quote them, too."""
 
 Place = tuple[str, tuple[str, ...], str]
 
@@ -127,14 +127,26 @@ def printed(id_: str):
     cells, found = cells_of(id_), []
     trained_here = [line for line in lines(id_) if not elsewhere(id_, line)]
     assert len(lines(id_)) - len(trained_here) == QUOTED.get(id_, 0)
-    for line in trained_here:
-        at = meant(id_, line)
+    quoted = quoted_lines(id_)
+    assert len(quoted) == QUOTED.get(id_, 0)
+    for line in lines(id_):
+        here = cells[meant(id_, line)] if line in trained_here else quoted[line["loss"]]
         for column, text in line.items():
             if column not in {*axes(id_), "dataset"} and not column.startswith("tuned:") and text:
                 metric = f"{line['dataset']}:{column}" if id_ in FACES else column
                 place = (id_, tuple(line[axis] for axis in axes(id_)), metric)
-                found.append((place, text.strip("*"), text.startswith("*"), cells[at][metric]))
+                found.append((place, text.strip("*"), text.startswith("*"), here[metric]))
     return found
+
+
+def quoted_lines(id_: str) -> dict[str, dict[str, TableCell]]:
+    """The cells of the rows that a layout quotes, by their loss and the metric in print."""
+    return {
+        row.labels["loss"]: {column.name: cell for column, cell in zip(panel.columns, row.cells, strict=True)}
+        for panel in replica(id_).panels
+        for row in panel.rows
+        if row.quoted
+    }
 
 
 def test_these_printed_tables_have_a_preset():
@@ -155,7 +167,7 @@ def test_every_character(id_):
 @pytest.mark.parametrize("id_", sorted(EVERY))
 def test_nothing_else_is_shown(id_):
     numbers = [cell for _, text, _, cell in printed(id_) if text[0] in "-+.0123456789"]
-    everything = [cell for found in cells_of(id_).values() for cell in found.values()]
+    everything = [cell for found in (*cells_of(id_).values(), *quoted_lines(id_).values()) for cell in found.values()]
     assert len(numbers) == sum(cell.statistic is not None for cell in everything)
     others = Counter(cell.text for cell in everything if cell.statistic is None and cell.mark is None)
     assert set(others) <= {replica_missing(id_)}
@@ -176,5 +188,5 @@ def test_every_bold_mark(id_):
 
 
 def test_all_printed_numbers_are_compared():
-    assert sum(len(printed(id_)) for id_ in PRESETS) == 1402 + 15
+    assert sum(len(printed(id_)) for id_ in PRESETS) == 1402 + 15 + 40
     assert sum(len(printed(id_)) for id_ in FACES) == 70 + 91

@@ -23,9 +23,10 @@ def sentences(error: ValidationError, source: str, model: type[BaseModel]) -> It
 
 
 def _sentence(details: ErrorDetails, field: str, model: type[BaseModel]) -> str:
-    if details["type"] == "extra_forbidden":
+    nested = len(details["loc"]) > 1 and field in _UNIONS
+    if details["type"] == "extra_forbidden" and not nested:
         return f"there is no key {shown(field)} here; {meant(field, model.model_fields)}"
-    if len(details["loc"]) > 1 and field in _UNIONS:
+    if nested:
         return f"expected {_UNIONS[field]}"
     return sentence(details)
 
@@ -35,6 +36,7 @@ _UNIONS: Final[Mapping[str, str]] = {
     "bold": "'none' or a list of axes",
     "rows": "a list of axes",
     "columns": "a list of axes",
+    "quoted": "a list of rows such as `{of: {loss: jigsaw}, label: Jigsaw}`, where `of` has texts, and perhaps `bold`",
     "panels": "a list of mappings from a column axis to a list of its labels",
     "labels": "a mapping from an axis to a mapping from its labels to texts",
     "titles": "a mapping from an axis to a text, or to null for no headings",

@@ -19,7 +19,7 @@ class Nameable:
     """All data sets that the sweep trains on."""
     catalog: Catalog
     published: Collection[str] | None = None
-    """The printed tables that are known; none: whoever reads cannot say."""
+    """The printed tables that are known, perhaps with the labels of their lines; none: whoever reads cannot say."""
 
 
 def entries(

@@ -68,6 +68,8 @@ class _Table:
         if not (table.published is None or self._published is None or table.published in self._published):
             right = meant(table.published, self._published)
             self._note("published", f"there is no published table '{table.published}'; {right}")
+        else:
+            self._check_quoted(table)
         return table
 
     def _check_axes(self, table: TableSpec) -> None:
@@ -114,6 +116,20 @@ class _Table:
             self._note("spread", f"`std: false` prints no spread, and this asks for '{table.spread}'; take one away")
         if table.center != "mean" and table.spread in {"se", "ci95"}:
             self._note("spread", f"'{table.spread}' is that of a mean, and `center` is '{table.center}'")
+
+    def _check_quoted(self, table: TableSpec) -> None:
+        """That each quoted row is one line of the printed table, or the same line under several data sets."""
+        if table.quoted and table.published is None:
+            self._note("quoted", "quotes a printed table; name it by `published`")
+        if table.published is None or not isinstance(self._published, Mapping):
+            return
+        lines = self._published[table.published] if table.quoted else ()
+        for at, row in enumerate(table.quoted):
+            known = {axis: {line[axis] for line in lines if axis in line} for axis in row.of}
+            for axis, label in row.of.items():
+                if label not in known[axis]:
+                    right = meant(label, sorted(known[axis])) if known[axis] else "it has no such axis"
+                    self._note(f"quoted[{at}].of.{axis}", f"{table.published} has no line '{label}'; {right}")
 
     def _check_panel(self, panel: Mapping[str, Sequence[str]], field: str, table: TableSpec) -> None:
         for axis, labels in panel.items():

@@ -4,7 +4,6 @@ import csv
 import io
 import math
 from collections.abc import Iterator
-from typing import cast
 
 from orchestrator.publish.tables.significance import Comparison
 from orchestrator.publish.tables.table_data import Column, Quotation, Table, TableCell, TableRow
@@ -23,8 +22,9 @@ def render(table: Table) -> bytes:
     """Label columns, then the tuned values, then the numbers; means are fractions, `printed` is in `unit`.
 
     A median or a best value has a column beside the mean, and so have the tests against a baseline. A table that is
-    compared with a published one has columns for that too, whichever of its numbers it shows. Where some numbers are
-    of older versions the last column says `older` or `mixed`.
+    compared with a published one has columns for that too, whichever of its numbers it shows; rows that are quoted
+    from it have no other numbers, and the status `quoted`. Where some numbers are of older versions the last column
+    says `older` or `mixed`.
     """
     axes = list(dict.fromkeys(axis for row, column, _ in _entries(table) for axis in (*row.labels, *column.labels)))
     every = (*table.summaries.values(), *table.tested.values())
@@ -37,13 +37,14 @@ def render(table: Table) -> bytes:
     aged = ("versions",) if table.ages else ()
     out.writerow([guarded(title) for title in (*axes, *tuned, *_NUMBERS, *center, *tested, *paper, *aged)])
     for row, column, cell in _entries(table):
-        summary = table.summary(column, cast(int, cell.cell))
+        summary = None if cell.cell is None else table.summary(column, cell.cell)
         labels = {**row.labels, **column.labels}
-        texts = [*(labels.get(axis, "") for axis in axes), *(summary.labels.get(axis, "") for axis in tuned)]
+        chosen = summary.labels if summary else {}
+        texts = [*(labels.get(axis, "") for axis in axes), *(chosen.get(axis, "") for axis in tuned)]
         more = [_exact(cell.center)] if center else []
         more += _compared(cell.comparison) if tested else []
         more += _quoted(cell.quotation) if paper else []
-        more += [table.ages.get(cast(int, cell.cell), "")] if aged else []
+        more += ["" if cell.cell is None else table.ages.get(cell.cell, "")] if aged else []
         out.writerow([*(guarded(text) for text in texts), *_numbers(column, cell, summary), *more])
     return written.getvalue().encode()
 
@@ -57,19 +58,20 @@ def _entries(table: Table) -> Iterator[tuple[TableRow, Column, TableCell]]:
     for panel in table.panels:
         for row in panel.rows:
             for column, cell in zip(panel.columns, row.cells, strict=True):
-                if column.kind in {"metric", "difference", "flattery"} and cell.cell is not None:
+                if column.kind in {"metric", "difference", "flattery"} and (cell.cell is not None or cell.quotation):
                     yield row, column, cell
 
 
-def _numbers(column: Column, cell: TableCell, summary: CellSummary) -> list[str | int]:
+def _numbers(column: Column, cell: TableCell, summary: CellSummary | None) -> list[str | int]:
     found = cell.statistic
     mean = "" if found is None else repr(found.mean)
     std = "" if found is None or found.std is None else repr(found.std)
-    n, printed = ("", "") if found is None else (found.n or "", cell.text)
+    n, printed = "" if found is None else found.n or "", cell.text if cell.numeric else ""
     name = f"flattery:{column.name}" if column.kind == "flattery" else column.name
     what = (guarded(name), column.key)
-    status = "no partner" if cell.lone else summary.status
-    return [*what, mean, std, n, column.unit, printed, int(cell.bold), status, summary.candidates]
+    about: tuple[str | int, ...] = ("quoted", "") if summary is None else (summary.status, summary.candidates)
+    about = ("no partner", about[1]) if cell.lone else about
+    return [*what, mean, std, n, column.unit, printed, int(cell.bold), *about]
 
 
 def _compared(one: Comparison | None) -> list[str]:

@@ -47,7 +47,8 @@ def _panel(panel: Panel, table: Table) -> Iterator[str]:
         yield "<tbody>"
         for row in block:
             cells = (_cell(cell, table) for cell in row.cells if cell.span)
-            yield f"<tr>{''.join((*_beside(row.headings), *cells))}</tr>"
+            opened = '<tr class="quoted">' if row.quoted else "<tr>"
+            yield f"{opened}{''.join((*_beside(row.headings), *cells))}</tr>"
         yield "</tbody>"
     yield "</table>"
 
@@ -82,7 +83,7 @@ def _beside(headings: Sequence[Heading | None]) -> Iterator[str]:
 
 
 def _cell(cell: TableCell, table: Table) -> str:
-    names = [name for name, given in (("value", cell.statistic), ("best", cell.bold), (cell.mark, cell.mark)) if given]
+    names = [name for name, given in (("value", cell.numeric), ("best", cell.bold), (cell.mark, cell.mark)) if given]
     attributes = f' class="{" ".join(str(name) for name in names)}"' if names else ""
     if cell.span > 1:
         attributes += f' colspan="{cell.span}"'
@@ -104,7 +105,7 @@ def _linked(content: str, cell: TableCell, table: Table) -> str:
 def _content(cell: TableCell) -> str:
     star = f"<sup>{PARTIAL_SIGN}</sup>" if cell.mark == "partial" else ""
     text = _text(cell.text)
-    if cell.statistic is None:
+    if not cell.numeric:
         return text + star
     mean = text.replace("-", "−")
     shown = f"<strong>{mean}</strong>" if cell.bold else mean

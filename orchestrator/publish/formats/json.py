@@ -67,7 +67,8 @@ def _column(column: Column) -> dict[str, Any]:
 
 
 def _row(row: TableRow) -> dict[str, Any]:
-    return {"headings": list(row.texts), "labels": dict(row.labels), "cells": [_cell(cell) for cell in row.cells]}
+    found = {"headings": list(row.texts), "labels": dict(row.labels), "cells": [_cell(cell) for cell in row.cells]}
+    return found | ({"quoted": True} if row.quoted else {})
 
 
 def _cell(cell: TableCell) -> dict[str, Any]:

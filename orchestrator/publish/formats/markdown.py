@@ -63,7 +63,7 @@ def _cell(cell: TableCell) -> str:
         return ""  # Markdown spans no columns: the word stands in the first of them
     star = escape(PARTIAL_SIGN) if cell.mark == "partial" else ""
     text = escape(cell.text)
-    if cell.statistic is None:
+    if not cell.numeric:
         return f"*{text}*" if cell.mark in {"failed", "diverged"} else text + star
     mean = text.replace("-", "−")
     return (f"**{mean}**" if cell.bold else mean) + (f" ± {cell.std}" if cell.std else "") + star + cell.after

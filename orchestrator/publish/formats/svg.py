@@ -132,12 +132,12 @@ def _size(column: Column, cells: Sequence[TableCell]) -> tuple[float, float]:
     title = width(column.title, _SIZE)
     if column.wordy:
         return max((title, *(width(cell.text, _SIZE) for cell in cells))), 0.0
-    values = [cell for cell in cells if cell.statistic is not None]
+    values = [cell for cell in cells if cell.numeric]
     before = max((width(cell.text, _SIZE, bold=cell.bold) for cell in values), default=0.0)
     after = max((width(f"±{cell.std}", _SMALL) + 2 for cell in values if cell.std), default=0.0)
     after += _STAR if any(cell.mark == "partial" for cell in values) else 0.0
     after += max((width(cell.after, _SMALL) for cell in values), default=0.0)
-    marks = (width(cell.text, _SIZE) / cell.span for cell in cells if cell.statistic is None and cell.span)
+    marks = (width(cell.text, _SIZE) / cell.span for cell in cells if not cell.numeric and cell.span)
     whole = max((title, before + after, *marks))
     return whole, after + (whole - before - after) / 2
 
@@ -187,7 +187,7 @@ def _draw_row(sheet: _Sheet, row: TableRow, tracks: Sequence[_Track], stub: int)
 
 
 def _draw_cell(sheet: _Sheet, cell: TableCell, track: _Track, y: float) -> None:
-    if cell.statistic is None:
+    if not cell.numeric:
         _draw_word(sheet, cell, track.middle, y)
         return
     weight = ' font-weight="bold"' if cell.bold else ""

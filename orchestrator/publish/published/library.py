@@ -68,6 +68,22 @@ def names() -> list[str]:
     return list(_index()["tables"])
 
 
+class PrintedLines(Mapping[str, Sequence[Labels]]):
+    """By the id of each printed table the labels of its lines; a table is read when it is asked for."""
+
+    def __getitem__(self, table_id: str) -> Sequence[Labels]:
+        return [dict(one) for one in dict.fromkeys(tuple(number.labels.items()) for number in load(table_id).numbers)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(names())
+
+    def __len__(self) -> int:
+        return len(names())
+
+    def __contains__(self, table_id: object) -> bool:
+        return table_id in names()
+
+
 def load(table_id: str) -> PublishedTable:
     """A printed table by its id, in any case; NotFoundError names a near miss."""
     known = {name.casefold(): name for name in names()}

@@ -8,6 +8,7 @@ from orchestrator.publish.published import Number, PublishedTable
 from orchestrator.publish.published.held import held_labels
 from orchestrator.publish.tables import replica, subcolumns, table
 from orchestrator.publish.tables.layout import parse
+from orchestrator.publish.tables.quoted_rows import quoted
 from orchestrator.publish.tables.table_data import Column, LegendEntry, Numbers, Panel, Quotation, Table, TableCell
 from orchestrator.publish.tables.verdict import MEANING, Verdict, Word, judge
 from orchestrator.spec.table import TableSpec
@@ -23,6 +24,9 @@ _SAYS: Final[Mapping[str, str]] = {
     "verdict": "Verdicts compare with the numbers printed in {id}; the tolerance is half the 95 % Student-t interval "
     "of the own mean, and half a printed digit.",
 }
+
+_QUOTES: Final = ("own", "both")
+"""The views in which rows stand that are quoted alone: the others are about own numbers."""
 
 _FORM: Final[Mapping[str, Mapping[str, Any]]] = {
     "difference": {"bold": "none", "std": False, "against": None, "center": "mean"},  # a difference has none of these
@@ -42,7 +46,9 @@ def build(
     there is no such table, ConflictError where it names no published one and `numbers` needs it.
     """
     if numbers == "published":
-        return table.build(outcomes, name, catalog, show_tuned=show_tuned, numbers="published")
+        built = table.build(outcomes, name, catalog, show_tuned=show_tuned, numbers="published")
+        layout = parse(outcomes.spec, name)
+        return quoted(built, layout, replica.source(layout, name))
     if numbers in _FORM:
         outcomes = replace(outcomes, spec=_formed(outcomes.spec, name, _FORM[numbers]))
     own = table.build(outcomes, name, catalog, show_tuned=show_tuned)
@@ -53,6 +59,8 @@ def build(
     held = {cell.index: held_labels(outcomes.spec, cell.labels, paper, catalog) for cell in outcomes.cells}
     quoting = _Quoting(paper, held, own.summaries)
     compared = replace(own, published=paper, panels=tuple(quoting.panel(panel) for panel in own.panels))
+    if numbers in _QUOTES:
+        compared = quoted(compared, layout, paper)
     return compared if numbers == "own" else _viewed(compared, paper, layout, numbers)
 
 

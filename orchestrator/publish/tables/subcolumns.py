@@ -76,7 +76,8 @@ def _split(panel: Panel, beside: Mapping[int, Column], missing: str, second: Sec
         cells: list[TableCell] = []
         for cell, n in zip(row.cells, sizes, strict=True):
             # A word that stood over several columns stands in each: between them there is another column now.
-            cells += (replace(cell, span=1), second(cell, missing))[:n]
+            first = TableCell(missing) if n == 2 and row.quoted else replace(cell, span=1)
+            cells += (first, second(cell, missing))[:n]
         rows.append(replace(row, cells=tuple(cells)))
     groups = tuple(_widened(level, sizes) for level in panel.groups)
     return Panel(groups=groups, columns=tuple(columns), rows=tuple(rows))

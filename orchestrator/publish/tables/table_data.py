@@ -90,6 +90,16 @@ class TableCell:
     lone: bool = False  # the place of a difference between two sweeps, of which only one has this cell
 
     @property
+    def numeric(self) -> bool:
+        """Whether a number is printed: an own one, or in a row that is quoted what a paper prints."""
+        return self.statistic is not None or self.cited
+
+    @property
+    def cited(self) -> bool:
+        """Whether it is a paper's number that stands where own ones do."""
+        return self.cell is None and self.quotation is not None and self.quotation.number.value is not None
+
+    @property
     def after(self) -> str:
         """What is printed small behind a number: how it compares with the baseline, and of how many runs it is."""
         count = "" if self.count is None else f"({self.count})"
@@ -105,6 +115,7 @@ class TableRow:
     labels: Labels  # of the row axes, as the spec writes them
     rule: int | None  # a rule stands above, from this stub column rightwards; none: no rule
     cells: tuple[TableCell, ...]
+    quoted: bool = False  # what a paper prints, and nothing of the sweep
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,7 +165,7 @@ def _cell(column: Column, cell: TableCell, frame: _Frame, c: int) -> str:
         return text  # its column is centred already
     is_partial = cell.mark == "partial"
     star = f"\\rlap{{$^{PARTIAL_SIGN}$}}" if is_partial else ""
-    if cell.statistic is None:  # a word in place of a number
+    if not cell.numeric:  # a word in place of a number
         words = f"\\textit{{{text}}}" if cell.mark in {"failed", "diverged"} else text + star
         return _centred(words, frame.gaps[c + cell.span - 1], cell.span)
     mean = text.replace("-", "$-$").replace("+", "$+$")
@@ -192,7 +192,7 @@ def _fraction(text: str) -> str:
 
 def _fraction_of(rows: Sequence[TableRow], column: int) -> str:
     cells = (row.cells[column] for row in rows)
-    return max((_fraction(cell.text) for cell in cells if cell.statistic is not None), key=len, default="")
+    return max((_fraction(cell.text) for cell in cells if cell.numeric), key=len, default="")
 
 
 def _std(std: str | None, std_width: int, star: str) -> str:
