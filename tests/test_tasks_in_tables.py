@@ -1,6 +1,9 @@
 """Tasks beside retrieval, from a posted spec by a real training to a table."""
 
+import csv
+import io
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,9 +12,12 @@ from pydantic import SecretStr
 
 from api.main import create_app
 from orchestrator.plan.reading.edit import edited
+from orchestrator.service.offline import subset_of
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.inline_conductor import conduct
+from tests.workers import faces
+from workers.datasets.megaface import Megaface
 
 TOKEN = "a-token-of-the-tests"
 SWEEPS = Path(__file__).parents[1] / "sweeps"
@@ -23,12 +29,18 @@ PLAYERS = (*SHORT, "recipe.evaluate_every=2", "recipe.task={name: two_player, ba
 VIEWS = ("compare.epochs=[1]", "recipe.task.probe_epochs=2", "recipe.task.probe_at=[1]")
 
 
-def tables(settings: Settings, migrated: Callable[[Path], Path], posted: Mapping[str, Sequence[str]]) -> list[str]:
+def tables(
+    settings: Settings,
+    migrated: Callable[[Path], Path],
+    posted: Mapping[str, Sequence[str]],
+    texts: Mapping[str, bytes] | None = None,
+) -> list[str]:
     """The tables of small twins of bundled sweeps that stood in the queue together, whose pages open."""
     migrated(settings.resolved_home)
     service = Service.open(settings)
     try:
-        every = [edited((SWEEPS / f"{sweep}.yaml").read_bytes(), list(edits)) for sweep, edits in posted.items()]
+        texts = texts or {sweep: (SWEEPS / f"{sweep}.yaml").read_bytes() for sweep in posted}
+        every = [edited(texts[sweep], list(edits)) for sweep, edits in posted.items()]
         numbers = [service.submissions.submit(text).id for text in every]
         conduct(settings)
         return [_table(service, settings, number) for number in numbers]
@@ -58,6 +70,40 @@ def test_verification(tmp_path: Path, shared: Path, migrated: Callable[[Path], P
     settings = Settings(home=tmp_path, data=shared / "data", engine="inline", lease_seconds=5, token=SecretStr(TOKEN))
     (verified,) = tables(settings, migrated, {"orl_faces": (*SHORT, "compare.loss=[triplet]")})
     assert "accuracy" in verified
+
+
+FACES = (
+    *("recipe.backbone={name: small_cnn, width: 4}", "recipe.embedding=8", "recipe.sampler.batch=8"),
+    *("recipe.schedule={name: step, at: [1]}", "recipe.epochs=2", "recipe.validation.folds=3", "repeat.seed=[0]"),
+    *("recipe.dataset={name: casia_webface, official: false, side: 8, tests: [lfw, agedb30, cfp_fp, megaface]}",),
+    "recipe.metrics=[verification_accuracy, eer, rank1@1e2, rank1@1e1]",
+    *("tables.main.published=null", "slot.cpus=1"),
+    "tables.main.metrics=["
+    "{metric: verification_accuracy, split: test_lfw, label: LFW},"
+    "{metric: verification_accuracy, split: test_agedb30, label: AgeDB30},"
+    "{metric: verification_accuracy, split: test_cfp_fp, label: CFPFP},"
+    "{metric: rank1@1e2, split: test_megaface, label: '100'}, {metric: rank1@1e1, split: test_megaface, label: '10'}]",
+)
+"""The preset of SEC's table 4 at the size of the faces that tests draw."""
+
+
+def test_every_column_of_secs_table_of_faces_is_filled(
+    tmp_path: Path, migrated: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(home=tmp_path, engine="inline", lease_seconds=5, token=SecretStr(TOKEN))
+    faces.of_sec(settings.data_root, sizes=(10, 100))
+    monkeypatch.setattr("workers.datasets.casia_webface.Megaface", partial(Megaface, sizes=(10, 100)))
+    only = subset_of((SWEEPS / "sec_t4.yaml").read_bytes(), ["loss=softmax,arcface", "regularizer=none"], [])
+    (filled,) = tables(settings, migrated, {"sec_t4": FACES}, {"sec_t4": only})
+    lines = list(csv.DictReader(io.StringIO(filled)))
+    assert [(line["loss"], line["metric"]) for line in lines] == [
+        (loss, metric)
+        for loss in ("softmax", "arcface")
+        for metric in ("lfw:verification_accuracy", "agedb30:verification_accuracy", "cfp_fp:verification_accuracy",
+                       "megaface:rank1@1e2", "megaface:rank1@1e1")
+    ]  # fmt: skip
+    assert all(0 <= float(line["mean"]) <= 1 for line in lines), "no column stays empty"
+    assert len({line["mean"] for line in lines}) > 1, "nor is it one number that all have"
 
 
 @pytest.mark.parametrize("sweep", ["svmax_f5", "orl_faces"])

@@ -139,3 +139,18 @@ def megaface(root: Path) -> Path:
     (folder / "facescrub_noises.txt").write_text("# wrong\nAnn_1.jpg\n")
     (folder / "megaface_noises.txt").write_text(f"# wrong\n12\t{paths[2]}\n")
     return lists
+
+
+def of_sec(root: Path, sizes: Sequence[int] = (10,)) -> None:
+    """Everything that SEC's tables of faces read: records of six people, three sets of pairs, and distractors."""
+    casia(root, people=(5, 5, 5, 5, 5, 5))
+    for name in ("lfw", "agedb_30", "cfp_fp"):
+        bin_file(root / "faces_webface_112x112" / f"{name}.bin")
+    lists = megaface(root)
+    paths = [f"{number}/a@b/{number}.jpg" for number in range(max(sizes))]
+    for number, path in enumerate(paths):
+        file = root / "megaface/megaface_images" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(face(5 * number % 250, number % 7))  # some as the probes are
+    for size in sizes:
+        as_json(lists / f"megaface_features_list.json_{size}_1", {"path": paths[:size]})

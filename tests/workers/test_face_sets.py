@@ -17,22 +17,13 @@ from workers.datasets.megaface import Megaface
 from workers.train import train
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"
-SETS = {"lfw": "lfw.bin", "agedb30": "agedb_30.bin", "cfp_fp": "cfp_fp.bin"}
+SETS = ("lfw", "agedb30", "cfp_fp")
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data root with faces of six people, pairs, and ten distractors."""
-    faces.casia(tmp_path, people=(5, 5, 5, 5, 5, 5))
-    for name in SETS.values():
-        faces.bin_file(tmp_path / "faces_webface_112x112" / name)
-    lists = faces.megaface(tmp_path)
-    paths = [f"{number}/a@b/{number}.jpg" for number in range(10)]
-    for number, path in enumerate(paths):
-        file = tmp_path / "megaface/megaface_images" / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(faces.face(100 + number))
-    faces.as_json(lists / "megaface_features_list.json_10_1", {"path": paths})
+    faces.of_sec(tmp_path)
     monkeypatch.setattr("workers.datasets.casia_webface.Megaface", partial(Megaface, sizes=(10,)))
     return tmp_path
 
