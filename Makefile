@@ -36,8 +36,8 @@ check: install ## ruff, mypy --strict, import-linter, the tests of the tree's sh
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -q tests/shape
 	$(MAKE) --no-print-directory guide
+	$(BIN)/pytest -q tests/shape
 
 guide: install ## build docs/ as a site, which `serve` shows at /docs/guide/; every warning is an error
 	rm -rf build/guide

@@ -16,7 +16,7 @@ _PROBES: Final = "facescrub_features_list.json"
 _OFFICIAL: Final = (80, 3530)  # people, and probes of them
 
 
-class Probe(NamedTuple):
+class SoughtFace(NamedTuple):
     """A face that is looked for."""
 
     path: str
@@ -43,7 +43,7 @@ class DevkitLists(NamedTuple):
             "set METRICSWEEP_DATA (or --data) to the folder that holds it"
         )
 
-    def probes(self, noise: Noise, *, official: bool) -> list[Probe]:
+    def probes(self, noise: Noise, *, official: bool) -> list[SoughtFace]:
         """The probes, person by person; raises DataMissingError, DataDamagedError."""
         return _probes(self.folder, self.lists / _PROBES, dropped=noise == "dropped", official=official)
 
@@ -57,7 +57,7 @@ def every(strangers: Mapping[int, Sequence[str]]) -> list[str]:
     return list(dict.fromkeys(path for paths in strangers.values() for path in paths))
 
 
-def _probes(folder: Path, path: Path, *, dropped: bool, official: bool) -> list[Probe]:
+def _probes(folder: Path, path: Path, *, dropped: bool, official: bool) -> list[SoughtFace]:
     held = _read(path)
     paths = _paths(path, held)
     people = held.get("id", [Path(one).parent.name for one in paths])
@@ -73,7 +73,7 @@ def _probes(folder: Path, path: Path, *, dropped: bool, official: bool) -> list[
         wanted = f"expected {_OFFICIAL[1]:,} of {_OFFICIAL[0]}, or set its `official: false`"
         raise DataDamagedError(f"{path} lists {len(paths):,} probes of {len(numbers):,} people; {wanted}")
     noisy = _noise(folder / "facescrub_noises.txt") if dropped else frozenset()
-    every = [Probe(one, numbers[person], person) for one, person in zip(paths, people, strict=True)]
+    every = [SoughtFace(one, numbers[person], person) for one, person in zip(paths, people, strict=True)]
     kept = sorted((one for one in every if Path(one.path).name not in noisy), key=lambda one: one.label)
     if len({one.label for one in kept}) != len(numbers):
         raise DataDamagedError(f"{folder / 'facescrub_noises.txt'} drops every probe of some people; fetch it again")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from workers.contract import DataDamagedError, DataMissingError
-from workers.data.devkit_lists import Probe
+from workers.data.devkit_lists import SoughtFace
 
 _HEADER: Final = struct.Struct("<4i")  # rows, columns, bytes of a value, OpenCV's number of its type
 _FLOAT: Final = (4, 5)  # CV_32F
@@ -25,7 +25,7 @@ class FeatureFiles(NamedTuple):
     ending: str
     """What follows an image's name, such as `_insightface.bin`."""
 
-    def of_probes(self, probes: Sequence[Probe]) -> list[Path]:
+    def of_probes(self, probes: Sequence[SoughtFace]) -> list[Path]:
         """The file of each probe."""
         return [self.folder / "facescrub" / f"{one.path}{self.ending}" for one in probes]
 
@@ -34,7 +34,7 @@ class FeatureFiles(NamedTuple):
         return [self.folder / "megaface" / f"{one}{self.ending}" for one in paths]
 
 
-def ending(folder: Path, probe: Probe) -> str:
+def ending(folder: Path, probe: SoughtFace) -> str:
     """What the name of every feature file ends with, as that of one image shows; raises DataMissingError."""
     image = folder / "facescrub" / probe.path
     names = sorted(one.name for one in image.parent.iterdir()) if image.parent.is_dir() else []
@@ -54,16 +54,16 @@ def checked(paths: Sequence[Path]) -> int:
     missing, wrong, width = list[Path](), list[str](), 0
     for path in paths:
         try:
-            found = len(_feature(path))
+            here = len(_feature(path))
         except FileNotFoundError:
             missing.append(path)
             continue
         except (OSError, ValueError) as error:
             wrong.append(f"{path} {error}")
             continue
-        width = width or found
-        if found != width:
-            wrong.append(f"{path} has {found:,} values, and those before it {width:,}")
+        width = width or here
+        if here != width:
+            wrong.append(f"{path} has {here:,} values, and those before it {width:,}")
     if missing:
         raise DataMissingError(f"{len(missing):,} of {len(paths):,} feature files are missing: {_first(missing)}")
     if wrong:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from workers.data import feature_files
-from workers.data.devkit_lists import Probe, every
+from workers.data.devkit_lists import SoughtFace, every
 from workers.data.feature_files import FeatureFiles
 from workers.embeddings import geometry
 from workers.evaluation.identification import Identification
@@ -17,7 +17,7 @@ BLOCK: Final = 32_768
 
 
 def rank1(
-    files: FeatureFiles, probes: Sequence[Probe], strangers: Mapping[int, Sequence[str]], device: torch.device
+    files: FeatureFiles, probes: Sequence[SoughtFace], strangers: Mapping[int, Sequence[str]], device: torch.device
 ) -> dict[int, float]:
     """The share of searches for a probe's mate that have it first, by the number of distractors of each list.
 
@@ -38,6 +38,6 @@ def rank1(
             yield numbers, geometry.unit(features.to(device))
 
     unit = geometry.unit(feature_files.read(faces).to(device))
-    found = Identification.of(unit, identity.to(device), directions(), among)
-    rates = {size: found.first(size) for size in strangers}
+    searches = Identification.of(unit, identity.to(device), directions(), among)
+    rates = {size: searches.first(size) for size in strangers}
     return {size: first.mean().item() for size, first in rates.items() if first is not None}
