@@ -29,13 +29,22 @@ class Catalog(Frozen):
         """The part of that kind and name."""
         return self._by_name.get((kind, name))
 
+    @cached_property
+    def _by_kind(self) -> dict[str, list[Entry]]:
+        return {kind: [entry for entry in self.entries if entry.kind == kind] for kind in KINDS}
+
+    @cached_property
+    def _declared(self) -> dict[tuple[str, str], list[str]]:
+        """What `metrics` has said, by the names of a data set and a task that exist: every recipe of a plan asks."""
+        return {}
+
     def names(self, kind: str) -> list[str]:
         """The names of the parts of a kind."""
         return [entry.name for entry in self.of(kind)]
 
     def of(self, kind: str) -> list[Entry]:
         """The parts of a kind."""
-        return [entry for entry in self.entries if entry.kind == kind]
+        return [*self._by_kind.get(kind, [])]
 
     def metrics(self, dataset: Part | str | None, task: Part | str = DEFAULT_TASK) -> list[str]:
         """The metrics that every training of a task computes: the task's, or those of its data set.
@@ -50,7 +59,11 @@ class Catalog(Frozen):
         entry = self.get("dataset", dataset if isinstance(dataset, str) else dataset.name)
         if entry is None:
             return []
-        return [name for name in _names(entry) if self.read_by(name, known)] or usual
+        if (declared := self._declared.get((entry.name, known.name))) is not None:
+            return [*declared]
+        declared = [name for name in _names(entry) if self.read_by(name, known)] or usual
+        self._declared[entry.name, known.name] = declared
+        return [*declared]
 
     def read_by(self, metric: str, task: Entry) -> bool:
         """Whether a metric reads what a task evaluates; a metric that does not exist reads everything."""
