@@ -17,6 +17,8 @@ from orchestrator.host.identity import made_for
 from tests.ports import free_port
 
 PATIENCE = 300.0
+PARTS = Path(__file__).parent / "parts"
+"""What tests add to the catalog: a loss that takes its time without computing."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +32,13 @@ class Served:
 
 @contextmanager
 def serving(home: Path, **settings: str) -> Iterator[Served]:
-    """Serve a home with a short lease and further settings, until the block ends."""
+    """Serve a home with a short lease, the tests' parts and further settings, until the block ends."""
     port = free_port()
     plain = {key: value for key, value in os.environ.items() if not key.startswith(("METRICSWEEP_", "RAY_"))}
     command = [sys.executable, "-m", "api.cli", "serve", "--home", str(home), "--port", str(port)]
     said = home / "serve.out"
     with said.open("w") as log:
-        environment = {**plain, "METRICSWEEP_LEASE_SECONDS": "4", **settings}
+        environment = {**plain, "METRICSWEEP_LEASE_SECONDS": "4", "METRICSWEEP_PARTS": str(PARTS), **settings}
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
     try:
         until(lambda: "Ctrl-C" in said.read_text(), "serve is ready", process)
@@ -53,4 +55,4 @@ def until(true: Callable[[], bool], what: str, process: subprocess.Popen[bytes] 
     while not true():
         assert process is None or process.poll() is None, f"serve ended before {what}"
         assert time.monotonic() < deadline, f"waited {PATIENCE} s in vain: {what}"
-        time.sleep(0.05)
+        time.sleep(0.25)  # each look costs the server, and often a walk over all processes, tens of milliseconds

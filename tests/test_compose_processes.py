@@ -24,11 +24,12 @@ from orchestrator.views.lifecycle import TrialState
 from tests.compose_file import COMPOSE, ROOT, load
 from tests.ports import free_port
 from tests.record.conftest import new_postgres_database, postgres_server  # noqa: F401  a fixture
+from tests.served import PARTS
 from tests.test_killed_conductor import SPEC as KILLED
 
 pytestmark = [pytest.mark.postgres, pytest.mark.ray, pytest.mark.slow]
 
-SPEC = {**KILLED, "name": "composed", "recipe": {**KILLED["recipe"], "iterations": 3000}, "repeat": {"seed": [0]}}
+SPEC = {**KILLED, "name": "composed", "recipe": {**KILLED["recipe"], "iterations": 300}, "repeat": {"seed": [0]}}
 PATIENCE = 240.0
 CONDUCTORS = ("conductor", "conductor-standby")
 WORKERS = ("ray-worker", "ray-worker=2")
@@ -120,6 +121,7 @@ class Composed:
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("METRICSWEEP_", "RAY_"))}
         # Ray's folder is this test's own: its socket paths must stay short, and other Rays live in the default one.
         here = {"PATH": path, "PYTHONPATH": str(ROOT), "RAY_TMPDIR": str(self.folder), "no_proxy": "*"}
+        here["METRICSWEEP_PARTS"] = str(PARTS)
         return {**kept, **here, **told}
 
 
@@ -134,7 +136,7 @@ def until(true: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + PATIENCE
     while not true():
         assert time.monotonic() < deadline, f"waited {PATIENCE} s in vain: {what}"
-        time.sleep(0.2)
+        time.sleep(0.5)  # asking a container's health starts a Python
 
 
 @pytest.fixture

@@ -39,9 +39,9 @@ class Aged(nn.Module):
 def test_slots_of_another_release_are_stopped_and_never_used_again(tmp_path: Path) -> None:
     home, part = tmp_path / "home", tmp_path / "parts" / "losses" / "aged.py"
     part.parent.mkdir(parents=True)
-    part.write_text(PART.format(1, 0.05))  # slow, so that it is not done before the next release is there
+    part.write_text(PART.format(1, 0.25))  # slow, so that it is not done before the next release is there
     home.mkdir(mode=0o700)
-    recipe = {**SPEC["recipe"], "loss": "aged", "iterations": 2000}  # type: ignore[dict-item]
+    recipe = {**SPEC["recipe"], "loss": "aged", "iterations": 400}  # type: ignore[dict-item]
     spec = {**SPEC, "name": "aged", "compare": {"regularizer": ["none"]}, "recipe": recipe}
     with serving(home, METRICSWEEP_PARTS=str(tmp_path / "parts")) as served:
         client, serve = served.client, served.process

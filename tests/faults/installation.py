@@ -120,7 +120,7 @@ class Processes:
                 ends = "\n".join(f"--- {name}\n{self.log(name)[-3000:]}" for name in self._kept)
                 said = f"{gone} ended" if gone else f"waited {patience:g} s in vain"
                 raise AssertionError(f"{said}: {what}\n{ends}")
-            time.sleep(0.05)
+            time.sleep(0.1)
         return time.monotonic() - began
 
 
