@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import scheduling
+from tests import costs, scheduling
 
 if TYPE_CHECKING:  # the tests of the workers run where none of what these need is installed
     from xdist.remote import Producer
@@ -30,6 +30,10 @@ with suppress(ImportError):  # not needed where only workers are tested
     hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=slow)
     hypothesis.settings.load_profile("untimed")
 ROOT = Path(__file__).parents[1]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(costs.Costs(config))
 
 
 @pytest.hookimpl(wrapper=True)

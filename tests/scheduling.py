@@ -10,12 +10,20 @@ if TYPE_CHECKING:
     import pytest
     from xdist.remote import Producer
     from xdist.scheduler import LoadScopeScheduling
+    from xdist.workermanage import WorkerController
 
 TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
     "faults of services": tuple(f"tests/faults/test_{name}.py" for name in ("mlflow", "postgres", "ray")),
     "faults": ("tests/faults/",),
-    "ray": ("tests/run/", "tests/test_pruning.py"),
+    "ray of engines": ("tests/run/test_engine.py", "tests/run/test_engine_over_a_bucket.py", "tests/test_pruning.py"),
+    "ray of slots": tuple(
+        f"tests/run/test_{name}.py" for name in ("actor_reuse", "demand", "pool", "ray", "tune_views")
+    ),
     "presets": ("tests/test_quick_presets.py",),
+    "clusters of their own": (
+        "tests/run/test_demand.py::test_an_autoscaler_starts_the_node_that_is_waited_for",
+        "tests/run/test_pool.py::test_slots_of_every_shape_over_several_nodes",
+    ),
     "compose": ("tests/test_compose_processes.py",),
     "upgrade": ("tests/test_upgraded_slots.py",),
     "served": (
@@ -29,33 +37,46 @@ TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
     "wheel": ("tests/test_wheel.py",),
     "record": ("tests/record/",),
 }
-"""Groups by the beginning of a test's path, the longest first; every other file is a group of its own."""
+"""Groups by the beginnings of node ids, the longest group first; every other file is a group of its own.
+
+Of two beginnings the longer decides, so that a test may leave its file. Two Rays cost seconds of CPU more than one, and
+spare the end of a run in which one process goes on with all that needs Ray."""
 
 _MOST: Final = 8
 
 
 def group(nodeid: str) -> str:
     """The group of a test, from its node id such as `tests/run/test_actor_reuse.py::test_x[1]`."""
-    file = nodeid.split("::", 1)[0]
-    return next((name for name, paths in TOGETHER.items() if file.startswith(paths)), file)
+    found = [(len(start), name) for name, starts in TOGETHER.items() for start in starts if nodeid.startswith(start)]
+    return max(found)[1] if found else nodeid.split("::", 1)[0]
 
 
 LONG: Final = (
     "tests/claims/test_cifar10.py",
     "tests/claims/test_trained.py",
-    "tests/api/test_openapi.py",
-    "tests/api/test_serve.py",
-    "tests/api/test_mlflow.py",
-    "tests/api/test_connections.py",
     "tests/plan/test_hostile.py",
+    "tests/publish/test_subsets.py",
+    "tests/api/test_serve.py",
+    "tests/api/test_connections.py",
+    "tests/api/test_openapi.py",
+    "tests/api/test_mlflow.py",
     "tests/workers/test_checkpoint.py",
+    "tests/workers/test_published_recipes.py",
+    "tests/shape/test_imports.py",
     "tests/workers/test_workers_main.py",
+    "tests/workers/test_tasks.py",
     "tests/workers/test_beside.py",
     "tests/workers/test_figure_files.py",
     "tests/workers/test_train.py",
     "tests/workers/test_full_disk.py",
 )
-"""Files of few tests that take long: among the last to begin, one of them would go on alone."""
+"""Files that take long, the longest first: among the last to begin, one of them would go on alone."""
+
+
+def lasts(group: str) -> bool:
+    """Whether a group may take minutes."""
+    return group in TOGETHER or group in LONG
+
 
 _AT_ONCE: Final = 3
 _BETWEEN: Final = 4
@@ -63,13 +84,15 @@ _BETWEEN: Final = 4
 
 
 def longest_first(items: "list[pytest.Item]") -> None:
-    """Order tests in place: the groups as they stand above and the files, the long ones and the most tests first.
+    """Order tests in place: the groups and the files, the long ones as they stand above, then the most tests first.
 
     The groups mostly wait and the files compute, so that one after the other would leave the cores idle at first and
     contended at last: some groups begin, and between the others stand files.
     """
     sizes = Counter(group(item.nodeid) for item in items)
-    files = iter(sorted(sizes.keys() - TOGETHER.keys(), key=lambda name: (name not in LONG, -sizes[name], name)))
+    long = {name: at for at, name in enumerate(LONG)}
+    others = sizes.keys() - TOGETHER.keys()
+    files = iter(sorted(others, key=lambda name: (long.get(name, len(LONG)), -sizes[name], name)))
     order: list[str] = []
     for number, name in enumerate(name for name in TOGETHER if name in sizes):
         order += [*(islice(files, _BETWEEN) if number >= _AT_ONCE else ()), name]
@@ -92,6 +115,17 @@ def by_group(config: "pytest.Config", log: "Producer") -> "LoadScopeScheduling":
     class ByGroup(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             return group(nodeid)
+
+        def _reschedule(self, node: "WorkerController") -> None:
+            # A process is told what follows a test before it begins it; xdist hands out the next group a test earlier.
+            if not self.workqueue or self._pending_of(self.assigned_work[node]) <= 1:
+                super()._reschedule(node)
+
+        def _assign_work_unit(self, node: "WorkerController") -> None:
+            # What waits behind the last test of a long group waits long: the least, and not what should have begun.
+            if any(lasts(name) and False in tests.values() for name, tests in self.assigned_work[node].items()):
+                self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+            super()._assign_work_unit(node)
 
     config.option.loadscopereorder = False  # its order, by the number of tests, would start the longest last
     return ByGroup(config, log)

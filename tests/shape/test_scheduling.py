@@ -5,15 +5,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from tests.scheduling import LONG, TOGETHER, group, longest_first
+from tests.scheduling import LONG, TOGETHER, by_group, group, longest_first
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py"))
+OUT_OF_THEIR_FILES = sorted(start for starts in TOGETHER.values() for start in starts if "::" in start)
 
 
 def ordered() -> list[str]:
     """The groups of all files, of two tests each, as they would begin."""
-    items: list[Any] = [SimpleNamespace(nodeid=f"{file}::test_{number}") for number in (1, 2) for file in FILES]
+    names = [*(f"{file}::test_{number}" for number in (1, 2) for file in FILES), *OUT_OF_THEIR_FILES]
+    items: list[Any] = [SimpleNamespace(nodeid=name) for name in names]
     before = {item.nodeid for item in items}
     longest_first(items)
     assert {item.nodeid for item in items} == before
@@ -30,6 +32,53 @@ def test_a_group_begins_once_and_every_one_has_tests() -> None:
 def test_long_files_are_files_of_their_own() -> None:
     assert set(LONG) <= set(FILES)
     assert [group(file) for file in LONG] == list(LONG)
+
+
+def test_a_test_may_leave_the_group_of_its_file() -> None:
+    for start in OUT_OF_THEIR_FILES:
+        file, _, name = start.partition("::")
+        assert f"\ndef {name}(" in (ROOT / file).read_text(encoding="utf-8")
+        assert group(f"{start}[v1]") != group(f"{file}::test_another") in TOGETHER
+
+
+class Process:
+    """What the scheduler knows of a process: what it has sent there."""
+
+    shutting_down = False
+    gateway = SimpleNamespace(id="gw")
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def send_runtest_some(self, at: list[int]) -> None:
+        self.told += [TESTS[number] for number in at]
+
+    def shutdown(self) -> None:
+        self.shutting_down = True
+
+
+SHORT = [f"tests/plan/test_{name}.py" for name in ("grid", "layout", "axis")]
+TESTS = [f"{file}::test_{number}" for file in (LONG[0], *SHORT) for number in (1, 2, 3)]
+
+
+def test_what_follows_a_long_group_is_the_least_and_is_told_late() -> None:
+    option = SimpleNamespace(loadscopereorder=True)
+    config: Any = SimpleNamespace(option=option, getvalue=lambda _: ["popen", "popen"])
+    scheduler: Any = by_group(config, None)  # type: ignore[arg-type]
+    long, other = processes = Process(), Process()
+    for process in processes:
+        scheduler.add_node(process)
+    for process in processes:
+        scheduler.add_node_collection(process, TESTS)
+    scheduler.schedule()
+    assert (long.told, other.told) == (TESTS[:3], TESTS[3:6])
+    scheduler.mark_test_complete(long, 0)
+    assert long.told == TESTS[:3], "the third is known, with which the second may begin"
+    scheduler.mark_test_complete(long, 1)
+    assert long.told == [*TESTS[:3], *TESTS[9:]], "what waits for the third is not what should have begun"
+    scheduler.mark_test_complete(other, 3)
+    scheduler.mark_test_complete(other, 4)
+    assert other.told == TESTS[3:9]
 
 
 def test_what_computes_runs_beside_what_waits() -> None:

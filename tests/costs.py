@@ -1,0 +1,99 @@
+"""What each group of tests took, told after a run that asks for durations, so that its growth is seen in CI's log."""
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pytest
+
+from tests.scheduling import group
+
+if TYPE_CHECKING:
+    from _pytest.terminal import TerminalReporter
+    from xdist.workermanage import WorkerController
+
+_TOLD: Final = 20
+"""How many groups have a line of their own."""
+_COLLECTING: Final = "collecting the tests"
+_KEY: Final = "costs"
+
+
+class Cost(NamedTuple):
+    """A group's seconds of CPU and by the clock, when it began after the process did, and in which process."""
+
+    group: str
+    cpu: float
+    wall: float
+    began: float
+    process: str = ""
+
+
+def spent() -> float:
+    """The seconds of CPU of this process and of those below it, ended or not; what left its parent counts no more."""
+    try:
+        import psutil
+    except ImportError:  # where only workers are tested
+        return sum(os.times()[:4])
+    total = 0.0
+    me = psutil.Process()
+    for process in (me, *me.children(recursive=True)):
+        with suppress(psutil.Error):  # one that has just ended is in its parent's sum
+            total += sum(process.cpu_times()[:4])
+    return total
+
+
+class Costs:
+    """A pytest plugin, in each process that runs tests and in the one that tells of all of them."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._found: list[Cost] = []
+        self._group, self._start = _COLLECTING, time.monotonic()
+        self._cpu, self._since = 0.0, self._start
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        if (name := group(item.nodeid)) != self._group:
+            self._next(name)
+
+    def pytest_sessionfinish(self) -> None:
+        if (output := getattr(self._config, "workeroutput", None)) is not None:
+            self._next("")
+            output[_KEY] = [list(cost) for cost in self._found]
+        elif self._group != _COLLECTING:
+            self._next("")
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: "WorkerController") -> None:
+        output: dict[str, Any] = getattr(node, "workeroutput", None) or {}
+        self._found += [Cost(*cost)._replace(process=node.gateway.id) for cost in output.get(_KEY, [])]
+
+    def pytest_terminal_summary(self, terminalreporter: "TerminalReporter") -> None:
+        if self._config.getoption("durations") is not None and self._found:
+            terminalreporter.section(f"{_TOLD} dearest groups of tests")
+            for line in told(self._found):
+                terminalreporter.write_line(line)
+
+    def _next(self, name: str) -> None:
+        cpu, now = spent(), time.monotonic()
+        cost = Cost(self._group, cpu - self._cpu, now - self._since, self._since - self._start)
+        self._found.append(cost)
+        self._group, self._cpu, self._since = name, cpu, now
+
+
+def told(costs: Iterable[Cost]) -> Iterator[str]:
+    """A table of the dearest by CPU, collecting in every process as one, and the sums of each process."""
+    every = sorted(costs, key=lambda cost: -cost.cpu)
+    groups = [cost for cost in every if cost.group != _COLLECTING]
+    yield f"{'CPU s':>7} {'wall s':>7} {'began':>7}  group"
+    for cost in groups[:_TOLD]:
+        yield f"{cost.cpu:7.1f} {cost.wall:7.1f} {cost.began:7.1f}  {cost.group}{cost.process and f' [{cost.process}]'}"
+    rest = groups[_TOLD:]
+    yield f"{sum(cost.cpu for cost in rest):7.1f} {sum(cost.wall for cost in rest):7.1f} {'':7}  {len(rest)} others"
+    for process in sorted({cost.process for cost in every}):
+        mine = [cost for cost in every if cost.process == process]
+        collected = sum(cost.cpu for cost in mine if cost.group == _COLLECTING)
+        cpu, wall = (sum(cost[column] for cost in mine) for column in (1, 2))
+        yield f"{cpu:7.1f} {wall:7.1f} {'':7}  all{process and f' of {process}'}, {collected:.1f} s of it {_COLLECTING}"
