@@ -29,7 +29,12 @@ from tests.test_killed_conductor import SPEC as KILLED
 
 pytestmark = [pytest.mark.postgres, pytest.mark.ray, pytest.mark.slow]
 
-SPEC = {**KILLED, "name": "composed", "recipe": {**KILLED["recipe"], "iterations": 300}, "repeat": {"seed": [0]}}
+SPEC = {
+    **KILLED,
+    "name": "composed",
+    "recipe": {**KILLED["recipe"], "loss": {"name": "unhurried", "seconds": 0.06}, "iterations": 300},
+    "repeat": {"seed": [0]},
+}
 PATIENCE = 240.0
 CONDUCTORS = ("conductor", "conductor-standby")
 WORKERS = ("ray-worker", "ray-worker=2")
