@@ -25,6 +25,7 @@ from api.routes import (
     health,
     logins,
     pages,
+    parts,
     published,
     reference,
     requests,
@@ -90,6 +91,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.include_router(pages.costly)
     app.include_router(curves.page)
     app.include_router(pages.router)
+    app.include_router(parts.router)
     app.include_router(reference.router)
     app.include_router(static.router)
     app.include_router(passage.router)

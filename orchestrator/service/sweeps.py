@@ -3,11 +3,12 @@
 from orchestrator.cost.view import Cost
 from orchestrator.publish.tables import cell as cells
 from orchestrator.record.store import Store
+from orchestrator.service.naming import named
 from orchestrator.service.outlook import Outlook
 from orchestrator.views.cells import CellView
 from orchestrator.views.links import Links
 from orchestrator.views.pages import Page
-from orchestrator.views.sweeps import GridCell, SweepSummary, SweepView
+from orchestrator.views.sweeps import GridCell, PartUse, SweepSummary, SweepView
 from workers.catalog import Catalog
 
 
@@ -27,6 +28,10 @@ class SweepQueries:
         found = self._store.sweeps.get(sweep)
         experiment = self._store.runs.experiment(sweep)
         return found.model_copy(update={"mlflow_url": self._links.to(experiment)})
+
+    def using(self, kind: str, name: str, newest: int) -> list[PartUse]:
+        """Of the newest sweeps those whose specs name a part, the newest first."""
+        return [use for use, spec in self._store.sweeps.specs(newest) if named(spec, kind, name)]
 
     def left(self, sweep: SweepView) -> Cost | None:
         """What is left to train of a sweep that goes on, at most a minute old; none where that is not known."""

@@ -90,6 +90,15 @@ class SweepSummary(View):
     """Why trials wait, a line for each slot that no node can hold and each data set that no machine has."""
 
 
+class PartUse(View):
+    """A sweep that names a part."""
+
+    id: int
+    name: str
+    state: SweepState
+    created: datetime
+
+
 class TrialProblem(View):
     """A failed or diverged trial, and the way to its log."""
 

@@ -12,7 +12,9 @@ from tests.shape.test_shape import MODULES, MOST_FENCES, ROOMS, ROOT, relative
 LOOSE: Final = {
     "workers": {"contract", "registry", "train"},
     "orchestrator": {"settings"},
-    "dashboards": {"curves", "guide", "pages", "problems", "progress", "rendering", "training", "wording"},
+    "dashboards": {
+        "catalog", "curves", "guide", "pages", "problems", "progress", "rendering", "training", "wording",
+    },
     "api": {
         "cli", "client", "connection", "dependencies", "discovery", "examples", "failures", "main", "openapi", "paging",
         "problems",

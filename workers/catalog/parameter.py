@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, Final, Literal, NoReturn
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from workers.catalog.wording import listed, shown
 from workers.contract import Frozen
@@ -31,6 +31,8 @@ class Parameter(Frozen):
     default: JsonValue = None
     choices: list[JsonValue] | None = None
     """What it may be, or what a list of texts may have, each once."""
+    bounds: str = Field(default="", exclude_if=lambda value: not value)
+    """Which numbers it may be, in words, such as `above 0, at most 1`; empty where nothing is refused."""
 
     @property
     def expected(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pydantic import Field, JsonValue
 
+from workers.catalog import bounds
 from workers.catalog.parameter import Parameter
 from workers.catalog.wording import listed, shown
 from workers.contract import Frozen
@@ -18,7 +19,7 @@ NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 _SEVERAL: Final = {"int": "ints", "float": "floats", "str": "strs", "texts": "strs"}
 """The type of a list by that of what it has."""
-_METADATA: Final = ("label", "paper", "version")
+_METADATA: Final = ("label", "paper", "version", "formula")
 _WRITTEN_OUT: Final = (*_METADATA, "added")  # what decides a fingerprint must not get lost
 
 
@@ -35,6 +36,8 @@ class Entry(Frozen):
     paper: str | None = None
     version: int = 1
     doc: str = ""
+    formula: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """What it computes, in LaTeX."""
     parameters: list[Parameter] = Field(default_factory=list)
     asks: list[str] = Field(default_factory=list)
     optional_asks: list[str] = Field(default_factory=list, exclude_if=lambda value: not value)
@@ -91,6 +94,7 @@ def read(kind: str, path: Path, own: bool = False) -> Entry:
             paper=_metadata(literals, "paper", str, None),
             version=_metadata(literals, "version", int, 1),
             doc=ast.get_docstring(part) or "",
+            formula=_metadata(literals, "formula", str, None),
             parameters=parameters,
             asks=asks,
             optional_asks=optional,
@@ -162,15 +166,19 @@ def _check_added(added: JsonValue, parameters: list[Parameter]) -> None:
 def _signature(chain: list[ast.ClassDef]) -> tuple[list[Parameter], list[str], list[str]]:
     """The hyper-parameters, what the part asks for, and what of that it does without, from the nearest `__init__`."""
     functions = (node for owner in chain for node in owner.body if isinstance(node, ast.FunctionDef))
-    init = next((node.args for node in functions if node.name == "__init__"), None)
-    if init is None:
+    definition = next((node for node in functions if node.name == "__init__"), None)
+    if definition is None:
         return [], [], []
+    init = definition.args
     if init.vararg or init.kwarg:
         raise ValueError("`__init__` names each of its arguments; it has no *args and no **kwargs")
     asked = [*init.posonlyargs, *init.args][1:]
     optional = [argument.arg for argument in asked if _spared(argument.annotation)]
     pairs = zip(init.kwonlyargs, init.kw_defaults, strict=True)
-    return [_parameter(argument, default) for argument, default in pairs], [one.arg for one in asked], optional
+    parameters = [_parameter(argument, default) for argument, default in pairs]
+    known = bounds.stated(definition)
+    bounded = [one.model_copy(update={"bounds": known.get(one.name, "")}) for one in parameters]
+    return bounded, [one.arg for one in asked], optional
 
 
 def _spared(annotation: ast.expr | None) -> bool:

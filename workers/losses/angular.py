@@ -21,6 +21,11 @@ class Angular(nn.Module):
 
     label = "Angular"
     paper = "Wang et al. 2017 (SVMax tables 1 and 2)"
+    formula = (
+        r"\frac{1}{|P|}\sum_{(a,p)\in P}\log\Bigl(1+\sum_{n}e^{4\tan^2\!\alpha\,(\hat f_a+\hat f_p)^{\top}"
+        r"\hat f_n"
+        r"-2(1+\tan^2\!\alpha)\,\hat f_a^{\top}\hat f_p}\Bigr)"
+    )
     version = 1
     order = "positional"
     layout = ("class_blocks",)

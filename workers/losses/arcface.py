@@ -22,6 +22,11 @@ class ArcFace(nn.Module):
 
     label = "ArcFace"
     paper = "Deng et al. 2019 (SEC table 4)"
+    formula = (
+        r"-\frac{1}{b}\sum_{i}\log\frac{e^{s\cos(\theta_{y_i}+m)}}{e^{s\cos(\theta_{y_i}+m)}+\sum_{c"
+        r"\neq y_i}e^{s\cos\theta_c}},"
+        r"\quad\cos\theta_c=\langle\hat w_c,\hat f_i\rangle"
+    )
     version = 2
     order = "free"
 

@@ -31,6 +31,11 @@ class Contrastive(nn.Module):
 
     label = "Contrastive"
     paper = "SVMax eq. 6"
+    formula = (
+        r"\frac{1}{|P|}\sum_{(i,j)\in P}\begin{cases}D_{ij}^2&y_i=y_j\\\left[m-D_{ij}\right]_+^2&y_i\neq y_j"
+        r"\end{cases},"
+        r"\quad D_{ij}=\|\hat f_i-\hat f_j\|"
+    )
     version = 1
     order = "paired"
     layout = ("class_blocks",)

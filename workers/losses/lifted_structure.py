@@ -17,6 +17,11 @@ class LiftedStructure(nn.Module):
 
     label = "Lifted structure"
     paper = "Song et al. 2016"
+    formula = (
+        r"\frac{1}{2|P|}\sum_{(i,j)\in P}\Bigl[\log\Bigl(\sum_{k}e^{m-D_{ik}}+\sum_{l}e^{m-D_{jl}}"
+        r"\Bigr)+D_{ij}\Bigr]_+^2,"
+        r"\quad D_{ij}=\|\hat f_i-\hat f_j\|"
+    )
     version = 1
     order = "free"
 

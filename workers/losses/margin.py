@@ -27,6 +27,11 @@ class Margin(nn.Module):
 
     label = "Margin"
     paper = "Wu et al. 2017 (Proxy-ISA table 2)"
+    formula = (
+        r"\frac{\sum_{(a,p,n)}\left[D_{ap}-\beta+m\right]_++\left[\beta-D_{an}+m\right]_+}{\#\{"
+        r"\text{terms above }0\}}+\nu\beta,"
+        r"\quad D_{ij}=\|\hat f_i-\hat f_j\|"
+    )
     version = 1
     order = "free"
     random = True

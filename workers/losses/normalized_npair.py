@@ -18,6 +18,10 @@ class NormalizedNPair(nn.Module):
 
     label = "Normalized N-pair"
     paper = "SEC eq. 3"
+    formula = (
+        r"\frac{1}{C}\sum_{c=1}^{C}\log\Bigl(1+\sum_{n}e^{s(\langle\hat f_a,\hat f_n\rangle-\langle\hat f_a,"
+        r"\hat f_p\rangle)}\Bigr)"
+    )
     version = 1
     order = "positional"
     layout = ("class_blocks",)

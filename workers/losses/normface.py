@@ -17,6 +17,10 @@ class NormFace(nn.Module):
 
     label = "NormFace"
     paper = "Wang et al. 2017 (ISA fig. 2, 8)"
+    formula = (
+        r"-\frac{1}{b}\sum_{i}\log\frac{e^{s\langle\hat w_{y_i},\hat f_i\rangle}}{\sum_{c}e^{s\langle"
+        r"\hat w_c,\hat f_i\rangle}}"
+    )
     version = 2
     order = "free"
 

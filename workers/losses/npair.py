@@ -26,6 +26,11 @@ class NPair(nn.Module):
 
     label = "N-pair"
     paper = "Sohn 2016 (SVMax eq. 7)"
+    formula = (
+        r"\frac{1}{C}\sum_{c=1}^{C}\log\Bigl(1+\sum_{n}e^{\langle\hat f_a,\hat f_n\rangle-\langle\hat f_a,"
+        r"\hat f_p\rangle}\Bigr)"
+        r"+\frac{\ell_2}{4C}\sum_{c=1}^{C}\left(\|\hat f_a\|^2+\|\hat f_p\|^2\right)"
+    )
     version = 1
     order = "positional"
     layout = ("class_blocks",)

@@ -21,6 +21,12 @@ class ProxyGML(nn.Module):
 
     label = "ProxyGML"
     paper = "Zhu et al. 2020 (ISA table 1)"
+    formula = (
+        r"-\frac{1}{b}\sum_{i}\log\frac{e^{z_{i,y_i}}}{\sum_{c}e^{z_{i,c}}}"
+        r"-\frac{\lambda}{K}\sum_{k}\log\frac{e^{\sum_{j\in c(k)}\langle\hat p_k,\hat p_j\rangle}}"
+        r"{\sum_{c}e^{\sum_{j\in c}\langle\hat p_k,\hat p_j\rangle}},"
+        r"\quad z_{i,c}=\sum_{j\in c\cap K_i}\langle\hat f_i,\hat p_j\rangle"
+    )
     version = 1
     order = "free"
     lr_scale = 300.0

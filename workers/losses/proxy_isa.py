@@ -36,6 +36,12 @@ class ProxyISA(nn.Module):
 
     label = "Proxy-ISA"
     paper = "ISA eq. 8-17"
+    formula = (
+        r"\frac{1}{\sum_{c\in C^+}\bar\omega_c^+}\sum_{c\in C^+}\log\Bigl(1+\sum_{i:\,y_i=c}e^{\omega_{i,c}^+"
+        r"\alpha(\delta-S_{i,c})}\Bigr)"
+        r"+\frac{1}{\sum_{c}\bar\omega_c^-}\sum_{c=1}^{C}\log\Bigl(1+\sum_{i:\,y_i\neq c}e^{\omega_{i,c}^-"
+        r"\alpha(\delta+S_{i,c})}\Bigr)"
+    )
     version = 1
     order = "free"
     lr_scale = 100.0

@@ -18,6 +18,10 @@ class RepCnt(nn.Module):
 
     label = "Rep-Cnt"
     paper = "Noroozi et al., ICCV 2017 (SVMax eq. 18)"
+    formula = (
+        r"\frac{1}{b}\sum_{I}\Bigl(D(N(I),c_I)+\frac{1}{b-1}\sum_{J\neq I}\left[m-D(N(J),c_I)\right]_+\Bigr),"
+        r"\quad c_I=\sum_{j=1}^{4}N(T_jI),\quad D(u,v)=\|u-v\|"
+    )
     version = 1
     order = "positional"
     layout = ("class_blocks",)

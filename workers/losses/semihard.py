@@ -18,6 +18,10 @@ class Semihard(nn.Module):
 
     label = "Semihard triplet"
     paper = "FaceNet (SEC table 3)"
+    formula = (
+        r"\frac{1}{|P|}\sum_{(a,p)\in P}\left[m+D_{ap}-D_{an^*}\right]_+,"
+        r"\quad n^*=\underset{n:\,D_{an}>D_{ap}}{\mathrm{argmin}}\,D_{an},\quad D_{ij}=\|\hat f_i-\hat f_j\|^2"
+    )
     version = 1
     order = "free"
 

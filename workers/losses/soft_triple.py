@@ -22,6 +22,13 @@ class SoftTriple(nn.Module):
 
     label = "SoftTriple"
     paper = "Qian et al. 2019 (ISA table 1)"
+    formula = (
+        r"-\frac{1}{b}\sum_{i}\log\frac{e^{\lambda(S'_{i,y_i}-\delta)}}{e^{\lambda(S'_{i,y_i}-\delta)}+"
+        r"\sum_{c\neq y_i}e^{\lambda S'_{i,c}}}"
+        r"+\frac{\tau}{CK(K-1)}\sum_{c}\sum_{k<k'}\sqrt{2-2\langle\hat w_c^k,\hat w_c^{k'}\rangle},"
+        r"\quad S'_{i,c}=\sum_{k}\frac{e^{\langle\hat f_i,\hat w_c^k\rangle/\gamma}}"
+        r"{\sum_{l}e^{\langle\hat f_i,\hat w_c^l\rangle/\gamma}}\langle\hat f_i,\hat w_c^k\rangle"
+    )
     version = 1
     order = "free"
     lr_scale = 100.0

@@ -20,6 +20,12 @@ class SphereFace(nn.Module):
 
     label = "SphereFace"
     paper = "Liu et al. 2017 (SEC table 4)"
+    formula = (
+        r"-\frac{1}{b}\sum_{i}\log\frac{e^{s\psi(\theta_{y_i})}}{e^{s\psi(\theta_{y_i})}+\sum_{c\neq y_i}e^{s"
+        r"\cos\theta_c}},"
+        r"\quad\psi(\theta)=(-1)^k\cos(m\theta)-2k,\quad\theta\in\left[\tfrac{k\pi}{m},\tfrac{(k+1)\pi}{m}"
+        r"\right]"
+    )
     version = 2
     order = "free"
 

@@ -16,6 +16,10 @@ class Tuplet(nn.Module):
 
     label = "Tuplet"
     paper = "SEC eq. 3"
+    formula = (
+        r"\frac{1}{|P|}\sum_{(a,p)\in P}\log\Bigl(1+\sum_{n}e^{s(\langle\hat f_a,\hat f_n\rangle-\langle"
+        r"\hat f_a,\hat f_p\rangle)}\Bigr)"
+    )
     version = 1
     order = "free"
 

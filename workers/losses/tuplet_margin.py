@@ -21,6 +21,11 @@ class TupletMargin(nn.Module):
 
     label = "Tuplet margin"
     paper = "Yu and Tao 2019 (SEC author response, table 4)"
+    formula = (
+        r"\frac{1}{|P|}\sum_{(a,p)\in P}\log\Bigl(1+\sum_{n}e^{s(\cos\theta_{an}-\cos(\theta_{ap}-m))}\Bigr)"
+        r"+\lambda\Bigl(E\left[(1-\epsilon)E\cos\theta_{ap}-\cos\theta_{ap}\right]_+^2"
+        r"+E\left[\cos\theta_{an}-(1+\epsilon)E\cos\theta_{an}\right]_+^2\Bigr)"
+    )
     version = 1
     order = "free"
 

@@ -7,6 +7,7 @@ class NoRegularizer(nn.Module):
     """Zero; the loss alone trains."""
 
     label = "none"
+    formula = r"0"
     version = 1
 
     def forward(self, embeddings: Tensor) -> Tensor:

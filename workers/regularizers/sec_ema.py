@@ -16,6 +16,10 @@ class SecEma(nn.Module):
 
     label = "SEC-EMA"
     paper = "SEC eq. 31"
+    formula = (
+        r"\frac{1}{b}\sum_{i}\left(\|f_i\|-\mu_t\right)^2,\quad\mu_t=(1-\rho)\mu_{t-1}+\frac{\rho}{b}"
+        r"\sum_{j}\|f_j\|"
+    )
     version = 1
     norms = True
     mu: Tensor

@@ -23,6 +23,7 @@ class SecFixed(nn.Module):
 
     label = "SEC (fixed norm)"
     paper = "SEC figure 6"
+    formula = r"\frac{1}{b}\sum_{i}\left(\|f_i\|-\mu\right)^2,\quad\mu\ \text{constant}"
     version = 1
     norms = True
     only_where: ClassVar[Mapping[str, Mapping[str, str]]] = {"mu": {"source": "constant"}}

@@ -21,6 +21,11 @@ class SpreadOut(nn.Module):
 
     label = "Spread-out"
     paper = "Zhang et al. 2017 (SVMax tables 1 and 2)"
+    formula = (
+        r"M_1^2+\left[M_2-\frac{\beta}{d}\right]_+,\quad M_1=\frac{1}{|N|}\sum_{(a,n)\in N}\langle\hat f_a,"
+        r"\hat f_n\rangle,"
+        r"\quad M_2=\frac{1}{|N|}\sum_{(a,n)\in N}\langle\hat f_a,\hat f_n\rangle^2"
+    )
     version = 1
     labelled = True
     random = True

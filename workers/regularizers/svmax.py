@@ -17,6 +17,7 @@ class SVMax(nn.Module):
 
     label = "SVMax"
     paper = "SVMax eq. 4"
+    formula = r"\exp\frac{U-s_\mu}{U-L},\quad s_\mu=\frac{1}{m}\sum_{k=1}^{m}\sigma_k(\hat F),\quad m=\min(b,d)"
     version = 1
 
     def __init__(self, *, eta: float = 1.0, unit: bool = True) -> None:

@@ -22,7 +22,7 @@ from orchestrator.record.schema import candidate, cell, training, trial
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.lifecycle import SWEEP_ENDED, SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
 from orchestrator.views.pages import Page
-from orchestrator.views.sweeps import Counts, GridCell, SweepSummary, SweepView, TrialProblem
+from orchestrator.views.sweeps import Counts, GridCell, PartUse, SweepSummary, SweepView, TrialProblem
 
 MAX_PROBLEMS: Final = 100
 """Failed and diverged trials that a sweep's page names."""
@@ -68,6 +68,15 @@ class SweepReader(Access):
             counts = _counts(connection, ids)
             items = [SweepSummary(**self._summary(connection, row, counts.get(row.id, Counts()))) for row in shown]
         return Page[SweepSummary](items=items, next_cursor=encode(shown[-1].id) if len(rows) > limit else None)
+
+    def specs(self, limit: int) -> list[tuple[PartUse, dict[str, Any]]]:
+        """The newest sweeps with their specs."""
+        table = schema.sweep
+        columns = (table.c.id, table.c.name, table.c.state, table.c.created, table.c.spec)
+        query = sa.select(*columns).order_by(table.c.id.desc()).limit(limit)
+        with self._database.reading() as connection:
+            rows = connection.execute(query).all()
+        return [(PartUse(id=row.id, name=row.name, state=row.state, created=row.created), row.spec) for row in rows]
 
     def get(self, sweep: int) -> SweepView:
         """One sweep whole; raises NotFoundError."""
