@@ -18,6 +18,7 @@ from api.protection.workload import AdmissionLimit
 from api.routes import (
     catalog,
     cells,
+    cluster,
     comparisons,
     curves,
     data,
@@ -45,7 +46,21 @@ Submit a sweep, watch it, and export its tables.
 
 A spec is posted as YAML or JSON to `/v1/sweeps`; the conductor trains what it asks for; the tables under
 `/v1/sweeps/{id}/tables/{name}` fill in while it runs. Every error is a problem document (RFC 9457)."""
-NOUNS: Final = (sweeps, requests, trials, cells, tables, comparisons, curves, figures, published, catalog, data, logins)
+NOUNS: Final = (
+    sweeps,
+    requests,
+    trials,
+    cells,
+    tables,
+    comparisons,
+    curves,
+    figures,
+    published,
+    catalog,
+    data,
+    cluster,
+    logins,
+)
 
 
 def create_app(service: Service, settings: Settings) -> FastAPI:
@@ -90,6 +105,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.include_router(logins.pages_router)
     app.include_router(pages.costly)
     app.include_router(curves.page)
+    app.include_router(cluster.page)
     app.include_router(pages.router)
     app.include_router(parts.router)
     app.include_router(reference.router)

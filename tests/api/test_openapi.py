@@ -58,6 +58,7 @@ ROUTES = {
     ("get", "/v1/catalog"),
     ("get", "/v1/curves"),
     ("get", "/v1/data"),
+    ("get", "/v1/cluster"),
     ("get", "/v1/schema"),
     ("post", "/v1/login-links"),
     ("get", "/v1/identity"),

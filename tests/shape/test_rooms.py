@@ -13,7 +13,8 @@ LOOSE: Final = {
     "workers": {"contract", "registry", "train"},
     "orchestrator": {"settings"},
     "dashboards": {
-        "catalog", "curves", "guide", "pages", "problems", "progress", "rendering", "training", "wording",
+        "catalog", "cluster", "curves", "guide", "pages",
+        "problems", "progress", "rendering", "training", "wording",
     },
     "api": {
         "cli", "client", "connection", "dependencies", "discovery", "examples", "failures", "main", "openapi", "paging",
