@@ -14,7 +14,7 @@ _UNITS: Final = {"CPU": "CPU", "GPU": "GPU", "memory": "GB"}
 
 
 @dataclass(frozen=True, slots=True)
-class Meter:
+class Bar:
     """So much of so much, drawn as a bar with its words beside it."""
 
     share: float  # 0 to 1
@@ -27,8 +27,8 @@ class Machine:
     """A node with what it offers and holds."""
 
     node: NodeView
-    meters: Sequence[Meter]
-    memory: Meter | None  # of the whole machine, as a slot on it said
+    meters: Sequence[Bar]
+    memory: Bar | None  # of the whole machine, as a slot on it said
     load: str
     slots: int
     busy: int
@@ -63,14 +63,14 @@ def _machine(node: NodeView, slots: Sequence[SlotView]) -> Machine:
     return Machine(node, meters, memory, load, len(ours), sum(slot.trains is not None for slot in ours))
 
 
-def _meter(taken: float, whole: float, name: str, what: str) -> Meter:
+def _meter(taken: float, whole: float, name: str, what: str) -> Bar:
     unit = _UNITS.get(name, name)
     if name == "memory":
         taken, whole = taken / GIB, whole / GIB
         words = f"{taken:.1f} of {whole:.1f} {unit}"
     else:
         words = f"{taken:.4g} of {whole:.4g} {unit}{'s' if whole != 1 and name in _UNITS else ''}"
-    return Meter(min(1.0, taken / whole) if whole else 0.0, words, f"{words} {what}")
+    return Bar(min(1.0, taken / whole) if whole else 0.0, words, f"{words} {what}")
 
 
 def _of_slot(resources: Mapping[str, float]) -> str:
@@ -84,12 +84,12 @@ def _of_slot(resources: Mapping[str, float]) -> str:
     return ", ".join(said)
 
 
-def _gpus(slot: SlotView) -> list[tuple[GpuUsage, Meter, Meter | None]]:
+def _gpus(slot: SlotView) -> list[tuple[GpuUsage, Bar, Bar | None]]:
     """The GPUs of a slot: memory, and how busy each is."""
     shown = []
     for gpu in (slot.usage and slot.usage.gpus) or ():
         memory = _meter(gpu.memory_used_bytes, gpu.memory_bytes, "memory", f"in use on {gpu.name}")
-        busy = None if gpu.busy is None else Meter(gpu.busy, f"{gpu.busy:.0%} busy", f"{gpu.name} computes")
+        busy = None if gpu.busy is None else Bar(gpu.busy, f"{gpu.busy:.0%} busy", f"{gpu.name} computes")
         shown.append((gpu, memory, busy))
     return shown
 
