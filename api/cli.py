@@ -110,6 +110,16 @@ COMMANDS: Final[dict[str, Command]] = {
         "Delete an ended sweep, with checkpoints, logs and results that no other sweep uses.",
         "metricsweep delete 7",
     ),
+    "sizes": Command(
+        "retention:sizes",
+        "Say what lies on disk, by sweep: weights, figures, spools, logs; and the database.",
+        "metricsweep sizes",
+    ),
+    "gc": Command(
+        "retention:gc",
+        "Let weights of ended sweeps go by age, state and rank: first what would go, and with --yes it does.",
+        "metricsweep gc --days 30 --keep 3      metricsweep gc --sweep 7 --yes",
+    ),
     "requests": Command(
         "requests:requests",
         "List what was asked of a sweep, newest first, and what became of it; also of a sweep that was deleted.",

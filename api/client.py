@@ -20,6 +20,7 @@ from orchestrator.views.trials import Curve, LogView, TrialSummary, TrialView
 # What one method alone gives is imported there: the commands would wait for all of it.
 if TYPE_CHECKING:
     from orchestrator.views.cells import CellView
+    from orchestrator.views.collection import CollectionView, StorageView
     from orchestrator.views.data import DataFinding
     from orchestrator.views.published import PublishedSummary, PublishedView
     from workers.catalog import Catalog
@@ -105,6 +106,21 @@ class Client:
     def delete(self, sweep: int, confirm: str) -> RequestView:
         """Ask that an ended sweep be deleted; `confirm` is its name."""
         return self._connection.ask(RequestView, "DELETE", f"/v1/sweeps/{sweep}", {"confirm": confirm})
+
+    def storage(self, sweep: int | None = None) -> "StorageView":
+        """What lies on disk, of all sweeps or of one."""
+        from orchestrator.views.collection import StorageView
+
+        return self._connection.ask(StorageView, "GET", "/v1/storage", {"sweep": sweep}, timeout=BUNDLE_SECONDS)
+
+    def collect(
+        self, sweep: int | None, days: float, states: Sequence[TrialState], keep: int, *, dry_run: bool
+    ) -> "CollectionView":
+        """Ask that weights go, or what would."""
+        from orchestrator.views.collection import CollectionView
+
+        query = {"sweep": sweep, "days": days, "keep": keep, "dry_run": str(dry_run).lower(), "state": list(states)}
+        return self._connection.ask(CollectionView, "POST", "/v1/collections", query, timeout=BUNDLE_SECONDS)
 
     def request(self, request: int) -> RequestView:
         """What became of a request."""

@@ -3,7 +3,7 @@
 import getpass
 import ipaddress
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from api.failures import ApiError, NewConnection, Unreachable
 
 Answer = TypeVar("Answer")
-Query = Mapping[str, str | int | bool | None]
+Query = Mapping[str, str | float | bool | Sequence[str] | None]
 SECONDS: Final = 60.0  # a first PNG takes seconds on a busy machine
 _TRIES: Final = 3  # an idle connection may be closed at the moment it is used
 

@@ -31,6 +31,7 @@ from api.routes import (
     reference,
     requests,
     static,
+    storage,
     sweeps,
     tables,
     telemetry,
@@ -59,6 +60,7 @@ NOUNS: Final = (
     catalog,
     data,
     cluster,
+    storage,
     logins,
 )
 

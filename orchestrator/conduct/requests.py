@@ -3,6 +3,7 @@
 import logging
 from pathlib import Path
 
+from orchestrator.conduct.collection import Collection
 from orchestrator.conduct.renewal import Renewal
 from orchestrator.host.storage import opened
 from orchestrator.plan import grid
@@ -33,6 +34,7 @@ class Requests:
     ) -> None:
         self._store, self._writer, self._catalog, self._renewal = store, writer, catalog, renewal
         self._tracker, self._storage = tracker, opened(storage)
+        self._collection = Collection(store, writer, catalog, self._storage)
 
     def apply(self, asked: PendingRequest) -> bool:
         """Carry out a request and note what became of it; False where it has to wait, and is to be applied later."""
@@ -56,6 +58,7 @@ class Requests:
         act = {
             "cancel": self._cancel, "retry": self._retry, "pause": self._pause, "resume": self._resume,
             "priority": self._prioritize, "extend": self._extend, "delete": self._delete,
+            "collect": self._collection.carry_out,
         }.get(asked.kind)  # fmt: skip
         if act is None:
             raise ConflictError(f"this version knows no request of the kind {asked.kind!r}")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -50,6 +50,20 @@ class Folder:
         except (FileNotFoundError, NotADirectoryError):
             return []
 
+    def entries(self, folder: str) -> list[tuple[str, int]]:
+        """The files directly in a folder with their bytes, sorted; links are none, nor what lies behind one."""
+        try:
+            with os.scandir(self._inside(folder)) as found:
+                files = [entry for entry in found if entry.is_file(follow_symlinks=False)]
+                return sorted((entry.name, entry.stat(follow_symlinks=False).st_size) for entry in files)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def discard(self, folder: str, name: str) -> None:
+        """Remove one file; one that is not there changes nothing, and of a link the link alone goes."""
+        with suppress(FileNotFoundError):
+            (self._inside(folder) / PurePosixPath(name).name).unlink()
+
     def remove(self, folder: str) -> None:
         """Remove a folder; what cannot be removed stays."""
         shutil.rmtree(self.root / folder, ignore_errors=True)
@@ -63,6 +77,13 @@ class Folder:
         if there == self.root and not there.is_dir():
             return "its folder is a file"
         return None if os.access(there, os.W_OK | os.X_OK) else "its folder cannot be written"
+
+    def _inside(self, folder: str) -> Path:
+        """A folder of the storage; FileNotFoundError for one that a link leads out of it."""
+        inside = (self.root / folder).resolve()
+        if inside != self.root.resolve() / folder:
+            raise FileNotFoundError(errno.ENOENT, "no such folder in the storage", folder)
+        return inside
 
     def _path(self, folder: str, name: str) -> Path:
         """Where a file lies; a link that leads out of its folder leads nowhere."""
@@ -118,6 +139,14 @@ class Bucket:
         with self._reached(folder):
             asked = pyarrow.fs.FileSelector(f"{self._top}/{folder}", allow_not_found=True)
             return sorted(one.base_name for one in self._files.get_file_info(asked) if one.is_file)
+
+    def entries(self, folder: str) -> list[tuple[str, int]]:
+        """The objects directly in a folder with their bytes, sorted."""
+        import pyarrow.fs
+
+        with self._reached(folder):
+            asked = pyarrow.fs.FileSelector(f"{self._top}/{folder}", allow_not_found=True)
+            return sorted((one.base_name, int(one.size)) for one in self._files.get_file_info(asked) if one.is_file)
 
     def remove(self, folder: str) -> None:
         """Remove a folder with all in it."""

@@ -127,6 +127,18 @@ training: Final = sa.Table(
     sqlite_autoincrement=True,
 )
 
+collected: Final = sa.Table(
+    "collected",
+    metadata,
+    sa.Column("training_id", sa.ForeignKey("training.id"), primary_key=True),
+    sa.Column("request", sa.Integer, nullable=False, index=True),
+    sa.Column("at", UtcTime, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("files", sa.Integer),  # null: not counted yet
+    sa.Column("bytes", _BIG),
+    sa.Column("removed", UtcTime),  # null: they are still to go, or partly gone
+)
+
 trial: Final = sa.Table(
     "trial",
     metadata,
@@ -232,12 +244,8 @@ slot: Final = sa.Table(
     sa.Column("seen", UtcTime, nullable=False),
 )
 
-need: Final = sa.Table(
-    "need",
-    metadata,
-    sa.Column("key", _NEED, primary_key=True),
-    sa.Column("reads", sa.JSON, nullable=False),
-)
+_READS = sa.Column("reads", sa.JSON, nullable=False)
+need: Final = sa.Table("need", metadata, sa.Column("key", _NEED, primary_key=True), _READS)
 
 sweep_need: Final = sa.Table(
     "sweep_need",

@@ -12,6 +12,7 @@ from orchestrator.record.reads.artifacts import ArtifactReader
 from orchestrator.record.reads.capacity import CapacityReader
 from orchestrator.record.reads.claims import ClaimReader
 from orchestrator.record.reads.cluster import ClusterReader
+from orchestrator.record.reads.collectable import CollectionReader
 from orchestrator.record.reads.curves import CurveReader
 from orchestrator.record.reads.data import DataReader
 from orchestrator.record.reads.gauges import GaugeReader
@@ -19,11 +20,13 @@ from orchestrator.record.reads.outcomes import OutcomeReader
 from orchestrator.record.reads.pruning import PruningReader
 from orchestrator.record.reads.requests import RequestReader
 from orchestrator.record.reads.searches import SearchReader
+from orchestrator.record.reads.sizes import SizeReader
 from orchestrator.record.reads.sweeps import SweepReader
 from orchestrator.record.reads.trainings import TrainingReader
 from orchestrator.record.reads.trials import TrialReader
 from orchestrator.record.writes.capacity import CapacityWriter, DataWriter
 from orchestrator.record.writes.claims import ClaimWriter
+from orchestrator.record.writes.collection import CollectionWriter
 from orchestrator.record.writes.events import EventWriter
 from orchestrator.record.writes.lease import Lease, LeaseWriter
 from orchestrator.record.writes.pruning import PruningWriter
@@ -54,6 +57,8 @@ class Store:
         self.capacity = CapacityReader(database)
         self.data = DataReader(database)
         self.cluster = ClusterReader(database)
+        self.collection = CollectionReader(database)
+        self.sizes = SizeReader(database)
         self.gauges = GaugeReader(database)
         self.runs = RunReader(database)
         self.outbox = OutboxReader(database)
@@ -103,4 +108,5 @@ class Writer:
         self.pruning = PruningWriter(fenced)
         self.capacity = CapacityWriter(fenced)
         self.data = DataWriter(fenced)
+        self.collection = CollectionWriter(fenced)
         self.outbox = OutboxWriter(fenced)

@@ -8,6 +8,7 @@ import psutil
 
 from orchestrator.run.memory_growth import own_memory
 from orchestrator.views.cluster import GpuUsage, ProcessUsage
+from workers.data.scratch import unmade
 
 
 class Meter:
@@ -73,4 +74,15 @@ def _busy(nvml: Any, handle: Any) -> float | None:
     try:
         return float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu) / 100
     except nvml.NVMLError:
+        return None
+
+
+def decoded_bytes() -> int | None:
+    """The bytes of the images that lie decoded on this machine; none where that cannot be seen."""
+    try:
+        folders = [folder for folder in (unmade() / "decoded").iterdir() if folder.is_dir() and not folder.is_symlink()]
+        return sum(file.lstat().st_size for folder in folders for file in folder.iterdir())
+    except FileNotFoundError:
+        return 0
+    except OSError:
         return None

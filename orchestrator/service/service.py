@@ -16,6 +16,7 @@ from orchestrator.service.commands import SweepCommands
 from orchestrator.service.curves import CurveQueries
 from orchestrator.service.figures import FigureQueries
 from orchestrator.service.operations import Operations
+from orchestrator.service.retention import Retention
 from orchestrator.service.submissions import SpecSubmissions
 from orchestrator.service.sweeps import SweepQueries
 from orchestrator.service.tables import TableQueries
@@ -44,6 +45,7 @@ class Service:
         self.curves = CurveQueries(store, catalog)
         self.bundles = BundleQueries(store, catalog, sources)
         self.operations = Operations(settings, store)
+        self.retention = Retention(settings, store, catalog)
 
     @classmethod
     def open(cls, settings: Settings) -> "Service":

@@ -31,7 +31,8 @@ class TrialQueries:
         run = self._store.runs.run("trial", found.sweep, trial)
         link = self._links.to(self._store.runs.experiment(found.sweep), run) if run else None
         outdated = [str(one) for one in catalogs.changes(catalogs.stamp(found.recipe), self._catalog)]
-        return found.model_copy(update={"mlflow_url": link, "outdated": outdated})
+        collected = self._store.collection.of_trial(trial)
+        return found.model_copy(update={"mlflow_url": link, "outdated": outdated, "collected": collected})
 
     def curves(self, trial: int) -> list[Curve]:
         """A trial's curves, one a metric."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
+from orchestrator.views.collection import CollectedView
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.pages import View
 
@@ -99,6 +100,8 @@ class TrialView(TrialSummary):
     """The trial whose training this one shares, when it was known already."""
     reason: str | None = None
     """Why it was pruned."""
+    collected: CollectedView | None = None
+    """When and why the weights of its training went; none: they did not."""
     trace: str | None = None
     mlflow_url: str | None = None
 

@@ -59,6 +59,8 @@ ROUTES = {
     ("get", "/v1/curves"),
     ("get", "/v1/data"),
     ("get", "/v1/cluster"),
+    ("get", "/v1/storage"),
+    ("post", "/v1/collections"),
     ("get", "/v1/schema"),
     ("post", "/v1/login-links"),
     ("get", "/v1/identity"),

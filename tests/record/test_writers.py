@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from orchestrator.record.schema import metadata
 from orchestrator.record.store import Store
 from orchestrator.record.writers import WRITERS
 from orchestrator.record.writes.lease import LeaseWriter
+from orchestrator.views.cluster import SlotReport
+from orchestrator.views.collection import CollectionPolicy
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.events import CellSettled, SweepSettled
 from orchestrator.views.nodes import Inspected, Node
@@ -105,7 +107,17 @@ def use_as_conductor(store: Store, fence: int) -> None:
     for node in ("one", "two"):
         writer.data.note_findings([Inspected(node, node, cub, Finding(), datetime.now(UTC))], [node])
         writer.data.note_findings([Inspected(node, node, cub, Finding(state="missing"), datetime.now(UTC))], [node])
+    writer.capacity.note_slots([SlotReport("slot-0", "one", "one", {"CPU": 1.0})])
+    writer.capacity.note_slots([SlotReport("slot-0", "one", "one", {"CPU": 1.0}, "attempt", lag=1.0)])
+    writer.capacity.note_slots([])
     writer.trials.cancel(sweep)
+    own = started(store, fence, "own", fresh=True)
+    run_all(store, fence)
+    policy = CollectionPolicy(before=datetime.now(UTC) + timedelta(hours=1))
+    assert writer.collection.begin(own, policy, [], 1) > 0
+    for gone in store.collection.left(100):
+        writer.collection.count(gone.id, 2, 3)
+        writer.collection.removed([gone.id])
     writer.sweeps.delete(sweep)
     writer.lease.release()
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from orchestrator.record.database import chunked
-from orchestrator.record.schema import attempt, training
+from orchestrator.record.schema import attempt, collected, training
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.orders import AskedEvaluation
 from orchestrator.views.planned import PlannedTrial
@@ -50,6 +50,7 @@ def _finished(connection: sa.Connection, bases: Iterable[str]) -> dict[str, list
     columns: list[sa.ColumnElement[Any]] = [training.c.id, training.c.base, training.c.recipe]
     columns.append(training.c.result["artifacts"].label("artifacts"))
     query = sa.select(*columns).where(training.c.base.in_(list(bases)), training.c.source.is_(None), *FINISHED_OK)
+    query = query.where(~sa.exists().where(collected.c.training_id == training.c.id))
     found: dict[str, list[sa.Row[Any]]] = {}
     for row in connection.execute(query.order_by(training.c.id)):
         found.setdefault(row.base, []).append(row)

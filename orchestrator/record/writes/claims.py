@@ -10,7 +10,7 @@ from orchestrator.record.database import FencedAccess
 from orchestrator.record.reads.claims import RUNNING, Exclusions, first_waiting
 from orchestrator.record.reads.sources import evaluation_of
 from orchestrator.record.reads.trial_name import order_label
-from orchestrator.record.schema import attempt, training, trial
+from orchestrator.record.schema import attempt, collected, training, trial
 from orchestrator.record.writes.progress import write_log
 from orchestrator.spec.slot import Slot
 from orchestrator.views.lifecycle import TrialState
@@ -51,6 +51,7 @@ def _claim(connection: sa.Connection, fence: int, training_id: int, slot: Slot) 
     ).one()
     run_with_training(connection, training_id, now)
     number, resume = _number_and_resume(connection, training_id, row.uid)
+    connection.execute(sa.delete(collected).where(collected.c.training_id == training_id))  # it will keep weights anew
     uid = str(uuid.uuid4())
     connection.execute(
         sa.insert(attempt).values(

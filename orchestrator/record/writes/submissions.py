@@ -17,7 +17,7 @@ from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.submissions import Submitted
 
-RequestKind = Literal["cancel", "retry", "pause", "resume", "priority", "extend", "delete"]
+RequestKind = Literal["cancel", "retry", "pause", "resume", "priority", "extend", "delete", "collect"]
 
 
 @dataclass(frozen=True, slots=True)

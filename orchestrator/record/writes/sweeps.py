@@ -182,7 +182,8 @@ class SweepWriter(FencedAccess):
                 attempts = sa.select(attempt.c.id).where(attempt.c.training_id.in_(chunk))
                 for rows in (log, metric):
                     connection.execute(sa.delete(rows).where(rows.c.attempt_id.in_(attempts)))
-                connection.execute(sa.delete(attempt).where(attempt.c.training_id.in_(chunk)))
+                for rows in (schema.collected, attempt):
+                    connection.execute(sa.delete(rows).where(rows.c.training_id.in_(chunk)))
                 connection.execute(sa.delete(training).where(training.c.id.in_(chunk)))
             connection.execute(sa.delete(table).where(table.c.id == sweep))
             experiment: str | None = row.mlflow_experiment

@@ -1,0 +1,183 @@
+"""Of which trainings the weights may go, and of which they went."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from orchestrator.record import schema
+from orchestrator.record.database import Access, chunked
+from orchestrator.record.existence import require_sweep
+from orchestrator.record.schema import attempt, collected, request, training, trial
+from orchestrator.views.collection import CollectedView, CollectionPolicy
+from orchestrator.views.errors import ConflictError
+from orchestrator.views.lifecycle import SWEEP_ENDED, TRIAL_ACTIVE, TrialState
+
+_CHUNK: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Collectable:
+    """A training whose weights may go, or whose going is recorded."""
+
+    id: int
+    uid: str
+    attempts: tuple[int, ...]
+    evaluable: bool = False  # it finished ok: further metrics could be told of what it kept
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    metrics: tuple[str, ...] = ()  # that it has, by their names
+    counted: bool = False  # what it had is recorded already
+
+
+class CollectionReader(Access):
+    """Reads both."""
+
+    def ended(self) -> list[tuple[int, str]]:
+        """The sweeps that have ended, with their names."""
+        table = schema.sweep
+        query = sa.select(table.c.id, table.c.name).where(table.c.state.in_(SWEEP_ENDED)).order_by(table.c.id)
+        with self._database.reading() as connection:
+            return [(row.id, row.name) for row in connection.execute(query)]
+
+    def require_ended(self, sweep: int) -> None:
+        """Raise NotFoundError, or ConflictError for a sweep that goes on."""
+        with self._database.reading() as connection:
+            require_sweep(connection, sweep)
+            state = connection.execute(sa.select(schema.sweep.c.state).where(schema.sweep.c.id == sweep)).scalar_one()
+        if state not in SWEEP_ENDED:
+            raise ConflictError(f"sweep {sweep} is {state}; only what has ended is collected")
+
+    def of_sweep(self, sweep: int, policy: CollectionPolicy, kept: Collection[int]) -> list[Collectable]:
+        """The trainings of an ended sweep that a policy takes; `kept` are trials that keep theirs."""
+        with self._database.reading() as connection:
+            return collectable(connection, sweep, policy, kept)
+
+    def trainings(self, sweep: int) -> int:
+        """How many trainings with weights of their own the trials of a sweep show, that nobody collected."""
+        with self._database.reading() as connection:
+            holders = _holders(connection, sweep)
+            gone = sa.select(collected.c.training_id)
+            return len(holders - set(connection.execute(gone).scalars()))
+
+    def begun(self, request_id: int) -> bool:
+        """Whether anything of a request was recorded."""
+        query = sa.select(collected.c.training_id).where(collected.c.request == request_id).limit(1)
+        with self._database.reading() as connection:
+            return connection.execute(query).first() is not None
+
+    def left(self, most: int) -> list[Collectable]:
+        """Trainings whose going is recorded and whose files may still be there."""
+        query = (
+            sa.select(training.c.id, training.c.uid, collected.c.files)
+            .join(collected, collected.c.training_id == training.c.id)
+            .where(collected.c.removed.is_(None))
+            .order_by(training.c.id)
+            .limit(most)
+        )
+        with self._database.reading() as connection:
+            rows = connection.execute(query).all()
+            numbers = _numbers(connection, [row.id for row in rows])
+        return [
+            Collectable(row.id, row.uid, tuple(numbers.get(row.id, ())), counted=row.files is not None) for row in rows
+        ]
+
+    def outcome(self, request_id: int) -> tuple[int, int, int]:
+        """The trainings, files and bytes of a request."""
+        sums = (sa.func.count(), sa.func.sum(collected.c.files), sa.func.sum(collected.c.bytes))
+        with self._database.reading() as connection:
+            row = connection.execute(sa.select(*sums).where(collected.c.request == request_id)).one()
+        return int(row[0]), int(row[1] or 0), int(row[2] or 0)
+
+    def of_trial(self, trial_id: int) -> CollectedView | None:
+        """What was collected of the training that a trial shows, or of the one whose weights that evaluated."""
+        holder = sa.func.coalesce(training.c.source, training.c.id)
+        query = (
+            sa.select(collected)
+            .select_from(trial)
+            .join(training, training.c.id == trial.c.training_id)
+            .join(collected, collected.c.training_id == holder)
+            .where(trial.c.id == trial_id)
+        )
+        with self._database.reading() as connection:
+            row = connection.execute(query).one_or_none()
+        if row is None:
+            return None
+        return CollectedView(
+            at=row.at, reason=row.reason, request=row.request, files=row.files or 0, bytes=row.bytes or 0,
+            removed=row.removed is not None,
+        )  # fmt: skip
+
+
+def collectable(
+    connection: sa.Connection, sweep: int, policy: CollectionPolicy, kept: Collection[int]
+) -> list[Collectable]:
+    """The same within a transaction. Kept is what another sweep shows too, and what an evaluation waits for."""
+    holders = _holders(connection, sweep)
+    safe = _shown_by(connection, kept) | _elsewhere(connection, sweep)
+    source = training.alias()
+    waits = sa.exists().where(source.c.source == training.c.id, source.c.state.in_(TRIAL_ACTIVE))
+    trains = sa.exists().where(attempt.c.training_id == training.c.id, attempt.c.state == "running")
+    gone = sa.exists().where(collected.c.training_id == training.c.id)
+    columns = (training.c.id, training.c.uid, training.c.state, training.c.diverged, training.c.recipe)
+    rows: list[Any] = []
+    for chunk in chunked(sorted(holders - safe), _CHUNK):
+        query = sa.select(*columns, training.c.metrics).where(training.c.id.in_(chunk), ~waits, ~trains, ~gone)
+        ended = (training.c.state.in_(list(policy.states)), training.c.ended < policy.before.astimezone(UTC))
+        rows += connection.execute(query.where(*ended).order_by(training.c.id)).all()
+    numbers = _numbers(connection, [row.id for row in rows])
+    return [
+        Collectable(
+            row.id, row.uid, tuple(numbers.get(row.id, ())), row.state == TrialState.FINISHED and not row.diverged,
+            row.recipe, tuple({key.rpartition("/")[2]: None for key in row.metrics or ()}),
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+def revivals(connection: sa.Connection, sweep: int) -> bool:
+    """Whether something waits that may need what the sweep's trainings kept: an extension, or a retry."""
+    waiting = (request.c.sweep_id == sweep, request.c.applied.is_(None), request.c.kind.in_(["extend", "retry"]))
+    return connection.execute(sa.select(request.c.id).where(*waiting).limit(1)).first() is not None
+
+
+def _holders(connection: sa.Connection, sweep: int) -> set[int]:
+    """The trainings whose files stand behind a sweep's trials: an evaluation has those of its source."""
+    return _pointed(connection, trial.c.sweep_id == sweep)
+
+
+def _shown_by(connection: sa.Connection, trials: Iterable[int]) -> set[int]:
+    found: set[int] = set()
+    for chunk in chunked(sorted(trials), _CHUNK):
+        found |= _pointed(connection, trial.c.id.in_(chunk))
+    return found
+
+
+def _elsewhere(connection: sa.Connection, sweep: int) -> set[int]:
+    """The trainings of this sweep's trials that trials of others show too, or that they evaluate."""
+    shared = trial.alias("shared")
+    mine = sa.select(shared.c.training_id).where(shared.c.sweep_id == sweep)
+    sources = sa.select(training.c.source).where(training.c.id.in_(mine), training.c.source.is_not(None))
+    kin = sa.select(training.c.id).where(training.c.source.in_(mine.union(sources)))
+    known = sa.or_(trial.c.training_id.in_(mine), trial.c.training_id.in_(kin), trial.c.evaluation_id.in_(kin))
+    return _pointed(connection, sa.and_(trial.c.sweep_id != sweep, known))
+
+
+def _pointed(connection: sa.Connection, which: sa.ColumnElement[bool]) -> set[int]:
+    """The trainings that hold the files of some trials' numbers, those that they have and those that they wait for."""
+    found: set[int] = set()
+    for column in (trial.c.training_id, trial.c.evaluation_id):
+        holder = sa.func.coalesce(training.c.source, training.c.id)
+        query = sa.select(holder).join(trial, column == training.c.id).where(which).distinct()
+        found |= set(connection.execute(query).scalars())
+    return found
+
+
+def _numbers(connection: sa.Connection, trainings: Iterable[int]) -> dict[int, list[int]]:
+    numbers: dict[int, list[int]] = {}
+    for chunk in chunked(trainings, _CHUNK):
+        query = sa.select(attempt.c.training_id, attempt.c.number).where(attempt.c.training_id.in_(chunk))
+        for row in connection.execute(query.order_by(attempt.c.id)):
+            numbers.setdefault(row.training_id, []).append(row.number)
+    return numbers
