@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from dashboards import pages
 from orchestrator.host.storage import Bucket, Folder
-from orchestrator.record.kept_weights import KeptWeights
 from orchestrator.record.schema import collected, training
+from orchestrator.record.weight_files import WeightFiles
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.collection import CollectionPolicy, CollectionView
@@ -229,7 +229,7 @@ def test_a_folder_and_a_bucket_alike(place: Folder | Bucket, tmp_path: Path) -> 
         else:
             (place.root / folder).mkdir(parents=True, exist_ok=True)
             (place.root / folder / name).write_bytes(b"1234")
-    kept = KeptWeights(place)
+    kept = WeightFiles(place)
     files = kept.of("t", [1, 2, 3])
     assert files == [("t/1", "last.pt", 4), ("t/2", "best.pt", 4)]
     kept.remove(files)

@@ -14,20 +14,20 @@ Sweep = Annotated[int | None, typer.Option(min=1, metavar="ID", help="Only this 
 def sizes(sweep: Sweep = None, as_json: Json = False, url: Url = None, token: Token = None, home: Home = HOME) -> None:
     """Say what lies on disk: the database, and what the trainings of each sweep keep."""
     with connect(url, token, home) as client:
-        found = client.storage(sweep)
+        storage = client.storage(sweep)
     if as_json:
-        print_json(found)
+        print_json(storage)
         return
     rows = [
         {
             "sweep": f"{one.sweep} {one.name}", "weights": _size(one.weights_bytes),
             "figures": _size(one.figures_bytes), "spools": _size(one.spools_bytes), "logs": _size(one.logs_bytes),
         }
-        for one in found.sweeps
+        for one in storage.sweeps
     ]  # fmt: skip
     if rows:
         print_rows(rows, numbers=("weights", "figures", "spools", "logs"))
-    out.print(f"database {_size(found.database_bytes)}, images that lie decoded {_size(found.decoded_bytes)}")
+    out.print(f"database {_size(storage.database_bytes)}, images that lie decoded {_size(storage.decoded_bytes)}")
 
 
 def gc(
@@ -46,11 +46,11 @@ def gc(
 ) -> None:
     """Let weights and checkpoints of ended sweeps go; results, curves, logs, figures and each cell's best stay."""
     with connect(url, token, home) as client:
-        found = client.collect(sweep, days, state or [], keep, dry_run=not yes)
+        collection = client.collect(sweep, days, state or [], keep, dry_run=not yes)
     if as_json:
-        print_json(found)
+        print_json(collection)
         return
-    if not found.sweeps:
+    if not collection.sweeps:
         err.print("nothing can go")
         return
     rows = [
@@ -58,14 +58,16 @@ def gc(
             "sweep": f"{one.sweep} {one.name}", "trainings": str(one.trainings), "files": str(one.files),
             "size": _size(one.bytes), "kept": str(one.kept), "would need training": ", ".join(one.retrained) or "none",
         }
-        for one in found.sweeps
+        for one in collection.sweeps
     ]  # fmt: skip
     print_rows(rows, numbers=("trainings", "files", "size", "kept"))
     if yes:
-        asked = ", ".join(f"`metricsweep requests {one.sweep}`" for one in found.sweeps[:3])
-        out.print(f"{_size(found.bytes)}: asked to go; {asked} says what became of it")
+        asked = ", ".join(f"`metricsweep requests {one.sweep}`" for one in collection.sweeps[:3])
+        out.print(f"{_size(collection.bytes)}: asked to go; {asked} says what became of it")
     else:
-        out.print(f"{_size(found.bytes)} would go; the columns named could then no longer be evaluated. --yes does it")
+        out.print(
+            f"{_size(collection.bytes)} would go; the columns named could then no longer be evaluated. --yes does it"
+        )
 
 
 def _size(count: float | None) -> str:

@@ -6,9 +6,9 @@ from typing import Final
 from orchestrator.host.storage import Storage
 from orchestrator.publish.ranking import best_trials
 from orchestrator.publish.select import direction, selection
-from orchestrator.record.kept_weights import KeptWeights
 from orchestrator.record.reads.requests import PendingRequest
 from orchestrator.record.store import Store, Writer
+from orchestrator.record.weight_files import WeightFiles
 from orchestrator.views.collection import CollectionPolicy
 from workers.catalog import Catalog
 
@@ -23,7 +23,7 @@ class Collection:
 
     def __init__(self, store: Store, writer: Writer, catalog: Catalog, storage: Storage) -> None:
         self._store, self._writer, self._catalog = store, writer, catalog
-        self._files = KeptWeights(storage)
+        self._files = WeightFiles(storage)
 
     def carry_out(self, asked: PendingRequest) -> str | None:
         """Do a part of it; what became of it, none: it goes on at the next turn."""

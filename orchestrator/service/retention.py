@@ -7,9 +7,9 @@ from typing import Any
 from orchestrator.host import storage
 from orchestrator.publish.ranking import best_trials
 from orchestrator.publish.select import direction, selection
-from orchestrator.record.kept_weights import KeptWeights, kind_of
 from orchestrator.record.reads.collectable import Collectable
 from orchestrator.record.store import Store
+from orchestrator.record.weight_files import WeightFiles, kind_of
 from orchestrator.run.usage import decoded_bytes
 from orchestrator.settings import Settings
 from orchestrator.views.collection import (
@@ -29,7 +29,7 @@ class Retention:
     def __init__(self, settings: Settings, store: Store, catalog: Catalog) -> None:
         self._store, self._catalog = store, catalog
         self._storage = storage.opened(settings.storage)
-        self._files = KeptWeights(self._storage)
+        self._files = WeightFiles(self._storage)
 
     def sizes(self, sweep: int | None = None) -> StorageView:
         """What lies where, of all sweeps or of one; raises NotFoundError."""
@@ -67,10 +67,10 @@ class Retention:
         ended = dict(self._store.collection.ended())
         chosen = list(ended) if sweep is None else [sweep]
         rows = [self._row(number, ended[number], policy) for number in timely(chosen)]
-        found = [row for row in rows if row.trainings]
+        going = [row for row in rows if row.trainings]
         if not dry_run:
-            found = [self._asked(row, policy, actor) for row in found]
-        return CollectionView(dry_run=dry_run, sweeps=found, bytes=sum(row.bytes for row in found))
+            going = [self._asked(row, policy, actor) for row in going]
+        return CollectionView(dry_run=dry_run, sweeps=going, bytes=sum(row.bytes for row in going))
 
     def _asked(self, row: CollectableSweep, policy: CollectionPolicy, actor: str | None) -> CollectableSweep:
         arguments = {"policy": policy.model_dump(mode="json")}

@@ -17,7 +17,7 @@ def kind_of(name: str) -> str:
     return "spools" if name.startswith("spool") and name.endswith(".jsonl") else "figures"
 
 
-class KeptWeights:
+class WeightFiles:
     """Never follows a link: what one leads to is somebody else's. Raises OSError where the storage is away."""
 
     def __init__(self, storage: Storage) -> None:
