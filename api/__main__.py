@@ -41,6 +41,7 @@ def main(patience: ConnectionPatience = ConnectionPatience()) -> int:  # noqa: B
     try:
         refuse_hidden()
         settings = Settings()
+        begin_logging(settings.log_format, settings.secrets)
         refuse_open_host(settings)
         storage.opened(settings.storage).check()
         service = Service.open(settings)

@@ -42,7 +42,9 @@ def main(arguments: list[str] | None = None) -> int:
     logging.getLogger("alembic").setLevel(logging.WARNING)
     try:
         refuse_hidden()
-        return _done(Settings(), options)
+        settings = Settings()
+        begin_logging(settings.log_format, settings.secrets)
+        return _done(settings, options)
     except FencedError as error:
         print(error, file=sys.stderr)
         return FENCED

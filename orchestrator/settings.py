@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 from pydantic import (
     BaseModel,
@@ -16,6 +17,7 @@ from pydantic import (
 )
 
 from orchestrator.host.function_names import FUNCTION_NAME
+from orchestrator.host.logs import LogForm
 from orchestrator.host.storage import parsed
 
 LEAST_TOKEN: Final = 16
@@ -27,6 +29,11 @@ ENGINES: Final[Mapping[str, str]] = {
     "inline": "orchestrator.run.inline:engine",
 }
 """Those that come with metricsweep, by their short names."""
+
+SECRET_VARIABLES: Final = (
+    "RAY_AUTH_TOKEN", "AWS_SECRET_ACCESS_KEY", "MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_PASSWORD",
+)  # fmt: skip
+"""Other programs' variables that hold a secret, which an error of theirs may show."""
 
 _PREFIX: Final = "METRICSWEEP_"
 
@@ -85,6 +92,8 @@ class Settings(BaseModel):
     """How long the API works on one costly request, such as a dry run or a table, before it gives up with a 503."""
     slots: int | None = Field(default=None, ge=1)
     """Most slots in use at once; none: as many as the cluster holds."""
+    log_format: LogForm = "text"
+    """How API and conductor log: `text` for people, or `json`, a line of JSON a record with the ids of its sweep."""
     owner_slots: int | None = Field(default=None, ge=1)
     """Most slots in use at once for the sweeps of one owner; none: no limit."""
 
@@ -160,6 +169,14 @@ class Settings(BaseModel):
     def data_root(self) -> Path:
         """The data folder in force."""
         return self.data or self.resolved_home / "data"
+
+    @property
+    def secrets(self) -> list[str]:
+        """What no log may show: the token, the database's password, and what the environment holds for others."""
+        password = unquote(urlsplit(self.database).password or "")
+        named = (os.environ.get(name, "") for name in SECRET_VARIABLES)
+        known = [self.token.get_secret_value() if self.token else "", password, *named]
+        return [secret for secret in known if len(secret) >= 4]
 
     @property
     def mlflow_pages(self) -> str:

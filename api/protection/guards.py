@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.problems import answer, details
+from orchestrator.host.log_context import about
 from orchestrator.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -62,7 +63,8 @@ class ResponseHeaders:
             await send(message)
 
         try:
-            await self.app(scope, receive, dressed)
+            with about(request=request_id):
+                await self.app(scope, receive, dressed)
         except ClientDisconnect:  # who goes away while sending has no answer coming, and nothing has gone wrong here
             log.debug("request %s: %s %s: its sender went away", request_id, scope["method"], scope["path"])
         except Exception:

@@ -7,6 +7,7 @@ from typing import Final
 
 from orchestrator.conduct.chores import Chores
 from orchestrator.conduct.heartbeat import Heartbeat
+from orchestrator.host.log_context import about
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.message import Message
 from orchestrator.views.errors import FencedError
@@ -75,19 +76,23 @@ class LeasedBroker:
 
     def started(self, order: Order, holder: str, host: str) -> None:
         """Note the slot that trains the order."""
-        self._chores.intake.started(order, holder, host)
+        with about(**order.ids):
+            self._chores.intake.started(order, holder, host)
 
     def told(self, order: Order, message: Message) -> None:
         """Read a message, the first and only time, and record what it says."""
-        self._chores.intake.told(order, message)
+        with about(**order.ids):
+            self._chores.intake.told(order, message)
 
     def failed(self, order: Order, failure: Failure) -> None:
         """Record a failure, and whether it is tried again."""
-        self._chores.intake.failed(order, failure)
+        with about(**order.ids):
+            self._chores.intake.failed(order, failure)
 
     def stopped(self, order: Order) -> None:
         """Record that an order stopped unwanted."""
-        self._chores.intake.stopped(order)
+        with about(**order.ids):
+            self._chores.intake.stopped(order)
 
     def outranked(self, order: Order) -> bool:
         """Whether another of a higher priority waits, or only paused sweeps want the order."""

@@ -13,6 +13,7 @@ from orchestrator.conduct.requests import Requests
 from orchestrator.conduct.retries import Retries
 from orchestrator.conduct.searches import Searches
 from orchestrator.conduct.slot_watch import SlotWatch
+from orchestrator.host.log_context import about
 from orchestrator.plan import grid
 from orchestrator.publish import formats
 from orchestrator.publish.tables import published_comparison
@@ -62,7 +63,8 @@ class Chores:
         self._renewal.renew()  # before anything of an older release is given out, adopted or judged
         queued, requests = self._store.sweeps.queued(), self._store.requests.pending()
         for sweep in queued:  # first, so that a request finds trials
-            self.expand(sweep)
+            with about(sweep=sweep.id):
+                self.expand(sweep)
         for request in requests:
             if not self._requests.apply(request):
                 continue
@@ -101,12 +103,13 @@ class Chores:
             self._writer.sweeps.fail(queued.id, f"cannot be expanded: {said}")
 
     def _settle(self, ended: events.CellSettled | events.SweepSettled) -> None:
-        try:
-            self.recorder.record(ended)
-        except FOR_ALL:
-            raise
-        except Exception:  # the others are settled all the same, and this one is tried again
-            log.exception("sweep %d cannot be settled", ended.sweep)
+        with about(sweep=ended.sweep):
+            try:
+                self.recorder.record(ended)
+            except FOR_ALL:
+                raise
+            except Exception:  # the others are settled all the same, and this one is tried again
+                log.exception("sweep %d cannot be settled", ended.sweep)
 
     def _tables(self, sweep: int) -> Mapping[str, bytes]:
         """A sweep's tables as files, for its summary run in the tracker."""

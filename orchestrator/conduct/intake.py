@@ -25,6 +25,7 @@ class Intake:
 
     def started(self, order: Order, holder: str, host: str) -> None:
         """Note the slot that trains the order."""
+        log.info("attempt %s of %s begins on %s", order.attempt, order.label or order.training, host or holder)
         self._recorder.record(events.Started(order.attempt, holder, host))
 
     def told(self, order: Order, message: Message) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from orchestrator.conduct.collection import Collection
 from orchestrator.conduct.renewal import Renewal
+from orchestrator.host.log_context import about
 from orchestrator.host.storage import opened
 from orchestrator.plan import grid
 from orchestrator.plan.extension import extension
@@ -38,6 +39,10 @@ class Requests:
 
     def apply(self, asked: PendingRequest) -> bool:
         """Carry out a request and note what became of it; False where it has to wait, and is to be applied later."""
+        with about(sweep=asked.sweep, trial=asked.trial, asked=asked.id):
+            return self._carried_out(asked)
+
+    def _carried_out(self, asked: PendingRequest) -> bool:
         try:
             self._store.requests.require_standing(asked)
             outcome = self._apply(asked)

@@ -1,11 +1,17 @@
 """How our processes log: nobody can forge a line or move a reader's cursor, and a repeated warning is counted."""
 
+import json
 import logging
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from datetime import UTC, datetime
+from typing import Final, Literal
 
-from orchestrator.host.printable import printable
+from orchestrator.host.log_context import ids_of_now
+from orchestrator.host.printable import printable, printable_json
+
+LogForm = Literal["text", "json"]
 
 SAME: Final = 10
 """How often in a window a warning of the same text is written out."""
@@ -16,24 +22,62 @@ RECORD_CHARACTERS: Final = 20_000
 """Of one record: a traceback with its longest message is shorter."""
 
 
-def begin_logging() -> None:
-    """Log to stderr, which the supervisor or the container's engine keeps."""
+def begin_logging(form: LogForm = "text", secrets: Iterable[str] = ()) -> None:
+    """Log to stderr, which the supervisor or the container's engine keeps; a second call changes how.
+
+    What is one of `secrets` is left out of every line, wherever it comes from.
+    """
     handler = logging.StreamHandler()
-    handler.setFormatter(OwnLines("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    hidden = tuple(sorted(filter(None, secrets), key=len, reverse=True))
+    text = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+    handler.setFormatter(JsonLines(hidden) if form == "json" else OwnLines(text, hidden))
     handler.addFilter(Collapse())
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
 
 
 class OwnLines(logging.Formatter):
     """Writes control characters out, and indents what follows the first line of a record."""
 
+    def __init__(self, text: str, hidden: Sequence[str] = ()) -> None:
+        super().__init__(text)
+        self._hidden = hidden
+
     def format(self, record: logging.LogRecord) -> str:
         """The record as text; only our own first lines begin at the left edge."""
-        text = super().format(record)
-        if len(text) > RECORD_CHARACTERS:
-            half = RECORD_CHARACTERS // 2
-            text = f"{text[:half]}\n... {len(text) - 2 * half} characters ...\n{text[-half:]}"
-        return printable(text).replace("\n", "\n  ")
+        return printable(_without(self._hidden, _cut(super().format(record)))).replace("\n", "\n  ")
+
+
+class JsonLines(logging.Formatter):
+    """Writes a record as one line of JSON, with the ids of what it is about."""
+
+    def __init__(self, hidden: Sequence[str] = ()) -> None:
+        super().__init__()
+        self._hidden = hidden
+
+    def format(self, record: logging.LogRecord) -> str:
+        """An object: `at`, `level`, `logger`, `message`, `error` with its traceback, and `sweep`, `trial` and so on."""
+        said: dict[str, object] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": _without(self._hidden, _cut(record.getMessage())),
+        }
+        if record.exc_info:
+            said["error"] = _without(self._hidden, _cut(self.formatException(record.exc_info)))
+        return printable_json(json.dumps({**said, **ids_of_now()}, ensure_ascii=False))
+
+
+def _cut(text: str) -> str:
+    if len(text) <= RECORD_CHARACTERS:
+        return text
+    half = RECORD_CHARACTERS // 2
+    return f"{text[:half]}\n... {len(text) - 2 * half} characters ...\n{text[-half:]}"
+
+
+def _without(hidden: Sequence[str], text: str) -> str:
+    for secret in hidden:
+        text = text.replace(secret, "[secret]")
+    return text
 
 
 @dataclass(slots=True)

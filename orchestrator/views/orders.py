@@ -31,6 +31,13 @@ class Order:
     label: str = ""  # what a person calls it: its sweep, and the labels of its first trial
     lacking: tuple[str, ...] = ()  # the nodes that were seen not to have it
     evaluation: AskedEvaluation | None = None  # what is done in place of training
+    sweep: int | None = None  # of its first trial, and that trial's id: what a log says of it
+    trial: int | None = None
+
+    @property
+    def ids(self) -> dict[str, int | str | None]:
+        """What stands beside a line of a log about it."""
+        return {"sweep": self.sweep, "trial": self.trial, "attempt": self.attempt}
 
 
 FailureKind = Literal["recipe", "infrastructure", "stalled", "missing", "damaged", "kept_weights"]

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from orchestrator.record.database import Access
-from orchestrator.record.reads.trial_name import order_label
+from orchestrator.record.reads.trial_name import order_names
 from orchestrator.record.reads.wanting import wanted
 from orchestrator.record.schema import attempt, sweep, training, trial
 from orchestrator.spec.slot import Slot
@@ -71,9 +71,10 @@ class ClaimReader(Access):
                 Order(
                     attempt=row.uid, training=row.training, number=row.number, recipe=row.recipe,
                     slot=Slot.model_validate(row.slot), resume=row.resumed_from, holder=row.holder, seen=row.seen,
-                    need=row.need, label=order_label(connection, row.training_id),
+                    need=row.need, label=names.label, sweep=names.sweep, trial=names.trial,
                 )
-                for row in connection.execute(query)
+                for row in connection.execute(query).all()
+                for names in [order_names(connection, row.training_id)]
             ]  # fmt: skip
 
     def wanted(self, attempt: str) -> bool:

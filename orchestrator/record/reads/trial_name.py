@@ -1,6 +1,7 @@
 """What a person calls a trial, in the tracker and in Ray's own tools."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 
@@ -18,11 +19,20 @@ def trial_name(compared: Mapping[str, str], chosen: Mapping[str, str]) -> str:
     return " · ".join([cell_name(compared), *(f"{axis.rpartition('.')[2]}={one}" for axis, one in chosen.items())])
 
 
-def order_label(connection: sa.Connection, training_id: int) -> str:
-    """The name of the first trial that points to a training, or is to, with its sweep's; none does so: nothing."""
+@dataclass(frozen=True, slots=True)
+class OrderNames:
+    """What an order is called, and whose it is first."""
+
+    label: str = ""
+    sweep: int | None = None
+    trial: int | None = None
+
+
+def order_names(connection: sa.Connection, training_id: int) -> OrderNames:
+    """Those of the first trial that points to a training, or is to, with its sweep's; none does so: nothing."""
     compared, tuned = cell.c.labels.label("compared"), candidate.c.labels.label("tuned")
     row = connection.execute(
-        sa.select(sweep.c.id, sweep.c.name, compared, tuned, trial.c.repeat_labels)
+        sa.select(sweep.c.id, trial.c.id.label("trial"), sweep.c.name, compared, tuned, trial.c.repeat_labels)
         .select_from(trial)
         .join(sweep, sweep.c.id == trial.c.sweep_id)
         .join(cell, sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell))
@@ -32,5 +42,6 @@ def order_label(connection: sa.Connection, training_id: int) -> str:
         .limit(1)
     ).one_or_none()
     if row is None:
-        return ""
-    return f"{row.name} #{row.id} · {trial_name(row.compared, {**row.tuned, **row.repeat_labels})}"
+        return OrderNames()
+    label = f"{row.name} #{row.id} · {trial_name(row.compared, {**row.tuned, **row.repeat_labels})}"
+    return OrderNames(label, row.id, row.trial)

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from orchestrator.record.database import FencedAccess
 from orchestrator.record.reads.claims import RUNNING, Exclusions, first_waiting
 from orchestrator.record.reads.sources import evaluation_of
-from orchestrator.record.reads.trial_name import order_label
+from orchestrator.record.reads.trial_name import order_names
 from orchestrator.record.schema import attempt, collected, training, trial
 from orchestrator.record.writes.progress import write_log
 from orchestrator.spec.slot import Slot
@@ -62,9 +62,21 @@ def _claim(connection: sa.Connection, fence: int, training_id: int, slot: Slot) 
     if number > 1:
         attempt_id = connection.execute(sa.select(attempt.c.id).where(attempt.c.uid == uid)).scalar_one()
         write_log(connection, training_id, attempt_id, 0, f"--- attempt {number} ---\n")
-    label = order_label(connection, training_id)
+    names = order_names(connection, training_id)
     evaluation = None if row.source is None else evaluation_of(connection, row.source, row.recipe)
-    return Order(uid, row.uid, number, row.recipe, slot, resume, need=row.need, label=label, evaluation=evaluation)
+    return Order(
+        uid,
+        row.uid,
+        number,
+        row.recipe,
+        slot,
+        resume,
+        need=row.need,
+        label=names.label,
+        evaluation=evaluation,
+        sweep=names.sweep,
+        trial=names.trial,
+    )
 
 
 def run_with_training(connection: sa.Connection, training_id: int, now: datetime) -> None:
