@@ -19,6 +19,8 @@ from api.local.refusals import refuse_open_host
 from api.main import create_app
 from api.mlflow import rules
 from api.protection.connections import BACKLOG, Connection, ConnectionPatience, Crowd, allowed_connections
+from api.routes import events
+from api.streams.feed import Feed, most_streams
 from orchestrator.host import storage
 from orchestrator.host.logs import begin_logging
 from orchestrator.host.packages import refuse_hidden
@@ -45,12 +47,14 @@ def main(patience: ConnectionPatience = ConnectionPatience()) -> int:  # noqa: B
         refuse_open_host(settings)
         storage.opened(settings.storage).check()
         service = Service.open(settings)
-        app = CutOff(create_app(service, settings))
+        application = create_app(service, settings)
     except (MetricsweepError, PartSourceError, ValidationError) as error:
         return explain(error)
-    crowd = Crowd(allowed_connections(), patience, rules.is_upload)
+    crowd = Crowd(allowed_connections(), patience, rules.is_upload, events.is_stream)
+    feed: Feed = application.state.feed
+    feed.most = most_streams(crowd.most)
     config = uvicorn.Config(
-        app,
+        CutOff(application),
         host=settings.host,
         port=settings.port,
         http=partial(Connection, crowd=crowd),  # type: ignore[arg-type]  # called as the class would be
@@ -67,7 +71,7 @@ def main(patience: ConnectionPatience = ConnectionPatience()) -> int:  # noqa: B
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     try:
-        _Server(config).run()
+        _Server(config, feed).run()
     except SystemExit:  # a start that failed, which uvicorn has logged
         return FAILED
     finally:
@@ -92,11 +96,16 @@ class CutOff:
 class _Server(uvicorn.Server):
     """Ends within its time even where a request's thread does not, which nothing can interrupt."""
 
+    def __init__(self, config: uvicorn.Config, feed: Feed) -> None:
+        super().__init__(config)
+        self._feed = feed
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """As uvicorn's, with a last resort; the database undoes what was under way."""
         last = threading.Timer(END_SECONDS + 2, _leave)
         last.daemon = True
         last.start()
+        self._feed.end()
         await super().shutdown(sockets)
 
 

@@ -22,6 +22,7 @@ from api.routes import (
     comparisons,
     curves,
     data,
+    events,
     figures,
     health,
     logins,
@@ -37,6 +38,7 @@ from api.routes import (
     telemetry,
     trials,
 )
+from api.streams.feed import Feed
 from api.telemetry.exposition import Exposition
 from api.telemetry.latency import Latency
 from orchestrator.service.service import Service
@@ -59,6 +61,7 @@ NOUNS: Final = (
     published,
     catalog,
     data,
+    events,
     cluster,
     storage,
     logins,
@@ -87,7 +90,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
             Middleware(ResponseHeaders),
             Middleware(HostsAndOrigins, settings=settings),
             Middleware(AuthMiddleware, access=access, mlflow=rules.PREFIX),
-            Middleware(AdmissionLimit),
+            Middleware(AdmissionLimit, is_stream=events.is_stream),
             Middleware(BodyLimit, is_upload=rules.is_upload),
         ],
     )
@@ -96,6 +99,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.state.access = access
     app.state.exposition = exposition
     app.state.lanes = turns.lanes()
+    app.state.feed = Feed(service)
     app.state.folderless = problems.folder_cutter(settings)
     app.state.mlflow = Upstream(settings.mlflow_socket) if settings.mlflow_socket else None
     problems.install(app)

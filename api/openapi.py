@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from api.problems import MEDIA_TYPE, ProblemDetails
+from orchestrator.views.changes import ChangeView
 
 OPENAPI_PATH: Final = "/v1/openapi.json"
 Responses = dict[int | str, dict[str, Any]]
@@ -27,9 +28,10 @@ def openapi(app: FastAPI) -> dict[str, Any]:
     """The whole document, computed once."""
     if app.openapi_schema is None:
         document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-        problem = ProblemDetails.model_json_schema(ref_template="#/components/schemas/{model}")
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
-        schemas |= problem.pop("$defs", {}) | {ProblemDetails.__name__: problem}
+        for model in (ProblemDetails, ChangeView):  # to which routes refer by name
+            described = model.model_json_schema(ref_template="#/components/schemas/{model}")
+            schemas |= described.pop("$defs", {}) | {model.__name__: described}
         for path in app.state.access.open_paths & document["paths"].keys():
             for operation in document["paths"][path].values():  # the gate asks nobody there, whatever the router says
                 operation.pop("security", None)

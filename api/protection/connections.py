@@ -64,7 +64,8 @@ class Phase(IntEnum):
     LEAVING = 2  # closed by us; its client has not read everything yet
     BODY = 3  # the rest of a request's body
     READER = 4  # its client to read
-    WORKING = 5  # us: never closed
+    STREAM = 5  # something to tell; its client resumes where it was
+    WORKING = 6  # us: never closed
 
 
 class Crowd:
@@ -75,10 +76,12 @@ class Crowd:
         most: int,
         patience: ConnectionPatience,
         is_upload: Callable[[str, str], bool] = lambda method, path: False,
+        is_stream: Callable[[str, str], bool] = lambda method, path: False,
     ) -> None:
         self.most = most
         self.patience = patience
         self.is_upload = is_upload
+        self.is_stream = is_stream
         self._here: set[Connection] = set()
         self._next: asyncio.TimerHandle | None = None
 
@@ -174,7 +177,8 @@ class Connection(H11Protocol):
             return Phase.BODY
         if self.cycle is None or self.cycle.response_complete:
             return Phase.HEAD if self.conn.trailing_data[0] else Phase.IDLE
-        return Phase.WORKING
+        streams = self._crowd.is_stream(self.scope["method"], self.scope["path"])
+        return Phase.STREAM if streams and self.cycle.response_started else Phase.WORKING
 
     def look(self) -> None:
         """End it where its client was waited for long enough."""

@@ -1,5 +1,6 @@
 """How many requests are worked on at once; what comes beyond waits at its sender, not here."""
 
+from collections.abc import Callable
 from typing import Final
 
 from fastapi import Request
@@ -17,15 +18,20 @@ UNCOUNTED: Final = frozenset({"/healthz"})
 
 
 class AdmissionLimit:
-    """ASGI middleware that answers 503 beyond a number of requests; one whose body still comes in takes no turn."""
+    """ASGI middleware that answers 503 beyond a number of requests; one whose body still comes in takes no turn.
 
-    def __init__(self, app: ASGIApp) -> None:
+    A stream of events, as `is_stream` knows it by method and path, is not counted: it works once a second, and the feed
+    has a bound of its own.
+    """
+
+    def __init__(self, app: ASGIApp, is_stream: Callable[[str, str], bool] = lambda method, path: False) -> None:
         self.app = app
+        self.is_stream = is_stream
         self._at_work = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on when it is whole, or refuse it."""
-        if scope["type"] != "http" or scope["path"] in UNCOUNTED:
+        if scope["type"] != "http" or scope["path"] in UNCOUNTED or self.is_stream(scope["method"], scope["path"]):
             await self.app(scope, receive, send)
             return
         request = Request(scope)

@@ -1,6 +1,7 @@
 """The chores: what is done with sweeps at every turn, whatever the engine trains; it only sequences."""
 
 import logging
+import time
 from collections.abc import Mapping
 from typing import Final
 
@@ -30,6 +31,8 @@ from workers.catalog import Catalog, usual_needs
 
 log = logging.getLogger(__name__)
 
+PRUNE_SECONDS: Final = 60.0
+"""How often the changes that nobody needs any more are forgotten."""
 TABLE_FORMATS: Final = ("latex", "markdown", "html", "csv", "json")
 
 
@@ -52,7 +55,7 @@ class Chores:
         self._renewal = Renewal(store, writer, catalog)
         self._pruning = Pruning(store, writer, catalog, self._renewal)
         self._requests = Requests(store, writer, catalog, tracker, settings.storage, self._renewal)
-        self._quota = settings.owner_slots
+        self._quota, self._pruned = settings.owner_slots, float("-inf")
         self.recorder = Recorder(store, writer, tracker, self._tables, settings.address)
         self.hindrances = Hindrances(store, writer, engine, usual_needs(catalog), settings.owner_slots)
         self._slots = SlotWatch(writer, engine)
@@ -77,6 +80,9 @@ class Chores:
             self._settle(ended)
         self.hindrances.look(anew=bool(queued or requests or added))
         self._slots.look()
+        if time.monotonic() > self._pruned + PRUNE_SECONDS:
+            self._writer.changes.prune()
+            self._pruned = time.monotonic()
 
     def search(self) -> bool:
         """Whether a search proposed anything to train."""

@@ -128,8 +128,7 @@ training: Final = sa.Table(
 )
 
 collected: Final = sa.Table(
-    "collected",
-    metadata,
+    "collected", metadata,
     sa.Column("training_id", sa.ForeignKey("training.id"), primary_key=True),
     sa.Column("request", sa.Integer, nullable=False, index=True),
     sa.Column("at", UtcTime, nullable=False),
@@ -137,7 +136,7 @@ collected: Final = sa.Table(
     sa.Column("files", sa.Integer),  # null: not counted yet
     sa.Column("bytes", _BIG),
     sa.Column("removed", UtcTime),  # null: they are still to go, or partly gone
-)
+)  # fmt: skip
 
 trial: Final = sa.Table(
     "trial",
@@ -213,27 +212,24 @@ metric: Final = sa.Table(
 )
 
 log: Final = sa.Table(
-    "log",
-    metadata,
+    "log", metadata,
     sa.Column("attempt_id", sa.ForeignKey("attempt.id"), primary_key=True),
     sa.Column("seq", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("start", sa.Integer, nullable=False),  # characters of the training's log before it
     sa.Column("text", sa.Text, nullable=False),
-)
+)  # fmt: skip
 
 node: Final = sa.Table(
-    "node",
-    metadata,
+    "node", metadata,
     sa.Column("uid", sa.String, primary_key=True),
     sa.Column("host", sa.String, nullable=False),
     sa.Column("resources", sa.JSON, nullable=False),
     sa.Column("alive", sa.Boolean, nullable=False),
     sa.Column("seen", UtcTime, nullable=False),
-)
+)  # fmt: skip
 
 slot: Final = sa.Table(
-    "slot",
-    metadata,
+    "slot", metadata,
     sa.Column("name", sa.String, primary_key=True),  # as `attempt.holder`
     sa.Column("node", sa.String, nullable=False),  # the first characters of its node's uid
     sa.Column("host", sa.String, nullable=False),
@@ -242,45 +238,41 @@ slot: Final = sa.Table(
     sa.Column("usage", sa.JSON(none_as_null=True)),  # what its process takes; null: it has not said so yet
     sa.Column("lag", _DOUBLE),  # seconds that the oldest message which is not recorded has waited; null: there is none
     sa.Column("seen", UtcTime, nullable=False),
-)
+)  # fmt: skip
 
 _READS = sa.Column("reads", sa.JSON, nullable=False)
 need: Final = sa.Table("need", metadata, sa.Column("key", _NEED, primary_key=True), _READS)
 
 sweep_need: Final = sa.Table(
-    "sweep_need",
-    metadata,
+    "sweep_need", metadata,
     sa.Column("sweep_id", sa.ForeignKey("sweep.id"), primary_key=True),
     sa.Column("need", sa.ForeignKey("need.key"), primary_key=True),
-)
+)  # fmt: skip
 
 finding: Final = sa.Table(
-    "finding",
-    metadata,
+    "finding", metadata,
     sa.Column("node", sa.String, primary_key=True),
     sa.Column("need", sa.ForeignKey("need.key"), primary_key=True),
     sa.Column("host", sa.String, nullable=False),
     sa.Column("state", _STATE, nullable=False),  # ok, missing, wrong
     sa.Column("said", sa.Text, nullable=False),
     sa.Column("looked", UtcTime, nullable=False),
-)
+)  # fmt: skip
 
 installation: Final = sa.Table(
-    "installation",
-    metadata,
+    "installation", metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),  # 1: there is one row
     sa.Column("uid", _UID, nullable=False),
-)
+)  # fmt: skip
 
 lease: Final = sa.Table(
-    "lease",
-    metadata,
+    "lease", metadata,
     sa.Column("name", sa.String(32), primary_key=True),
     sa.Column("holder", sa.String, nullable=False),
     sa.Column("fence", sa.Integer, nullable=False),
     sa.Column("until", _DOUBLE, nullable=False),
     sa.Column("seconds", _DOUBLE, nullable=False),
-)
+)  # fmt: skip
 
 outbox: Final = sa.Table(
     "outbox",
@@ -298,3 +290,11 @@ outbox: Final = sa.Table(
     sa.Index(None, "next_try", "id"),
     sqlite_autoincrement=True,
 )
+
+change: Final = sa.Table(
+    "change", metadata, sa.Column("id", _BIG, primary_key=True),  # in the order in which transactions ended
+    sa.Column("kind", sa.String(8), nullable=False),
+    sa.Column("sweep_id", sa.Integer, nullable=False),  # no key: that a sweep was deleted is told after it went
+    sa.Column("entity", sa.Integer, nullable=False),  # trial id, cell index, request id, or sweep id
+    sa.Column("state", _STATE), sqlite_autoincrement=True,  # that a sweep entered; null: it stayed in its own
+)  # fmt: skip

@@ -10,6 +10,7 @@ from orchestrator.record.mlflow.outbox import OutboxReader, OutboxWriter
 from orchestrator.record.mlflow.runs import RunReader
 from orchestrator.record.reads.artifacts import ArtifactReader
 from orchestrator.record.reads.capacity import CapacityReader
+from orchestrator.record.reads.changes import ChangeReader
 from orchestrator.record.reads.claims import ClaimReader
 from orchestrator.record.reads.cluster import ClusterReader
 from orchestrator.record.reads.collectable import CollectionReader
@@ -25,6 +26,7 @@ from orchestrator.record.reads.sweeps import SweepReader
 from orchestrator.record.reads.trainings import TrainingReader
 from orchestrator.record.reads.trials import TrialReader
 from orchestrator.record.writes.capacity import CapacityWriter, DataWriter
+from orchestrator.record.writes.changes import ChangeWriter
 from orchestrator.record.writes.claims import ClaimWriter
 from orchestrator.record.writes.collection import CollectionWriter
 from orchestrator.record.writes.events import EventWriter
@@ -50,6 +52,7 @@ class Store:
         self.curves = CurveReader(database)
         self.artifacts = ArtifactReader(database)
         self.requests = RequestReader(database)
+        self.changes = ChangeReader(database)
         self.lease = Lease(database)
         self.claims = ClaimReader(database)
         self.searches = SearchReader(database)
@@ -103,6 +106,7 @@ class Writer:
         self.trainings = TrainingWriter(fenced)
         self.requests = RequestWriter(fenced)
         self.claims = ClaimWriter(fenced)
+        self.changes = ChangeWriter(fenced)
         self.events = EventWriter(fenced)
         self.searches = SearchWriter(fenced)
         self.pruning = PruningWriter(fenced)

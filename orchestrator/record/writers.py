@@ -29,6 +29,7 @@ _SUBMITTED: Final = frozenset(
 )
 _ASKED: Final = frozenset({"kind", "sweep_id", "trial_id", "arguments", "actor", "created"})
 _KNOWN: Final = frozenset({"id", "uid", "fingerprint", "generation", "recipe", "stamp", "base", "need"})
+_CHANGED: Final = frozenset({"kind", "sweep_id", "entity", "state"})
 _EXTENDED: Final = frozenset({"state", "priority", "text", "spec", "total"})
 
 
@@ -43,11 +44,13 @@ def _columns(table: sa.Table, without: frozenset[str] = frozenset()) -> frozense
 
 
 WRITERS: Final[Mapping[str, Mapping[tuple[str, str], frozenset[str]]]] = {
-    "client": {("insert", "sweep"): _SUBMITTED, ("insert", "request"): _ASKED},
+    "client": {("insert", "sweep"): _SUBMITTED, ("insert", "request"): _ASKED, ("insert", "change"): _CHANGED},
     "conductor": {
         ("update", "sweep"): _columns(sweep, _SUBMITTED - _EXTENDED),
         ("insert", "request"): _columns(request),  # what it did by itself is on the list of what was asked
         ("update", "request"): frozenset({"applied", "outcome", "arguments"}),
+        ("insert", "change"): _CHANGED,
+        ("delete", "change"): frozenset(),
         ("insert", "cell"): frozenset({"sweep_id", "cell", "labels", "open"}),
         ("update", "cell"): frozenset({"open", "summary", "settled", "mlflow_run"}),
         ("insert", "candidate"): _columns(candidate),

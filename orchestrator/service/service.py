@@ -39,6 +39,7 @@ class Service:
         self.submissions = SpecSubmissions(settings, store, catalog)
         self.commands = SweepCommands(store, catalog)
         self.sweeps = SweepQueries(store, catalog, links)
+        self.changes = store.changes
         self.trials = TrialQueries(store, catalog, links, files)
         self.tables = TableQueries(settings, store, catalog)
         self.figures = FigureQueries(store, catalog, sources)

@@ -20,6 +20,7 @@ from schemathesis.specs.openapi.checks import (
 from api import examples
 from api.access import patience
 from api.routes import logins
+from api.streams.stream import Stream
 from orchestrator.service.service import Service
 from orchestrator.views import cells, files, health, pages, published, requests, submissions, sweeps, trials
 from tests.api.conftest import BEARER
@@ -62,6 +63,8 @@ ROUTES = {
     ("get", "/v1/storage"),
     ("post", "/v1/collections"),
     ("get", "/v1/schema"),
+    ("get", "/v1/events"),
+    ("get", "/v1/sweeps/{id}/events"),
     ("post", "/v1/login-links"),
     ("get", "/v1/identity"),
     ("get", "/healthz"),
@@ -164,6 +167,19 @@ def test_ready_with_a_conductor(http: TestClient, conductor: Conductor) -> None:
     assert answer.json()["ok"] is True
 
 
+@pytest.fixture
+def _streams_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streams say where they begin, and end: nobody here goes away by himself."""
+    opening = Stream.__init__
+
+    def brief(stream: Stream, *given: Any) -> None:
+        opening(stream, *given)
+        stream.end()
+
+    monkeypatch.setattr(Stream, "__init__", brief)
+
+
+@pytest.mark.usefixtures("_streams_end")
 def test_the_application_is_as_described(app: FastAPI, http: TestClient, conductor: Conductor) -> None:
     http.post("/v1/sweeps", content=SPEC, headers=YAML)
     conductor.begin()
@@ -195,6 +211,7 @@ def test_the_application_is_as_described(app: FastAPI, http: TestClient, conduct
         holds()
 
 
+@pytest.mark.usefixtures("_streams_end")
 def test_every_edge_of_every_operation_is_as_described(
     app: FastAPI, http: TestClient, conductor: Conductor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

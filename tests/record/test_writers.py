@@ -103,6 +103,7 @@ def use_as_conductor(store: Store, fence: int) -> None:
     for host in ("one", "two"):
         writer.capacity.note_nodes([Node(host, host, {"CPU": 4.0})])
     writer.capacity.note_notices({sweep: "no room"})
+    writer.changes.prune()
     cub = Need(dataset=Part(name="cub200"))
     for node in ("one", "two"):
         writer.data.note_findings([Inspected(node, node, cub, Finding(), datetime.now(UTC))], [node])

@@ -8,7 +8,9 @@ import sqlalchemy as sa
 
 from orchestrator.record.database import FencedAccess, insertion
 from orchestrator.record.schema import finding, node, slot, sweep
+from orchestrator.record.writes.changes import note
 from orchestrator.record.writes.trial_rows import write_needs
+from orchestrator.views.changes import ChangeKind
 from orchestrator.views.cluster import SlotReport
 from orchestrator.views.nodes import Inspected, Node
 
@@ -71,6 +73,7 @@ class CapacityWriter(FencedAccess):
         with self._database.writing() as connection:
             for number, notice in changed.items():
                 connection.execute(sa.update(sweep).where(sweep.c.id == number).values(notice=notice))
+                note(connection, ChangeKind.NOTICE, number, number)
 
 
 class DataWriter(FencedAccess):

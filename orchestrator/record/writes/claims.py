@@ -11,6 +11,7 @@ from orchestrator.record.reads.claims import RUNNING, Exclusions, first_waiting
 from orchestrator.record.reads.sources import evaluation_of
 from orchestrator.record.reads.trial_name import order_names
 from orchestrator.record.schema import attempt, collected, training, trial
+from orchestrator.record.writes.changes import note_trials
 from orchestrator.record.writes.progress import write_log
 from orchestrator.spec.slot import Slot
 from orchestrator.views.lifecycle import TrialState
@@ -81,11 +82,13 @@ def _claim(connection: sa.Connection, fence: int, training_id: int, slot: Slot) 
 
 def run_with_training(connection: sa.Connection, training_id: int, now: datetime) -> None:
     """A training's waiting trials run when it runs, whichever sweep they are of."""
-    connection.execute(
+    begun = connection.execute(
         sa.update(trial)
         .where(trial.c.training_id == training_id, trial.c.state == TrialState.WAITING)
         .values(state=TrialState.RUNNING, started=sa.func.coalesce(trial.c.started, now))
-    )
+        .returning(trial.c.sweep_id, trial.c.id)
+    ).all()
+    note_trials(connection, [(row.sweep_id, row.id) for row in begun])
 
 
 def _number_and_resume(connection: sa.Connection, training_id: int, uid: str) -> tuple[int, str | None]:

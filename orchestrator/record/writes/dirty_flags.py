@@ -1,18 +1,27 @@
-"""Dirty marks: what MLflow does not show yet, written in the transaction that changed it."""
+"""Dirty marks: what MLflow does not show yet, written in the transaction that changed it; and that it changed."""
 
 import sqlalchemy as sa
 
 from orchestrator.record.database import insertion
 from orchestrator.record.schema import outbox
+from orchestrator.record.writes.changes import note
+from orchestrator.views.changes import ChangeKind
 
 
-def mark(connection: sa.Connection, kind: str, sweep: int, entity: int) -> None:
-    """Note that one trial (by id), cell (by index) or sweep (by id) changed."""
-    _upsert(connection, [{"kind": kind, "sweep_id": sweep, "entity": entity}])
+def mark_sweep(connection: sa.Connection, sweep: int, state: str | None = None) -> None:
+    """Note that a sweep changed, and which state it entered by that."""
+    _upsert(connection, [{"kind": "sweep", "sweep_id": sweep, "entity": sweep}])
+    note(connection, ChangeKind.SWEEP, sweep, sweep, state)
+
+
+def mark_cell(connection: sa.Connection, sweep: int, index: int) -> None:
+    """Note that a cell changed."""
+    _upsert(connection, [{"kind": "cell", "sweep_id": sweep, "entity": index}])
+    note(connection, ChangeKind.CELL, sweep, index)
 
 
 def mark_trials(connection: sa.Connection, rows: list[tuple[int, int]]) -> None:
-    """Note that trials changed, given as (sweep, trial)."""
+    """Note that the runs of trials changed, given as (sweep, trial)."""
     _upsert(connection, [{"kind": "trial", "sweep_id": sweep, "entity": trial} for sweep, trial in rows])
 
 

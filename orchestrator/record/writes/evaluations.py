@@ -11,7 +11,8 @@ from orchestrator.record.database import chunked
 from orchestrator.record.json_floats import finite_or_none
 from orchestrator.record.reads.wanting import EVALUATION_FAILED, evaluation_failed, wanted, wanted_by_active
 from orchestrator.record.schema import attempt, cell, training, trial
-from orchestrator.record.writes.dirty_flags import mark, mark_trials
+from orchestrator.record.writes.changes import note_trials
+from orchestrator.record.writes.dirty_flags import mark_cell, mark_trials
 from orchestrator.record.writes.sharing import Known, Shared, row_of
 from orchestrator.views.extension import MeasuredTrial
 from orchestrator.views.lifecycle import TRIAL_STEPS, TrialState, before
@@ -37,6 +38,7 @@ def measure(connection: sa.Connection, sweep: int, fresh: bool, asked: Iterable[
         _forget(connection, heirs)
         move(connection, [rows[one.trial].training_id for one in others])
         mark_trials(connection, [(sweep, one.trial) for one in chunk])
+        note_trials(connection, [(sweep, one.trial) for one in chunk])
 
 
 def _rows(connection: sa.Connection, trials: Sequence[int]) -> Mapping[int, sa.Row[Any]]:
@@ -166,10 +168,11 @@ def move(connection: sa.Connection, trainings: Sequence[int]) -> None:
             .returning(trial.c.sweep_id, trial.c.cell, trial.c.id)
         ).all()
         mark_trials(connection, [(row.sweep_id, row.id) for row in moved])
+        note_trials(connection, [(row.sweep_id, row.id) for row in moved])
         for sweep, index in sorted({(row.sweep_id, row.cell) for row in moved}):
             its = (cell.c.sweep_id == sweep, cell.c.cell == index)
             connection.execute(sa.update(cell).where(*its).values(summary=None, settled=None))
-            mark(connection, "cell", sweep, index)
+            mark_cell(connection, sweep, index)
 
 
 def _bequeath(connection: sa.Connection, moving: Sequence[sa.ColumnElement[bool]]) -> None:

@@ -11,7 +11,8 @@ from orchestrator.record.database import FencedAccess
 from orchestrator.record.json_floats import dump_result, finite_or_none, selection_score
 from orchestrator.record.schema import attempt, cell, training, trial
 from orchestrator.record.writes import evaluations
-from orchestrator.record.writes.dirty_flags import mark, mark_trials
+from orchestrator.record.writes.changes import note_progress, note_trials
+from orchestrator.record.writes.dirty_flags import mark_cell, mark_sweep, mark_trials
 from orchestrator.record.writes.progress import WRITTEN_LAST, append_log, append_points, write_log
 from orchestrator.record.writes.pruning import unwanted
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
@@ -44,8 +45,8 @@ class EventWriter(FencedAccess):
                 case CellSettled():
                     self._cell_settled(connection, event)
                 case SweepSettled():
-                    if end_sweep(connection, event.sweep):
-                        mark(connection, "sweep", event.sweep, event.sweep)
+                    if state := end_sweep(connection, event.sweep):
+                        mark_sweep(connection, event.sweep, state)
                 case _:
                     self._of_attempt(connection, event)
 
@@ -93,8 +94,9 @@ class EventWriter(FencedAccess):
             .where(training.c.id == running.training_id)
             .values(step=progress.step, total_steps=progress.total)
         )
+        came_further = note_progress(connection, running.training_id)
         if progress.metrics:
-            self._mark_active(connection, running.training_id)
+            mark_trials(connection, came_further)
 
     def _finished(self, connection: sa.Connection, running: sa.Row[Any], event: Finished) -> None:
         result = event.result
@@ -142,6 +144,7 @@ class EventWriter(FencedAccess):
             .returning(trial.c.sweep_id, trial.c.id)
         ).all()
         mark_trials(connection, [(row.sweep_id, row.id) for row in moved])
+        note_trials(connection, [(row.sweep_id, row.id) for row in moved])
 
     def _mark_active(self, connection: sa.Connection, training_id: int) -> None:
         active = sa.select(trial.c.sweep_id, trial.c.id).where(
@@ -165,8 +168,8 @@ class EventWriter(FencedAccess):
         )
         if changed.rowcount == 0:
             return
-        mark(connection, "cell", event.sweep, summary.cell)
-        mark(connection, "sweep", event.sweep, event.sweep)
+        mark_cell(connection, event.sweep, summary.cell)
+        mark_sweep(connection, event.sweep)
         # Their runs carry a tag that says whether their candidate was selected.
         chosen = sa.select(trial.c.id).where(
             its_trials,

@@ -11,6 +11,7 @@ from orchestrator.record.database import FencedAccess, chunked
 from orchestrator.record.json_floats import finite_or_none
 from orchestrator.record.reads.wanting import wanted
 from orchestrator.record.schema import candidate, training, trial
+from orchestrator.record.writes.changes import note_trials
 from orchestrator.record.writes.dirty_flags import mark_trials
 from orchestrator.views.lifecycle import TRIAL_ACTIVE, TRIAL_STEPS, TrialState, before
 
@@ -55,6 +56,7 @@ class PruningWriter(FencedAccess):
             if rows:
                 self._end(connection, decision, [row.training_id for row in rows])
                 mark_trials(connection, [(decision.sweep, row.id) for row in rows if row.mlflow_run])
+                note_trials(connection, [(decision.sweep, row.id) for row in rows])
             return len(rows)
 
     def _end(self, connection: sa.Connection, decision: PruningDecision, trainings: Collection[int]) -> None:

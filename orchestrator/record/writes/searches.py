@@ -9,7 +9,7 @@ from orchestrator.record import schema
 from orchestrator.record.database import FencedAccess
 from orchestrator.record.reads.searches import Suggested
 from orchestrator.record.schema import candidate, cell, trial
-from orchestrator.record.writes.dirty_flags import mark
+from orchestrator.record.writes.dirty_flags import mark_sweep
 from orchestrator.record.writes.trial_rows import TrialRows
 from orchestrator.views.planned import Candidate, PlannedTrial
 
@@ -49,7 +49,7 @@ class SearchWriter(FencedAccess):
             first=connection.execute(position).scalar_one(),
         )  # fmt: skip
         rows.write(trials)
-        mark(connection, "sweep", sweep, sweep)
+        mark_sweep(connection, sweep)
 
     def tell(self, sweep: int, cell: int, one: Suggested, told: int) -> None:
         """Note that the search was told what became of a candidate, as its event number `told`."""

@@ -12,7 +12,9 @@ from orchestrator.record import schema
 from orchestrator.record.database import Access, FencedAccess
 from orchestrator.record.existence import require_lasting, require_sweep
 from orchestrator.record.writes.backlog import require_room
+from orchestrator.record.writes.changes import alone, note
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
+from orchestrator.views.changes import ChangeKind
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.submissions import Submitted
@@ -50,9 +52,11 @@ class Submissions(Access):
         }  # fmt: skip
         try:
             with self._database.writing() as connection:
+                alone(connection)
                 added = connection.execute(
                     sa.insert(schema.sweep).values(values).returning(schema.sweep.c.id)
                 ).scalar_one()
+                note(connection, ChangeKind.SWEEP, added, added, SweepState.QUEUED)
         except IntegrityError:
             known = self._known(new)  # another submit with this key was quicker
             if known is None:
@@ -88,6 +92,7 @@ class Submissions(Access):
         """
         trials, requests = schema.trial, schema.request
         with self._database.writing() as connection:
+            alone(connection)
             require_sweep(connection, sweep)
             require_lasting(connection, sweep)
             require_room(connection, sweep, kind)
@@ -98,7 +103,10 @@ class Submissions(Access):
                 "kind": kind, "sweep_id": sweep, "trial_id": trial, "actor": actor, "created": datetime.now(UTC),
                 "arguments": dict(arguments) if arguments else None,
             }  # fmt: skip
-            return int(connection.execute(sa.insert(requests).values(values).returning(requests.c.id)).scalar_one())
+            adding = sa.insert(requests).values(values).returning(requests.c.id)
+            added = int(connection.execute(adding).scalar_one())
+            note(connection, ChangeKind.REQUEST, sweep, added)
+            return added
 
 
 class RequestWriter(FencedAccess):
@@ -110,4 +118,6 @@ class RequestWriter(FencedAccess):
         said = storable(outcome)[:MAX_MESSAGE]
         with self._database.writing() as connection:
             connection.execute(done.where(schema.request.c.kind == "extend").values(arguments=None))
-            connection.execute(done.values(applied=datetime.now(UTC), outcome=said))
+            answered = done.values(applied=datetime.now(UTC), outcome=said).returning(schema.request.c.sweep_id)
+            for sweep in connection.execute(answered).scalars().all():
+                note(connection, ChangeKind.REQUEST, sweep, request_id)

@@ -14,13 +14,15 @@ from orchestrator.record.reads.deletion import only_of
 from orchestrator.record.reads.wanting import evaluation_left
 from orchestrator.record.schema import attempt, candidate, cell, log, metric, training, trial
 from orchestrator.record.writes import evaluations
-from orchestrator.record.writes.dirty_flags import mark
+from orchestrator.record.writes.changes import note
+from orchestrator.record.writes.dirty_flags import mark_cell, mark_sweep
 from orchestrator.record.writes.lease import extend
 from orchestrator.record.writes.pruning import prune_added
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
 from orchestrator.record.writes.trial_rows import TrialRows, insert
 from orchestrator.record.writes.trials import cancel_trials
 from orchestrator.spec.slot import Slot
+from orchestrator.views.changes import ChangeKind
 from orchestrator.views.errors import ConflictError
 from orchestrator.views.extension import Extension
 from orchestrator.views.lifecycle import SWEEP_ENDED, SWEEP_STEPS, TRIAL_ACTIVE, SweepState, before
@@ -63,7 +65,7 @@ class SweepWriter(FencedAccess):
                 ),
             )
             TrialRows(connection, sweep, uid, fresh).write(trials)
-            mark(connection, "sweep", sweep, sweep)
+            mark_sweep(connection, sweep, SweepState.RUNNING)
             extend(connection)
 
     def extend(self, sweep: int, wider: Extension) -> None:
@@ -100,8 +102,8 @@ class SweepWriter(FencedAccess):
                 values |= {"state": SweepState.RUNNING, "ended": None, "error": None}
             connection.execute(sa.update(table).where(table.c.id == sweep).values(**values))
             for index in touched:
-                mark(connection, "cell", sweep, index)
-            mark(connection, "sweep", sweep, sweep)
+                mark_cell(connection, sweep, index)
+            mark_sweep(connection, sweep)
             extend(connection)
 
     def pause(self, sweep: int) -> bool:
@@ -118,7 +120,7 @@ class SweepWriter(FencedAccess):
         with self._database.writing() as connection:
             require_sweep(connection, sweep)
             connection.execute(sa.update(table).where(table.c.id == sweep).values(priority=priority))
-            mark(connection, "sweep", sweep, sweep)
+            mark_sweep(connection, sweep)
 
     def _turn(self, sweep: int, old: SweepState, new: SweepState) -> bool:
         if old not in before(SWEEP_STEPS, new):
@@ -129,7 +131,7 @@ class SweepWriter(FencedAccess):
             moving = sa.update(table).where(table.c.id == sweep, table.c.state == old)
             moved = connection.execute(moving.values(state=new)).rowcount == 1
             if moved:
-                mark(connection, "sweep", sweep, sweep)
+                mark_sweep(connection, sweep, new)
             return moved
 
     def fail(self, sweep: int, message: str) -> None:
@@ -145,7 +147,7 @@ class SweepWriter(FencedAccess):
                 .values(state=SweepState.FAILED, error=storable(message)[:MAX_MESSAGE], ended=datetime.now(UTC))
             )
             if failed.rowcount:
-                mark(connection, "sweep", sweep, sweep)
+                mark_sweep(connection, sweep, SweepState.FAILED)
 
     def unsettled(self) -> list[int]:
         """Running sweeps whose trials, evaluations and searches have all ended; raises FencedError."""
@@ -186,6 +188,7 @@ class SweepWriter(FencedAccess):
                     connection.execute(sa.delete(rows).where(rows.c.training_id.in_(chunk)))
                 connection.execute(sa.delete(training).where(training.c.id.in_(chunk)))
             connection.execute(sa.delete(table).where(table.c.id == sweep))
+            note(connection, ChangeKind.SWEEP, sweep, sweep)
             experiment: str | None = row.mlflow_experiment
             return experiment
 

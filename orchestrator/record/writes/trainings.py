@@ -12,6 +12,7 @@ from orchestrator.record.database import FencedAccess
 from orchestrator.record.reads.trainings import Outdated
 from orchestrator.record.reads.wanting import wanted_as_evaluation
 from orchestrator.record.schema import attempt, request, sweep, training, trial
+from orchestrator.record.writes.changes import note_trials
 from orchestrator.record.writes.dirty_flags import mark_trials
 from orchestrator.record.writes.sharing import Known, Shared
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
@@ -92,6 +93,7 @@ def _move(connection: sa.Connection, one: Renewed, heir: Known, tallies: default
     if not moved:
         return  # they moved before
     mark_trials(connection, [(row.sweep_id, row.id) for row in moved])
+    note_trials(connection, [(row.sweep_id, row.id) for row in moved])
     begun = connection.execute(sa.select(attempt.c.id).where(attempt.c.training_id == one.old.id)).first()
     for sweep_id, count in Counter(row.sweep_id for row in moved).items():
         tally = tallies[sweep_id]
@@ -119,6 +121,7 @@ def _fail(connection: sa.Connection, one: Renewed, tallies: defaultdict[int, Tal
         query = sa.select(trial.c.sweep_id, trial.c.id).where(trial.c.evaluation_id == one.old.id)
         rows = connection.execute(query).all()
     mark_trials(connection, [(row.sweep_id, row.id) for row in rows])
+    note_trials(connection, [(row.sweep_id, row.id) for row in rows])
     for row in rows:
         tally = tallies[row.sweep_id]
         tally.unevaluated += one.old.evaluated

@@ -13,8 +13,9 @@ from orchestrator.record.reads.trials import first_trial
 from orchestrator.record.reads.wanting import evaluation_failed, evaluation_left, wanted
 from orchestrator.record.schema import cell, training, trial
 from orchestrator.record.writes import evaluations
+from orchestrator.record.writes.changes import note_trials
 from orchestrator.record.writes.claims import run_with_training
-from orchestrator.record.writes.dirty_flags import mark, mark_trials
+from orchestrator.record.writes.dirty_flags import mark_cell, mark_sweep, mark_trials
 from orchestrator.views.lifecycle import (
     SWEEP_ENDED,
     SWEEP_STEPS,
@@ -71,7 +72,7 @@ class TrialWriter(FencedAccess):
             cancellable.append(table.c.state != SweepState.RUNNING)
         ending = sa.update(table).where(*cancellable)
         if connection.execute(ending.values(state=SweepState.CANCELLED, ended=datetime.now(UTC))).rowcount:
-            mark(connection, "sweep", sweep, sweep)
+            mark_sweep(connection, sweep, SweepState.CANCELLED)
 
     def retry(self, sweep: int, trial: int | None = None, cell: int | None = None, what: str = "") -> Touched:
         """Trials that ended without a result wait again, or take the one that came meanwhile, and so do evaluations.
@@ -97,7 +98,7 @@ class TrialWriter(FencedAccess):
                 )
                 again = again.values(state=SweepState.QUEUED)
             if connection.execute(again.values(ended=None, error=None)).rowcount:
-                mark(connection, "sweep", sweep, sweep)
+                mark_sweep(connection, sweep)
             return Touched(retried, again_evaluated)
 
     def _retry_trials(
@@ -118,8 +119,9 @@ class TrialWriter(FencedAccess):
                 .values(summary=None, settled=None)
             )
             for index in cells:
-                mark(connection, "cell", sweep, index)
+                mark_cell(connection, sweep, index)
             mark_trials(connection, [(sweep, row.id) for row in rows])
+            note_trials(connection, [(sweep, row.id) for row in rows])
             evaluations.move(connection, sorted({row.training_id for row in rows}))
         return len(retried)
 
@@ -146,18 +148,19 @@ def cancel_trials(connection: sa.Connection, sweep: int, one: int | None = None,
             .values(state=TrialState.CANCELLED, ended=datetime.now(UTC))
         )
     mark_trials(connection, [(sweep, row.id) for row in rows if row.mlflow_run])
+    note_trials(connection, [(sweep, row.id) for row in rows])
     return len(rows)
 
 
-def end_sweep(connection: sa.Connection, sweep: int) -> bool:
-    """Give a running sweep whose trials have all ended its final state; whether that changed anything."""
+def end_sweep(connection: sa.Connection, sweep: int) -> SweepState | None:
+    """Give a running sweep whose trials have all ended its final state, and return that; none: nothing changed."""
     counts = sa.select(trial.c.state, sa.func.count()).where(trial.c.sweep_id == sweep).group_by(trial.c.state)
     states = {row[0] for row in connection.execute(counts).all()}
     searched = sa.select(cell.c.cell).where(cell.c.sweep_id == sweep, cell.c.open).limit(1)
     any_trial = sa.select(trial.c.id).where(trial.c.sweep_id == sweep).limit(1)
     unfinished = (searched, any_trial.where(evaluation_left()))
     if states & TRIAL_ACTIVE or any(connection.execute(query).first() is not None for query in unfinished):
-        return False
+        return None
     state = SweepState.FINISHED
     if TrialState.FAILED in states or connection.execute(any_trial.where(evaluation_failed())).first() is not None:
         state = SweepState.FAILED
@@ -169,7 +172,7 @@ def end_sweep(connection: sa.Connection, sweep: int) -> bool:
         .where(table.c.id == sweep, table.c.state == SweepState.RUNNING)
         .values(state=state, ended=datetime.now(UTC))
     )
-    return ended.rowcount == 1
+    return state if ended.rowcount == 1 else None
 
 
 def _failed_at_its_end(connection: sa.Connection, sweep: int) -> bool:

@@ -1,0 +1,1 @@
+"""Event streams: what changed, told to whoever listens."""

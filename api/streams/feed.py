@@ -1,0 +1,157 @@
+"""The feed: one task a process that reads what changed once a second and tells it to all streams of this process."""
+
+import asyncio
+import logging
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable
+from typing import Final
+
+from api.protection.connections import MOST_CONNECTIONS
+from api.streams import wire
+from api.streams.stream import HEARTBEAT, Stream
+from orchestrator.service.service import Service
+from orchestrator.views.changes import ChangeKind, ChangeSpan, Told
+from orchestrator.views.errors import BusyError, MetricsweepError
+
+log = logging.getLogger(__name__)
+
+READ_SECONDS: Final = 1.0
+"""Between two looks at the database while somebody listens; of several changes of one thing the last is told."""
+HEARTBEAT_SECONDS: Final = 15.0
+REMEMBERED: Final = 2_000
+"""Events that a client which comes back is told; after more it looks at everything anew."""
+MOST_OF_A_CLIENT: Final = 8
+"""A browser's tabs share one stream, a script has one."""
+
+
+def most_streams(connections: int) -> int:
+    """How many streams there may be among so many connections: 320 of 512, the others are for requests."""
+    return connections * 5 // 8
+
+
+class Feed:
+    """Reads changes after its position, remembers the latest, and hands them on; it rests while nobody listens."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self.most = most_streams(MOST_CONNECTIONS)
+        self._streams: set[Stream] = set()
+        self._remembered: deque[tuple[Told, bytes]] = deque()
+        self._since, self.position = 0, 0  # nothing between these ids is forgotten
+        self._reading: asyncio.Task[None] | None = None
+        self._caught_up: asyncio.Future[None]
+        self._ended = False
+
+    async def open(self, client: str, sweep: int | None, last: int | None) -> Stream:
+        """A stream of one sweep's events or of all, after the id `last` where it is known.
+
+        Raises BusyError where there are as many streams as there may be, in all or of this client.
+        """
+        self._check_room(client)
+        await self._awake()
+        self._check_room(client)
+        stream = Stream(client, sweep, self._opening(sweep, last))
+        self._streams.add(stream)
+        return stream
+
+    def close(self, stream: Stream) -> None:
+        """Forget a stream whose client has gone; with the last one, reading ends."""
+        self._streams.discard(stream)
+        if not self._streams and self._reading is not None:
+            self._reading.cancel()
+            if not self._caught_up.done():
+                self._caught_up.set_result(None)  # who waits for it begins anew
+            self._reading = None
+
+    def end(self) -> None:
+        """End all streams, as the server does."""
+        self._ended = True
+        for stream in self._streams:
+            stream.end()
+
+    @property
+    def streams(self) -> int:
+        """How many there are."""
+        return len(self._streams)
+
+    def _after(self, position: int, most: int) -> ChangeSpan:
+        return self._service.changes.after(position, most)
+
+    def _check_room(self, client: str) -> None:
+        if self._ended:
+            raise BusyError("this server is ending; ask again in a moment")
+        if len(self._streams) >= self.most:
+            raise BusyError(f"there are {self.most} event streams already; poll, or ask again later")
+        if Counter(stream.client for stream in self._streams)[client] >= MOST_OF_A_CLIENT:
+            said = f"this client has {MOST_OF_A_CLIENT} event streams already, which is the most for one"
+            raise BusyError(f"{said}; end one, or let pages share one")
+
+    async def _awake(self) -> None:
+        """Have the task read, and wait until it has read once."""
+        while self._reading is None or not self._caught_up.done():
+            if self._reading is None:
+                self._caught_up = asyncio.get_running_loop().create_future()
+                self._reading = asyncio.create_task(self._read_on(self._caught_up))
+            await asyncio.shield(self._caught_up)
+
+    async def _read_on(self, caught_up: asyncio.Future[None]) -> None:
+        loop = asyncio.get_running_loop()
+        beat, away = loop.time(), False
+        while True:
+            try:
+                span = await asyncio.to_thread(self._after, self.position, REMEMBERED)
+            except MetricsweepError as error:
+                if not away:
+                    log.warning("event streams tell nothing: %s", error)
+                away = True
+            else:
+                away = False
+                self._take(span)
+            if not caught_up.done():
+                caught_up.set_result(None)
+            if loop.time() - beat > HEARTBEAT_SECONDS:
+                beat = loop.time()
+                for stream in list(self._streams):
+                    stream.put(HEARTBEAT)
+            await asyncio.sleep(READ_SECONDS)
+
+    def _take(self, span: ChangeSpan) -> None:
+        said = [(one, wire.encoded(one)) for one in span.changes]
+        if span.since == self.position:
+            self._hand_on(said)
+        else:  # too much happened since, or another database took this one's place
+            self._remembered.clear()
+            self._since = span.since
+            for stream in self._streams:
+                stream.put(wire.reset(span.newest))
+        forgotten = len(self._remembered) + len(said) - REMEMBERED
+        for _ in range(min(forgotten, len(self._remembered))):
+            self._since = self._remembered.popleft()[0].id
+        self._remembered.extend(said)
+        self.position = span.newest
+
+    def _hand_on(self, told: Iterable[tuple[Told, bytes]]) -> None:
+        by_sweep: defaultdict[int, list[bytes]] = defaultdict(list)
+        for one, said in told:
+            by_sweep[one.view.sweep].append(said)
+        if not by_sweep:
+            return
+        chunks = {sweep: b"".join(said) for sweep, said in by_sweep.items()}
+        whole = b"".join(said for _, said in told)
+        for stream in list(self._streams):
+            chunk = whole if stream.sweep is None else chunks.get(stream.sweep)
+            if chunk:
+                stream.put(chunk)
+
+    def _opening(self, sweep: int | None, last: int | None) -> bytes:
+        if last is None or last == self.position:
+            return wire.hello(self.position)
+        if not self._since <= last < self.position:
+            return wire.hello(self.position) + wire.reset(self.position)
+        missed: dict[tuple[ChangeKind, str], bytes] = {}
+        for one, said in self._remembered:
+            if one.id > last and sweep in (None, one.view.sweep):
+                key = (one.view.type, one.view.url)
+                missed.pop(key, None)  # told in the order of the last change
+                missed[key] = said
+        return wire.hello(last) + b"".join(missed.values())

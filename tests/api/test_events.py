@@ -1,0 +1,263 @@
+"""Event streams: what they tell, where they go on, and what hostile clients get of them."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from api.streams import feed as feeds
+from api.streams import stream as streams
+from api.streams.feed import MOST_OF_A_CLIENT, Feed
+from orchestrator.record.writes import changes
+from orchestrator.settings import Settings
+from orchestrator.views.changes import ChangeKind, ChangeSpan, ChangeView, Told
+from tests.api.conftest import BEARER
+from tests.api.listening import listening
+from tests.api.played import SPEC, YAML, Conductor
+from tests.api.test_connections import OURS, serving, wait_until
+from tests.served_app import served
+
+ASKED = b"GET /v1/events HTTP/1.1\r\n" + OURS + b"\r\n"
+
+
+@pytest.fixture(autouse=True)
+def _reads_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "READ_SECONDS", 0.05)
+
+
+@pytest.fixture
+def url(app: FastAPI) -> Iterator[str]:
+    with served(app) as found:
+        yield found
+        app.state.feed.end()
+
+
+def submitted(http: TestClient) -> int:
+    return int(http.post("/v1/sweeps", content=SPEC, headers=YAML).json()["id"])
+
+
+def test_a_stream_tells_what_happens_to_a_sweep_from_submit_to_its_end(
+    http: TestClient, url: str, conductor: Conductor
+) -> None:
+    with listening(url) as heard:
+        assert heard.answer.headers["content-type"].startswith("text/event-stream")
+        assert heard.next().type == "hello"
+        sweep = submitted(http)
+        first = heard.next()
+        assert (first.type, first.data["sweep"], first.data["state"]) == ("sweep", sweep, "queued")
+        assert http.get(first.data["url"]).json()["name"] == first.data["name"] == "four-trials"
+        conductor.begin()
+        assert heard.next("sweep").data["state"] == "running"
+        order = conductor.start()
+        begun = heard.next("trial")
+        assert (begun.data["trial"], begun.data["state"]) == (1, "running")
+        further = heard.next("progress")
+        assert (further.data["step"], further.data["total_steps"], further.id > begun.id) == (10, 20, True)
+        assert http.get(further.data["url"]).json()["step"] == 10
+        http.post(f"/v1/sweeps/{sweep}/cancel")
+        assert http.get(heard.next("request").data["url"]).json()["kind"] == "cancel"
+        conductor.obey()
+        assert heard.next("trial").data["state"] == "cancelled"
+        assert heard.next("sweep").data["state"] == "cancelled"
+        assert order.number == 1
+
+
+def test_a_sweeps_stream_has_its_own_events_alone(http: TestClient, url: str, conductor: Conductor) -> None:
+    other, sweep = submitted(http), submitted(http)
+    with listening(url, f"/v1/sweeps/{sweep}/events") as heard:
+        heard.next("hello")
+        conductor.writer.sweeps.prioritize(other, 5)
+        conductor.writer.sweeps.prioritize(sweep, 7)
+        assert heard.next().data["sweep"] == sweep
+    assert httpx.get(f"{url}/v1/sweeps/99/events", headers=BEARER, trust_env=False).status_code == 404
+
+
+def test_who_comes_back_is_told_what_came_meanwhile_each_thing_once(
+    http: TestClient, url: str, conductor: Conductor
+) -> None:
+    with listening(url) as heard:
+        last = heard.next("hello").id
+    sweep = submitted(http)
+    conductor.begin()
+    for priority in (1, 2, 3):
+        conductor.writer.sweeps.prioritize(sweep, priority)
+    conductor.finish()
+    with listening(url, Last_Event_ID=str(last)) as heard:
+        told = [heard.next() for _ in range(4)]
+        assert [one.type for one in told] == ["hello", "sweep", "progress", "trial"]
+        assert told[-1].data["state"] == "finished"
+        assert [one.id for one in told] == sorted(one.id for one in told)
+    with listening(url, f"/v1/events?after={told[1].id}") as heard:
+        assert [heard.next().type for _ in range(3)] == ["hello", "progress", "trial"]
+    with listening(url, f"/v1/events?after={last}", Last_Event_ID=str(told[2].id)) as heard:  # a browser reconnects
+        assert [heard.next().type for _ in range(2)] == ["hello", "trial"]
+
+
+@pytest.mark.parametrize("known", ["999999999", "-4", "7; drop", "9" * 150], ids=str)
+def test_an_id_that_nobody_gave_is_answered_with_a_reset(http: TestClient, url: str, known: str) -> None:
+    submitted(http)
+    with listening(url, Last_Event_ID=known) as heard:
+        assert [heard.next().type for _ in range(2)] == ["hello", "reset"]
+    for wrong in ("after=-1", "after=many"):
+        assert httpx.get(f"{url}/v1/events?{wrong}", headers=BEARER, trust_env=False).status_code == 422
+
+
+def test_a_resume_from_what_was_pruned_is_a_reset(
+    http: TestClient, url: str, conductor: Conductor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep = submitted(http)
+    for priority in range(10):
+        conductor.writer.sweeps.prioritize(sweep, priority)
+    monkeypatch.setattr(changes, "KEPT", 3)
+    conductor.writer.changes.prune()
+    assert len(conductor.store.changes.after(0, 100).changes) == 1  # of one thing the last
+    assert conductor.store.changes.after(0, 100).since == 8
+    with listening(url, Last_Event_ID="2") as heard:
+        assert [heard.next().type for _ in range(2)] == ["hello", "reset"]
+    with listening(url, Last_Event_ID="9") as heard:
+        assert [heard.next().type for _ in range(2)] == ["hello", "sweep"]
+
+
+def test_ids_hold_over_a_restart_and_in_another_process(
+    http: TestClient, url: str, conductor: Conductor, settings: Settings
+) -> None:
+    from api.main import create_app
+    from orchestrator.service.service import Service
+
+    sweep = submitted(http)
+    with listening(url) as heard:
+        last = heard.next("hello").id
+    conductor.writer.sweeps.prioritize(sweep, 3)
+    second = Service.open(settings)
+    another = create_app(second, settings)
+    with served(another) as elsewhere:
+        with listening(elsewhere, Last_Event_ID=str(last)) as there, listening(url, Last_Event_ID=str(last)) as here:
+            assert there.next("sweep") == here.next("sweep")
+        another.state.feed.end()
+    second.close()
+
+
+def test_more_than_a_hundred_trials_at_once_are_told_as_one_event(
+    http: TestClient, url: str, conductor: Conductor
+) -> None:
+    spec = SPEC.replace("seed: [0, 1]", f"seed: {list(range(60))}")
+    sweep = int(http.post("/v1/sweeps", content=spec, headers=YAML).json()["id"])
+    conductor.begin()
+    with listening(url) as heard:
+        heard.next("hello")
+        conductor.writer.trials.cancel(sweep)
+        assert [heard.next().type for _ in range(2)] == ["trials", "sweep"]
+
+
+def test_streams_of_one_process_share_one_read(http: TestClient, url: str, app: FastAPI) -> None:
+    feed: Feed = app.state.feed
+    read, turn, reads = feed._after, threading.Semaphore(MOST_OF_A_CLIENT), 0
+
+    def counted(position: int, most: int) -> ChangeSpan:
+        nonlocal reads
+        turn.acquire()
+        reads += 1
+        return read(position, most)
+
+    feed._after = counted
+    sweep = submitted(http)
+    with ExitStack() as stack:
+        heard = [stack.enter_context(listening(url)) for _ in range(MOST_OF_A_CLIENT)]
+        while turn.acquire(blocking=False):
+            pass
+        http.post(f"/v1/sweeps/{sweep}/cancel")
+        before = reads
+        turn.release()
+        for one in heard:
+            assert one.next("request").data["sweep"] == sweep
+        assert reads == before + 1
+        turn.release(100)
+    wait_until(lambda: feed.streams == 0)
+    assert feed._reading is None  # nobody listens, nobody reads
+
+
+def test_a_client_has_so_many_streams_and_others_still_theirs(url: str, app: FastAPI) -> None:
+    with ExitStack() as stack:
+        heard = [stack.enter_context(listening(url)) for _ in range(MOST_OF_A_CLIENT)]
+        assert {one.next().type for one in heard} == {"hello"}
+        refused = httpx.get(f"{url}/v1/events", headers=BEARER, trust_env=False)
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
+        assert "8 event streams already" in refused.json()["detail"]
+        cookies = {}
+        with httpx.Client(base_url=url, trust_env=False, follow_redirects=False) as browser:
+            browser.get(f"/login?code={app.state.access.codes.new()}")
+            cookies = dict(browser.cookies)
+        with httpx.stream("GET", f"{url}/v1/events", cookies=cookies, trust_env=False) as answer:
+            assert answer.status_code == 200
+    wait_until(lambda: app.state.feed.streams == 0)
+    with listening(url) as again:
+        assert again.next().type == "hello"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 401),
+        ({"Authorization": "Bearer wrong"}, 401),
+        ({**BEARER, "Host": "evil.example"}, 421),
+        ({**BEARER, "Origin": "http://evil.example"}, 403),
+        ({**BEARER, "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"}, 403),
+    ],
+)
+def test_a_stream_is_guarded_as_any_request(url: str, headers: dict[str, str], status: int) -> None:
+    assert httpx.get(f"{url}/v1/events", headers=headers, trust_env=False).status_code == status
+
+
+def test_a_client_that_never_reads_is_dropped_and_fills_no_memory(
+    app: FastAPI, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "MOST_UNSENT", 64 * 1024)
+    feed: Feed = app.state.feed
+    great = ChangeView(type=ChangeKind.SWEEP, sweep=1, url="/v1/sweeps/1", error="e" * 60_000)
+    feed._after = lambda position, most: ChangeSpan(position, position + 1, [Told(position + 1, great)])
+    host, port = url.removeprefix("http://").split(":")
+    with socket.socket() as deaf, listening(url) as other:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.connect((host, int(port)))
+        deaf.sendall(ASKED)
+        wait_until(lambda: feed.streams == 2)
+        seen = [other.next("sweep").id]
+        while not all(stream._ended for stream in feed._streams if stream._unsent):
+            seen.append(other.next("sweep").id)
+            assert all(stream._unsent <= 2 * 64 * 1024 for stream in list(feed._streams))
+        assert seen == list(range(seen[0], seen[0] + len(seen)))  # who reads misses nothing meanwhile
+
+
+def test_streams_leave_room_for_requests_and_end_with_the_server(tmp_path: Path) -> None:
+    """A process that holds sixteen connections, and sixty clients that ask for streams and never leave."""
+    with serving(tmp_path, "patient") as process, ExitStack() as stack:
+        clients = [stack.enter_context(process.connect()) for _ in range(60)]
+        for client in clients:
+            client.settimeout(60)
+            client.sendall(ASKED)
+        heads = [_head(client) for client in clients]
+        assert sum(head.startswith(b"HTTP/1.1 200") for head in heads) == MOST_OF_A_CLIENT
+        assert process.answers()
+        listeners = [client for client, head in zip(clients, heads, strict=True) if head.startswith(b"HTTP/1.1 200")]
+        process.process.terminate()
+        for client in listeners:
+            said = b""
+            while chunk := client.recv(65536):
+                said += chunk
+            assert said.endswith(b"0\r\n\r\n")  # whole, so that its client comes back without an error
+        assert process.process.wait(60) == 0
+        assert "cut off" not in process.log.read_text()
+        assert "Traceback" not in process.log.read_text()
+
+
+def _head(client: socket.socket) -> bytes:
+    try:
+        return client.recv(12)
+    except ConnectionError:
+        return b""
