@@ -25,6 +25,8 @@ from api.routes import (
     events,
     figures,
     health,
+    listing_pages,
+    listings,
     logins,
     pages,
     parts,
@@ -52,6 +54,7 @@ A spec is posted as YAML or JSON to `/v1/sweeps`; the conductor trains what it a
 NOUNS: Final = (
     sweeps,
     requests,
+    listings,
     trials,
     cells,
     tables,
@@ -112,6 +115,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.include_router(pages.costly)
     app.include_router(curves.page)
     app.include_router(cluster.page)
+    app.include_router(listing_pages.router)
     app.include_router(pages.router)
     app.include_router(parts.router)
     app.include_router(reference.router)

@@ -20,6 +20,7 @@ from dashboards import pages
 from orchestrator.settings import Settings
 from orchestrator.views.errors import (
     ConflictError,
+    InvalidFilterError,
     InvalidSpecError,
     MetricsweepError,
     NotFoundError,
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 
 STATUS: Final[Mapping[type[MetricsweepError], int]] = {
     InvalidSpecError: 422,
+    InvalidFilterError: 422,
     TooLargeError: 413,
     NotFoundError: 404,
     ConflictError: 409,
@@ -166,6 +168,8 @@ async def _our_error(request: Request, error: Exception) -> Response:
     if isinstance(error, InvalidSpecError | NumbersChangedError):
         problems = [PathProblem(path=one.path, message=one.message) for one in error.problems]
         detail = detail.splitlines()[0]
+    if isinstance(error, InvalidFilterError):
+        problems = [PathProblem(path=f"query.{error.path}", message=error.said)]
     headers = {"Retry-After": "5"} if status == 503 else None
     return answer(request, details(request, status, detail, problems=problems), headers)
 

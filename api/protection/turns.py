@@ -32,6 +32,7 @@ class Bounds:
 LANES: Final[Mapping[str, Bounds]] = {
     "check": Bounds(at_once=2, waiting=16, wait_seconds=30),  # specs: dry runs, submits, extensions
     "draw": Bounds(at_once=2, waiting=32, wait_seconds=30),  # tables, figures, cells, comparisons
+    "list": Bounds(at_once=2, waiting=64, wait_seconds=30),  # listings and plots: a scan of the trials each
     "page": Bounds(at_once=2, waiting=32, wait_seconds=30),  # pages that show tables
     "bundle": Bounds(at_once=1, waiting=4, wait_seconds=30, work_seconds=3_600),  # a large one has hundreds of pictures
 }
@@ -110,6 +111,12 @@ class DrawingTurn(_Costly):
     """Computes a table or a figure."""
 
     lane = "draw"
+
+
+class ListingTurn(_Costly):
+    """Looks through the trials."""
+
+    lane = "list"
 
 
 class PagingTurn(_Costly):

@@ -4,22 +4,15 @@ from typing import Final
 
 import sqlalchemy as sa
 
+from orchestrator.record import column_types
 from orchestrator.record.clock import DatabaseSeconds, UtcTime
+from orchestrator.record.column_types import metadata, places
 
-metadata: Final = sa.MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
-
-_STATE = sa.String(16)
-_NEED = sa.String(16)  # the key of a need
-_UID = sa.String(36)
-_DOUBLE = sa.Float(53)
-_BIG = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite numbers rows by INTEGER only
+_BIG = column_types.BIG
+_DOUBLE = column_types.DOUBLE
+_NEED = column_types.NEED
+_STATE = column_types.STATE
+_UID = column_types.UID
 
 sweep: Final = sa.Table(
     "sweep",
@@ -161,6 +154,9 @@ trial: Final = sa.Table(
     sa.Column("mlflow_run", sa.String),
     sa.Column("mlflow_left", sa.String),  # the run that it had under older versions, until the tracker knows that
     sa.Column("mlflow_point", _BIG, nullable=False, default=0),  # last metric.id sent
+    sa.Column("score", _DOUBLE),  # these two: its training's, once it has finished
+    sa.Column("seconds", _DOUBLE),
+    *places(),  # trial_column says which key is where
     sa.UniqueConstraint("sweep_id", "cell", "candidate", "repeat"),
     sa.UniqueConstraint("sweep_id", "position"),
     sa.ForeignKeyConstraint(

@@ -17,7 +17,9 @@ from orchestrator.record.reads.collectable import CollectionReader
 from orchestrator.record.reads.curves import CurveReader
 from orchestrator.record.reads.data import DataReader
 from orchestrator.record.reads.gauges import GaugeReader
+from orchestrator.record.reads.listings import ListingReader
 from orchestrator.record.reads.outcomes import OutcomeReader
+from orchestrator.record.reads.plot_points import PlotReader
 from orchestrator.record.reads.pruning import PruningReader
 from orchestrator.record.reads.requests import RequestReader
 from orchestrator.record.reads.searches import SearchReader
@@ -47,6 +49,8 @@ class Store:
         self.submissions = Submissions(database)
         self.sweeps = SweepReader(database)
         self.trials = TrialReader(database)
+        self.listings = ListingReader(database)
+        self.plots = PlotReader(database)
         self.trainings = TrainingReader(database)
         self.outcomes = OutcomeReader(database)
         self.curves = CurveReader(database)

@@ -5,6 +5,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
+from orchestrator.record.listed_tables import trial_column
 from orchestrator.record.schema import (
     attempt,
     candidate,
@@ -34,7 +35,8 @@ _EXTENDED: Final = frozenset({"state", "priority", "text", "spec", "total"})
 
 
 _DELETED: Final = (
-    "log", "metric", "attempt", "trial", "candidate", "cell", "sweep_need", "sweep", "training",
+    "log", "metric", "attempt", "note", "tag", "trial", "trial_column", "candidate", "cell",
+    "sweep_need", "sweep", "training",
 )  # fmt: skip
 """What goes with a deleted sweep; its requests stay, without their arguments, to say what became of them."""
 
@@ -71,8 +73,13 @@ WRITERS: Final[Mapping[str, Mapping[tuple[str, str], frozenset[str]]]] = {
                 "mlflow_run",
                 "mlflow_left",
                 "mlflow_point",
+                "score",
+                "seconds",
+                *(column.name for column in trial.columns if column.name.startswith("number_")),
             }
         ),
+        ("insert", "trial_column"): _columns(trial_column),
+        ("update", "trial_column"): frozenset({"number"}),
         ("insert", "attempt"): _columns(attempt),
         ("update", "attempt"): _columns(attempt, frozenset({"id", "uid", "training_id", "number", "slot"})),
         ("insert", "metric"): _columns(metric),

@@ -15,7 +15,9 @@ from orchestrator.service.bundles import BundleQueries
 from orchestrator.service.commands import SweepCommands
 from orchestrator.service.curves import CurveQueries
 from orchestrator.service.figures import FigureQueries
+from orchestrator.service.listings import ListingQueries
 from orchestrator.service.operations import Operations
+from orchestrator.service.plots import PlotQueries
 from orchestrator.service.retention import Retention
 from orchestrator.service.submissions import SpecSubmissions
 from orchestrator.service.sweeps import SweepQueries
@@ -41,6 +43,8 @@ class Service:
         self.sweeps = SweepQueries(store, catalog, links)
         self.changes = store.changes
         self.trials = TrialQueries(store, catalog, links, files)
+        self.listings = ListingQueries(store)
+        self.plots = PlotQueries(store, catalog, self.listings)
         self.tables = TableQueries(settings, store, catalog)
         self.figures = FigureQueries(store, catalog, sources)
         self.curves = CurveQueries(store, catalog)

@@ -21,6 +21,16 @@ class InvalidSpecError(MetricsweepError):
         super().__init__(f"The spec has {len(self.problems)} {noun}.\n{lines}")
 
 
+class InvalidFilterError(MetricsweepError):
+    """A filter, or a column to sort or show by, that says nothing: where, what was found and what would be right."""
+
+    def __init__(self, message: str, at: int = 0, path: str = "where") -> None:
+        self.message, self.at, self.path = message, at, path
+        place = f"at character {at + 1}: " if path == "where" else ""
+        self.said = f"{place}{message}"
+        super().__init__(f"{'The filter' if path == 'where' else path}, {self.said}" if place else f"{path}: {message}")
+
+
 class TooLargeError(MetricsweepError):
     """What was sent is over a stated limit."""
 

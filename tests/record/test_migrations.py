@@ -12,9 +12,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
+from orchestrator.record.column_types import metadata
 from orchestrator.record.database import Database
 from orchestrator.record.migrations import config, migrate
-from orchestrator.record.schema import metadata
 from orchestrator.record.store import Store
 from orchestrator.views.errors import UnavailableError
 from tests.record.sample import lease, run_all

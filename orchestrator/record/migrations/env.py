@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from orchestrator.record.schema import metadata
+from orchestrator.record.column_types import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -14,6 +14,7 @@ from orchestrator.record.schema import attempt, cell, training, trial
 from orchestrator.record.writes.changes import note_trials
 from orchestrator.record.writes.dirty_flags import mark_cell, mark_trials
 from orchestrator.record.writes.sharing import Known, Shared, row_of
+from orchestrator.record.writes.trial_places import take_results
 from orchestrator.views.extension import MeasuredTrial
 from orchestrator.views.lifecycle import TRIAL_STEPS, TrialState, before
 from orchestrator.views.planned import PlannedTrial
@@ -74,6 +75,7 @@ def _move_unbegun(
                 started=None if waits else now, ended=now if done else None,
             )
         )  # fmt: skip
+    take_results(connection, [measured.trial for measured in asked])
     return heirs
 
 
@@ -169,6 +171,7 @@ def move(connection: sa.Connection, trainings: Sequence[int]) -> None:
         ).all()
         mark_trials(connection, [(row.sweep_id, row.id) for row in moved])
         note_trials(connection, [(row.sweep_id, row.id) for row in moved])
+        take_results(connection, [row.id for row in moved])
         for sweep, index in sorted({(row.sweep_id, row.cell) for row in moved}):
             its = (cell.c.sweep_id == sweep, cell.c.cell == index)
             connection.execute(sa.update(cell).where(*its).values(summary=None, settled=None))

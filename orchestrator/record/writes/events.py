@@ -16,6 +16,7 @@ from orchestrator.record.writes.dirty_flags import mark_cell, mark_sweep, mark_t
 from orchestrator.record.writes.progress import WRITTEN_LAST, append_log, append_points, write_log
 from orchestrator.record.writes.pruning import unwanted
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
+from orchestrator.record.writes.trial_places import take_result
 from orchestrator.record.writes.trials import end_sweep, is_wanted
 from orchestrator.views.events import (
     AttemptStopped,
@@ -145,6 +146,9 @@ class EventWriter(FencedAccess):
         ).all()
         mark_trials(connection, [(row.sweep_id, row.id) for row in moved])
         note_trials(connection, [(row.sweep_id, row.id) for row in moved])
+        if state is TrialState.FINISHED:
+            for sweep in sorted({row.sweep_id for row in moved}):
+                take_result(connection, sweep, [row.id for row in moved if row.sweep_id == sweep], values)
 
     def _mark_active(self, connection: sa.Connection, training_id: int) -> None:
         active = sa.select(trial.c.sweep_id, trial.c.id).where(

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from orchestrator.record import schema
+from orchestrator.record import listed_tables, schema
 from orchestrator.record.database import FencedAccess, chunked
 from orchestrator.record.existence import require_sweep
 from orchestrator.record.reads.deletion import only_of
@@ -178,7 +178,10 @@ class SweepWriter(FencedAccess):
             connection.execute(requests.values(arguments=None))
             done = requests.where(schema.request.c.id == by, schema.request.c.applied.is_(None))
             connection.execute(done.values(applied=datetime.now(UTC), outcome=outcome))
-            for rows in (schema.outbox, trial, schema.candidate, schema.cell, schema.sweep_need):
+            for rows in (
+                listed_tables.note, listed_tables.tag, listed_tables.trial_column, schema.outbox, trial,
+                schema.candidate, schema.cell, schema.sweep_need,
+            ):  # fmt: skip
                 connection.execute(sa.delete(rows).where(rows.c.sweep_id == sweep))
             for chunk in chunked(alone, 1_000):
                 attempts = sa.select(attempt.c.id).where(attempt.c.training_id.in_(chunk))

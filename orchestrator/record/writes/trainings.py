@@ -16,6 +16,7 @@ from orchestrator.record.writes.changes import note_trials
 from orchestrator.record.writes.dirty_flags import mark_trials
 from orchestrator.record.writes.sharing import Known, Shared
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
+from orchestrator.record.writes.trial_places import take_results
 from orchestrator.record.writes.trial_rows import write_needs
 from orchestrator.views.lifecycle import TRIAL_ACTIVE, TrialState
 from orchestrator.views.planned import PlannedTrial
@@ -94,6 +95,7 @@ def _move(connection: sa.Connection, one: Renewed, heir: Known, tallies: default
         return  # they moved before
     mark_trials(connection, [(row.sweep_id, row.id) for row in moved])
     note_trials(connection, [(row.sweep_id, row.id) for row in moved])
+    take_results(connection, [row.id for row in moved])
     begun = connection.execute(sa.select(attempt.c.id).where(attempt.c.training_id == one.old.id)).first()
     for sweep_id, count in Counter(row.sweep_id for row in moved).items():
         tally = tallies[sweep_id]

@@ -11,6 +11,7 @@ from orchestrator.record import schema
 from orchestrator.record.database import chunked, insertion
 from orchestrator.record.writes.dirty_flags import mark_trials
 from orchestrator.record.writes.sharing import Known, Shared
+from orchestrator.record.writes.trial_places import TrialPlaces, even, labelled, take_results
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.planned import PlannedTrial
 from workers.catalog import Need
@@ -27,6 +28,7 @@ class TrialRows:
         self._sweep, self._uid, self._now = sweep, uid, datetime.now(UTC)
         self._trainings: dict[str, Known] = {}  # by fingerprint: those of the chunk that is written
         self._shared = Shared(connection, fresh)
+        self._places = TrialPlaces(connection, sweep)
         self._position = first
 
     def write(self, trials: Iterable[PlannedTrial]) -> None:
@@ -35,8 +37,10 @@ class TrialRows:
             write_needs(self._connection, [one.need for one in chunk if one.need], self._sweep)
             self._trainings = self._shared.find(chunk)
             first = self._position
+            named = labelled(self._connection, self._places, self._sweep, ((one.cell, one.candidate) for one in chunk))
+            rows = even([self._row(one) | named[one.cell, one.candidate] | self._repeated(one) for one in chunk])
             # Without RETURNING the driver prepares one statement; with it psycopg parses one of 12,000 parameters.
-            self._connection.execute(sa.insert(schema.trial), [self._row(trial) for trial in chunk])
+            self._connection.execute(sa.insert(schema.trial), rows)
             self._mark_begun(first)
 
     def _mark_begun(self, first: int) -> None:
@@ -45,6 +49,10 @@ class TrialRows:
         begun = sa.select(table.c.id).where(table.c.sweep_id == self._sweep, written)
         rows = self._connection.execute(begun.where(table.c.state != TrialState.WAITING)).all()
         mark_trials(self._connection, [(self._sweep, row.id) for row in rows])
+        take_results(self._connection, [row.id for row in rows])
+
+    def _repeated(self, trial: PlannedTrial) -> dict[str, Any]:
+        return self._places.of_labels("repeat", trial.repeat_labels)
 
     def _row(self, trial: PlannedTrial) -> dict[str, Any]:
         position, self._position = self._position, self._position + 1

@@ -16,6 +16,7 @@ from orchestrator.record.writes import evaluations
 from orchestrator.record.writes.changes import note_trials
 from orchestrator.record.writes.claims import run_with_training
 from orchestrator.record.writes.dirty_flags import mark_cell, mark_sweep, mark_trials
+from orchestrator.record.writes.trial_places import take_results
 from orchestrator.views.lifecycle import (
     SWEEP_ENDED,
     SWEEP_STEPS,
@@ -226,3 +227,4 @@ def _wait_again(connection: sa.Connection, trials: list[int], trainings: list[in
                     ended=now,
                 )
             )
+            take_results(connection, trials)

@@ -1,0 +1,249 @@
+r"""The language in which lists of trials are filtered: its text into conditions, or into what is wrong and where.
+
+    filter      = alternative { "or" alternative }
+    alternative = part { [ "and" ] part }
+    part        = [ "-" | "not" ] ( "(" filter ")" | condition | word )
+    condition   = name operator value { "," value }
+    operator    = ":" | "=" | "!=" | "<" | "<=" | ">" | ">=" | "~"
+    name, value, word = characters without blanks, quotes, parentheses and operators, or "a text": \" is a quote in it
+
+A word is looked for in the labels of the axes, in tags and in the sweep's name. `:` and `=` mean the whole of a label,
+in any case of letters, or a number, or one of several (`loss:triplet,semihard`), or a range with its ends
+(`eta:0.1..1`, `eta:0.1..`); `~` means a part of a text. A value may hold operators (`started>2026-11-22T10:30`).
+Whatever is posted, reading it takes one pass; what a name means is told by whoever knows the columns (TrialColumns).
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from orchestrator.views.errors import InvalidFilterError
+
+LONGEST: Final = 1_000
+"""Characters of a filter."""
+MOST_CONDITIONS: Final = 40
+MOST_VALUES: Final = 50
+"""Of one condition."""
+DEEPEST: Final = 8
+"""Parentheses within one another."""
+
+Operator = Literal["=", "!=", "<", "<=", ">", ">=", "~"]
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A text that some label, tag or name shall contain."""
+
+    text: str
+    at: int  # characters of the filter before it
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a column shall be."""
+
+    name: str
+    operator: Operator
+    values: tuple[str, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The opposite of a part."""
+
+    part: "Filter"
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Every part; of no parts it is what a filter without text means."""
+
+    parts: tuple["Filter", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """One part at least."""
+
+    parts: tuple["Filter", ...]
+
+
+Filter: TypeAlias = Word | Condition | Not | All | Either
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: Literal["text", "quoted", "operator", "comma", "open", "close", "not", "end"]
+    text: str
+    at: int
+    spaced: bool  # whether blanks stand before it
+
+
+_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_OPERATOR: Final = re.compile(r"!=|<=|>=|[:=<>~]")
+_NAME: Final = re.compile(r'[^\s"(),:=<>~!]+')
+_VALUE: Final = re.compile(r'[^\s"(),]+')
+
+
+def parse(text: str) -> Filter:
+    """The conditions of a filter's text; raises InvalidFilterError, which says where what is wrong."""
+    if len(text) > LONGEST:
+        raise InvalidFilterError(f"has {len(text):,} characters; at most {LONGEST:,} are allowed", 0)
+    if (at := text.find("\x00")) >= 0:
+        raise InvalidFilterError("holds a character that no text has (NUL); leave it out", at)
+    return _Parser(text).whole()
+
+
+def conditions(one: Filter) -> Iterator[Word | Condition]:
+    """Every word and condition of a filter, in order."""
+    match one:
+        case Not(part):
+            yield from conditions(part)
+        case All(parts) | Either(parts):
+            for part in parts:
+                yield from conditions(part)
+        case _:
+            yield one
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._tokens = list(_tokens(text))
+        self._next, self._conditions = 0, 0
+
+    def whole(self) -> Filter:
+        if self._ended:
+            return All(())
+        read = self._any(0)
+        left = self._take()
+        if left.kind != "end":
+            raise InvalidFilterError("a `)` that nothing opened; leave it out, or quote it", left.at)
+        return read
+
+    @property
+    def _ended(self) -> bool:
+        return self._seen.kind == "end"
+
+    @property
+    def _seen(self) -> _Token:
+        return self._tokens[self._next]
+
+    def _take(self) -> _Token:
+        token = self._seen
+        self._next += 1
+        return token
+
+    def _is(self, word: str) -> bool:
+        return self._seen.kind == "text" and self._seen.text.lower() == word and self._following != "operator"
+
+    @property
+    def _following(self) -> str:
+        return self._tokens[self._next + 1].kind if self._next + 1 < len(self._tokens) else "end"
+
+    def _any(self, depth: int) -> Filter:
+        parts = [self._all(depth)]
+        while self._is("or"):
+            self._take()
+            parts.append(self._all(depth))
+        return parts[0] if len(parts) == 1 else Either(tuple(parts))
+
+    def _all(self, depth: int) -> Filter:
+        parts = [self._part(depth)]
+        while self._seen.kind not in ("end", "close") and not self._is("or"):
+            if self._is("and"):
+                self._take()
+            parts.append(self._part(depth))
+        return parts[0] if len(parts) == 1 else All(tuple(parts))
+
+    def _part(self, depth: int) -> Filter:
+        if self._seen.kind == "not" or (self._is("not") and self._following != "end"):
+            self._take()
+            if self._seen.kind == "not" or self._is("not"):
+                raise InvalidFilterError("the opposite of an opposite; leave both out", self._seen.at)
+            return Not(self._part(depth))
+        token = self._take()
+        if token.kind == "open":
+            if depth == DEEPEST:
+                raise InvalidFilterError(f"parentheses within more than {DEEPEST} others; write it flatter", token.at)
+            inner = self._any(depth + 1)
+            if self._take().kind != "close":
+                raise InvalidFilterError("a `(` that nothing closes; add `)`", token.at)
+            return inner
+        if token.kind not in ("text", "quoted") or self._ends(token):
+            raise InvalidFilterError(_wanted(token), token.at)
+        self._conditions += 1
+        if self._conditions > MOST_CONDITIONS:
+            raise InvalidFilterError(f"more than {MOST_CONDITIONS} conditions; leave some out", token.at)
+        return self._condition(token) if self._seen.kind == "operator" else Word(token.text, token.at)
+
+    def _ends(self, token: _Token) -> bool:
+        return token.kind == "text" and token.text.lower() in ("or", "and") and self._seen.kind != "operator"
+
+    def _condition(self, name: _Token) -> Condition:
+        sign = self._take()
+        values = [self._value(name, sign)]
+        while self._seen.kind == "comma":
+            self._take()
+            values.append(self._value(name, sign))
+        if len(values) > MOST_VALUES:
+            raise InvalidFilterError(f"{len(values)} values; at most {MOST_VALUES} are allowed", sign.at)
+        if len(values) > 1 and sign.text not in (":", "=", "!=", "~"):
+            raise InvalidFilterError(f"`{sign.text}` takes one value; `:` takes several", sign.at)
+        operator: Operator = "=" if sign.text == ":" else sign.text  # type: ignore[assignment]
+        return Condition(name.text, operator, tuple(values), name.at)
+
+    def _value(self, name: _Token, sign: _Token) -> str:
+        if self._seen.kind not in ("text", "quoted") or not self._seen.text:
+            raise InvalidFilterError(
+                f"a value is missing after `{name.text}{sign.text}`; such as `loss:triplet`, `eta<0.5`", self._seen.at
+            )
+        return self._take().text
+
+
+def _wanted(token: _Token) -> str:
+    said = "the filter ends" if token.kind == "end" else f"`{token.text}` stands"
+    return f"{said} where a word or a condition is wanted, such as `loss:triplet` or `map@r>.6`"
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    at, value = 0, False  # whether a value is wanted here, which may hold operators
+    while True:
+        begin = at
+        while at < len(text) and text[at].isspace():
+            at += 1
+        spaced = at > begin or at == 0
+        if at == len(text):
+            yield _Token("end", "", at, spaced)
+            return
+        token = _token(text, at, spaced, value)
+        yield token
+        at, value = at + _length(text, token), token.kind in ("operator", "comma")
+
+
+def _token(text: str, at: int, spaced: bool, value: bool) -> _Token:
+    character = text[at]
+    if character in "(),":
+        kinds: dict[str, Literal["open", "close", "comma"]] = {"(": "open", ")": "close", ",": "comma"}
+        return _Token(kinds[character], character, at, spaced)
+    if character == '"':
+        quoted = _QUOTED.match(text, at)
+        if quoted is None:
+            raise InvalidFilterError('a `"` that nothing closes; add another, or write \\" for the sign itself', at)
+        return _Token("quoted", re.sub(r"\\(.)", r"\1", quoted[1], flags=re.DOTALL), at, spaced)
+    if not value and (operator := _OPERATOR.match(text, at)):
+        return _Token("operator", operator[0], at, spaced)
+    if not value and character == "-" and at + 1 < len(text) and not text[at + 1].isspace():
+        return _Token("not", "-", at, spaced)
+    word = (_VALUE if value else _NAME).match(text, at)
+    if word is None:
+        raise InvalidFilterError(f"`{character}` stands where nothing is meant by it; quote it, or leave it out", at)
+    return _Token("text", word[0], at, spaced)
+
+
+def _length(text: str, token: _Token) -> int:
+    if token.kind == "quoted":
+        quoted = _QUOTED.match(text, token.at)
+        return quoted.end() - token.at if quoted else 1
+    return len(token.text)

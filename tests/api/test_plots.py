@@ -1,0 +1,61 @@
+"""Plots of listings over REST: Vega-Lite over what the filter leaves, bounded, and the same each time."""
+
+import json
+
+import pytest
+from fastapi.testclient import TestClient
+
+from orchestrator.record.reads import plot_points
+from orchestrator.run.optuna.importance import importances
+from tests.api.played import SPEC, YAML, Conductor
+
+TUNED = SPEC.replace("repeat:", "tune:\n  embedding: [8, 16, 32]\nrepeat:")
+
+
+@pytest.fixture
+def trained(http: TestClient, conductor: Conductor) -> None:
+    http.post("/v1/sweeps", content=TUNED, headers=YAML).raise_for_status()
+    conductor.begin()
+    for at in range(12):
+        conductor.finish(0.5 + at / 100)
+
+
+def test_plots_draw_what_the_filter_leaves(http: TestClient, trained: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    for plot in ("scatter", "norms", "parallel", "sensitivity", "heat", "history", "distribution"):
+        for of in ("trials", "candidates"):
+            asked = {"where": "loss:triplet", "of": of, "sweep": "1"}
+            figure = http.get(f"/v1/plots/{plot}", params=asked).raise_for_status().json()
+            assert figure["usermeta"]["total"] == (6 if of == "trials" else 3), (plot, of)
+            assert "$schema" in figure
+    monkeypatch.setattr(plot_points, "MOST_POINTS", 3)
+    drawn = [http.get("/v1/plots/scatter", params={"x": "embedding", "y": "map@r"}).json() for _ in range(2)]
+    assert drawn[0] == drawn[1]
+    points = drawn[0]["data"]["values"] if "values" in drawn[0]["data"] else next(iter(drawn[0]["datasets"].values()))
+    assert len(points) == 3
+    assert drawn[0]["usermeta"]["total"] == 12
+
+
+def test_what_cannot_be_drawn_is_told(http: TestClient, trained: None) -> None:
+    for params, said in (
+        ({"x": "los"}, "did you mean 'loss'?"),
+        ({"x": "loss"}, "no numbers"),
+        ({"where": "("}, "the filter ends"),
+    ):
+        answer = http.get("/v1/plots/scatter", params=params)
+        assert answer.status_code == 422
+        assert said in json.dumps(answer.json())
+    assert http.get("/v1/plots/pie").status_code == 422
+
+
+def test_without_trials_there_is_nothing_to_draw_over(http: TestClient) -> None:
+    assert http.get("/v1/plots/heat").status_code == 409
+    assert http.get("/v1/plots/importance").status_code == 409
+
+
+def test_importance_finds_the_axis_that_matters() -> None:
+    etas = [at / 40 for at in range(40)]
+    losses = ["triplet" if at % 2 else "npair" for at in range(40)]
+    shares = importances({"eta": etas, "loss": losses, "same": [1.0] * 40}, etas, higher=True)
+    assert next(iter(shares)) == "eta"
+    assert shares["eta"] > 0.8
+    assert "same" not in shares
