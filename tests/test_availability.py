@@ -1,9 +1,12 @@
 """The conductor and data that are not there: what waits blocks nothing, says why, and goes on when they come."""
 
 import hashlib
+import json
+import pickle
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +33,13 @@ from orchestrator.views.nodes import Inspected, Node
 from tests.run import trainings
 from tests.test_capacity import Cluster
 from tests.test_conductor import SPEC, trained
-from tests.workers import trees
+from tests.workers import faces, trees
 from workers import catalog as catalogs
 from workers.catalog import Need
 from workers.contract import Part
 from workers.data import published_weights
 from workers.data.published_weights import PublishedWeights
+from workers.datasets.megaface import Megaface
 
 HOST = socket.gethostname()
 COMPARED = {"dataset": ["digits", "cub200"]}
@@ -250,6 +254,68 @@ def test_pretrained_weights_are_announced_and_waited_for(
     real.conduct(turns=6)
     found = service.sweeps.get(submitted.id)
     assert (found.state, found.counts.finished, found.notice) == ("finished", 1, None), found.problems
+    service.close()
+    real.store.close()
+
+
+def _truncated(root: Path) -> None:
+    records = root / "faces_webface_112x112/train.rec"
+    records.write_bytes(records.read_bytes()[:-30])
+
+
+def _pickled(root: Path) -> None:
+    (root / "faces_webface_112x112/lfw.bin").write_bytes(pickle.dumps(([b"image"], [{"same": 1}])))
+
+
+def _unlisted(root: Path) -> None:
+    (root / "faces_webface_112x112/lfw.bin").unlink()
+    faces.pairs_txt(root / "lfw")
+    (root / "lfw/Ann_03/Ann_03_0001.jpg").unlink()
+
+
+def _unlabelled(root: Path) -> None:
+    lists = root / "megaface/devkit/templatelists/facescrub_features_list.json"
+    held = json.loads(lists.read_text())
+    lists.write_text(json.dumps(held | {"id": ["", *held["id"][1:]]}))
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (_truncated, "record 36 would begin at byte"),
+        (_pickled, "makes something else than bytes, lists, tuples and booleans"),
+        (_unlisted, "pairs.txt: line 8 names Ann_03 1, which is not there; looked for PERSON/PERSON_0001.jpg and the"),
+        (_unlabelled, "facescrub_features_list.json: expected in `id` whom each of the 6 probes shows; found 5 names"),
+    ],
+)
+def test_faces_that_are_not_as_they_must_be_are_told_before_a_training(
+    harm: Callable[[Path], None], said: str, tmp_path: Path, held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(home=tmp_path / "real", engine="inline", lease_seconds=5)
+    faces.of_sec(settings.data_root)
+    harm(settings.data_root)
+    monkeypatch.setattr("workers.datasets.casia_webface.Megaface", partial(Megaface, sizes=(10,)))
+    recipe = {
+        "task": "verification",
+        "dataset": {"name": "casia_webface", "official": False, "side": 8, "tests": ["megaface"]},
+        "backbone": {"name": "small_cnn", "width": 4},
+        "embedding": 4,
+        "sampler": {"name": "shuffle", "batch": 4},
+        "iterations": 1,
+    }
+    body = {**SPEC, "recipe": recipe, "compare": {"loss": ["softmax"]}, "tune": {}, "repeat": {"seed": [0]}}
+    tables = {"main": {"rows": ["loss"], "metrics": ["accuracy"]}}
+    body |= {"select": {"split": "last", "metric": "accuracy"}, "slot": {"gpus": 0}, "tables": tables}
+    service, real = Service.open(settings), Held(settings)
+    sweep = service.submissions.submit(yaml.safe_dump(body).encode()).id
+    real.conduct()
+    found = service.sweeps.get(sweep)
+    assert (found.state, found.counts.waiting) == ("running", 1)
+    assert said in (found.notice or "")
+    (warning,) = service.submissions.preview(yaml.safe_dump({**body, "name": "again"}).encode()).warnings
+    assert said in warning
+    assert service.trials.get(service.trials.page(sweep, None, None, None, 9).items[0].id).attempts == []
+    assert not [path for path in (settings.resolved_home / "storage").rglob("*") if path.is_file()]
     service.close()
     real.store.close()
 
