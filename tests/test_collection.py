@@ -1,8 +1,10 @@
 """Weights are collected by age, state and rank: what goes, what stays, and what a killed conductor leaves."""
 
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,21 +31,43 @@ SOON = timedelta(minutes=1)
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path, engine="inline", train="tests.run.evaluated:train", lease_seconds=1)
-
-
-@pytest.fixture
-def sweep(service: Service, settings: Settings) -> int:
-    """One that has ended; each training keeps its weights."""
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a sweep that has ended; each training keeps its weights."""
+    home = tmp_path_factory.mktemp("trained")
+    settings = at(home)
+    service = Service.open(settings)
     number = service.submissions.submit(wider()).id
     conduct(settings)
     for trial in trials(service, number):
         folder = settings.storage / trial.training / "1"
         for name in ("norms.npz", "spool.jsonl", "last.pt"):
             (folder / name).write_text("12345678")
-    return number
+    service.close()
+    return home
+
+
+def at(home: Path) -> Settings:
+    return Settings(home=home, engine="inline", train="tests.run.evaluated:train", lease_seconds=1)
+
+
+@pytest.fixture
+def settings(trained: Path, tmp_path: Path) -> Settings:
+    """A copy of it."""
+    return at(Path(shutil.copytree(trained, tmp_path / "home")))
+
+
+@pytest.fixture
+def service(settings: Settings) -> Iterator[Service]:
+    opened = Service.open(settings)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def sweep(service: Service) -> int:
+    """Its number."""
+    return service.sweeps.page(None, None, None, 1).items[0].id
 
 
 def policy(**more: Any) -> CollectionPolicy:
