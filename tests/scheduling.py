@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
     "faults of services": tuple(f"tests/faults/test_{name}.py" for name in ("mlflow", "postgres", "ray")),
     "faults": ("tests/faults/",),
-    "ray of engines": ("tests/run/test_engine.py", "tests/run/test_engine_over_a_bucket.py", "tests/test_pruning.py"),
+    "ray of engines": (
+        "tests/run/test_engine.py",
+        "tests/run/test_engine_over_a_bucket.py",
+        "tests/test_pruning.py::test_a_pruned_training_is_stopped_long_before_its_next_report",
+    ),
     "ray of slots": tuple(
         f"tests/run/test_{name}.py" for name in ("actor_reuse", "demand", "pool", "ray", "tune_views")
     ),
@@ -53,17 +57,25 @@ def group(nodeid: str) -> str:
 
 LONG: Final = (
     "tests/claims/test_cifar10.py",
+    "tests/test_pruning.py",
     "tests/claims/test_trained.py",
+    "tests/test_evaluations.py",
     "tests/plan/test_hostile.py",
     "tests/publish/test_subsets.py",
     "tests/api/test_serve.py",
+    "tests/test_upgrade.py",
     "tests/api/test_connections.py",
     "tests/api/test_openapi.py",
     "tests/api/test_mlflow.py",
     "tests/workers/test_checkpoint.py",
+    "tests/test_conductor.py",
+    "tests/test_searches.py",
+    "tests/test_requests.py",
     "tests/workers/test_published_recipes.py",
     "tests/shape/test_imports.py",
     "tests/workers/test_workers_main.py",
+    "tests/test_bundling.py",
+    "tests/test_package.py",
     "tests/workers/test_tasks.py",
     "tests/workers/test_beside.py",
     "tests/workers/test_figure_files.py",
