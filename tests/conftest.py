@@ -1,7 +1,5 @@
 """What tests share: one local Ray for the session, and where the shared folder is."""
 
-import atexit
-import gc
 import os
 import shutil
 from collections.abc import Callable, Generator, Iterator
@@ -54,16 +52,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     scheduling.longest_first(items)
-
-
-def pytest_collection_finish() -> None:
-    """Keep the collector off what every module and test is made of: a look at it takes half a second each time.
-
-    Each training in a test's own process ends with such a look, as it does in a slot.
-    """
-    gc.collect()
-    gc.freeze()
-    atexit.register(gc.unfreeze)  # else some libraries lament at the end what they take for leaks
 
 
 @pytest.hookimpl(optionalhook=True)
