@@ -8,6 +8,8 @@ from starlette.middleware import Middleware
 
 from api import problems
 from api.access.auth import Authentication, AuthMiddleware, bearer
+from api.answers.compression import Compression
+from api.answers.sharing import SharedAnswers
 from api.mlflow import passage, rules
 from api.mlflow.upstream import Upstream
 from api.openapi import OPENAPI_PATH, documented, openapi
@@ -91,8 +93,10 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
         middleware=[
             Middleware(Latency, seconds=exposition.requests),
             Middleware(ResponseHeaders),
+            Middleware(Compression, passed_on=rules.PREFIX),
             Middleware(HostsAndOrigins, settings=settings),
             Middleware(AuthMiddleware, access=access, mlflow=rules.PREFIX),
+            Middleware(SharedAnswers),
             Middleware(AdmissionLimit, is_stream=events.is_stream),
             Middleware(BodyLimit, is_upload=rules.is_upload),
         ],

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 
 END_SECONDS = 60.0
 
@@ -27,6 +28,8 @@ def served(app: Any, **config: Any) -> Iterator[str]:
     try:
         yield found if isinstance(found, str) else f"http://127.0.0.1:{found[1]}"
     finally:
+        if isinstance(app, FastAPI):  # whose streams go on until their clients leave, or until our own process ends
+            app.state.feed.end()
         server.should_exit = True
         thread.join(END_SECONDS)
         assert not thread.is_alive(), f"the server did not end within {END_SECONDS:g} s"
