@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal, Protocol
-from urllib.parse import urlencode
 
 from dashboards import pages
 from dashboards.rendering import render
@@ -57,12 +56,6 @@ def _row(trace: CurveLine) -> Row:
         return Row(trace, None, None, None, None)
     heights = [y for _, y in values]
     return Row(trace, values[-1][0], values[-1][1], min(heights), max(heights))
-
-
-def address(sweep: int, cells: list[int] | None = None, by: str = "cell", key: str | None = None) -> str:
-    """The page's address for a sweep's cells or candidates."""
-    asked = {"sweep": str(sweep), "cells": ",".join(map(str, cells or ())), "by": by, "key": key or ""}
-    return f"/curves?{urlencode({name: value for name, value in asked.items() if value})}"
 
 
 def curves_page(

@@ -1,6 +1,7 @@
 """The pages: each a pure function from what the service gives to HTML."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -10,6 +11,7 @@ from dashboards.rendering import render
 from orchestrator.views.cells import CellView
 from orchestrator.views.files import FigureFile
 from orchestrator.views.lifecycle import SweepState
+from orchestrator.views.neighbours import Neighbour
 from orchestrator.views.pages import Page
 from orchestrator.views.sweeps import GridCell, SweepSummary, SweepView
 from orchestrator.views.trials import LogView, TrialView
@@ -18,6 +20,8 @@ EXPORTS: Final = ("latex", "markdown", "csv", "json", "html", "png")
 FIGURE_EXPORTS: Final = ("pdf", "svg", "png", "json", "csv")
 SECONDS: Final = {"active": 3, "list": 15}
 """How often a page asks for itself again: while what it shows is active, and a list in which nothing is."""
+HEATS: Final = (("metric", "by metric"), ("state", "by state"), ("none", "not"))
+"""By what the tables of a sweep's page may be coloured."""
 MOST_SQUARES: Final = progress.MOST_SQUARES
 MOST_TABLED: Final = 20_000
 """Trials of a sweep whose page shows its tables; of a greater one they are computed when they are asked for."""
@@ -36,32 +40,54 @@ def sweeps_page(page: Page[SweepSummary], *, state: str | None, name: str | None
     )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class ShownTables:
+    """A sweep's tables by name, as HTML that the formats have escaped; none: too great to be shown."""
+
+    by_name: Mapping[str, str | None] = field(default_factory=dict)
+    heat: str = "none"
+    """By what they are coloured."""
+
+
 def sweep_page(
     sweep: SweepView,
     grid: Sequence[GridCell],
-    tables: Mapping[str, str | None],
+    tables: ShownTables,
     *,
     cells: int = 0,
     left: Sequence[str] = (),
     now: datetime | None = None,
 ) -> str:
-    """One sweep; `tables` are fragments of HTML by name, which the formats have escaped; none: too great to be shown.
-
-    `grid` may be the first cells alone, of `cells` in all; `left` says what is still to be trained.
-    """
+    """One sweep; `grid` may be the first cells alone, of `cells` in all; `left` says what is still to be trained."""
     active = sweep.state in progress.ACTIVE
     return render(
-        "sweep.html", now, sweep=sweep, tables=tables,
+        "sweep.html", now, sweep=sweep, tables=tables.by_name,
         grid=progress.drawn(grid, cells=cells, trials=sweep.counts.total),
         problems=problems.gathered(sweep.problems), exports=EXPORTS, figure_exports=FIGURE_EXPORTS,
-        left=left, can_cancel=progress.can_cancel(sweep), can_retry=progress.can_retry(sweep),
+        left=left, heat=tables.heat, heats=HEATS,
+        can_cancel=progress.can_cancel(sweep), can_retry=progress.can_retry(sweep),
         active=active, refresh=SECONDS["active"] if active else None,
     )  # fmt: skip
 
 
-def cell_page(cell: CellView) -> str:
-    """What stands behind the numbers of one cell."""
-    return render("cell.html", None, cell=cell)
+def cell_page(cell: CellView, figure: Mapping[str, Any] | None = None, *, now: datetime | None = None) -> str:
+    """What stands behind the numbers of one cell; `figure` draws its candidates."""
+    states = [trial.state for candidate in cell.candidates for trial in candidate.trials]
+    active = any(state in progress.ACTIVE for state in states)
+    return render(
+        "cell.html", now, cell=cell, active=active, refresh=SECONDS["active"] if active else None,
+        figure=embedded(figure) if figure else None, grammar=grammar(figure),
+        failed=sum(state == "failed" for state in states), left=sum(state in progress.ACTIVE for state in states),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What stands beside a trial."""
+
+    neighbours: Sequence[Neighbour] = ()
+    kept: tuple[str, Sequence[str]] | None = None
+    """The folder of its files in the storage, and their names."""
 
 
 def trial_page(
@@ -69,6 +95,7 @@ def trial_page(
     figure: Mapping[str, Any] | None,
     log: LogView,
     files: Sequence[FigureFile] = (),
+    beside: Surroundings = Surroundings(),
     *,
     now: datetime | None = None,
 ) -> str:
@@ -77,7 +104,8 @@ def trial_page(
     active = trial.state in progress.ACTIVE or evaluated
     last = training.last_values(figure)
     return render(
-        "trial.html", now, trial=trial, log=log, files=files, tail=training.tail(log), last=last,
+        "trial.html", now, beside=beside, again=training.command(trial), step_seconds=training.step_seconds(trial),
+        trial=trial, log=log, files=files, tail=training.tail(log), last=last,
         kind="diverged" if trial.diverged else trial.state.value,
         figure=embedded(figure) if figure and last else None, grammar=grammar(figure),
         metrics=training.metric_table(trial.metrics), recipe=list(training.field_rows(trial.recipe)),

@@ -111,3 +111,42 @@ def drawn(grid: Iterable[GridCell], most: int = MOST_SQUARES, *, cells: int = 0,
     if cells:
         cells_left, trials_left = max(0, cells - len(shown)), max(0, trials - squares)
     return Drawn(shown, cells_left, trials_left)
+
+
+def groups(cells: Iterable[GridCell]) -> list[tuple[str, list[GridCell]]]:
+    """The cells under the label of their first axis, in their order; what follows one another is one group."""
+    found: list[tuple[str, list[GridCell]]] = []
+    for cell in cells:
+        label = next(iter(cell.labels.values()), "the only cell")
+        if not found or found[-1][0] != label:
+            found.append((label, []))
+        found[-1][1].append(cell)
+    return found
+
+
+def group_kinds(cells: Iterable[GridCell]) -> dict[str, int]:
+    """The trials of some cells by kind."""
+    counted = dict.fromkeys(KINDS, 0)
+    for cell in cells:
+        for candidate in cell.candidates:
+            for trial in candidate.trials:
+                counted[kind(trial)] += 1
+    return {name: number for name, number in counted.items() if number}
+
+
+def waits(sweep: SweepSummary) -> str:
+    """How many trials wait and for what; empty where none does."""
+    waiting = by_kind(sweep).get("waiting", 0)
+    if not waiting or sweep.state not in ACTIVE:
+        return ""
+    number = f"{waiting:,} trial waits" if waiting == 1 else f"{waiting:,} trials wait"
+    match sweep.state:
+        case SweepState.QUEUED:
+            return f"{number} until the conductor comes to the sweep: those of higher priority come first."
+        case SweepState.PAUSED:
+            return f"{number} until the sweep is resumed: it is paused."
+        case _ if sweep.counts.running:
+            said = f"{number} for a slot: {sweep.counts.running:,} train now"
+        case _:
+            said = f"{number} for a slot: none of this sweep trains now"
+    return f"{said}, and some for more than that (below)." if sweep.notice else f"{said}."

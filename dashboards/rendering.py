@@ -48,7 +48,8 @@ def _environment() -> Environment:
         length_of_time=wording.length, number=wording.number, share=wording.share, short_axis=wording.short_axis,
         indented=wording.indented, size=wording.size, counted=wording.counted, kind=progress.kind,
         eligible=progress.eligible, segments=progress.segments, by_kind=progress.by_kind, left=progress.left,
-        quoted=lambda text: quote(text, safe=""), held=wording.held, upper_first=wording.upper_first,
+        quoted=lambda text: quote(text, safe=""), held=wording.held, waits=progress.waits, plain=wording.plain,
+        groups=progress.groups, group_kinds=progress.group_kinds, upper_first=wording.upper_first,
     )  # fmt: skip
     made.globals.update(static=_address, kinds=progress.KINDS, most_problems=problems.MOST)
     return made

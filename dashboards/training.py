@@ -1,11 +1,12 @@
 """What a trial's page shows of its training: metrics by checkpoint and split, last values of curves, recipe, log."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from dashboards.wording import plain
-from orchestrator.views.trials import LogView
+from orchestrator.views.trials import LogView, TrialView
 
 CHECKPOINTS: Final = ("best", "last")
 SPLITS: Final = ("validation", "test", "train")
@@ -107,6 +108,18 @@ def _leaves(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield from _leaves(held, f"{prefix}{key}.")
         else:
             yield prefix + key, held
+
+
+def command(trial: TrialView) -> str:
+    """What trains the same recipe once more when it is pasted into a shell where metricsweep is installed."""
+    name = f"trial-{trial.id}"
+    recipe = json.dumps(trial.recipe, indent=1, ensure_ascii=True)
+    return f"cat > {name}.json <<'RECIPE'\n{recipe}\nRECIPE\npython -m workers train {name}.json --out {name}\n"
+
+
+def step_seconds(trial: TrialView) -> float | None:
+    """How long a step took, evaluations included; none before the end of a training."""
+    return trial.seconds / trial.step if trial.seconds and trial.step else None
 
 
 def selection(recipe: Mapping[str, Any]) -> str:

@@ -278,7 +278,7 @@ class TestExtended:
         shown = pages.trial_page(found, None, service.trials.log(found.id))
         assert "nmi_sec of the weights that its training has kept" in shown
         view = service.sweeps.get(sweep)
-        assert "<b>4 evaluations</b> left" in pages.sweep_page(view, service.sweeps.grid(sweep), {})
+        assert "<b>4 evaluations</b> left" in pages.sweep_page(view, service.sweeps.grid(sweep), pages.ShownTables())
         conduct(settings)
         after = trials(service, sweep)[0]
         assert [one.state for one in after.attempts] == ["lost", "finished"]

@@ -1,6 +1,6 @@
 """The pages for people: they show what the API shows, and their forms ask what it can be asked."""
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -12,6 +12,7 @@ from api.protection.turns import PagingTurn
 from api.routes.cells import CellIndex
 from dashboards import pages
 from orchestrator.cost.words import cost_in_words
+from orchestrator.publish.tables.shading import Heat
 from orchestrator.views.lifecycle import SweepState
 
 LOG_CHARACTERS: Final = 65_536
@@ -34,21 +35,22 @@ def sweeps(
 
 
 @costly.get("/sweeps/{id}")
-def sweep(number: Id, service: Asked) -> HTMLResponse:
-    """One sweep with its grid, tables and problems."""
+def sweep(number: Id, service: Asked, heat: Heat = "metric") -> HTMLResponse:
+    """One sweep with its tables, grid and problems; `heat`: by what the tables are coloured."""
     found = service.sweeps.get(number)
     small = found.counts.total <= pages.MOST_TABLED
-    tables = {name: service.tables.html(number, name) if small else None for name in found.tables}
+    tables = {name: service.tables.html(number, name, heat) if small else None for name in found.tables}
     grid, cells = service.sweeps.grid(number, pages.MOST_SQUARES), service.sweeps.cell_count(number)
     cost = service.sweeps.left(found)
     left = list(cost_in_words(cost)) if cost and cost.trainings else []
-    return HTMLResponse(pages.sweep_page(found, grid, tables, cells=cells, left=left))
+    return HTMLResponse(pages.sweep_page(found, grid, pages.ShownTables(tables, heat), cells=cells, left=left))
 
 
 @costly.get("/sweeps/{id}/cells/{index}")
 def cell(number: Id, index: CellIndex, service: Asked) -> HTMLResponse:
     """What stands behind the numbers of one cell."""
-    return HTMLResponse(pages.cell_page(service.sweeps.cell(number, index)))
+    found = service.sweeps.cell(number, index)
+    return HTMLResponse(pages.cell_page(found, service.sweeps.cell_figure(found)))
 
 
 @costly.get("/trials/{id}")
@@ -56,14 +58,21 @@ def trial(number: Id, service: Asked) -> HTMLResponse:
     """One trial with its curves, recipe, error and log."""
     found = service.trials.get(number)
     log, files = service.trials.log(number, -LOG_CHARACTERS), service.trials.files(number)
-    return HTMLResponse(pages.trial_page(found, service.trials.curves_figure(number), log, files))
+    beside = pages.Surroundings(service.trials.neighbours(number), service.trials.kept(number))
+    return HTMLResponse(pages.trial_page(found, service.trials.curves_figure(number), log, files, beside))
+
+
+FormTrial = Annotated[int | None, Form(ge=1, le=2**31 - 1)]
+FormCell = Annotated[int | None, Form(ge=0, le=2**31 - 1)]
 
 
 @router.post("/sweeps/{id}/cancel")
-def cancel(number: Id, service: Asked, request: Request) -> RedirectResponse:
-    """The button of a sweep's page."""
-    service.commands.cancel(number, _person(request))
-    return RedirectResponse(f"/sweeps/{number}", status_code=303)
+def cancel(
+    number: Id, service: Asked, request: Request, trial: FormTrial = None, cell: FormCell = None
+) -> RedirectResponse:
+    """The button of a sweep's page, of a cell's or of one trial's."""
+    service.commands.cancel(number, _person(request), trial, cell)
+    return RedirectResponse(_where(number, trial, cell), status_code=303)
 
 
 @router.post("/sweeps/{id}/retry")
@@ -71,11 +80,20 @@ def retry(
     number: Id,
     service: Asked,
     request: Request,
-    trial: Annotated[int | None, Form(ge=1, le=2**31 - 1)] = None,
+    trial: FormTrial = None,
+    cell: FormCell = None,
+    only: Annotated[Literal["failed"] | None, Form()] = None,
 ) -> RedirectResponse:
-    """The button of a sweep's page, or of one trial's."""
-    service.commands.retry(number, _person(request), trial)
-    return RedirectResponse(f"/trials/{trial}" if trial else f"/sweeps/{number}", status_code=303)
+    """The button of a sweep's page, of a cell's or of one trial's; `only`: not those that were cancelled."""
+    service.commands.retry(number, _person(request), trial, cell, only or "")
+    return RedirectResponse(_where(number, trial, cell), status_code=303)
+
+
+def _where(sweep: int, trial: int | None, cell: int | None) -> str:
+    """The page that a button leads back to."""
+    if trial is not None:
+        return f"/trials/{trial}"
+    return f"/sweeps/{sweep}" if cell is None else f"/sweeps/{sweep}/cells/{cell}"
 
 
 @router.post("/sweeps/{id}/pause")

@@ -18,6 +18,7 @@ from orchestrator.record.reads.curves import CurveReader
 from orchestrator.record.reads.data import DataReader
 from orchestrator.record.reads.gauges import GaugeReader
 from orchestrator.record.reads.listings import ListingReader
+from orchestrator.record.reads.neighbours import NeighbourReader
 from orchestrator.record.reads.outcomes import OutcomeReader
 from orchestrator.record.reads.plot_points import PlotReader
 from orchestrator.record.reads.pruning import PruningReader
@@ -47,6 +48,7 @@ class Store:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.submissions = Submissions(database)
+        self.neighbours = NeighbourReader(database)
         self.sweeps = SweepReader(database)
         self.trials = TrialReader(database)
         self.listings = ListingReader(database)

@@ -1,6 +1,9 @@
 """Sweeps as clients see them: a page of them, one whole, its grid and its cells, with links to the tracker."""
 
+from typing import Any
+
 from orchestrator.cost.view import Cost
+from orchestrator.publish.figures import candidates
 from orchestrator.publish.tables import cell as cells
 from orchestrator.record.store import Store
 from orchestrator.service.naming import named
@@ -48,6 +51,10 @@ class SweepQueries:
     def cell_count(self, sweep: int) -> int:
         """How many cells a sweep has; none before it is expanded."""
         return self._store.sweeps.cell_count(sweep)
+
+    def cell_figure(self, cell: CellView) -> dict[str, Any] | None:
+        """A cell's candidates by their scores, as a Vega-Lite figure; none where nothing competes."""
+        return candidates.chart(cell)
 
     def cell(self, sweep: int, index: int) -> CellView:
         """A cell of a sweep with its candidates, their trials and provenance; NotFoundError."""

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Final, Literal
 
 from orchestrator.publish import formats
 from orchestrator.publish.tables import contrast, merge, published_comparison
+from orchestrator.publish.tables.shading import Heat, counts_by_cell, shaded
 from orchestrator.publish.tables.table_data import Numbers, Table
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
@@ -15,6 +16,8 @@ from orchestrator.views.outcomes import SweepOutcomes
 from workers.catalog import Catalog, unknown
 
 View = Literal["merge", "difference"]
+MOST_KEPT: Final = 64
+"""Tables of pages that are remembered."""
 
 
 class TableQueries:
@@ -22,6 +25,7 @@ class TableQueries:
 
     def __init__(self, settings: Settings, store: Store, catalog: Catalog) -> None:
         self._settings, self._store, self._catalog = settings, store, catalog
+        self._pages: dict[tuple[int, str, Heat], tuple[str, str]] = {}
 
     def render(
         self,
@@ -36,10 +40,23 @@ class TableQueries:
         built = published_comparison.build(outcomes, name, self._catalog, show_tuned=show_tuned, numbers=numbers)
         return formats.render(self._addressed(built, here=False), file_format)
 
-    def html(self, sweep: int, name: str) -> str:
-        """A table as a fragment of HTML for our own pages, its numbers linked to what stands behind them."""
-        built = published_comparison.build(self._outcomes(sweep, name), name, self._catalog)
-        return formats.render(self._addressed(built, here=True), "html").content.decode()
+    def html(self, sweep: int, name: str, heat: Heat = "none") -> str:
+        """A table as a fragment of HTML for our own pages: linked, coloured, and marked where bold may rest on noise.
+
+        It is computed anew only when a trial of the sweep has begun or ended since: pages ask every few seconds.
+        """
+        key, stamp = (sweep, name, heat), self._store.sweeps.change(sweep)
+        known = self._pages.get(key)
+        if known is None or known[0] != stamp:
+            outcomes = self._outcomes(sweep, name)
+            built = published_comparison.build(outcomes, name, self._catalog, doubts=True)
+            built = shaded(built, heat, counts_by_cell(outcomes))
+            known = (stamp, formats.render(self._addressed(built, here=True), "html").content.decode())
+            self._pages.pop(key, None)
+            self._pages[key] = known
+            while len(self._pages) > MOST_KEPT:
+                self._pages.pop(next(iter(self._pages)), None)
+        return known[1]
 
     def compare(self, sweeps: Sequence[int], name: str | None, view: View, file_format: str) -> Rendered:
         """A table of the first sweep's spec (its first one by default) over the cells of all of them.

@@ -1,5 +1,6 @@
 """Trials as clients see them: a page of them, one whole, its curves, its log and the files that it kept."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from orchestrator.publish.figures import training
@@ -7,6 +8,7 @@ from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.store import Store
 from orchestrator.views.files import FigureFile, Rendered
 from orchestrator.views.links import Links
+from orchestrator.views.neighbours import Neighbour
 from orchestrator.views.pages import Page
 from orchestrator.views.trials import Curve, LogView, TrialSummary, TrialView
 from workers import catalog as catalogs
@@ -41,6 +43,15 @@ class TrialQueries:
     def curves_figure(self, trial: int) -> dict[str, Any]:
         """A trial's curves as a Vega-Lite figure."""
         return training.curves(self._store.curves.of(trial), f"Trial {trial}", self._catalog)
+
+    def neighbours(self, trial: int) -> list[Neighbour]:
+        """The trials that a trial is compared with, and how their recipes differ."""
+        return self._store.neighbours.of(trial)
+
+    def kept(self, trial: int) -> tuple[str, Sequence[str]] | None:
+        """The folder of the storage in which a finished training's files lie, and their names."""
+        found = self._store.artifacts.of_trial(trial)
+        return (found.folder, found.names) if found else None
 
     def log(self, trial: int, offset: int = 0) -> LogView:
         """A trial's log from a character offset on."""

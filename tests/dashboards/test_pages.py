@@ -20,7 +20,7 @@ def listed(*sweeps: SweepSummary, state: str | None = None, name: str | None = N
 
 
 def one_sweep(**more: object) -> str:
-    return pages.sweep_page(specimens.sweep(**more), specimens.grid(), {"main": TABLE}, now=NOW)
+    return pages.sweep_page(specimens.sweep(**more), specimens.grid(), pages.ShownTables({"main": TABLE}), now=NOW)
 
 
 def one_trial(state: TrialState = TrialState.FINISHED, **more: object) -> str:
@@ -85,7 +85,9 @@ def test_the_page_of_a_sweep_says_why_trials_wait() -> None:
 
 def test_the_page_says_what_is_left_to_train() -> None:
     left = ["work: 80 steps", f"hours: about 2 on {HOSTILE}"]
-    page = read(pages.sweep_page(specimens.sweep(), specimens.grid(), {"main": TABLE}, left=left, now=NOW))
+    page = read(
+        pages.sweep_page(specimens.sweep(), specimens.grid(), pages.ShownTables({"main": TABLE}), left=left, now=NOW)
+    )
     assert "Left, work: 80 steps" in page.text
     assert f"Hours: about 2 on {HOSTILE}" in page.text
     assert "Left, " not in read(one_sweep()).text
@@ -121,7 +123,7 @@ def test_a_queued_sweep_says_what_it_waits_for() -> None:
     queued = specimens.sweep(
         SweepState.QUEUED, counts=Counts(), eta_seconds=None, steps=StepCount(unit="trials", total=12)
     )
-    page = read(pages.sweep_page(queued, [], {}, now=NOW))
+    page = read(pages.sweep_page(queued, [], pages.ShownTables(), now=NOW))
     assert "expands it to 12 trials" in page.text
     assert page.having("svg", class_="bar")[0]["aria-label"] == "0 % of 12 trials; trials: 12 waiting"
 
@@ -162,14 +164,14 @@ def test_problems_stand_before_the_tables() -> None:
 
 def test_a_huge_sweep_stays_a_page() -> None:
     huge = specimens.grid(cells=1_200, candidates=2, repeats=5)
-    page = read(pages.sweep_page(specimens.sweep(total=12_000), huge, {}, now=NOW))
+    page = read(pages.sweep_page(specimens.sweep(total=12_000), huge, pages.ShownTables(), now=NOW))
     assert sum(one.get("class", "").startswith("sq ") for one in page.having("a")) == 2_000
     assert "10,000 trials more in 1,000 cells are not drawn" in page.text
     assert page.having("a", href="/v1/sweeps/7/grid")
 
 
 def test_a_cell_too_large_is_cut_between_its_candidates() -> None:
-    page = read(pages.sweep_page(specimens.sweep(), specimens.grid(1, 3_000, 1), {}, now=NOW))
+    page = read(pages.sweep_page(specimens.sweep(), specimens.grid(1, 3_000, 1), pages.ShownTables(), now=NOW))
     assert "1,000 trials more are not drawn" in page.text
 
 
@@ -184,7 +186,9 @@ def test_a_trial_in_every_state(state: TrialState) -> None:
     assert bool(page.having("main", data_refresh="3")) is active
     again = page.having("form", action="/sweeps/7/retry")
     assert bool(again) is (state in {TrialState.FAILED, TrialState.CANCELLED})
-    assert bool(page.having("input", name="trial", value="5")) is bool(again)
+    cancel = page.having("form", action="/sweeps/7/cancel")
+    assert bool(cancel) is active
+    assert bool(page.having("input", name="trial", value="5")) is bool(again or cancel)
 
 
 def test_a_trial_says_that_its_numbers_are_of_older_versions() -> None:
@@ -205,7 +209,7 @@ def test_a_trial_shows_what_is_known_of_it() -> None:
     ):  # fmt: skip
         assert said in page.text, said
     places = {one["href"] for one in page.having("a")}
-    assert {"/sweeps/7", "/sweeps/7#cell-1", "/trials/3", MLFLOW, "/v1/trials/5/logs"} <= places
+    assert {"/sweeps/7", "/sweeps/7/cells/1", "/trials/3", MLFLOW, "/v1/trials/5/logs"} <= places
 
 
 def test_a_failed_trial_shows_its_error_and_trace() -> None:
@@ -277,7 +281,7 @@ def hostile_pages() -> dict[str, str]:
     grid = specimens.grid(2, 2, 3, labels=named)
     return {
         "sweeps": listed(specimens.summary(**hard), name=HOSTILE, cursor=HOSTILE),
-        "sweep": pages.sweep_page(sweep, grid, {HOSTILE: TABLE}, now=NOW),
+        "sweep": pages.sweep_page(sweep, grid, pages.ShownTables({HOSTILE: TABLE}), now=NOW),
         "trial": pages.trial_page(trial, FIGURE, specimens.log(HOSTILE), now=NOW),
         "login": pages.login_page(HOSTILE),
         "problem": pages.problem_page(422, HOSTILE, f"{HOSTILE}\n{HOSTILE}"),

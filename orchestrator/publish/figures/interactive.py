@@ -46,7 +46,7 @@ def chart(found: CurveLines, title: str, *, log: bool = False) -> dict[str, Any]
 
 def _distinct(labels: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
     """A colour and a dash for each line; black, which dark pages swallow, is none of them."""
-    legend = alt.Legend(orient="bottom", columns=2, labelLimit=420, symbolType="stroke")
+    legend = alt.Legend(orient="bottom", columns=2, labelLimit=420, symbolType="stroke", symbolOpacity=1)
     colours = alt.Scale(domain=labels, range=_again(COLOURS[:6], len(labels)))
     dashes = alt.Scale(domain=labels, range=_again(DASHES, len(labels)))
     return (

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import groupby
 
+from orchestrator.publish.tables.doubt import SIGN
 from orchestrator.publish.tables.entries import PARTIAL_SIGN
 from orchestrator.publish.tables.plain import one_line
 from orchestrator.publish.tables.table_data import Column, Heading, Panel, Table, TableCell, TableRow
@@ -83,14 +84,15 @@ def _beside(headings: Sequence[Heading | None]) -> Iterator[str]:
 
 
 def _cell(cell: TableCell, table: Table) -> str:
-    names = [name for name, given in (("value", cell.numeric), ("best", cell.bold), (cell.mark, cell.mark)) if given]
+    classes = (("value", cell.numeric), ("best", cell.bold), (cell.mark, cell.mark), (cell.shade, cell.shade))
+    names = [name for name, given in classes if given]
     attributes = f' class="{" ".join(str(name) for name in names)}"' if names else ""
     if cell.span > 1:
         attributes += f' colspan="{cell.span}"'
     if cell.cell is not None:
         attributes += f' data-cell="{cell.cell}"'
-    if cell.note:
-        attributes += f' title="{_text(cell.note)}"'
+    if note := "; ".join(filter(None, (cell.note, cell.doubt))):
+        attributes += f' title="{_text(note)}"'
     return f"<td{attributes}>{_linked(_content(cell), cell, table)}</td>"
 
 
@@ -110,4 +112,6 @@ def _content(cell: TableCell) -> str:
     mean = text.replace("-", "−")
     shown = f"<strong>{mean}</strong>" if cell.bold else mean
     after = f'<sup class="runs">{_text(cell.after)}</sup>' if cell.after else ""
+    if cell.doubt:
+        after = f'<sup class="doubt">{SIGN}<span class="unseen"> {_text(cell.doubt)}</span></sup>{after}'
     return shown + (f'<span class="std">±{_text(cell.std)}</span>' if cell.std else "") + star + after

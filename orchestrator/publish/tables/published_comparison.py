@@ -38,12 +38,19 @@ _FORM: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 def build(
-    outcomes: SweepOutcomes, name: str, catalog: Catalog, *, show_tuned: bool | None = None, numbers: Numbers = "own"
+    outcomes: SweepOutcomes,
+    name: str,
+    catalog: Catalog,
+    *,
+    show_tuned: bool | None = None,
+    numbers: Numbers = "own",
+    doubts: bool = False,
 ) -> Table:
     """The table `name` of the sweep's spec, showing those numbers.
 
     Whatever it shows, its cells hold what is printed there, where the table names a published one. NotFoundError where
-    there is no such table, ConflictError where it names no published one and `numbers` needs it.
+    there is no such table, ConflictError where it names no published one and `numbers` needs it. With `doubts` a bold
+    number says where its lead may be noise.
     """
     if numbers == "published":
         built = table.build(outcomes, name, catalog, show_tuned=show_tuned, numbers="published")
@@ -51,7 +58,7 @@ def build(
         return quoted(built, layout, replica.source(layout, name))
     if numbers in _FORM:
         outcomes = replace(outcomes, spec=_formed(outcomes.spec, name, _FORM[numbers]))
-    own = table.build(outcomes, name, catalog, show_tuned=show_tuned)
+    own = table.build(outcomes, name, catalog, show_tuned=show_tuned, doubts=doubts)
     layout = parse(outcomes.spec, name)
     paper = _paper(layout, name, numbers)
     if paper is None:

@@ -9,19 +9,27 @@ from orchestrator.publish.aggregate import Place, runs_of
 from orchestrator.publish.labels import Names, metric_better, metric_unit
 from orchestrator.publish.published import PublishedTable
 from orchestrator.publish.select import direction, selection, summaries
-from orchestrator.publish.tables import replica, selections
+from orchestrator.publish.tables import doubt, replica, selections
 from orchestrator.publish.tables.ages import Ages, ages
-from orchestrator.publish.tables.bold import Contender, best
 from orchestrator.publish.tables.caption import caption, legend, notes
 from orchestrator.publish.tables.centers import Centers
 from orchestrator.publish.tables.column_titles import column_titles
 from orchestrator.publish.tables.differences import Baselines
+from orchestrator.publish.tables.emphasis import doubted, embolden
 from orchestrator.publish.tables.entries import EntryWriter, spanned
 from orchestrator.publish.tables.facts import TableFacts
 from orchestrator.publish.tables.headings import Headings, grouped
 from orchestrator.publish.tables.layout import Placement, Point, panels, parse, place
 from orchestrator.publish.tables.runs import Beside, compared, counted
-from orchestrator.publish.tables.table_data import SETTLED, Column, Panel, Selected, Table, TableCell, TableRow
+from orchestrator.publish.tables.table_data import (
+    Column,
+    LegendEntry,
+    Panel,
+    Selected,
+    Table,
+    TableCell,
+    TableRow,
+)
 from orchestrator.spec.table import MetricColumn, TableSpec
 from orchestrator.views.outcomes import CellSummary, SweepOutcomes, TrialOutcome
 from orchestrator.views.planned import Cell, Labels
@@ -99,12 +107,18 @@ class _Build:
 
 
 def build(
-    outcomes: SweepOutcomes, name: str, catalog: Catalog, *, show_tuned: bool | None = None, numbers: Numbers = "own"
+    outcomes: SweepOutcomes,
+    name: str,
+    catalog: Catalog,
+    *,
+    show_tuned: bool | None = None,
+    numbers: Numbers = "own",
+    doubts: bool = False,
 ) -> Table:
     """The table `name` of the sweep's spec; `show_tuned` overrides the spec's. NotFoundError when there is none.
 
     With `numbers` published it holds what is printed in the table that the layout names, and nothing of the sweep's
-    own; ConflictError where it names none.
+    own; ConflictError where it names none. With `doubts` a bold number says where its lead may be noise.
     """
     layout = parse(outcomes.spec, name)
     if show_tuned is not None:
@@ -114,7 +128,9 @@ def build(
         layout = layout.model_copy(update=alone)
     it = _start(outcomes, layout, catalog, replica.source(layout, name) if numbers == "published" else None)
     laid_out = [_panel(it, points) for points in panels(it.placement, layout)]
-    built = _embolden([panel for panel in laid_out if panel.columns] or laid_out, it)
+    built = tuple([panel for panel in laid_out if panel.columns] or laid_out)
+    if it.block is not None:
+        built = embolden(built, it.block, it.chosen, it.runs if doubts else None)
     built = counted(built, layout.counts)
     if layout.against:
         built = compared(built, it.beside, it.runs, layout.test)
@@ -130,7 +146,7 @@ def build(
         panels=built,
         caption=caption(facts, it.placement),
         notes=notes(facts),
-        legend=legend(facts),
+        legend=(*legend(facts), *([LegendEntry(doubt.SIGN, doubt.MEANING)] if doubted(built) else [])),
         summaries=it.summaries,
         std=layout.shown_spread != "none",
         center=layout.center,
@@ -245,30 +261,3 @@ def _cell(it: _Build, row: Point, under: Point, column: Column) -> TableCell:
     if it.published is not None:
         return it.writer.difference_told(summary, column)
     return it.writer.difference(summary, it.compared(cell, column.delta, column), column)
-
-
-def _embolden(built: Sequence[Panel], it: _Build) -> tuple[Panel, ...]:
-    if it.block is None:
-        return tuple(built)
-    contenders = []
-    for p, panel in enumerate(built):
-        for r, row in enumerate(panel.rows):
-            for c, (column, cell) in enumerate(zip(panel.columns, row.cells, strict=True)):
-                if column.kind == "metric" and cell.cell is not None:
-                    labels = {**row.labels, **column.labels}
-                    where = sorted((axis, labels[axis]) for axis in it.block if axis in labels)
-                    block = (column.key, column.unit, column.decimals, *where)
-                    text = cell.text if cell.statistic else None
-                    settled = it.chosen(column, cell.cell).status in SETTLED
-                    contenders.append(Contender((p, r, c), block, column.better, text, settled))
-    winners = best(contenders)
-    return tuple(
-        replace(
-            panel,
-            rows=tuple(
-                replace(row, cells=tuple(replace(x, bold=(p, r, c) in winners) for c, x in enumerate(row.cells)))
-                for r, row in enumerate(panel.rows)
-            ),
-        )
-        for p, panel in enumerate(built)
-    )

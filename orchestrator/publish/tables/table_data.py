@@ -87,6 +87,8 @@ class TableCell:
     center: float | None = None  # what is printed, unrounded, where it is not the mean
     count: int | None = None  # the number of runs, where it is printed
     comparison: Comparison | None = None  # with the baseline, run by run
+    doubt: str = ""  # why its being bold may rest on noise, where that was asked for
+    shade: str = ""  # the class of its colour on a page
     lone: bool = False  # the place of a difference between two sweeps, of which only one has this cell
 
     @property

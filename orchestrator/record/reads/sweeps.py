@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -96,6 +97,18 @@ class SweepReader(Access):
         with self._database.reading() as connection:
             require_sweep(connection, sweep)
             return grid(connection, sweep, most)
+
+    def change(self, sweep: int) -> str:
+        """What differs once a trial of the sweep begins, ends, waits again or takes other numbers."""
+        states = sa.select(trial.c.state, sa.func.count(), sa.func.max(trial.c.ended), sa.func.max(trial.c.started))
+        states = states.where(trial.c.sweep_id == sweep).group_by(trial.c.state).order_by(trial.c.state)
+        moved = sa.select(sa.func.count(trial.c.evaluation_id), sa.func.sum(trial.c.training_id))
+        state = sa.select(schema.sweep.c.state, schema.sweep.c.spec).where(schema.sweep.c.id == sweep)
+        with self._database.reading() as connection:
+            parts = [
+                connection.execute(query).all() for query in (states, moved.where(trial.c.sweep_id == sweep), state)
+            ]
+        return sha256(repr(parts).encode()).hexdigest()
 
     def cell_count(self, sweep: int) -> int:
         """How many cells a sweep has; none before it is expanded."""

@@ -1,0 +1,99 @@
+"""A sweep's page: its table filling in, coloured and marked; causes of failures; what waits and for what."""
+
+import re
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from dashboards import pages, problems, progress
+from orchestrator.views.lifecycle import SweepState
+from orchestrator.views.sweeps import Counts
+from tests.dashboards import specimens
+from tests.dashboards.markup import read
+from tests.dashboards.stage import SMALL_SPEC, Stage
+
+
+def test_failures_have_one_cause_though_their_numbers_differ() -> None:
+    told = [
+        specimens.problem(1, "OutOfMemoryError: tried to allocate 2.50 GiB at 0x7f12\nmore"),
+        specimens.problem(2, "OutOfMemoryError: tried to allocate 1.25 GiB at 0x8a00"),
+        specimens.problem(3, "ValueError: no such class"),
+    ]
+    found = problems.gathered(told)
+    assert [(one.message.partition(":")[0], len(one.trials)) for one in found] == [
+        ("OutOfMemoryError", 2), ("ValueError", 1),
+    ]  # fmt: skip
+    assert "more" not in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"state": SweepState.QUEUED, "counts": Counts()}, "12 trials wait until the conductor comes to the sweep"),
+        ({"state": SweepState.PAUSED}, "4 trials wait until the sweep is resumed"),
+        ({}, "4 trials wait for a slot: 1 train now."),
+        ({"notice": "no node"}, "some for more than that"),
+        ({"counts": Counts(waiting=1, finished=11)}, "1 trial waits for a slot: none of this sweep trains now."),
+    ],
+)
+def test_what_waits_is_said_with_its_reason(more: dict[str, object], said: str) -> None:
+    sweep = specimens.sweep(**more)
+    assert said in progress.waits(sweep)
+    page = read(pages.sweep_page(sweep, specimens.grid(), pages.ShownTables(), now=specimens.NOW))
+    assert said in page.text
+    assert progress.waits(specimens.sweep(SweepState.FINISHED)) == ""
+
+
+def test_cells_are_grouped_by_their_first_axis() -> None:
+    cells = specimens.grid(2)
+    grouped = progress.groups([*cells, cells[1].model_copy(update={"index": 7})])
+    assert [(label, len(those)) for label, those in grouped] == [("loss0", 1), ("loss1", 2)]
+    assert progress.group_kinds(cells[:1]) == {"finished": 1, "running": 1, "waiting": 1}
+
+
+def test_the_table_fills_in_coloured_and_marked(stage: Stage) -> None:
+    sweep = stage.submit(SMALL_SPEC)
+    tables = stage.service.tables
+    assert ">0/2<" in tables.html(sweep, "main")
+    assert 'class="pending state-waiting"' in tables.html(sweep, "main", "state")
+    running = stage.start()
+    assert 'class="pending state-running"' in tables.html(sweep, "main", "state")
+    assert "0 of 2 trials done, 1 running" in tables.html(sweep, "main")
+    stage.finish(running)
+    for _ in range(3):
+        stage.finish()
+    stage.settle()
+    assert {"heat-0", "heat-6"} <= set(re.findall(r"heat-\d", tables.html(sweep, "main", "metric")))
+    assert 'class="value state-finished"' in tables.html(sweep, "main", "state")
+
+
+def test_bold_that_may_rest_on_noise_is_marked_on_pages_alone(stage: Stage) -> None:
+    sweep = stage.submit(SMALL_SPEC)
+    for _ in range(4):
+        stage.finish()
+    stage.settle()
+    page = stage.service.tables.html(sweep, "main")
+    assert "≈" in page.replace("&#8776;", "≈")
+    assert "3 are needed" in page
+    exported = stage.service.tables.render(sweep, "main", "html").content.decode()
+    assert "&#8776;" not in exported
+
+
+def test_the_address_keeps_what_the_tables_are_coloured_by(stage: Stage, application: FastAPI) -> None:
+    sweep = stage.submit(SMALL_SPEC)
+    http = TestClient(application, base_url="http://127.0.0.1:8787")
+    http.get(f"/login?code={application.state.access.codes.new()}")
+    page = read(http.get(f"/sweeps/{sweep}?heat=state").text)
+    assert page.having("a", href=f"/sweeps/{sweep}?heat=state")[0].get("aria-current") == "true"
+    assert http.get(f"/sweeps/{sweep}?heat=rainbow").status_code == 422
+
+
+def test_a_table_is_computed_anew_only_when_something_changed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    sweep = stage.submit(SMALL_SPEC)
+    first = stage.service.tables.html(sweep, "main")
+    monkeypatch.setattr("orchestrator.publish.tables.published_comparison.build", None)
+    assert stage.service.tables.html(sweep, "main") == first
+    stage.finish()
+    with pytest.raises(TypeError):
+        stage.service.tables.html(sweep, "main")
