@@ -12,8 +12,8 @@ from api.protection.turns import PagingTurn
 from api.routes.cells import CellIndex
 from dashboards import pages
 from orchestrator.cost.words import cost_in_words
-from orchestrator.publish.tables.shading import Heat
 from orchestrator.views.lifecycle import SweepState
+from orchestrator.views.sweeps import Heat
 
 LOG_CHARACTERS: Final = 65_536
 """How much of the end of a log the page of a trial reads."""

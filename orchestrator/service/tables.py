@@ -6,13 +6,14 @@ from typing import Final, Literal
 
 from orchestrator.publish import formats
 from orchestrator.publish.tables import contrast, merge, published_comparison
-from orchestrator.publish.tables.shading import Heat, counts_by_cell, shaded
+from orchestrator.publish.tables.shading import counts_by_cell, shaded
 from orchestrator.publish.tables.table_data import Numbers, Table
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.files import Rendered
 from orchestrator.views.outcomes import SweepOutcomes
+from orchestrator.views.sweeps import Heat
 from workers.catalog import Catalog, unknown
 
 View = Literal["merge", "difference"]

@@ -9,6 +9,9 @@ from orchestrator.views.lifecycle import SweepState, TrialState
 from orchestrator.views.pages import View
 from orchestrator.views.requests import RequestView
 
+Heat = Literal["metric", "state", "none"]
+"""By what a page colours a table: its numbers, the states of its trials, or not at all."""
+
 
 class Counts(View):
     """A sweep's trials by state; `diverged` and `reused` are part of `finished`."""

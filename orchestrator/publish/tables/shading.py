@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Final
 
 from orchestrator.publish.tables.table_data import Column, Panel, Table, TableCell
 from orchestrator.views.outcomes import SweepOutcomes
-from orchestrator.views.sweeps import Counts
+from orchestrator.views.sweeps import Counts, Heat
 
-Heat = Literal["metric", "state", "none"]
 LEVELS: Final = 7
 """Shades from the worst to the best number of a column."""
 
