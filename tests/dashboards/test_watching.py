@@ -67,9 +67,9 @@ def test_curves_stay_zoomed_while_points_come(context: BrowserContext, stage: St
     box = page.locator("#drawing svg").bounding_box()
     assert box is not None
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 150)
-    page.keyboard.down("Shift")
+    page.keyboard.down("Control")
     page.mouse.wheel(0, -600)
-    page.keyboard.up("Shift")
+    page.keyboard.up("Control")
     page.wait_for_function(f"({zoomed})() !== {before!r}")
     within = page.evaluate(zoomed)
     stage.report(order, 4, 150)

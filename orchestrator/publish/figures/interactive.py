@@ -20,8 +20,8 @@ def chart(found: CurveLines, title: str, *, log: bool = False) -> dict[str, Any]
     x = alt.X("x:Q", title=x_title, scale=alt.Scale(nice=False, zero=False), axis=alt.Axis(format="~s", tickCount=8))
     scale = alt.Scale(type="log" if log else "linear", zero=False)
     y, low = (alt.Y(name, title=title, scale=scale, axis=alt.Axis(format="~g")) for name in ("y:Q", "low:Q"))
-    # A wheel alone scrolls the page.
-    zoom = alt.selection_interval(bind="scales", name="zoom", zoom="wheel![event.ctrlKey || event.shiftKey]")
+    # A wheel alone scrolls the page, and with Shift it turns sideways.
+    zoom = alt.selection_interval(bind="scales", name="zoom", zoom="wheel![event.ctrlKey || event.altKey]")
     picked = alt.selection_point(fields=["label"], bind="legend", name="picked")
     near = alt.selection_point(
         fields=["x", "label"], nearest=True, on="pointermove", clear="pointerout", empty=False, name="near"
