@@ -123,6 +123,7 @@ SWEEP: Final = SUMMARY | {
     ],
     "requests": [REQUEST],
     "mlflow_url": "/mlflow/#/experiments/3",
+    "remark": {"note": "", "tags": ["paper"], "actor": None, "changed": None},
 }
 
 GRID: Final = [
@@ -219,6 +220,8 @@ TRIAL: Final = TRIAL_SUMMARY | {
     "reason": None,
     "trace": None,
     "mlflow_url": "/mlflow/#/experiments/3/runs/0123456789abcdef",
+    "collected": None,
+    "remark": {"note": "", "tags": ["paper"], "actor": None, "changed": None},
 }
 
 CURVES: Final = [{"key": "train/loss", "points": [[30, 0.41], [60, 0.22], [90, None]]}]

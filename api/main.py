@@ -34,6 +34,7 @@ from api.routes import (
     parts,
     published,
     reference,
+    remarks,
     requests,
     static,
     storage,
@@ -57,6 +58,7 @@ NOUNS: Final = (
     sweeps,
     requests,
     listings,
+    remarks,
     trials,
     cells,
     tables,
@@ -120,6 +122,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.include_router(curves.page)
     app.include_router(cluster.page)
     app.include_router(listing_pages.router)
+    app.include_router(remarks.page)
     app.include_router(pages.router)
     app.include_router(parts.router)
     app.include_router(reference.router)

@@ -9,7 +9,7 @@ from api.dependencies import Asked
 from api.protection.limits import Cursor, Id, Limit
 from api.protection.turns import ListingTurn
 from api.routes.listings import named
-from dashboards import listing
+from dashboards import comparison, listing
 from dashboards.listing import ListingAddress
 from orchestrator.service.listings import ListingWish
 from orchestrator.views.errors import InvalidFilterError
@@ -18,6 +18,7 @@ from orchestrator.views.listings import Listed
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=ListingTurn)
 
+Number = Annotated[int, Query(ge=1, le=2**31 - 1)]
 Text = Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$")]
 
 
@@ -73,3 +74,15 @@ def _page(service: Asked, asked: ListingAddress, limit: int, name: str) -> HTMLR
         told = f"The filter is wrong {error.said}." if error.path == "where" else f"{error}."
         return HTMLResponse(listing.listing_page(asked, None, columns, sweep_name=name, problem=told), status_code=422)
     return HTMLResponse(listing.listing_page(asked, page, columns, sweep_name=name))
+
+
+@router.get("/compare")
+def compare(
+    service: Asked,
+    trial: Annotated[list[Number] | None, Query(max_length=200)] = None,
+    candidate: Annotated[list[Number] | None, Query(max_length=200)] = None,
+) -> HTMLResponse:
+    """Trials side by side; a candidate is shown by its first trial."""
+    chosen = list(dict.fromkeys([*(trial or []), *(candidate or [])]))
+    views = [service.trials.get(number) for number in chosen[: comparison.MOST]]
+    return HTMLResponse(comparison.comparison_page(views, len(chosen) - len(views)))

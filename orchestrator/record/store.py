@@ -35,6 +35,7 @@ from orchestrator.record.writes.collection import CollectionWriter
 from orchestrator.record.writes.events import EventWriter
 from orchestrator.record.writes.lease import Lease, LeaseWriter
 from orchestrator.record.writes.pruning import PruningWriter
+from orchestrator.record.writes.remarks import Remarks
 from orchestrator.record.writes.searches import SearchWriter
 from orchestrator.record.writes.submissions import RequestWriter, Submissions
 from orchestrator.record.writes.sweeps import SweepWriter
@@ -52,6 +53,7 @@ class Store:
         self.sweeps = SweepReader(database)
         self.trials = TrialReader(database)
         self.listings = ListingReader(database)
+        self.remarks = Remarks(database)
         self.plots = PlotReader(database)
         self.trainings = TrainingReader(database)
         self.outcomes = OutcomeReader(database)

@@ -5,7 +5,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from orchestrator.record.listed_tables import trial_column
+from orchestrator.record.listed_tables import note, tag, trial_column
 from orchestrator.record.schema import (
     attempt,
     candidate,
@@ -46,7 +46,17 @@ def _columns(table: sa.Table, without: frozenset[str] = frozenset()) -> frozense
 
 
 WRITERS: Final[Mapping[str, Mapping[tuple[str, str], frozenset[str]]]] = {
-    "client": {("insert", "sweep"): _SUBMITTED, ("insert", "request"): _ASKED, ("insert", "change"): _CHANGED},
+    "client": {
+        ("insert", "sweep"): _SUBMITTED,
+        ("insert", "request"): _ASKED,
+        ("insert", "change"): _CHANGED,
+        # What people say is theirs: nothing is decided by it, and the conductor only deletes it with its sweep.
+        ("insert", "note"): _columns(note),
+        ("update", "note"): frozenset({"text", "actor", "changed"}),
+        ("delete", "note"): frozenset(),
+        ("insert", "tag"): _columns(tag),
+        ("delete", "tag"): frozenset(),
+    },
     "conductor": {
         ("update", "sweep"): _columns(sweep, _SUBMITTED - _EXTENDED),
         ("insert", "request"): _columns(request),  # what it did by itself is on the list of what was asked

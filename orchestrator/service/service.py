@@ -18,6 +18,7 @@ from orchestrator.service.figures import FigureQueries
 from orchestrator.service.listings import ListingQueries
 from orchestrator.service.operations import Operations
 from orchestrator.service.plots import PlotQueries
+from orchestrator.service.remarks import RemarkQueries
 from orchestrator.service.retention import Retention
 from orchestrator.service.submissions import SpecSubmissions
 from orchestrator.service.sweeps import SweepQueries
@@ -44,6 +45,7 @@ class Service:
         self.changes = store.changes
         self.trials = TrialQueries(store, catalog, links, files)
         self.listings = ListingQueries(store)
+        self.remarks = RemarkQueries(store)
         self.plots = PlotQueries(store, catalog, self.listings)
         self.tables = TableQueries(settings, store, catalog)
         self.figures = FigureQueries(store, catalog, sources)

@@ -30,7 +30,8 @@ class SweepQueries:
         """One sweep whole."""
         found = self._store.sweeps.get(sweep)
         experiment = self._store.runs.experiment(sweep)
-        return found.model_copy(update={"mlflow_url": self._links.to(experiment)})
+        said = self._store.remarks.of("sweep", sweep, sweep)
+        return found.model_copy(update={"mlflow_url": self._links.to(experiment), "remark": said})
 
     def using(self, kind: str, name: str, newest: int) -> list[PartUse]:
         """Of the newest sweeps those whose specs name a part, the newest first."""

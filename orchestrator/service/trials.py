@@ -34,7 +34,9 @@ class TrialQueries:
         link = self._links.to(self._store.runs.experiment(found.sweep), run) if run else None
         outdated = [str(one) for one in catalogs.changes(catalogs.stamp(found.recipe), self._catalog)]
         collected = self._store.collection.of_trial(trial)
-        return found.model_copy(update={"mlflow_url": link, "outdated": outdated, "collected": collected})
+        said = self._store.remarks.of("trial", found.sweep, trial)
+        told = {"mlflow_url": link, "outdated": outdated, "collected": collected, "remark": said}
+        return found.model_copy(update=told)
 
     def curves(self, trial: int) -> list[Curve]:
         """A trial's curves, one a metric."""

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from orchestrator.views.lifecycle import SweepState, TrialState
 from orchestrator.views.pages import View
+from orchestrator.views.remarks import Remark
 from orchestrator.views.requests import RequestView
 
 Heat = Literal["metric", "state", "none"]
@@ -148,6 +149,8 @@ class SweepView(SweepSummary):
     """The latest ones, newest first."""
     problems: list[TrialProblem] = Field(default_factory=list)
     mlflow_url: str | None = None
+    remark: Remark = Field(default_factory=Remark)
+    """What people said of it."""
 
     @property
     def description(self) -> str:

@@ -8,6 +8,7 @@ from pydantic import Field
 from orchestrator.views.collection import CollectedView
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.pages import View
+from orchestrator.views.remarks import Remark
 
 
 class TrialSummary(View):
@@ -104,6 +105,8 @@ class TrialView(TrialSummary):
     """When and why the weights of its training went; none: they did not."""
     trace: str | None = None
     mlflow_url: str | None = None
+    remark: Remark = Field(default_factory=Remark)
+    """What people said of it."""
 
 
 class Curve(View):

@@ -45,6 +45,12 @@ ROUTES = {
     ("get", "/v1/requests/{id}"),
     ("get", "/v1/sweeps/{id}/trials"),
     ("get", "/v1/trials"),
+    ("get", "/v1/sweeps/{id}/remark"),
+    ("patch", "/v1/sweeps/{id}/remark"),
+    ("get", "/v1/sweeps/{id}/cells/{index}/remark"),
+    ("patch", "/v1/sweeps/{id}/cells/{index}/remark"),
+    ("get", "/v1/trials/{id}/remark"),
+    ("patch", "/v1/trials/{id}/remark"),
     ("get", "/v1/columns"),
     ("get", "/v1/plots/{plot}"),
     ("get", "/v1/trials/{id}"),
@@ -256,7 +262,7 @@ def test_every_edge_of_every_operation_is_as_described(
 def test_a_wrong_method_is_told_all_that_are_right(http: TestClient, document: dict[str, Any]) -> None:
     for path, item in document["paths"].items():
         asked = path.replace("{id}", "1").replace("{name}", "main").replace("{index}", "0").replace("{file}", "x.npz")
-        answer = http.request("PATCH", asked)
+        answer = http.request("PUT", asked)
         assert answer.status_code == 405, path
         assert answer.headers["allow"] == ", ".join(sorted(method.upper() for method in item)), path
 

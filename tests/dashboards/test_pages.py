@@ -304,7 +304,8 @@ def test_pages_have_landmarks_and_one_heading(name: str) -> None:
     assert page.having("html", lang="en")
     assert page.having("a", href="#main")
     labelled = {one["for"] for one in page.having("label")}
-    fields = [one for one in page.having("input") + page.having("select") if "hidden" not in one]
+    boxes = page.having("input") + page.having("select") + page.having("textarea")
+    fields = [one for one in boxes if "hidden" not in one]
     assert {one["id"] for one in fields if one.get("type") != "hidden"} == labelled
 
 

@@ -13,7 +13,7 @@ LOOSE: Final = {
     "workers": {"contract", "registry", "train"},
     "orchestrator": {"settings"},
     "dashboards": {
-        "catalog", "cluster", "curves", "guide", "listing", "pages",
+        "catalog", "cluster", "comparison", "curves", "guide", "listing", "pages",
         "problems", "progress", "rendering", "training", "wording",
     },
     "api": {

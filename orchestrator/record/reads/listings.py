@@ -15,6 +15,7 @@ from orchestrator.record import schema
 from orchestrator.record.clock import UtcTime
 from orchestrator.record.database import Access
 from orchestrator.record.existence import require_sweep
+from orchestrator.record.listed_tables import note, tag
 from orchestrator.record.reads.joins import of_candidate
 from orchestrator.record.reads.listed_rows import ListedRows, Sought
 from orchestrator.record.reads.trial_columns import TrialColumns
@@ -27,6 +28,8 @@ from workers.catalog import meant
 MOST_METRICS: Final = 24
 """That one listing shows."""
 _SELECTED: Final = ("score", "seconds")
+_Place = tuple[str, int, int]
+"""Kind, sweep and number of what people say something of."""
 
 
 class ListingReader(Access):
@@ -104,7 +107,8 @@ class _Filled:
         for row in self._connection.execute(self._query(ids)):
             trials[(row.sweep_id, row.cell, row.candidate) if self._of_candidates else row.id].append(row)
         by_id = {rows[0].id: rows for rows in trials.values()}
-        return [self._row(by_id[number]) for number in ids if number in by_id]
+        said = _said(self._connection, [row for rows in by_id.values() for row in rows])
+        return [self._row(by_id[number], said) for number in ids if number in by_id]
 
     def _query(self, ids: Sequence[int]) -> sa.Select[Any]:
         table = trial.c
@@ -130,7 +134,7 @@ class _Filled:
         )  # fmt: skip
         return query.join(first, sa.and_(*same)).where(first.c.id.in_(ids))
 
-    def _row(self, trials: Sequence[sa.Row[Any]]) -> ListedRow:
+    def _row(self, trials: Sequence[sa.Row[Any]], said: Mapping[_Place, tuple[list[str], str]]) -> ListedRow:
         first = trials[0]
         numbers = {name: [getattr(row, name) for row in trials] for name in _SELECTED}
         numbers |= {name: [getattr(row, f"metric_{at}") for row in trials] for at, name in enumerate(self._metrics)}
@@ -146,7 +150,29 @@ class _Filled:
             seconds=means["seconds"], started=_extreme(min, [row.started for row in trials]),
             ended=_extreme(max, [row.ended for row in trials]), values={name: means[name] for name in self._metrics},
             deviations=_deviations(numbers) if several else {},
+            tags=sorted({tag for row in trials for place in _places(row) for tag in said.get(place, ([], ""))[0]}),
+            note=next(filter(None, (said.get(_places(row)[0], ([], ""))[1] for row in trials)), ""),
         )  # fmt: skip
+
+
+def _places(row: sa.Row[Any]) -> list[_Place]:
+    """Where a trial's own tags are, its cell's and its sweep's."""
+    sweep = row.sweep_id
+    return [("trial", sweep, row.id), ("cell", sweep, row.cell), ("sweep", sweep, sweep)]
+
+
+def _said(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> dict[_Place, tuple[list[str], str]]:
+    """The tags and the note of each place of some rows where there are any."""
+    entities = sorted({place[2] for row in rows for place in _places(row)})
+    sweeps = sorted({row.sweep_id for row in rows})
+    said: dict[_Place, tuple[list[str], str]] = {}
+    for table in (tag, note):
+        mine = (table.c.sweep_id.in_(sweeps), table.c.entity.in_(entities))
+        for row in connection.execute(sa.select(table).where(*mine)):
+            tags, text = said.get((row.kind, row.sweep_id, row.entity), ([], ""))
+            place = (row.kind, row.sweep_id, row.entity)
+            said[place] = ([*tags, row.tag], text) if table is tag else (tags, row.text)
+    return said
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

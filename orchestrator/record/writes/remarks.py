@@ -1,0 +1,70 @@
+"""Notes and tags, which clients write themselves: the conductor only deletes them with their sweep."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+
+from orchestrator.record.database import Access, insertion
+from orchestrator.record.existence import require_lasting, require_sweep
+from orchestrator.record.listed_tables import note, tag
+from orchestrator.record.schema import cell, trial
+from orchestrator.views.errors import NotFoundError
+from orchestrator.views.remarks import Remark, Remarked
+
+
+class Remarks(Access):
+    """Reads and writes what people say."""
+
+    def of(self, kind: Remarked, sweep: int, entity: int) -> Remark:
+        """The note and tags of a sweep, a cell or a trial; raises NotFoundError."""
+        with self._database.reading() as connection:
+            _require(connection, kind, sweep, entity)
+            said = connection.execute(sa.select(note).where(*_its(note, kind, sweep, entity))).one_or_none()
+            tags = sa.select(tag.c.tag).where(*_its(tag, kind, sweep, entity)).order_by(tag.c.tag)
+            known = list(connection.execute(tags).scalars())
+        if said is None:
+            return Remark(tags=known)
+        return Remark(note=said.text, tags=known, actor=said.actor, changed=said.changed)
+
+    def put(
+        self, where: tuple[Remarked, int, int], text: str | None, tags: Sequence[str] | None, actor: str | None
+    ) -> None:
+        """Set the note, the tags or both; an empty note is none. Raises NotFoundError, and ConflictError."""
+        kind, sweep, entity = where
+        with self._database.writing() as connection:
+            _require(connection, kind, sweep, entity)
+            require_lasting(connection, sweep)
+            keys = {"kind": kind, "sweep_id": sweep, "entity": entity}
+            if text is not None and not text:
+                connection.execute(sa.delete(note).where(*_its(note, kind, sweep, entity)))
+            elif text is not None:
+                said = {"text": text, "actor": actor, "changed": datetime.now(UTC)}
+                adding = insertion(connection, note).values(**keys, **said)
+                connection.execute(adding.on_conflict_do_update(index_elements=list(keys), set_=said))
+            if tags is not None:
+                connection.execute(sa.delete(tag).where(*_its(tag, kind, sweep, entity)))
+                rows = [{**keys, "tag": one} for one in dict.fromkeys(tags)]
+                if rows:
+                    connection.execute(sa.insert(tag), rows)
+
+    def sweep_of(self, number: int) -> int:
+        """The sweep of a trial; raises NotFoundError."""
+        with self._database.reading() as connection:
+            query = sa.select(trial.c.sweep_id).where(trial.c.id == number)
+            sweep = connection.execute(query).scalar_one_or_none()
+        if sweep is None:
+            raise NotFoundError(f"no trial {number}")
+        return int(sweep)
+
+
+def _its(table: sa.Table, kind: str, sweep: int, entity: int) -> tuple[sa.ColumnElement[bool], ...]:
+    return table.c.kind == kind, table.c.sweep_id == sweep, table.c.entity == entity
+
+
+def _require(connection: sa.Connection, kind: Remarked, sweep: int, entity: int) -> None:
+    require_sweep(connection, sweep)
+    if kind == "cell":
+        query = sa.select(cell.c.cell).where(cell.c.sweep_id == sweep, cell.c.cell == entity)
+        if connection.execute(query).first() is None:
+            raise NotFoundError(f"sweep {sweep} has no cell {entity}")

@@ -1,0 +1,64 @@
+"""Notes and tags: kept, found by, refused where they are too long, and gone with their sweep."""
+
+from fastapi.testclient import TestClient
+
+from tests.api.conftest import BEARER
+from tests.api.played import SPEC, YAML, Conductor
+
+
+def test_notes_and_tags_are_kept_and_found_by(http: TestClient, conductor: Conductor) -> None:
+    http.post("/v1/sweeps", content=SPEC, headers=YAML).raise_for_status()
+    conductor.begin()
+    conductor.finish()
+    said = {"note": "diverges\x1b[31m late ", "tags": ["paper", " b ", "paper"]}
+    put = http.patch("/v1/trials/1/remark", json=said, headers={"X-Actor": "ada"}).raise_for_status().json()
+    assert (put["note"], put["tags"], put["actor"]) == ("diverges\\x1b[31m late", ["b", "paper"], "ada")
+    http.patch("/v1/sweeps/1/cells/1/remark", json={"tags": ["cell"]}).raise_for_status()
+    http.patch("/v1/sweeps/1/remark", json={"note": "whole"}).raise_for_status()
+    assert http.get("/v1/trials/1").json()["remark"]["tags"] == ["b", "paper"]
+    assert http.get("/v1/sweeps/1").json()["remark"]["note"] == "whole"
+
+    def found(where: str, of: str = "trials") -> list[int]:
+        rows = http.get("/v1/trials", params={"where": where, "sort": "trial", "of": of}).raise_for_status().json()
+        return [row["trial"] for row in rows["items"]]
+
+    assert found("tag:PAPER") == [1]
+    assert found("tag:paper", "candidates") == [1]
+    assert found("tag:cell") == [3, 4]
+    assert found("note~whole") == [1, 2, 3, 4]
+    assert found("note~diverges") == [1]
+    row = http.get("/v1/trials", params={"where": "trial:1"}).json()["items"][0]
+    assert (row["tags"], row["note"]) == (["b", "paper"], "diverges\\x1b[31m late")
+    page = http.get("/trials/1", headers={"Accept": "text/html"}).text
+    assert "diverges\\x1b[31m late" in page
+    http.post("/trials/1/remark", data={"note": "", "tags": "x, y,"}, headers=BEARER)
+    assert http.get("/v1/trials/1/remark").json() == {"note": "", "tags": ["x", "y"], "actor": None, "changed": None}
+    assert "recipe" in http.get("/compare?trial=1&trial=3", headers={"Accept": "text/html"}).text
+    assert "takes two trials" in http.get("/compare", headers={"Accept": "text/html"}).text
+
+
+def test_wrong_ones_are_refused(http: TestClient, conductor: Conductor) -> None:
+    assert http.patch("/v1/sweeps/1/remark", json={"note": "x"}).status_code == 404
+    http.post("/v1/sweeps", content=SPEC, headers=YAML).raise_for_status()
+    conductor.begin()
+    for wrong in ({"note": "x" * 4001}, {"tags": ["x" * 51]}, {"tags": ["a"] * 21}, {"tags": ["a,b"]}, {"other": 1}):
+        assert http.patch("/v1/sweeps/1/remark", json=wrong).status_code == 422
+    assert http.patch("/v1/trials/9/remark", json={"note": "x"}).status_code == 404
+    assert http.get("/v1/sweeps/1/cells/7/remark").status_code == 404
+
+
+def test_they_go_with_their_sweep(http: TestClient, conductor: Conductor) -> None:
+    http.post("/v1/sweeps", content=SPEC, headers=YAML).raise_for_status()
+    conductor.begin()
+    http.patch("/v1/sweeps/1/remark", json={"note": "x", "tags": ["a"]}).raise_for_status()
+    http.patch("/v1/trials/2/remark", json={"tags": ["a"]}).raise_for_status()
+    http.post("/v1/sweeps/1/cancel")
+    conductor.obey()
+    conductor.settle()
+    assert http.delete("/v1/sweeps/1", params={"confirm": "four-trials"}).status_code == 202
+    assert http.patch("/v1/sweeps/1/remark", json={"note": "y"}).status_code == 409
+    conductor.obey()
+    assert http.get("/v1/sweeps/1").status_code == 404
+    with conductor.store.database.reading() as connection:
+        for table in ("note", "tag", "trial_column"):
+            assert connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one() == 0
