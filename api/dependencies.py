@@ -40,6 +40,11 @@ def _actor(
     return x_actor or (request.client.host if request.client else "unknown")
 
 
+def person(request: Request) -> str:
+    """Who sits before a page, as far as it is known."""
+    return f"browser at {request.client.host}" if request.client else "browser"
+
+
 Asked = Annotated[Service, Depends(_service)]
 InForce = Annotated[Settings, Depends(_settings)]
 Admission = Annotated[Authentication, Depends(_access)]

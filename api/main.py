@@ -38,6 +38,7 @@ from api.routes import (
     requests,
     static,
     storage,
+    submit,
     sweeps,
     tables,
     telemetry,
@@ -124,6 +125,8 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.include_router(listing_pages.router)
     app.include_router(remarks.page)
     app.include_router(pages.router)
+    app.include_router(submit.checking)
+    app.include_router(submit.router)
     app.include_router(parts.router)
     app.include_router(reference.router)
     app.include_router(static.router)

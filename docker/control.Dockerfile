@@ -17,6 +17,7 @@ COPY orchestrator ./orchestrator
 COPY dashboards ./dashboards
 COPY api ./api
 COPY docs ./docs
+COPY sweeps ./sweeps
 # The guide at /docs/guide/ is built from what is installed, and then goes with it; its tools do not stay.
 RUN pip install -c constraints.txt . sphinx myst-parser furo \
     && sphinx-build -q -c docs/site docs dashboards/guide \

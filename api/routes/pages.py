@@ -6,7 +6,7 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 
-from api.dependencies import Asked
+from api.dependencies import Asked, person
 from api.protection.limits import Cursor, Id, Limit, Name
 from api.protection.turns import PagingTurn
 from api.routes.cells import CellIndex
@@ -71,7 +71,7 @@ def cancel(
     number: Id, service: Asked, request: Request, trial: FormTrial = None, cell: FormCell = None
 ) -> RedirectResponse:
     """The button of a sweep's page, of a cell's or of one trial's."""
-    service.commands.cancel(number, _person(request), trial, cell)
+    service.commands.cancel(number, person(request), trial, cell)
     return RedirectResponse(_where(number, trial, cell), status_code=303)
 
 
@@ -85,7 +85,7 @@ def retry(
     only: Annotated[Literal["failed"] | None, Form()] = None,
 ) -> RedirectResponse:
     """The button of a sweep's page, of a cell's or of one trial's; `only`: not those that were cancelled."""
-    service.commands.retry(number, _person(request), trial, cell, only or "")
+    service.commands.retry(number, person(request), trial, cell, only or "")
     return RedirectResponse(_where(number, trial, cell), status_code=303)
 
 
@@ -99,14 +99,14 @@ def _where(sweep: int, trial: int | None, cell: int | None) -> str:
 @router.post("/sweeps/{id}/pause")
 def pause(number: Id, service: Asked, request: Request) -> RedirectResponse:
     """The button of a sweep's page."""
-    service.commands.pause(number, _person(request))
+    service.commands.pause(number, person(request))
     return RedirectResponse(f"/sweeps/{number}", status_code=303)
 
 
 @router.post("/sweeps/{id}/resume")
 def resume(number: Id, service: Asked, request: Request) -> RedirectResponse:
     """The button of a sweep's page."""
-    service.commands.resume(number, _person(request))
+    service.commands.resume(number, person(request))
     return RedirectResponse(f"/sweeps/{number}", status_code=303)
 
 
@@ -118,7 +118,7 @@ def priority(
     value: Annotated[int, Form(ge=-100, le=100)],
 ) -> RedirectResponse:
     """The button of a sweep's page."""
-    service.commands.prioritize(number, value, _person(request))
+    service.commands.prioritize(number, value, person(request))
     return RedirectResponse(f"/sweeps/{number}", status_code=303)
 
 
@@ -130,9 +130,5 @@ def delete(
     confirm: Annotated[str, Form(max_length=200)],
 ) -> RedirectResponse:
     """The button of a sweep's page; it leads to the list."""
-    service.commands.delete(number, confirm, _person(request))
+    service.commands.delete(number, confirm, person(request))
     return RedirectResponse("/", status_code=303)
-
-
-def _person(request: Request) -> str:
-    return f"browser at {request.client.host}" if request.client else "browser"

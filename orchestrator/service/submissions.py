@@ -2,8 +2,10 @@
 
 import hashlib
 import uuid
+from collections.abc import Sequence
 
 from orchestrator.plan.missing_data import absences
+from orchestrator.plan.reading.lines import lines
 from orchestrator.plan.unschedulable import crowded, shortages
 from orchestrator.plan.validated import Checked, read
 from orchestrator.publish.published import library
@@ -13,7 +15,7 @@ from orchestrator.service.forecast import forecast
 from orchestrator.service.outlook import MOST_TRIALS
 from orchestrator.settings import Settings
 from orchestrator.views.submissions import Preview, Submitted
-from workers.catalog import Catalog
+from workers.catalog import Catalog, Problem
 
 
 class SpecSubmissions:
@@ -49,6 +51,10 @@ class SpecSubmissions:
         """What a spec would become, how much of it is known already, and what the rest would cost."""
         checked = read(body, self._catalog, library.PrintedLines())
         return forecast(checked, self._store, self._catalog).model_copy(update={"warnings": self._warnings(checked)})
+
+    def lines(self, body: bytes, problems: Sequence[Problem]) -> list[int | None]:
+        """The line of a refused spec's text that each of its problems is of; none where it cannot be told."""
+        return lines(body, problems)
 
     def _warnings(self, checked: Checked) -> list[str]:
         """What would wait; where trainings run in the conductor's process, every slot is that."""

@@ -29,8 +29,8 @@ class MultiSimilarity(nn.Module):
     label = "Multi-similarity"
     paper = "Wang et al. 2019 (SEC table 3)"
     formula = (
-        r"\frac{1}{b}\sum_{i}\frac{1}{\alpha}\log\Bigl(1+\sum_{p}e^{-\alpha(S_{ip}-\lambda)}\Bigr)"
-        r"+\frac{1}{\beta}\log\Bigl(1+\sum_{n}e^{\beta(S_{in}-\lambda)}\Bigr),"
+        r"\frac{1}{b}\sum_{i}\Bigl[\frac{1}{\alpha}\log\Bigl(1+\sum_{p}e^{-\alpha(S_{ip}-\lambda)}\Bigr)"
+        r"+\frac{1}{\beta}\log\Bigl(1+\sum_{n}e^{\beta(S_{in}-\lambda)}\Bigr)\Bigr],"
         r"\quad S_{ij}=\langle\hat f_i,\hat f_j\rangle"
     )
     version = 2

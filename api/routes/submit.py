@@ -1,0 +1,105 @@
+"""The page on which a sweep is submitted, the check of what is typed there, and the form itself."""
+
+import uuid
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Form, Query, Request
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.exceptions import HTTPException
+
+from api.dependencies import Asked, person
+from api.protection.limits import BODY_BYTES, spec_body
+from api.protection.turns import Checking
+from dashboards import editor, gallery
+from dashboards.editor import Draft
+from orchestrator.cost.words import cost_in_words
+from orchestrator.service.service import Service
+from orchestrator.views.errors import InvalidSpecError
+from orchestrator.views.submissions import Preview
+
+FIRST: Final = "digits"
+"""The preset that stands in an editor which nothing else was asked for."""
+
+router = APIRouter(include_in_schema=False)
+checking = APIRouter(include_in_schema=False, route_class=Checking)
+
+
+@router.get("/submit", response_class=HTMLResponse)
+def opened(
+    service: Asked,
+    preset: Annotated[str, Query(max_length=100)] = FIRST,
+    sweep: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
+) -> HTMLResponse:
+    """The editor with a preset, or with the text of a sweep that is to be submitted once more, changed."""
+    if sweep is not None:
+        cloned = service.sweeps.get(sweep)
+        return _page(service, Draft(cloned.text, _key(), f"the spec of sweep {sweep}"))
+    found = gallery.preset(preset)
+    if found is None:
+        raise HTTPException(404, f"no preset named {preset!r}")
+    return _page(service, Draft(found.text, _key(), f"the preset {preset}"))
+
+
+@router.get("/submit/words")
+def words(service: Asked) -> JSONResponse:
+    """What the editor completes."""
+    return JSONResponse(editor.words(service.catalog(), service.json_schema()))
+
+
+@checking.post("/submit/check")
+def check(body: Annotated[bytes, Depends(spec_body)], service: Asked) -> JSONResponse:
+    """What is wrong with the text in the editor, at which line; or what it would become."""
+    try:
+        preview = service.submissions.preview(body)
+    except InvalidSpecError as error:
+        problems = _placed(service, body, error)
+        return JSONResponse(
+            {"problems": [dict(zip(("line", "path", "message"), one, strict=True)) for one in problems]}
+        )
+    told = {"said": _said(preview), "warnings": preview.warnings, "notes": preview.notes}
+    return JSONResponse({"problems": [], **told})
+
+
+@checking.post("/submit", response_class=HTMLResponse)
+def submit(
+    service: Asked,
+    request: Request,
+    spec: Annotated[str, Form(max_length=BODY_BYTES)],
+    key: Annotated[str, Form(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")],
+    priority: Annotated[int, Form(ge=-100, le=100)] = 0,
+) -> Response:
+    """Queue the sweep and lead to its page; a refused spec comes back with its problems."""
+    text = spec.replace("\r\n", "\n")  # as browsers send what is typed
+    body = text.encode()
+    try:
+        submitted = service.submissions.submit(body, key, person(request), priority)
+    except InvalidSpecError as error:
+        draft = Draft(text, _key(), "what you sent", _placed(service, body, error), priority)
+        return _page(service, draft, status=422)
+    return RedirectResponse(f"/sweeps/{submitted.id}", status_code=303)
+
+
+def _page(service: Service, draft: Draft, status: int = 200) -> HTMLResponse:
+    return HTMLResponse(
+        editor.editor_page(draft, gallery.shelves(service.data(), service.catalog())), status_code=status
+    )
+
+
+def _key() -> str:
+    return uuid.uuid4().hex
+
+
+def _placed(service: Service, body: bytes, error: InvalidSpecError) -> list[tuple[int | None, str, str]]:
+    found = service.submissions.lines(body, error.problems)
+    return [(line, one.path, one.message) for line, one in zip(found, error.problems, strict=True)]
+
+
+def _said(preview: Preview) -> list[str]:
+    """Counts and cost, a line each, as `metricsweep expand` has them."""
+    most = "" if preview.exact else "at most "
+    counts = (
+        f"{preview.name}: {preview.cells} cells, {most}{preview.candidates} candidates, {most}{preview.trials} trials"
+    )
+    known: list[Any] = [f"{preview.cached} trained already"] if preview.cached else ["none trained already"]
+    known += [f"{preview.evaluated} evaluated from kept weights"] if preview.evaluated else []
+    return [counts, ", ".join(known), *cost_in_words(preview.cost)]
