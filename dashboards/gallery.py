@@ -20,7 +20,7 @@ QUICK: Final = "Quick twins: minutes on digits or small faces"
 
 
 @dataclass(frozen=True, slots=True)
-class Preset:
+class GalleryPreset:
     """A spec that is ready to be submitted."""
 
     name: str
@@ -37,17 +37,17 @@ class Shelf:
     """Presets of one paper, each with what the nodes have of its data."""
 
     heading: str
-    presets: Sequence[tuple[Preset, Sequence[tuple[str, str]]]]
+    presets: Sequence[tuple[GalleryPreset, Sequence[tuple[str, str]]]]
 
 
-def preset(name: str) -> Preset | None:
+def preset(name: str) -> GalleryPreset | None:
     """The preset of that name, such as `quick/sec_t3`."""
     return _presets().get(name)
 
 
 def shelves(found: Sequence[DataFinding], catalog: Catalog) -> list[Shelf]:
     """All presets by group; each data set is `here`, `missing`, `not looked at yet`, or `comes along`."""
-    groups: dict[str, list[tuple[Preset, list[tuple[str, str]]]]] = {}
+    groups: dict[str, list[tuple[GalleryPreset, list[tuple[str, str]]]]] = {}
     for one in _presets().values():
         known = [(name, _state(name, found, catalog)) for name in one.data]
         groups.setdefault(one.group, []).append((one, known))
@@ -66,12 +66,12 @@ def _state(dataset: str, found: Sequence[DataFinding], catalog: Catalog) -> str:
 
 
 @cache
-def _presets() -> dict[str, Preset]:
+def _presets() -> dict[str, GalleryPreset]:
     top = files("dashboards") / "presets"
     return {one.name: one for one in sorted(_read(top), key=lambda one: one.name)}
 
 
-def _read(folder: Traversable, below: str = "") -> Iterator[Preset]:
+def _read(folder: Traversable, below: str = "") -> Iterator[GalleryPreset]:
     for place in folder.iterdir() if folder.is_dir() else ():
         if place.is_dir():
             yield from _read(place, f"{below}{place.name}/")
@@ -79,7 +79,7 @@ def _read(folder: Traversable, below: str = "") -> Iterator[Preset]:
             text = place.read_text(encoding="utf-8")
             name = f"{below}{place.name.removesuffix('.yaml')}"
             document = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
-            yield Preset(name, _group(name), text, _comment(text), tuple(sorted(set(_datasets(document)))))
+            yield GalleryPreset(name, _group(name), text, _comment(text), tuple(sorted(set(_datasets(document)))))
 
 
 def _group(name: str) -> str:
@@ -114,8 +114,8 @@ def _datasets(node: Any, inside: bool = False) -> Iterator[str]:
             elif key not in {"when", "only", "without", "tables", "figures"}:
                 yield from _datasets(value, key == "dataset" or (inside and key in {"values", "patch"}))
     elif isinstance(node, list):
-        for one in node:
-            if inside and isinstance(one, str):
-                yield one
+        for item in node:
+            if inside and isinstance(item, str):
+                yield item
             else:
-                yield from _datasets(one, inside)
+                yield from _datasets(item, inside)
