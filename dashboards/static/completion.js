@@ -1,6 +1,6 @@
 // Completions of a spec in a textarea: what can stand at the cursor, from the server's catalog.
 
-const MOST = 40;
+const MOST = 12; // as many as stand there without scrolling
 
 /** Lists completions of `text` in the listbox `list`; `key` takes a keydown and says whether it was for the list. */
 export function completions(text, list) {
@@ -66,8 +66,8 @@ export function completions(text, list) {
     const top = before.length * row + parseFloat(style.paddingTop) - text.scrollTop;
     const room = text.clientHeight - top;
     list.style.left = `${Math.max(0, Math.min(text.clientWidth - 200, wide + 6 - text.scrollLeft))}px`;
-    list.style.top = room > 120 ? `${top}px` : "auto";
-    list.style.bottom = room > 120 ? "auto" : `${text.clientHeight - top + row}px`;
+    list.style.top = room > 330 ? `${top}px` : "auto";
+    list.style.bottom = room > 330 ? "auto" : `${text.clientHeight - top + row}px`;
   }
 
   function take(number) {
