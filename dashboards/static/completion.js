@@ -66,8 +66,8 @@ export function completions(text, list) {
     const top = before.length * row + parseFloat(style.paddingTop) - text.scrollTop;
     const room = text.clientHeight - top;
     list.style.left = `${Math.max(0, Math.min(text.clientWidth - 200, wide + 6 - text.scrollLeft))}px`;
-    list.style.top = room > 330 ? `${top}px` : "auto";
-    list.style.bottom = room > 330 ? "auto" : `${text.clientHeight - top + row}px`;
+    list.style.top = room > text.clientHeight / 2 ? `${top}px` : "auto";
+    list.style.bottom = room > text.clientHeight / 2 ? "auto" : `${text.clientHeight - top + row}px`;
   }
 
   function take(number) {
