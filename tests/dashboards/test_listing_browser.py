@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, expect
 
+from tests.dashboards.conftest import Watched
 from tests.dashboards.stage import SPEC, Stage
 
 pytestmark = pytest.mark.browser
@@ -28,7 +29,7 @@ def test_plots_are_linked_with_the_rows(context: BrowserContext, sweep: int, tmp
     page.goto(f"/sweeps/{sweep}/trials?where=loss:triplet&sort=-score&plot=norms")
     expect(page.locator("#plot svg")).to_be_visible()
     points = page.locator("#plot svg .mark-symbol.role-mark path")
-    assert points.count() == 18
+    assert points.count() == 19
     page.locator("tr[data-trial] input").first.check()
     expect(page.locator("#chosen")).to_have_text("1 chosen")
     expect(page.locator("#plot svg .mark-symbol.role-mark path[opacity='0.12']")).not_to_have_count(0)
@@ -51,8 +52,8 @@ def test_plots_are_linked_with_the_rows(context: BrowserContext, sweep: int, tmp
             page.screenshot(path=tmp_path / f"{plot}-{width}-{scheme}.png")
 
 
-def test_a_wrong_filter_stays_beside_what_is_wrong(context: BrowserContext, sweep: int) -> None:
-    page = context.new_page()
+def test_a_wrong_filter_stays_beside_what_is_wrong(watched: Watched, sweep: int) -> None:
+    page = watched.context.new_page()
     page.goto("/trials")
     page.get_by_label("Filter").fill("los:triplet <b>")
     page.get_by_label("Filter").press("Enter")
@@ -61,3 +62,5 @@ def test_a_wrong_filter_stays_beside_what_is_wrong(context: BrowserContext, swee
     page.get_by_label("Filter").fill("loss:triplet state:failed")
     page.get_by_role("button", name="Find").click()
     expect(page.locator("tr[data-trial]")).to_have_count(1)
+    assert len(watched.complaints) == 1  # of the status, which is the one of a wrong filter
+    assert "422" in watched.complaints.pop()

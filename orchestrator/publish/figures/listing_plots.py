@@ -165,7 +165,7 @@ def _value(field: str, title: str) -> Any:
 def _across(title: str, values: Sequence[float]) -> Any:
     positive = [value for value in values if value > 0]
     log = len(positive) == len(values) > 0 and max(values) >= 20 * min(values)
-    return alt.X("x:Q", title=title, scale=alt.Scale(type="log" if log else "linear", zero=False))
+    return alt.X("x:Q", title=title, scale=alt.Scale(type="log") if log else alt.Scale(zero=False))
 
 
 def _colour(points: Points, title: str) -> Any:
