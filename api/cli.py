@@ -43,6 +43,11 @@ COMMANDS: Final[dict[str, Command]] = {
         "Print the variables for an `mlflow` client of your own, for the shell to set.",
         'metricsweep mlflow-env      eval "$(metricsweep mlflow-env)"',
     ),
+    "mlflow": Command(
+        "mlflow:mlflow",
+        "Tell MLflow anew of a sweep, or of all: one that was wiped, restored, or filled by a former release.",
+        "metricsweep mlflow sync 7",
+    ),
     "submit": Command(
         "sweeps:submit",
         "Submit a spec; every problem of a wrong one is told at once.",

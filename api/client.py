@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from orchestrator.views.cells import CellView
     from orchestrator.views.collection import CollectionView, StorageView
     from orchestrator.views.data import DataFinding
+    from orchestrator.views.mirror import MirrorView
     from orchestrator.views.published import PublishedSummary, PublishedView
     from workers.catalog import Catalog
 
@@ -121,6 +122,16 @@ class Client:
 
         query = {"sweep": sweep, "days": days, "keep": keep, "dry_run": str(dry_run).lower(), "state": list(states)}
         return self._connection.ask(CollectionView, "POST", "/v1/collections", query, timeout=BUNDLE_SECONDS)
+
+    def tell_mlflow(self, sweep: int) -> Asked:
+        """Ask that MLflow be told of a whole sweep anew."""
+        return self._request(sweep, "mirror")
+
+    def mirror(self, sweep: int | None = None) -> "MirrorView":
+        """What MLflow is still to be told of a sweep, or of all."""
+        from orchestrator.views.mirror import MirrorView
+
+        return self._connection.ask(MirrorView, "GET", "/v1/mirror", {"sweep": sweep})
 
     def request(self, request: int) -> RequestView:
         """What became of a request."""

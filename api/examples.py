@@ -88,6 +88,7 @@ REQUEST: Final[dict[str, Any]] = {
     "outcome": "1 trial waiting again",
 }  # fmt: skip
 
+MIRROR: Final[dict[str, Any]] = {"waiting": 12, "error": None}
 DELETION: Final[dict[str, Any]] = {
     "id": 13, "kind": "delete", "sweep": 7, "trial": None, "cell": None, "actor": "ada@lab",
     "created": "2025-11-20T10:00:00Z", "state": "waiting", "applied": None, "outcome": None,

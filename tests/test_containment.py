@@ -15,7 +15,7 @@ from orchestrator.conduct.intake import Intake
 from orchestrator.host.storage import Folder
 from orchestrator.plan import grid, suggestion
 from orchestrator.record import schema
-from orchestrator.record.recorder import Mirror
+from orchestrator.record.mirror import Mirror
 from orchestrator.record.store import Store
 from orchestrator.record.writes.sweeps import SweepWriter
 from orchestrator.run.message import Message

@@ -20,7 +20,7 @@ from orchestrator.conduct.requests import Requests
 from orchestrator.plan import grid
 from orchestrator.publish.bundle.rebuilding import rebuild
 from orchestrator.record import schema
-from orchestrator.record.recorder import Mirror
+from orchestrator.record.mirror import Mirror
 from orchestrator.record.store import Store
 from orchestrator.record.writes import trainings as renewing
 from orchestrator.service.service import Service

@@ -3,11 +3,13 @@
 import shlex
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from api.commands import mlflow
 from api.commands.figures import write_figures
 from api.commands.options import HOME, Changes, Home, Only, SpecFile, Without, connect, read_spec, settings
 from api.commands.previews import show_preview
@@ -15,6 +17,7 @@ from api.commands.specs import afresh
 from api.commands.tables import print_table, write_tables
 from api.commands.terminal import err, out
 from api.commands.watch import follow, verdict
+from api.failures import ApiError, Unreachable
 from orchestrator.views.errors import MetricsweepError
 from orchestrator.views.lifecycle import SweepState
 
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
 INTERRUPTED: Final = 130
 MOST_CRASHES: Final = 4
+MIRROR_SECONDS: Final = 60.0
+"""How long what is left to be told to MLflow is waited for; the next start tells the rest."""
 IDLE_SECONDS: Final = 10.0
 """How long nothing trains before what waits is given up; between two trainings it is less."""
 
@@ -90,6 +95,8 @@ def run(
                 alone = not config.ray_address  # this machine is the whole cluster, and nothing joins it
                 sweep = _begun(client, body, alone)
                 code = _followed(client, sweep, folder, crashes.check, alone)
+                with suppress(ApiError, Unreachable):  # whatever MLflow was not told, the sweep has ended
+                    mlflow.follow(client, sweep, err, MIRROR_SECONDS)
             err.print("ending")
     except KeyboardInterrupt:
         err.print("interrupted; the same command goes on where it was")

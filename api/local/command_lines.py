@@ -83,10 +83,13 @@ def ray_head(folder: Path, ports: Mapping[str, int], token: str, settings: Setti
 
 
 def applications() -> list[ChildSpec]:
-    """Our own two. The conductor comes second, so that one process migrates the database."""
+    """Our own two. The conductor starts second, so that one process migrates the database.
+
+    It ends first, since what is left to be told to MLflow goes through the API.
+    """
     return [
-        ChildSpec("conductor", (sys.executable, "-m", "orchestrator", "conduct"), after=_API, needs=_RAY, grace=20.0),
         ChildSpec("api", (sys.executable, "-m", "api"), health="/healthz"),
+        ChildSpec("conductor", (sys.executable, "-m", "orchestrator", "conduct"), after=_API, needs=_RAY, grace=20.0),
     ]
 
 

@@ -118,7 +118,7 @@ class Stack:
         self._raise_failure()
 
     def stop(self) -> None:
-        """End every process: API, conductor, Ray, MLflow. A second signal meanwhile kills what is left."""
+        """End every process: conductor, API, Ray, MLflow. A second signal meanwhile kills what is left."""
         self._stopping.set()
         if self._thread is not None and self._thread.ident is not None:
             # In steps: a signal that the kernel gives to another thread is handled when this one wakes.

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 import httpx
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
@@ -29,6 +29,8 @@ PAGE_POLICY: Final = (
     "media-src 'self' blob:; connect-src 'self'; font-src 'self' data:; worker-src 'self' blob:; manifest-src 'self'; "
     "frame-src 'self' blob:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
+# What a browser's first visit finds chosen: see the script.
+OPENING: Final = '<script src="../static/mlflow.js"></script>'
 # A file that somebody logged is downloaded or read by MLflow's page; opened by itself it gets no origin of ours.
 FILE_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'"
 
@@ -79,6 +81,9 @@ async def _treated(treatment: Treatment, upstream: Upstream, request: Request, p
     match treatment:
         case Treatment.ANSWERED:
             return JSONResponse(ANSWERS[path])
+        case Treatment.PAGE if request.method == "GET" and (page := await upstream.page()):
+            headers = {"Content-Security-Policy": PAGE_POLICY, "Cache-Control": "no-cache"}
+            return HTMLResponse(page.replace("<head>", f"<head>{OPENING}", 1), headers=headers)
         case Treatment.NEW_EXPERIMENT:
             body = _new_experiment(await _posted(request))
         case Treatment.QUERY:

@@ -50,6 +50,12 @@ class Upstream:
         found = answer.json()
         return found if isinstance(found, dict) else None
 
+    async def page(self) -> str | None:
+        """The page that every address of MLflow's interface shows; None where it has none."""
+        async with _translated():
+            answer = await self._http.get("/", headers={"Accept": "text/html"})
+        return answer.text if answer.status_code == httpx.codes.OK else None
+
     async def forward(self, request: Request, url: httpx.URL, body: bytes | None = None) -> Response:
         """The answer to a request at `url`, as it comes in; `body` replaces the request's own."""
         headers = [(name, value) for name, value in request.headers.items() if name in _REQUEST_HEADERS]

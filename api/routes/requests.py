@@ -11,6 +11,7 @@ from api.paging import Paged
 from api.protection.limits import Id, Priority, spec_body
 from api.protection.turns import Checking
 from api.routes.sweeps import SPEC_CONTENT
+from orchestrator.views.mirror import MirrorView
 from orchestrator.views.pages import Page
 from orchestrator.views.requests import RequestView
 from orchestrator.views.sweeps import SweepView
@@ -99,6 +100,17 @@ def extend(
     return _asked(service.commands.extend(number, body, actor), service, response)
 
 
+@router.post(
+    "/sweeps/{id}/mirror",
+    status_code=202,
+    summary="Tell MLflow of a sweep anew",
+    responses=_ASKED | documented(404, 409),
+)
+def mirror(number: Id, service: Asked, actor: Actor, response: Response) -> SweepView:
+    """Ask that MLflow be told of all runs of the sweep anew: of one that was wiped or is out of date."""
+    return _asked(service.commands.mirror(number, actor), service, response)
+
+
 @router.delete(
     "/sweeps/{id}",
     status_code=202,
@@ -134,6 +146,19 @@ def requests(number: Id, service: Asked, paging: Paged) -> Page[RequestView]:
 def request(number: Id, service: Asked) -> RequestView:
     """Whether it waits, was carried out or was refused, and why."""
     return service.commands.request(number)
+
+
+@router.get(
+    "/mirror",
+    summary="What MLflow is still to be told",
+    responses=shown(examples.MIRROR, "How much.") | documented(404),
+)
+def mirrored(
+    service: Asked,
+    sweep: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Only of this sweep.")] = None,
+) -> MirrorView:
+    """How many runs, of a sweep or of all, MLflow does not show as they are, and why one could not be told."""
+    return service.sweeps.mirror(sweep)
 
 
 def _asked(asked: RequestView, service: Asked, response: Response) -> SweepView:

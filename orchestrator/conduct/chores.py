@@ -2,9 +2,9 @@
 
 import logging
 import time
-from collections.abc import Mapping
 from typing import Final
 
+from orchestrator.conduct.exhibits import Exhibits
 from orchestrator.conduct.finalization import Finalization
 from orchestrator.conduct.hindrances import Hindrances
 from orchestrator.conduct.intake import Intake
@@ -16,8 +16,6 @@ from orchestrator.conduct.searches import Searches
 from orchestrator.conduct.slot_watch import SlotWatch
 from orchestrator.host.log_context import about
 from orchestrator.plan import grid
-from orchestrator.publish import formats
-from orchestrator.publish.tables import published_comparison
 from orchestrator.record.reads.sweeps import QueuedSweep
 from orchestrator.record.recorder import Recorder
 from orchestrator.record.store import Store, Writer
@@ -33,7 +31,6 @@ log = logging.getLogger(__name__)
 
 PRUNE_SECONDS: Final = 60.0
 """How often the changes that nobody needs any more are forgotten."""
-TABLE_FORMATS: Final = ("latex", "markdown", "html", "csv", "json")
 
 
 class Chores:
@@ -56,7 +53,8 @@ class Chores:
         self._pruning = Pruning(store, writer, catalog, self._renewal)
         self._requests = Requests(store, writer, catalog, tracker, settings.storage, self._renewal)
         self._quota, self._pruned = settings.owner_slots, float("-inf")
-        self.recorder = Recorder(store, writer, tracker, self._tables, settings.address)
+        exhibits = Exhibits(store, catalog, settings.storage)
+        self.recorder = Recorder(store, writer, tracker, exhibits.of, settings.address)
         self.hindrances = Hindrances(store, writer, engine, usual_needs(catalog), settings.owner_slots)
         self._slots = SlotWatch(writer, engine)
         self.intake = Intake(self.recorder, self._retries, self._pruning, self.hindrances)
@@ -116,14 +114,3 @@ class Chores:
                 raise
             except Exception:  # the others are settled all the same, and this one is tried again
                 log.exception("sweep %d cannot be settled", ended.sweep)
-
-    def _tables(self, sweep: int) -> Mapping[str, bytes]:
-        """A sweep's tables as files, for its summary run in the tracker."""
-        outcomes = self._store.outcomes.of(sweep)
-        files: dict[str, bytes] = {}
-        for name in outcomes.spec["tables"]:
-            built = published_comparison.build(outcomes, name, self._catalog)
-            for format_name in TABLE_FORMATS:
-                rendered = formats.render(built, format_name)
-                files[f"tables/{name}/{rendered.filename}"] = rendered.content
-        return files

@@ -112,5 +112,7 @@ def _drain(recorder: Recorder) -> None:
     try:
         while time.monotonic() < deadline and recorder.forward(50):
             pass
+        if left := recorder.left():
+            log.warning("MLflow is still to be told of %d runs; the next start tells it", left)
     except Exception as error:  # the lease is given back all the same
-        log.warning("the tracker was not told everything: %s", error)
+        log.warning("MLflow was not told everything, which the next start does: %s", error)

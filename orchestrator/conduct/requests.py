@@ -63,7 +63,7 @@ class Requests:
         act = {
             "cancel": self._cancel, "retry": self._retry, "pause": self._pause, "resume": self._resume,
             "priority": self._prioritize, "extend": self._extend, "delete": self._delete,
-            "collect": self._collection.carry_out,
+            "collect": self._collection.carry_out, "mirror": self._mirror,
         }.get(asked.kind)  # fmt: skip
         if act is None:
             raise ConflictError(f"this version knows no request of the kind {asked.kind!r}")
@@ -101,6 +101,13 @@ class Requests:
         if not wider.measured:
             return added
         return f"{added}, {_trials(len(wider.measured))} to have further metrics of the weights that they keep"
+
+    def _mirror(self, asked: PendingRequest) -> str:
+        """Only marks: whoever mirrors tells it, so that nobody else writes to MLflow meanwhile."""
+        if self._tracker is None:
+            raise ConflictError("no MLflow is told of sweeps here, since METRICSWEEP_MLFLOW_URL names none")
+        told = self._writer.outbox.tell_anew(asked.sweep)
+        return f"MLflow is told of {told} runs anew"
 
     def _delete(self, asked: PendingRequest) -> str | None:
         sweep = asked.sweep

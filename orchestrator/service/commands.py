@@ -68,6 +68,10 @@ class SweepCommands:
         self._store.sweeps.deletion(sweep)
         return self._ask("delete", sweep, None, actor)
 
+    def mirror(self, sweep: int, actor: str | None = None) -> RequestView:
+        """Ask that MLflow be told of a whole sweep anew."""
+        return self._ask("mirror", sweep, None, actor)
+
     def request(self, number: int) -> RequestView:
         """What became of one request."""
         return self._store.requests.get(number)

@@ -10,6 +10,7 @@ from orchestrator.service.naming import named
 from orchestrator.service.outlook import Outlook
 from orchestrator.views.cells import CellView
 from orchestrator.views.links import Links
+from orchestrator.views.mirror import MirrorView
 from orchestrator.views.pages import Page
 from orchestrator.views.sweeps import GridCell, PartUse, SweepSummary, SweepView
 from workers.catalog import Catalog
@@ -31,7 +32,7 @@ class SweepQueries:
         found = self._store.sweeps.get(sweep)
         experiment = self._store.runs.experiment(sweep)
         said = self._store.remarks.of("sweep", sweep, sweep)
-        return found.model_copy(update={"mlflow_url": self._links.to(experiment), "remark": said})
+        return found.model_copy(update={"mlflow_url": self._links.to_view(experiment), "remark": said})
 
     def using(self, kind: str, name: str, newest: int) -> list[PartUse]:
         """Of the newest sweeps those whose specs name a part, the newest first."""
@@ -48,6 +49,12 @@ class SweepQueries:
             cell.model_copy(update={"mlflow_url": self._links.to(experiment, runs.get(cell.index))})
             for cell in self._store.sweeps.grid(sweep, most)
         ]
+
+    def mirror(self, sweep: int | None = None) -> MirrorView:
+        """What MLflow is still to be told of a sweep, or of all; NotFoundError."""
+        if sweep is not None:
+            self._store.sweeps.get(sweep)
+        return MirrorView(waiting=self._store.outbox.lag(sweep), error=self._store.outbox.error(sweep))
 
     def cell_count(self, sweep: int) -> int:
         """How many cells a sweep has; none before it is expanded."""

@@ -1,6 +1,10 @@
 """Addresses of a sweep's runs in MLflow, for a person's browser."""
 
 from dataclasses import dataclass
+from typing import Final
+
+VIEW: Final = "metricsweep"
+"""The name of the view of its runs that an experiment keeps for us."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,3 +19,8 @@ class Links:
             return None
         page = f"{self.server.rstrip('/')}/#/experiments/{experiment}/runs"
         return f"{page}/{run}" if run else page
+
+    def to_view(self, experiment: str | None) -> str | None:
+        """The classic page of an experiment's runs under the view that it keeps for us."""
+        page = self.to(experiment)
+        return page and f"{page}?workflowType=machine_learning&viewStateShareKey={VIEW}"

@@ -5,6 +5,8 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,13 +16,18 @@ from api.cli import COMMANDS, app
 from api.client import Client
 from api.failures import ApiError, Unreachable
 from api.main import create_app
+from orchestrator.conduct.renewal import Renewal
+from orchestrator.conduct.requests import Requests
+from orchestrator.record.mirror import Mirror
 from orchestrator.record.store import Store
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.api.conftest import TOKEN, named
 from tests.api.played import SPEC, Conductor
 from tests.record.sample import lease
+from tests.record.shelf import Shelf
 from tests.served_app import served
+from workers import catalog
 
 
 def metricsweep(url: str, *arguments: object) -> Result:
@@ -73,6 +80,48 @@ def test_a_shown_address_of_mlflow_can_be_opened(settings: Settings, spec: Path)
     finally:
         store.close()
         service.close()
+
+
+@contextmanager
+def conducting(conductor: Conductor, tracker: Shelf | None) -> Iterator[None]:
+    """A conductor that carries out requests and mirrors to a tracker, if there is one."""
+    mirror = Mirror(conductor.store, conductor.writer, tracker or Shelf())
+    renewal = Renewal(conductor.store, conductor.writer, catalog.load())
+    requests = Requests(conductor.store, conductor.writer, catalog.load(), tracker, Path("nowhere"), renewal)
+    ended = threading.Event()
+
+    def conduct() -> None:
+        while not ended.wait(0.02):
+            for request in conductor.store.requests.pending():
+                requests.apply(request)
+            mirror.forward(2)
+
+    thread = threading.Thread(target=conduct)
+    thread.start()
+    yield
+    ended.set()
+    thread.join()
+
+
+def test_mlflow_is_told_anew(url: str, spec: Path, conductor: Conductor) -> None:
+    metricsweep(url, "submit", spec)
+    conductor.begin()
+    for _ in range(4):
+        conductor.finish()
+    conductor.settle()
+    shelf = Shelf()
+    with conducting(conductor, shelf):
+        told = metricsweep(url, "mlflow", "sync", 1)
+        assert (told.exit_code, conductor.store.outbox.lag()) == (0, 0)
+        assert told.stdout.splitlines()[-1] == "MLflow shows 1 sweep as the database says"
+        first = list(shelf.sent)
+        assert metricsweep(url, "mlflow", "sync").exit_code == 0
+        assert set(shelf.sent[len(first) :]) == set(first), "everything once more"
+    with conducting(conductor, None):
+        refused = metricsweep(url, "mlflow", "sync", 1)
+        assert refused.exit_code == 2
+        assert "no MLflow is told of sweeps here" in refused.stderr
+    assert metricsweep(url, "mlflow", "sync", 7).exit_code == 2
 
 
 def test_a_dry_run_and_an_expansion_agree(url: str, spec: Path, tmp_path: Path) -> None:

@@ -40,6 +40,8 @@ ROUTES = {
     ("post", "/v1/sweeps/{id}/resume"),
     ("post", "/v1/sweeps/{id}/priority"),
     ("post", "/v1/sweeps/{id}/extend"),
+    ("post", "/v1/sweeps/{id}/mirror"),
+    ("get", "/v1/mirror"),
     ("delete", "/v1/sweeps/{id}"),
     ("get", "/v1/sweeps/{id}/requests"),
     ("get", "/v1/requests/{id}"),

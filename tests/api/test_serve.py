@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 from api.local import record
-from api.local.command_lines import inherited_environment
+from api.local.command_lines import applications, inherited_environment
 from api.local.home import Home
 from api.local.process import MARK, ChildSpec
 from api.local.refusals import refuse_open_host, refuse_unknown_names
@@ -65,7 +65,7 @@ def stand_in(folder: Path, name: str, how: str = "plain", **more: Any) -> ChildS
 
 
 def ours(folder: Path) -> list[ChildSpec]:
-    return [stand_in(folder, "conductor"), stand_in(folder, "api")]
+    return [stand_in(folder, spec.name) for spec in applications()]
 
 
 def wait_until(true: Callable[[], Any], seconds: float = 120.0) -> Any:
@@ -111,16 +111,16 @@ def test_it_starts_answers_and_ends_in_order(settings: Settings, tmp_path: Path)
         assert stack.addresses["ray"] == "ray.example:6379"
         pids = [pid_of(tmp_path, name) for name in ("api", "conductor")]
     assert all(is_gone(pid) for pid in pids)
-    assert (tmp_path / "ended").read_text().split() == ["api", "conductor"]
+    assert (tmp_path / "ended").read_text().split() == ["conductor", "api"]
     assert told == [
         ("api", "starting"),
         ("api", "ready"),
         ("conductor", "starting"),
         ("conductor", "ready"),
+        ("conductor", "stopping"),  # first: what is left to be told to MLflow goes through the API
+        ("conductor", "stopped"),
         ("api", "stopping"),
         ("api", "stopped"),
-        ("conductor", "stopping"),
-        ("conductor", "stopped"),
     ]
     assert "standing in" in (tmp_path / "home" / "logs" / "conductor.log").read_text()
 
@@ -521,7 +521,7 @@ def test_a_signal_ends_all_in_order(
     assert process.returncode == 0
     assert output.splitlines()[-1] == "clean"
     assert all(is_gone(pid) for pid in pids)
-    assert (tmp_path / "ended").read_text().split() == ["api", "conductor"], output
+    assert (tmp_path / "ended").read_text().split() == ["conductor", "api"], output
 
 
 def test_a_second_signal_does_not_wait_for_the_grace(

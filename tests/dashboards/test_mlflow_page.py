@@ -7,8 +7,16 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from orchestrator.conduct.exhibits import Exhibits
+from orchestrator.record.mirror import Mirror
+from orchestrator.record.mlflow.client import MlflowTracker
+from orchestrator.record.store import Store
+from orchestrator.service.service import Service
+from orchestrator.settings import Settings
 from tests.dashboards.conftest import PATIENCE, Watched
+from tests.dashboards.stage import Stage
 from tests.mlflow_server import TOKEN, Gate, told
+from workers import catalog
 
 pytestmark = pytest.mark.browser
 
@@ -49,6 +57,65 @@ def experiment(gate: Gate) -> tuple[str, str]:
     return made, run["run_id"]
 
 
+SPEC = """\
+version: 1
+name: opens-well
+description: Which of two losses is better?
+recipe: {dataset: digits, backbone: {name: small_cnn, width: 8}, iterations: 100,
+  validation: {name: class_holdout, folds: 3, fold: 0},
+  sampler: {name: balanced, classes: 4, per_class: 8}}
+compare: {loss: [triplet, semihard], regularizer: [none, sec]}
+tune: {regularizer.eta: [{values: [0.25, 0.5], when: {regularizer: sec}}]}
+tables: {main: {rows: [loss, regularizer], metrics: [recall@1, map@r]}}
+"""
+
+
+@pytest.fixture
+def sweep(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """A sweep that has ended, with all its runs in MLflow."""
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", TOKEN)
+    settings = Settings(home=gate.home)
+    service, store = Service.open(settings), Store.open(settings.database)
+    stage = Stage(service, store)
+    made = stage.submit(SPEC)
+    for _ in range(6):
+        stage.finish()
+    stage.settle()
+    exhibits = Exhibits(store, catalog.load(), settings.storage)
+    mirror = Mirror(store, stage.writer, MlflowTracker(gate.mlflow), exhibits.of, gate.address)
+    while mirror.forward(100):
+        pass
+    assert store.outbox.lag() == 0
+    yield made
+    stage.writer.lease.release()
+    store.close()
+    service.close()
+
+
+def test_the_best_of_a_sweep_is_two_clicks_away(page: Page, gate: Gate, sweep: int, tmp_path: Path) -> None:
+    page.set_viewport_size({"width": 1900, "height": 900})  # columns that are out of sight are not in the page
+    page.goto(f"/login?next=/sweeps/{sweep}")
+    page.get_by_label("Token").fill(TOKEN)
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("link", name="MLflow experiment").click()
+    expect(page.get_by_role("link", name="·").first).to_be_visible()
+    names = page.get_by_role("link", name="·").all_inner_texts()
+    with gate.client() as client:
+        cells = client.get(f"/v1/sweeps/{sweep}/grid").json()
+        scores = {cell["index"]: client.get(f"/v1/sweeps/{sweep}/cells/{cell['index']}").json() for cell in cells}
+    best = sorted(scores.values(), key=lambda cell: -max(one["score"] for one in cell["candidates"]))
+    assert names == [" · ".join(cell["labels"].values()) for cell in best], "best first, and cells alone"
+    for title in ("recall_at_1", "map_at_r", "map_at_r validation", "loss", "regularizer.eta"):
+        expect(page.get_by_test_id(f"sort-header-{title}")).to_have_count(1)
+    expect(page.get_by_text("Welcome to MLflow")).to_have_count(0)
+    page.screenshot(path=tmp_path / "cells.png")
+    page.get_by_role("link", name=names[0]).click()
+    expect(page.get_by_text(f"Cell {best[0]['index']}")).to_be_visible()
+    expect(page.get_by_text("recall_at_1 std")).to_have_count(0)  # of one seed there is none
+    expect(page.get_by_text("digits (")).to_be_visible()
+    page.screenshot(path=tmp_path / "cell.png")
+
+
 def test_the_pages_of_a_run_are_whole(page: Page, experiment: tuple[str, str], tmp_path: Path) -> None:
     made, run = experiment
     runs = f"/mlflow/#/experiments/{made}/runs"
@@ -58,7 +125,7 @@ def test_the_pages_of_a_run_are_whole(page: Page, experiment: tuple[str, str], t
     page.get_by_role("button", name="Log in").click()
     page.goto(runs)
     expect(page.get_by_role("link", name="triplet, eta 0.5")).to_be_visible()
-    page.screenshot(path=tmp_path / "runs.png")
+    page.screenshot(path=tmp_path / "page.png")
     page.goto(f"{runs}/{run}")
     expect(page.get_by_text("map_at_r").first).to_be_visible()
     page.screenshot(path=tmp_path / "run.png")

@@ -31,7 +31,7 @@ from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 180.0
-CONDUCT, API = applications()
+API, CONDUCT = applications()
 LEASE_SECONDS = 3.0
 _CLEAR = """
 import sys, ray

@@ -11,17 +11,18 @@ from uuid import uuid4
 import pytest
 from mlflow.entities import Run, ViewType
 from mlflow.tracking import MlflowClient
+from mlflow.utils import rest_utils
 
+from orchestrator.record.mlflow.answers import TrackerRefusedError
 from orchestrator.record.mlflow.client import (
     CLIENT_ENVIRONMENT,
-    KEY_TAG,
     NOT_FINITE_TAG,
     PARAMS_DIFFER_TAG,
     SWEEP_TAG,
     MlflowTracker,
-    TrackerRefusedError,
 )
-from orchestrator.record.tracker import CurvePoint, RunMirror
+from orchestrator.record.mlflow.entities import KEY_TAG
+from orchestrator.record.tracker import CurvePoint, DatasetMirror, ExperimentGoneError, RunGoneError, RunMirror
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.links import Links
 from tests.mlflow_server import TOKEN, Gate
@@ -225,23 +226,93 @@ def test_files_are_artifacts(
         tracker.mirror(experiment, a_trial(files={"../out": b""}))
 
 
-def test_a_deleted_run_is_made_anew(tracker: MlflowTracker, client: MlflowClient, experiment: str) -> None:
+def test_a_run_that_is_gone_is_said_to_be(url: str, client: MlflowClient, experiment: str) -> None:
     trial = a_trial()
+    tracker = MlflowTracker(url)
     run_id = tracker.mirror(experiment, trial)
     client.delete_run(run_id)
-    again = tracker.mirror(experiment, replace(trial, run=run_id))
+    for gone in (replace(trial, run=run_id), replace(trial, run=uuid4().hex), replace(trial, run=run_id, points=())):
+        with pytest.raises(RunGoneError, match="is gone from MLflow"):
+            MlflowTracker(url).mirror(experiment, gone)
+    again = tracker.mirror(experiment, trial)
     assert again != run_id
     assert client.get_run(again).data.metrics["train/loss"] == 0.2
-    unknown = tracker.mirror(experiment, replace(trial, run=uuid4().hex))
-    assert unknown == again  # found by its key
 
 
-def test_a_known_run_that_was_deleted_and_runs_on(url: str, client: MlflowClient, experiment: str) -> None:
-    trial = a_trial(status="RUNNING", ended=None)
+def test_an_experiment_that_is_gone_or_anothers_is_said_to_be(url: str, client: MlflowClient, experiment: str) -> None:
+    sweep = client.get_experiment(experiment).tags[SWEEP_TAG]
+    tracker = MlflowTracker(url)
+    assert tracker.mirror(experiment, a_trial(sweep=sweep))
+    for elsewhere, whose in ((experiment, str(uuid4())), ("987654321", sweep)):
+        with pytest.raises(ExperimentGoneError):
+            tracker.mirror(elsewhere, a_trial(sweep=whose))
+    assert len(client.search_runs([experiment])) == 1, "nothing goes into an experiment that is another sweep's"
+
+
+def test_a_run_of_a_former_shape_is_made_anew(url: str, client: MlflowClient, experiment: str) -> None:
+    trial = a_trial()
+    former = client.create_run(experiment, tags={KEY_TAG: trial.key}).info.run_id
     run_id = MlflowTracker(url).mirror(experiment, trial)
-    client.delete_run(run_id)
-    quiet = replace(trial, run=run_id, points=(), params={}, metrics={})
-    assert MlflowTracker(url).mirror(experiment, quiet) != run_id
+    assert run_id != former
+    assert [run.info.run_id for run in client.search_runs([experiment])] == [run_id]
+
+
+def test_a_cell_that_chose_otherwise_gets_another_run(url: str, client: MlflowClient, experiment: str) -> None:
+    cell = a_trial(kind="cell", params={"loss": "triplet"}, dataset=DatasetMirror("digits", "sha256:" + "a" * 64))
+    tracker = MlflowTracker(url)
+    run_id = tracker.mirror(experiment, cell)
+    settled = replace(cell, run=run_id, params={"loss": "triplet", "eta": "0.5"})
+    assert tracker.mirror(experiment, settled) == run_id
+    assert tracker.mirror(experiment, settled) == run_id
+    (data,) = client.get_run(run_id).inputs.dataset_inputs
+    assert (data.dataset.name, data.dataset.digest) == ("digits", "sha256:" + "a" * 29)
+    other = replace(settled, params={"loss": "triplet", "eta": "1.0"})
+    with pytest.raises(RunGoneError, match="for other choices: eta"):
+        tracker.mirror(experiment, other)
+    again = tracker.mirror(experiment, replace(other, run=None))
+    assert [run.info.run_id for run in client.search_runs([experiment])] == [again]
+    assert client.get_run(again).data.params == {"loss": "triplet", "eta": "1.0"}
+
+
+def test_of_two_runs_of_a_key_the_known_one_stays(url: str, client: MlflowClient, experiment: str) -> None:
+    tracker, keys = MlflowTracker(url), [str(uuid4()) for _ in range(3)]
+    made = {key: [client.create_run(experiment, tags={KEY_TAG: key}).info.run_id for _ in range(2)] for key in keys}
+    client.create_run(experiment, tags={"somebody's": "own"})
+    known = {keys[0]: made[keys[0]][0], keys[1]: made[keys[1]][1]}
+    assert tracker.unite(experiment, lambda asked: {key: known[key] for key in asked if key in known}) == 3
+    left = {run.data.tags.get(KEY_TAG): run.info.run_id for run in client.search_runs([experiment])}
+    assert len(left) == 4
+    assert {key: left[key] for key in known} == known
+    assert tracker.unite(experiment, lambda asked: known) == 0
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the client asks the server, by the end of the path."""
+    asked: list[str] = []
+    send = rest_utils.http_request
+
+    def counted(*args: object, endpoint: str, **more: object) -> object:
+        asked.append(endpoint.rpartition("mlflow/")[2])
+        return send(*args, endpoint=endpoint, **more)
+
+    monkeypatch.setattr(rest_utils, "http_request", counted)
+    return asked
+
+
+def test_a_trial_costs_three_requests(server: str, requests: list[str]) -> None:
+    tracker, uid = MlflowTracker(server), str(uuid4())
+    experiment = tracker.experiment(f"counted {uid[:6]}", uid, {})
+    trial = a_trial(sweep=uid, tags={"metricsweep.selected": "false"})
+    requests.clear()
+    run_id = tracker.mirror(experiment, trial)
+    assert requests == ["runs/create", "runs/log-batch", "runs/update"]
+    requests.clear()
+    settled = replace(trial, run=run_id, points=(), metrics={})
+    tracker.mirror(experiment, settled)
+    assert requests == [], "what is shown already is not told again"
+    tracker.mirror(experiment, replace(settled, tags={"metricsweep.selected": "true"}))
+    assert requests == ["runs/log-batch"]
 
 
 def test_an_experiment_is_found_by_its_sweep(tracker: MlflowTracker, client: MlflowClient, url: str) -> None:
@@ -282,6 +353,9 @@ def test_links_lead_to_the_server(server: str, gate: Gate) -> None:
     run_id = tracker.mirror(experiment, a_trial())
     links = Links(f"{server}/")
     assert links.to(experiment) == f"{server}/#/experiments/{experiment}/runs"
+    assert links.to_view(experiment) == (
+        f"{server}/#/experiments/{experiment}/runs?workflowType=machine_learning&viewStateShareKey=metricsweep"
+    )
     link = links.to(experiment, run_id)
     assert link == f"{server}/#/experiments/{experiment}/runs/{run_id}"
     with gate.client() as logged_in:

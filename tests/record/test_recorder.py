@@ -5,10 +5,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pytest
+import sqlalchemy as sa
 
-from orchestrator.record import recorder as recorder_module
-from orchestrator.record.recorder import Mirror, Recorder
+from orchestrator.record import mirror as mirror_module
+from orchestrator.record.mirror import Mirror
+from orchestrator.record.mlflow.descriptions import DESCRIPTION_TAG
+from orchestrator.record.recorder import Recorder
+from orchestrator.record.schema import outbox
 from orchestrator.record.store import Store
+from orchestrator.record.tracker import Exhibit
 from orchestrator.views.errors import FencedError
 from orchestrator.views.events import CellSettled, Failed, Finished, Progressed, Started, SweepSettled
 from orchestrator.views.extension import Extension, MeasuredTrial
@@ -41,6 +46,12 @@ def forward_all(mirror: Mirror) -> int:
     return sent
 
 
+def rested(store: Store) -> None:
+    """As if what trainings say on their way had waited for as long as it may."""
+    with store.database.writing() as connection:
+        connection.execute(sa.update(outbox).values(next_try=0.0))
+
+
 def settle(store: Store, fence: int, sweep: int) -> None:
     for one, cell in store.sweeps.cells_to_settle():
         statistics = {KEY: Statistic(0.5, 0.01, 2), "best/test/recall@1": Statistic(0.4, None, 1)}
@@ -57,7 +68,7 @@ def shelf() -> Shelf:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Pauses of no length."""
-    monkeypatch.setattr(recorder_module, "_pause", lambda failures: 0.0)
+    monkeypatch.setattr(mirror_module, "pause", lambda failures: 0.0)
     return iter(())
 
 
@@ -67,11 +78,11 @@ def test_a_sweep_is_mirrored_whole(store: Store, shelf: Shelf) -> None:
     uid = store.sweeps.get(sweep).uid
     asked: list[int] = []
 
-    def tables(one: int) -> dict[str, bytes]:
-        asked.append(one)
-        return {"main.tex": b"table"}
+    def exhibits(one: int, ended: bool) -> Exhibit:
+        asked.extend([one] if ended else [])
+        return Exhibit(selected_by=KEY, files={"main.tex": b"table"} if ended else {})
 
-    mirror = Mirror(store, store.writer(fence), shelf, tables, URL + "/")
+    mirror = Mirror(store, store.writer(fence), shelf, exhibits, URL + "/")
     assert forward_all(mirror) == 1
     assert list(shelf.experiments.values()) == [f"sample #{sweep}"]
     assert shelf.runs[f"{uid}/summary"].status == "RUNNING"
@@ -80,6 +91,7 @@ def test_a_sweep_is_mirrored_whole(store: Store, shelf: Shelf) -> None:
     order = claimed(store, fence)
     store.writer(fence).events.write(Started(order.attempt, "slot-0", "host-a"))
     store.writer(fence).events.write(Progressed(order.attempt, 1, progress(10, metrics={"train/loss": 2.0})))
+    rested(store)
     forward_all(mirror)
     first = store.trials.page(sweep).items[0]
     shown = shelf.runs[first.uid]
@@ -97,8 +109,8 @@ def test_a_sweep_is_mirrored_whole(store: Store, shelf: Shelf) -> None:
     assert asked == [sweep]
     summary = shelf.runs[f"{uid}/summary"]
     assert (summary.status, summary.files) == ("FINISHED", {"main.tex": b"table"})
-    assert summary.metrics["trials/finished"] == 4
-    assert summary.metrics["trials/failed"] == 0
+    assert summary.metrics["trials finished"] == 4
+    assert summary.metrics["trials failed"] == 0
     assert store.runs.run("summary", sweep, sweep) == shelf.ids[f"{uid}/summary"]
     assert store.runs.experiment(sweep) == "experiment-0"
     assert store.runs.of_cells(sweep) == {index: shelf.ids[f"{uid}/cell/{index}"] for index in (0, 1)}
@@ -106,13 +118,12 @@ def test_a_sweep_is_mirrored_whole(store: Store, shelf: Shelf) -> None:
     assert shown.status == "FINISHED"
     assert shown.ended is not None
     assert shelf.points[first.uid] == [("train/loss", 10, 2.0), ("validation/map@r", 20, 0.5)]
-    assert shown.metrics[KEY] == 0.5
+    assert shown.metrics["map@r validation"] == 0.5
     cell = shelf.runs[f"{uid}/cell/0"]
-    assert (cell.name, cell.status, cell.params) == ("triplet", "FINISHED", {})
-    assert cell.tags["metricsweep.selected.eta"] == "0.5"
-    assert cell.metrics[f"{KEY}/mean"] == 0.5
-    assert cell.metrics[f"{KEY}/std"] == 0.01
-    assert "best/test/recall@1/std" not in cell.metrics
+    assert (cell.name, cell.status) == ("triplet", "FINISHED")
+    assert cell.params == {"loss": "triplet", "eta": "0.5"}
+    assert cell.metrics == {"recall@1": 0.4, "map@r validation": 0.5, "map@r validation std": 0.01}
+    assert "eta = 0.5" in cell.tags[DESCRIPTION_TAG]
     assert shown.tags["metricsweep.selected"] == "true"
 
 
@@ -128,18 +139,16 @@ def test_a_trials_params_are_its_recipe_and_its_tags_the_rest(store: Store, shel
     assert shown.params["validation.folds"] == "3"
     assert shown.params["seed"] == "3"
     assert not any(key.startswith("pins") for key in shown.params)
-    assert shown.tags["metricsweep.sweep"] == store.sweeps.get(sweep).uid
+    assert shown.params["loss"] == "semihard"
     assert shown.tags["metricsweep.cell"] == "semihard"
-    assert shown.tags["metricsweep.cell.loss"] == "semihard"
-    assert shown.tags["metricsweep.candidate.loss.margin"] == "0.2"
-    assert shown.tags["metricsweep.seed"] == "3"
     assert shown.tags["metricsweep.fingerprint"] == trial.fingerprint
-    assert shown.tags["metricsweep.pins.versions.loss"] == "1"
-    assert shown.tags["metricsweep.provenance.device"] == "cpu"
-    assert shown.tags["metricsweep.provenance.versions.torch"] == "2.6"
+    said = shown.tags[DESCRIPTION_TAG]
+    assert f"]({URL}/trials/{trial.id}) of [cell 1]({URL}/sweeps/{sweep}/cells/1)" in said
+    assert "| versions.loss | 1 |" in said
+    assert "| device | cpu |" in said
+    assert "| versions.torch | 2.6 |" in said
     assert shown.tags["mlflow.source.git.commit"] == "abc123"
     assert shown.tags["metricsweep.state"] == "finished"
-    assert shown.tags["metricsweep.url"] == f"{URL}/trials/{trial.id}"
 
 
 def test_a_reused_trial_is_a_small_run_that_names_its_source(store: Store, shelf: Shelf) -> None:
@@ -153,9 +162,9 @@ def test_a_reused_trial_is_a_small_run_that_names_its_source(store: Store, shelf
     source, reused = store.trials.page(one).items[0], store.trials.page(two).items[0]
     shown = shelf.runs[reused.uid]
     assert (shown.status, shown.points) == ("FINISHED", ())
-    assert shown.metrics[KEY] == 0.5
-    assert shown.tags["metricsweep.source_trial"] == str(source.id)
-    assert shown.tags["metricsweep.source_run"] == shelf.ids[source.uid]
+    assert shown.metrics["map@r validation"] == 0.5
+    assert f"[trial {source.id}](/trials/{source.id})" in shown.tags[DESCRIPTION_TAG]
+    assert shelf.ids[source.uid] in shown.tags[DESCRIPTION_TAG]
 
 
 def test_points_that_a_later_attempt_repeats_are_told_once(store: Store, shelf: Shelf) -> None:
@@ -219,10 +228,10 @@ def test_an_evaluated_trials_run_gets_the_metric(store: Store, shelf: Shelf) -> 
     settle(store, fence, sweep)
     forward_all(mirror)
     (run_after,) = [run for run in shelf.runs.values() if run.kind == "trial"]
-    assert run_after.metrics["best/test/nmi_sec"] == 0.25
-    assert run_after.metrics.keys() - {"best/test/nmi_sec"} == run_before.metrics.keys()
-    assert run_after.tags["metricsweep.metrics"] == "nmi_sec"
-    assert run_after.tags["metricsweep.provenance.evaluated.training"] == before.training
+    assert run_after.metrics["nmi_sec"] == 0.25
+    assert run_after.metrics.keys() - {"nmi_sec"} == run_before.metrics.keys()
+    assert "| further metrics | nmi\\_sec |" in run_after.tags[DESCRIPTION_TAG]
+    assert f"| evaluated.training | {before.training} |" in run_after.tags[DESCRIPTION_TAG]
     assert [run.key for run in shelf.runs.values()].count(run_after.key) == 1
     assert (run_after.status, store.sweeps.get(sweep).state) == ("FINISHED", "finished")
 
@@ -246,6 +255,8 @@ def test_marks_coalesce(store: Store) -> None:
     for seq in range(1, 20):
         store.writer(fence).events.write(Progressed(order.attempt, seq, progress(seq, metrics={"train/loss": 1.0})))
     assert store.outbox.lag() == 2  # the sweep and the trial
+    assert [dirty.kind for dirty in store.outbox.due(100)] == ["sweep"], "what a training says on its way may wait"
+    rested(store)
     assert sorted(dirty.kind for dirty in store.outbox.due(100)) == ["sweep", "trial"]
 
 
@@ -254,6 +265,7 @@ def test_a_mark_that_is_made_while_it_is_sent_is_kept(store: Store) -> None:
     started(store, fence, losses=["triplet"], seeds=[0])
     order = claimed(store, fence)
     store.writer(fence).events.write(Started(order.attempt, "slot-0", "host-a"))
+    rested(store)
     (dirty,) = [one for one in store.outbox.due(100) if one.kind == "trial"]
     store.writer(fence).events.write(Finished(order.attempt, result()))
     store.writer(fence).outbox.sent(dirty, "run-1", 0)
@@ -344,6 +356,7 @@ def test_the_recorder_writes_and_forwards_with_its_fence(store: Store, shelf: Sh
     silent, told = Recorder(store, store.writer(fence), None), Recorder(store, store.writer(fence), shelf, url=URL)
     silent.record(Started(order.attempt, "slot-0", "host-a"))
     assert silent.forward() == 0
+    rested(store)
     assert told.forward() == 2
     lease(store, "conductor-2")
     with pytest.raises(FencedError):

@@ -1,32 +1,31 @@
 """The tracker that speaks to MLflow: an HTTP server, or its SQLite store without a server.
 
 Only `MlflowClient` is used, never the fluent functions: those keep an active run per thread and print. A short trial
-costs four requests (look for its key, create, one batch, end). Sending a run again changes nothing, because ids, times
-and steps are the caller's.
+costs three requests (create, one batch, end). Sending a run again changes nothing, because ids, times and steps are
+the caller's.
 """
 
-import json
-import math
 import os
-import posixpath
-import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import TypeAlias
+from typing import Final
 
 # MLflow starts its usage telemetry while it is imported, so this cannot wait for the constructor.
 os.environ.setdefault("DO_NOT_TRACK", "true")
 
-from mlflow.entities import Metric, Param, Run, RunTag
+from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, Run, RunTag
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
+from orchestrator.record.mlflow import entities
+from orchestrator.record.mlflow.answers import TrackerRefusedError, is_deleted, translated
+from orchestrator.record.mlflow.entities import KEY_TAG, MAX_NAME, MAX_TAG, SHAPE, SHAPE_TAG
 from orchestrator.record.mlflow.login import OwnServer
-from orchestrator.record.tracker import RunMirror, Tracker
-from orchestrator.views.errors import UnavailableError
+from orchestrator.record.mlflow.names import accepted
+from orchestrator.record.mlflow.told import Memory, ToldRun
+from orchestrator.record.tracker import DatasetMirror, ExperimentGoneError, RunGoneError, RunMirror, Tracker
 
 CLIENT_ENVIRONMENT: Mapping[str, str] = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "5",  # seconds; the default of 120 would hold up the caller's thread
@@ -37,25 +36,12 @@ CLIENT_ENVIRONMENT: Mapping[str, str] = {
 }
 """What the client is told through the process's environment; a variable that is already set is left alone."""
 
-SWEEP_TAG = "metricsweep.sweep"
-KEY_TAG = "metricsweep.key"
-KIND_TAG = "mlflow.experimentKind"  # else MLflow 3 opens an experiment as if it held traces of language models
-NOT_FINITE_TAG = "metricsweep.not_finite"
-PARAMS_DIFFER_TAG = "metricsweep.params_differ"
-
-_MAX_METRICS, _MAX_PARAMS, _MAX_TAGS, _MAX_ENTITIES = 1_000, 100, 100, 1_000  # per log_batch, of all MLflow servers
-_MAX_BYTES = 800_000  # of a batch's JSON; the server refuses 1,000,000
-_MAX_KEY, _MAX_PARAM, _MAX_TAG, _MAX_NAME = 250, 6_000, 5_000, 480  # characters
-
-Entity: TypeAlias = Metric | Param | RunTag
-
-
-class TrackerRefusedError(UnavailableError):
-    """MLflow answered and refused; waiting alone will not help, but the row may be tried again."""
-
-
-class _MissingRunError(Exception):
-    """The run is not on the server, or was deleted there."""
+SWEEP_TAG: Final = "metricsweep.sweep"
+EXPERIMENT_KIND_TAG: Final = "mlflow.experimentKind"  # else MLflow 3 opens an experiment as if of language models
+NOT_FINITE_TAG: Final = "metricsweep.not_finite"
+PARAMS_DIFFER_TAG: Final = "metricsweep.params_differ"
+_MAX_DIGEST: Final = 36  # characters
+_PAGE: Final = 1_000  # runs
 
 
 class MlflowTracker(Tracker):
@@ -73,25 +59,38 @@ class MlflowTracker(Tracker):
         self._own = own
         self._url = url.rstrip("/")
         self._client = MlflowClient(tracking_uri=self._url, registry_uri=self._url)
-        self._running: set[str] = set()  # runs that this process has shown as RUNNING
+        self._memory = Memory()
+        self._known: dict[str, str] = {}  # the sweep's uid by experiment, as seen since the last one was missing
+        self._made: set[str] = set()  # experiments in which only this process has made runs
+        self._tried: set[int] = set()  # hashes of the keys of runs that this process has made, or may have
 
     def experiment(self, name: str, uid: str, tags: Mapping[str, str]) -> str:
-        """The id of the sweep's experiment, found by its uid tag or made.
+        """The id of the sweep's experiment, found by its uid tag or made, with these tags.
 
         A name taken by another sweep's or a deleted experiment gets a suffix from the uid.
         """
+        every = {accepted(key): value[:MAX_TAG] for key, value in tags.items()}
+        every |= {SWEEP_TAG: uid, EXPERIMENT_KIND_TAG: "custom_model_development"}
         with self._reached():
             ours = self._client.search_experiments(filter_string=f"tags.`{SWEEP_TAG}` = {_quoted(uid)}", max_results=1)
             if ours:
-                return str(ours[0].experiment_id)
-            every = {_key(key): value[:_MAX_TAG] for key, value in tags.items()}
-            every |= {SWEEP_TAG: uid, KIND_TAG: "custom_model_development"}
-            for candidate in _names(name, uid):
-                try:
-                    return str(self._client.create_experiment(candidate, self._artifact_location(uid), every))
-                except MlflowException as error:
-                    if error.error_code != "RESOURCE_ALREADY_EXISTS":
-                        raise
+                ident = str(ours[0].experiment_id)
+                for key, value in every.items():
+                    if ours[0].tags.get(key) != value:
+                        self._client.set_experiment_tag(ident, key, value)
+            else:
+                ident = self._new_experiment(name, uid, every)
+                self._made.add(ident)
+        self._known[ident] = uid
+        return ident
+
+    def _new_experiment(self, name: str, uid: str, tags: Mapping[str, str]) -> str:
+        for candidate in _names(name, uid):
+            try:
+                return str(self._client.create_experiment(candidate, self._artifact_location(uid), dict(tags)))
+            except MlflowException as error:
+                if error.error_code != "RESOURCE_ALREADY_EXISTS":
+                    raise
         raise TrackerRefusedError(f"every name like {name!r} is taken in MLflow at {self._url}")
 
     def remove(self, experiment: str) -> None:
@@ -104,24 +103,47 @@ class MlflowTracker(Tracker):
                     raise
 
     def mirror(self, experiment: str, run: RunMirror) -> str:
-        """Bring one run up to date and return its id; a run that was deleted on the server is made anew."""
+        """Bring one run up to date and return its id.
+
+        Raises RunGoneError where it is not there any more or cannot show what it should; it is then in the trash.
+        """
         with self._reached():
-            if run.run is not None:
-                try:
-                    self._update(run.run, run, made=False)
-                    return run.run
-                except _MissingRunError:
-                    pass
-            found = self._find(experiment, run.key)
-            run_id = found or self._create(experiment, run)
-            self._update(run_id, run, made=found is None)
+            run_id = run.run or self._find(experiment, run) or self._create(experiment, run)
+            try:
+                self._update(run_id, run)
+            except MlflowException as error:
+                if error.error_code == "RESOURCE_DOES_NOT_EXIST" or is_deleted(error):
+                    self._forget(run_id)
+                    raise RunGoneError(f"run {run_id} of {run.name} is gone from MLflow at {self._url}") from error
+                raise
             return run_id
+
+    def unite(self, experiment: str, known: Callable[[Iterable[str]], Mapping[str, str]]) -> int:
+        """Move to the trash what two processes made of one key: of several runs the one that we know stays."""
+        stays: dict[str, str] = {}
+        doubles: list[str] = []
+        with self._reached():
+            for keys in self._keyed(experiment):
+                ours = known(keys.values())
+                doubles += [one for one, key in keys.items() if one != stays.setdefault(key, ours.get(key, one))]
+            for run_id in doubles:  # after the last page: the pages are counted
+                self._client.delete_run(run_id)
+        return len(doubles)
+
+    def _keyed(self, experiment: str) -> Iterator[dict[str, str]]:
+        """Our runs of an experiment, page by page: their keys by id."""
+        token: str | None = ""
+        while token is not None:
+            page = self._client.search_runs([experiment], "", max_results=_PAGE, page_token=token or None)
+            found = {str(run.info.run_id): run.data.tags.get(KEY_TAG) for run in page}
+            yield {run_id: str(key) for run_id, key in found.items() if key is not None}
+            token = page.token or None
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
         if self._own is not None:
             self._own.prove()
-        with _translated(self._url):
+        with translated(self._url):
             yield
 
     def _artifact_location(self, uid: str) -> str | None:
@@ -131,59 +153,106 @@ class MlflowTracker(Tracker):
         folder = Path(self._url.removeprefix("sqlite:///")).absolute().parent / "mlartifacts"
         return (folder / uid).as_uri()
 
-    def _find(self, experiment: str, key: str) -> str | None:
-        found = self._client.search_runs([experiment], f"tags.`{KEY_TAG}` = {_quoted(key)}", max_results=1)
-        return str(found[0].info.run_id) if found else None
-
-    def _create(self, experiment: str, run: RunMirror) -> str:
-        made: Run = self._client.create_run(
-            experiment, start_time=_milliseconds(run.started), tags=_tags(run), run_name=run.name[:_MAX_NAME]
-        )
-        run_id = str(made.info.run_id)
-        self._running.add(run_id)
+    def _find(self, experiment: str, run: RunMirror) -> str | None:
+        """The run of a key, if somebody made it before and it is of today's shape; one of another shape goes."""
+        self._require(experiment, run)
+        if experiment in self._made and hash(run.key) not in self._tried:
+            return None
+        runs = self._client.search_runs([experiment], f"tags.`{KEY_TAG}` = {_quoted(run.key)}", max_results=1)
+        if not runs:
+            return None
+        if runs[0].data.tags.get(SHAPE_TAG) != SHAPE or _others(runs[0], run):
+            self._client.delete_run(runs[0].info.run_id)
+            return self._find(experiment, run)
+        run_id = str(runs[0].info.run_id)
+        self._memory.forget(run_id)  # whoever asks by its key does not know what it shows: the server may be restored
         return run_id
 
-    def _update(self, run_id: str, run: RunMirror, *, made: bool) -> None:
+    def _require(self, experiment: str, run: RunMirror) -> None:
+        """Raise ExperimentGoneError where the experiment is missing: what was wiped gives its numbers out again."""
+        if run.sweep is None or self._known.get(experiment) == run.sweep:
+            return
         try:
-            self._log(run_id, run, made=made)
-            if run.files:
-                self._upload(run_id, run.files)
-            if run.ended is not None and run.status != "RUNNING":
-                self._client.set_terminated(run_id, status=run.status, end_time=_milliseconds(run.ended))
-                self._running.discard(run_id)
-            elif run_id not in self._running:  # a retried trial: the server may still call it FAILED
-                self._client.update_run(run_id, status="RUNNING")
-                self._running.add(run_id)
+            tags = self._client.get_experiment(experiment).tags
         except MlflowException as error:
-            if error.error_code == "RESOURCE_DOES_NOT_EXIST" or _is_deleted(error):
-                self._running.discard(run_id)
-                raise _MissingRunError from error
-            raise
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+            tags = {}
+        if tags.get(SWEEP_TAG) != run.sweep:
+            self._forget()
+            raise ExperimentGoneError(f"experiment {experiment} is not that of {run.name} in MLflow at {self._url}")
+        self._known[experiment] = run.sweep
 
-    def _log(self, run_id: str, run: RunMirror, *, made: bool) -> None:
-        metrics, bad = _metrics(run)
-        tags = {} if made else _tags(run)
-        if bad:
-            tags[NOT_FINITE_TAG] = ", ".join(bad)[:_MAX_TAG]
-        params = {_key(key): value[:_MAX_PARAM] for key, value in run.params.items()}
+    def _forget(self, run_id: str = "") -> None:
+        """Where one thing is missing all may be: experiments are looked at again before runs are made in them."""
+        self._known.clear()
+        self._made.clear()
+        self._memory.forget(run_id)
+
+    def _create(self, experiment: str, run: RunMirror) -> str:
+        tags = entities.tags_of(run) | {SHAPE_TAG: SHAPE}
+        self._tried.add(hash(run.key))
         try:
-            self._send(run_id, metrics, params, tags)
+            made: Run = self._client.create_run(
+                experiment, start_time=entities.milliseconds(run.started), tags=tags, run_name=run.name[:MAX_NAME]
+            )
         except MlflowException as error:
-            if error.error_code != "INVALID_PARAMETER_VALUE" or not params or _is_deleted(error):
+            if error.error_code == "RESOURCE_DOES_NOT_EXIST":
+                self._forget()
+                raise ExperimentGoneError(f"experiment {experiment} is gone from MLflow at {self._url}") from error
+            raise
+        told = self._memory.of(str(made.info.run_id))
+        told.status = "RUNNING"
+        told.note_tags(tags)
+        return str(made.info.run_id)
+
+    def _update(self, run_id: str, run: RunMirror) -> None:
+        told = self._memory.of(run_id)
+        self._log(run_id, run, told)
+        if run.dataset is not None and not told.data:
+            self._client.log_inputs(run_id, datasets=[_input(run.dataset)])
+            told.data = True
+        if run.files:
+            self._upload(run_id, run.files)
+        if run.ended is not None and run.status != "RUNNING":
+            ended = entities.milliseconds(run.ended)
+            if (told.status, told.ended) != (run.status, ended):
+                self._client.set_terminated(run_id, status=run.status, end_time=ended)
+                told.status, told.ended = run.status, ended
+        elif told.status != "RUNNING":  # a retried trial: the server may still call it FAILED
+            self._client.update_run(run_id, status="RUNNING")
+            told.status, told.ended = "RUNNING", None
+
+    def _log(self, run_id: str, run: RunMirror, told: ToldRun) -> None:
+        metrics, bad = entities.metrics_of(run)
+        tags, params = entities.tags_of(run), entities.params_of(run)
+        if bad:
+            tags[NOT_FINITE_TAG] = ", ".join(bad)[:MAX_TAG]
+        new, unsaid = told.new_tags(tags), {} if told.knows(params) else params
+        try:
+            self._send(run_id, metrics, unsaid, new)
+        except MlflowException as error:
+            if error.error_code != "INVALID_PARAMETER_VALUE" or not unsaid or is_deleted(error):
                 raise
             # Params are write-once: what differs from the first telling stays as it was told first.
             there = self._client.get_run(run_id).data.params
             differ = sorted(key for key, value in params.items() if there.get(key, value) != value)
             if not differ:
                 raise
-            tags[PARAMS_DIFFER_TAG] = ", ".join(f"{key}={params[key]}" for key in differ)[:_MAX_TAG]
-            self._send(run_id, metrics, {key: value for key, value in params.items() if key not in there}, tags)
+            if run.kind == "cell":  # whose params are what was chosen; that of a trial is fixed
+                self._client.delete_run(run_id)
+                self._memory.forget(run_id)
+                raise RunGoneError(f"the run of {run.name} was for other choices: {', '.join(differ)}") from error
+            new[PARAMS_DIFFER_TAG] = ", ".join(f"{key}={params[key]}" for key in differ)[:MAX_TAG]
+            self._send(run_id, metrics, {key: value for key, value in params.items() if key not in there}, new)
+        told.note_tags(new)
+        told.note_params(params)
 
     def _send(self, run_id: str, metrics: list[Metric], params: Mapping[str, str], tags: Mapping[str, str]) -> None:
-        entities: list[Entity] = [Param(key, value) for key, value in params.items()]
-        entities += [RunTag(key, value) for key, value in tags.items()]
-        entities += metrics
-        for batch in _batches(entities):
+        every: list[entities.Entity] = [Param(key, value) for key, value in params.items()]
+        every += [RunTag(key, value) for key, value in tags.items()]
+        every += metrics
+        for batch in entities.batches(every):
             self._client.log_batch(
                 run_id,
                 metrics=[entity for entity in batch if isinstance(entity, Metric)],
@@ -204,87 +273,23 @@ class MlflowTracker(Tracker):
             self._client.log_artifacts(run_id, folder)
 
 
-@contextmanager
-def _translated(url: str) -> Iterator[None]:
-    """Turn MLflow's and the network's errors into ours; programming errors pass."""
-    try:
-        yield
-    except MlflowException as error:
-        first = str(error).strip().splitlines()[0][:500] if str(error).strip() else type(error).__name__
-        if error.get_http_status_code() < 500:
-            raise TrackerRefusedError(f"MLflow at {url} refused: {first}") from error
-        raise UnavailableError(f"MLflow at {url} does not answer: {first}") from error
-    except OSError as error:  # requests' errors are OSErrors; artifacts raise them as they are
-        raise UnavailableError(f"MLflow at {url} does not answer: {error}") from error
+def _others(there: Run, run: RunMirror) -> bool:
+    """Whether a run has params of what was chosen before: they are write-once."""
+    params = entities.params_of(run)
+    return run.kind == "cell" and any(params.get(key, value) != value for key, value in there.data.params.items())
 
 
-def _is_deleted(error: MlflowException) -> bool:
-    """Whether the run (not its experiment) is in MLflow's trash, which has no error code of its own."""
-    return re.search(r"\bThe run \S+ must be in the 'active' state", str(error.message)) is not None
+def _input(data: DatasetMirror) -> DatasetInput:
+    dataset = Dataset(data.name, data.digest[:_MAX_DIGEST], "metricsweep", data.name)
+    return DatasetInput(dataset, [InputTag("mlflow.data.context", "training")])
 
 
 def _names(name: str, uid: str) -> Iterator[str]:
-    short = name[:_MAX_NAME]
+    short = name[:MAX_NAME]
     yield short
     yield f"{short} ({uid[:8]})"
     for number in range(2, 100):
         yield f"{short} ({uid[:8]}-{number})"
-
-
-def _tags(run: RunMirror) -> dict[str, str]:
-    """Every tag of a run; ours win over the caller's."""
-    tags = {_key(key): value[:_MAX_TAG] for key, value in run.tags.items()}
-    tags |= {
-        KEY_TAG: run.key,
-        "metricsweep.kind": run.kind,
-        "mlflow.runName": run.name[:_MAX_NAME],
-        "mlflow.source.name": "metricsweep",
-        "mlflow.source.type": "LOCAL",
-    }
-    if run.parent is not None:
-        tags["mlflow.parentRunId"] = run.parent
-    return tags
-
-
-def _metrics(run: RunMirror) -> tuple[list[Metric], list[str]]:
-    """The finite values, and what was left out as `key@step=nan`.
-
-    MLflow would show +inf as 1.8e308, and its charts break on it.
-    """
-    final_at = _milliseconds(run.ended or run.started)  # fixed: a second sending is the same entry
-    told = [(point.key, point.value, _milliseconds(point.at), point.step) for point in run.points]
-    told += [(key, value, final_at, 0) for key, value in run.metrics.items()]
-    metrics = [Metric(_key(key), float(value), at, step) for key, value, at, step in told if math.isfinite(value)]
-    bad = [f"{key}@{step}={value}" for key, value, _, step in told if not math.isfinite(value)]
-    return metrics, bad
-
-
-def _batches(entities: Iterable[Entity]) -> Iterator[list[Entity]]:
-    """Pack entities, in order, into as few batches as the server's limits allow; none when there is nothing."""
-    limits: dict[type, int] = {Metric: _MAX_METRICS, Param: _MAX_PARAMS, RunTag: _MAX_TAGS}
-    batch: list[Entity] = []
-    counts: dict[type, int] = dict.fromkeys(limits, 0)
-    size = 0
-    for entity in entities:
-        cost = 100 + len(json.dumps([entity.key, entity.value]))
-        full = counts[type(entity)] == limits[type(entity)] or len(batch) == _MAX_ENTITIES or size + cost > _MAX_BYTES
-        if batch and full:
-            yield batch
-            batch, counts, size = [], dict.fromkeys(limits, 0), 0
-        batch.append(entity)
-        counts[type(entity)] += 1
-        size += cost
-    if batch:
-        yield batch
-
-
-def _key(name: str) -> str:
-    """`name` as MLflow accepts keys: `test/recall@1` becomes `test/recall_at_1`."""
-    clean = re.sub(r"[^/\w.\- :]", "_", name.replace("@", "_at_"))
-    clean = posixpath.normpath(clean).lstrip("/")
-    while clean.startswith("../"):
-        clean = clean[3:]
-    return (clean if clean not in {"", ".", ".."} else "_")[:_MAX_KEY]
 
 
 def _quoted(text: str) -> str:
@@ -292,8 +297,3 @@ def _quoted(text: str) -> str:
     if "'" in text:
         raise ValueError(f"a key must not hold a quote: {text!r}")
     return f"'{text}'"
-
-
-def _milliseconds(at: datetime) -> int:
-    """Since the epoch, as MLflow counts; a time without a zone is UTC here."""
-    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)

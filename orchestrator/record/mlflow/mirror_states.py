@@ -1,7 +1,7 @@
 """What a run of the tracker shows, read from the database at one moment."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -46,6 +46,7 @@ class CellRun:
     summary: Mapping[str, Any] | None  # a CellSummary as JSON, once settled
     settled: datetime | None
     run: str | None
+    recipe: Mapping[str, Any] = field(default_factory=dict)  # of its first trial; read for its own run only
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,11 @@ class MirrorStateReader(Access):
 
     def cell(self, sweep: int, index: int) -> CellRun:
         """A cell as the parent run of its trials shows it."""
+        first = sa.select(training.c.recipe).join(trial, trial.c.training_id == training.c.id)
+        first = first.where(trial.c.sweep_id == sweep, trial.c.cell == index).order_by(trial.c.position).limit(1)
         with self._database.reading() as connection:
-            return _cell_run(connection, sweep, index)
+            recipe = connection.execute(first).scalar_one_or_none()
+            return replace(_cell_run(connection, sweep, index), recipe=recipe or {})
 
     def trial(self, trial: int) -> TrialRun:
         """A trial as its run shows it, with the points that were not sent yet."""

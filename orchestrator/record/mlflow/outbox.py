@@ -10,6 +10,7 @@ from orchestrator.record.clock import DatabaseSeconds
 from orchestrator.record.database import Access, FencedAccess
 from orchestrator.record.mlflow.runs import RunKind
 from orchestrator.record.schema import outbox
+from orchestrator.record.writes.dirty_flags import mark_trials, mark_whole
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
 
 _FAR = 600.0
@@ -39,21 +40,38 @@ class OutboxReader(Access):
             rows = connection.execute(query.order_by(outbox.c.next_try, outbox.c.id).limit(limit))
             return [Dirty(row.id, row.kind, row.sweep_id, row.entity, row.version, row.failures) for row in rows]
 
-    def lag(self) -> int:
-        """How many runs the tracker does not show as they are."""
+    def lag(self, sweep: int | None = None) -> int:
+        """How many runs, of a sweep or of all, the tracker does not show as they are."""
+        query = sa.select(sa.func.count()).select_from(outbox)
+        if sweep is not None:
+            query = query.where(outbox.c.sweep_id == sweep)
         with self._database.reading() as connection:
-            return int(connection.execute(sa.select(sa.func.count()).select_from(outbox)).scalar_one())
+            return int(connection.execute(query).scalar_one())
+
+    def error(self, sweep: int | None = None) -> str | None:
+        """Why a run, of a sweep or of any, could not be told when it was tried last; none: none failed."""
+        query = sa.select(outbox.c.error).where(outbox.c.failures > 0)
+        if sweep is not None:
+            query = query.where(outbox.c.sweep_id == sweep)
+        with self._database.reading() as connection:
+            return connection.execute(query.order_by(outbox.c.id).limit(1)).scalar_one_or_none()
 
 
 class OutboxWriter(FencedAccess):
     """Writes what the tracker was told, and its ids of what it holds."""
 
     def sent(self, dirty: Dirty, run_id: str | None, last_point: int = 0) -> None:
-        """The run shows what it was when it was read; `last_point` is the last metric row sent (0: none was)."""
+        """The run shows what it was when it was read; `last_point` is the last metric row sent (0: none was).
+
+        Where everything of the sweep was to be told anew meanwhile the mark is another one, and nothing is noted: what
+        was sent may have gone to a tracker that has lost it.
+        """
+        mine = outbox.c.id == dirty.id
         with self._database.writing() as connection:
+            if connection.execute(sa.select(outbox.c.id).where(mine)).first() is None:
+                return
             if run_id is not None:
                 _keep_run(connection, dirty, run_id, last_point)
-            mine = outbox.c.id == dirty.id
             done = connection.execute(sa.delete(outbox).where(mine, outbox.c.version == dirty.version))
             if done.rowcount == 0:  # marked again meanwhile: at the end of the queue
                 now = DatabaseSeconds()
@@ -72,6 +90,41 @@ class OutboxWriter(FencedAccess):
         with self._database.writing() as connection:
             noting = sa.update(table).where(table.c.id == sweep).values(mlflow_experiment=experiment)
             return connection.execute(noting).rowcount > 0
+
+    def keep_parent(self, sweep: int, cell: int, run_id: str) -> None:
+        """Note the tracker's id of a cell's run, and that the runs of its trials do not name it as their parent yet."""
+        its = (schema.trial.c.sweep_id == sweep, schema.trial.c.cell == cell, schema.trial.c.mlflow_run.is_not(None))
+        with self._database.writing() as connection:
+            connection.execute(_of("cell", sweep, cell).values(mlflow_run=run_id))
+            rows = connection.execute(sa.select(schema.trial.c.id).where(*its)).all()
+            mark_trials(connection, [(sweep, row.id) for row in rows])
+
+    def forget_run(self, dirty: Dirty) -> None:
+        """Note that the tracker shows nothing of a run any more."""
+        values: dict[str, Any] = {"mlflow_run": None}
+        if dirty.kind == "trial":
+            values["mlflow_point"] = 0
+        with self._database.writing() as connection:
+            connection.execute(_of(dirty.kind, dirty.sweep, dirty.entity).values(values))
+
+    def tell_anew(self, sweep: int) -> int:
+        """Forget what the tracker has of a sweep, and mark all of it: gives how many runs. Again changes nothing."""
+        trial, cell = schema.trial, schema.cell
+        shown = sa.or_(trial.c.started.is_not(None), trial.c.mlflow_left.is_not(None))
+        begun = (trial.c.sweep_id == sweep, shown)
+        with self._database.writing() as connection:
+            forgotten: dict[str, Any] = {"mlflow_run": None}
+            connection.execute(
+                sa.update(schema.sweep).where(schema.sweep.c.id == sweep).values(mlflow_experiment=None, **forgotten)
+            )
+            connection.execute(sa.update(cell).where(cell.c.sweep_id == sweep).values(forgotten))
+            connection.execute(sa.update(trial).where(trial.c.sweep_id == sweep).values(mlflow_point=0, **forgotten))
+            connection.execute(sa.delete(outbox).where(outbox.c.sweep_id == sweep))  # see `sent`
+            trials = connection.execute(sa.select(trial.c.id).where(*begun).order_by(trial.c.position)).all()
+            cells = connection.execute(sa.select(trial.c.cell).where(*begun).distinct()).all()
+            # The sweep last: only then is it looked for what is there twice.
+            mark_whole(connection, sweep, [row.id for row in trials], [row.cell for row in cells])
+            return len(trials) + len(cells) + 1
 
     def keep_run(self, kind: RunKind, sweep: int, entity: int, run_id: str) -> None:
         """Note the tracker's id of a run."""

@@ -12,7 +12,7 @@ from orchestrator.record.json_floats import dump_result, finite_or_none, selecti
 from orchestrator.record.schema import attempt, cell, training, trial
 from orchestrator.record.writes import evaluations
 from orchestrator.record.writes.changes import note_progress, note_trials
-from orchestrator.record.writes.dirty_flags import mark_cell, mark_sweep, mark_trials
+from orchestrator.record.writes.dirty_flags import REST_SECONDS, mark_cell, mark_sweep, mark_trials
 from orchestrator.record.writes.progress import WRITTEN_LAST, append_log, append_points, write_log
 from orchestrator.record.writes.pruning import unwanted
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
@@ -97,7 +97,7 @@ class EventWriter(FencedAccess):
         )
         came_further = note_progress(connection, running.training_id)
         if progress.metrics:
-            mark_trials(connection, came_further)
+            mark_trials(connection, came_further, REST_SECONDS)
 
     def _finished(self, connection: sa.Connection, running: sa.Row[Any], event: Finished) -> None:
         result = event.result
@@ -155,7 +155,7 @@ class EventWriter(FencedAccess):
             trial.c.training_id == training_id, trial.c.state.in_(TRIAL_ACTIVE)
         )
         rows = connection.execute(active).all()
-        mark_trials(connection, [(row.sweep_id, row.id) for row in rows])
+        mark_trials(connection, [(row.sweep_id, row.id) for row in rows], REST_SECONDS)
 
     def _cell_settled(self, connection: sa.Connection, event: CellSettled) -> None:
         summary = event.summary

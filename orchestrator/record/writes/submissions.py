@@ -19,7 +19,7 @@ from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.submissions import Submitted
 
-RequestKind = Literal["cancel", "retry", "pause", "resume", "priority", "extend", "delete", "collect"]
+RequestKind = Literal["cancel", "retry", "pause", "resume", "priority", "extend", "delete", "collect", "mirror"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,158 @@
+"""The mirror: tells the tracker what the outbox holds, each run as it stands when it is sent."""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Final
+
+from orchestrator.record.mlflow.mirror_states import CellRun, SweepRun
+from orchestrator.record.mlflow.mirrors import (
+    cell_mirror,
+    experiment_name,
+    experiment_tags,
+    left_mirror,
+    summary_mirror,
+    trial_mirror,
+)
+from orchestrator.record.mlflow.outbox import Dirty
+from orchestrator.record.store import Store, Writer
+from orchestrator.record.tracker import Exhibit, ExperimentGoneError, RunGoneError, Tracker
+from orchestrator.views.errors import FencedError, NotFoundError, UnavailableError
+from orchestrator.views.lifecycle import SWEEP_ENDED
+
+Exhibits = Callable[[int, bool], Exhibit]
+"""What a sweep shows beside its runs; with its files and captions where it has ended."""
+
+LONGEST_PAUSE: Final = 60.0
+"""Seconds at most between two tries."""
+
+_log = logging.getLogger(__name__)
+
+
+def nothing(sweep: int, ended: bool) -> Exhibit:
+    """No exhibit."""
+    return Exhibit()
+
+
+class Mirror:
+    """Sends what is due; nothing is ever lost, and nothing shown twice."""
+
+    def __init__(
+        self, store: Store, writer: Writer, tracker: Tracker, exhibits: Exhibits = nothing, url: str = ""
+    ) -> None:
+        self._store, self._writer, self._tracker, self._exhibits = store, writer, tracker, exhibits
+        self._url = url.rstrip("/")
+        self._away = 0  # passes in a row that ended because the tracker did not answer
+        self._resume_at = 0.0
+
+    def forward(self, limit: int = 100) -> int:
+        """Send at most `limit` due runs and return how many were sent; raises UnavailableError for the database only.
+
+        While the tracker is away nothing is tried before a pause of 1 s, doubled up to 60 s, has passed.
+        """
+        if time.monotonic() < self._resume_at:
+            return 0
+        sent = unanswered = 0
+        for dirty in self._store.outbox.due(limit):
+            try:
+                run, last_point = self._sent(dirty)
+            except FencedError:
+                raise
+            except Exception as error:  # whatever one run's trouble is, the others are still to be told
+                self._postpone(dirty, error)
+                unanswered += isinstance(error, UnavailableError)
+            else:
+                self._writer.outbox.sent(dirty, run, last_point)
+                sent, unanswered = sent + 1, 0
+            if unanswered == 2:  # one refusal may be the run's own fault; two in a row are not
+                break
+        self._away = 0 if sent or unanswered < 2 else self._away + 1
+        self._resume_at = time.monotonic() + (pause(self._away) if self._away else 0.0)
+        return sent
+
+    def _postpone(self, dirty: Dirty, error: Exception) -> None:
+        _log.warning("the run of %s %s was not mirrored: %s", dirty.kind, dirty.entity, error)
+        said = f"{type(error).__name__}: {error}"
+        self._writer.outbox.postpone(dirty, said, pause(dirty.failures + 1))
+
+    def _sent(self, dirty: Dirty) -> tuple[str | None, int]:
+        """Send a run; what turns out to be gone is forgotten, and then made anew with all that it has to show."""
+        try:
+            return self._send(dirty)
+        except ExperimentGoneError as error:
+            _log.warning("everything of sweep %d is told anew: %s", dirty.sweep, error)
+            self._writer.outbox.tell_anew(dirty.sweep)
+        except RunGoneError as error:
+            _log.warning("%s; it is made anew", error)
+            self._writer.outbox.forget_run(dirty)
+        return self._send(dirty)
+
+    def _send(self, dirty: Dirty) -> tuple[str | None, int]:
+        if dirty.kind == "trial":
+            return self._send_trial(dirty.entity)
+        if dirty.kind == "cell":
+            return self._send_cell(dirty.sweep, dirty.entity), 0
+        return self._send_sweep(self._store.mirror_states.sweep(dirty.sweep)), 0
+
+    def _send_sweep(self, sweep: SweepRun) -> str | None:
+        if sweep.started is None and sweep.run is None:
+            return None  # it ended before it had a trial
+        ended = sweep.state in SWEEP_ENDED
+        exhibit = self._exhibits(sweep.id, ended)
+        experiment = self._showing(sweep, exhibit) if ended else self._experiment(sweep)
+        run = self._tracker.mirror(experiment, summary_mirror(sweep, exhibit, self._url))
+        if ended:
+            self._writer.outbox.keep_run("summary", sweep.id, sweep.id, run)
+            twice = self._tracker.unite(experiment, partial(self._known, sweep.id))
+            if twice:
+                _log.warning("%d runs of sweep %d were there twice; they are in MLflow's trash", twice, sweep.id)
+        return run
+
+    def _known(self, sweep: int, keys: Iterable[str]) -> Mapping[str, str]:
+        return self._store.runs.by_key(sweep, keys)
+
+    def _send_cell(self, sweep: int, index: int) -> str:
+        cell = self._store.mirror_states.cell(sweep, index)
+        run = self._tracker.mirror(self._experiment(cell.sweep), cell_mirror(cell, self._url))
+        if run != cell.run:  # its trials name it as their parent, which may have been another
+            self._writer.outbox.keep_parent(sweep, index, run)
+        return run
+
+    def _send_trial(self, trial_id: int) -> tuple[str | None, int]:
+        trial = self._store.mirror_states.trial(trial_id)
+        if trial.left is not None:
+            self._leave(trial_id, trial.cell, trial.left)
+        if trial.run is None and trial.started is None:
+            return None, 0  # it never ran
+        experiment = self._experiment(trial.cell.sweep)
+        if trial.cell.run is None:
+            self._send_cell(trial.cell.sweep.id, trial.cell.index)
+            trial = self._store.mirror_states.trial(trial_id)
+        return self._tracker.mirror(experiment, trial_mirror(trial, self._url)), trial.last_point
+
+    def _leave(self, trial_id: int, cell: CellRun, left: str) -> None:
+        trial = self._store.mirror_states.trial(trial_id)
+        try:
+            self._tracker.mirror(self._experiment(cell.sweep), left_mirror(trial, left))
+        except RunGoneError:
+            _log.info("run %s, which trial %d has left, is gone", left, trial_id)
+        self._writer.outbox.forget_left(trial_id, left)
+
+    def _experiment(self, sweep: SweepRun) -> str:
+        known = sweep.experiment or self._store.runs.experiment(sweep.id)
+        return self._showing(sweep, self._exhibits(sweep.id, False)) if known is None else known
+
+    def _showing(self, sweep: SweepRun, exhibit: Exhibit) -> str:
+        """The sweep's experiment, with what it says of it."""
+        tags = experiment_tags(sweep, exhibit, self._url)
+        made = self._tracker.experiment(experiment_name(sweep), sweep.uid, tags)
+        if not self._writer.outbox.keep_experiment(sweep.id, made):
+            self._tracker.remove(made)  # else nobody would: the sweep was deleted while its experiment was made
+            raise NotFoundError(f"sweep {sweep.id} was deleted")
+        return made
+
+
+def pause(failures: int) -> float:
+    """Seconds before the next try after so many failures in a row: 1, 2, 4, ... 60."""
+    return float(min(LONGEST_PAUSE, 2.0 ** min(failures - 1, 10)))

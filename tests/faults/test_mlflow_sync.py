@@ -1,0 +1,88 @@
+"""MLflow is told of a sweep anew while the teller and MLflow's server are killed at random: every run once."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from mlflow.tracking import MlflowClient
+
+from orchestrator.record.store import Store
+from tests.mlflow_server import TOKEN, Gate, running
+from tests.record.sample import lease, run_all, started
+from tests.record.test_mirror import shown
+from tests.record.test_recorder import settle
+
+pytestmark = [pytest.mark.faults, pytest.mark.slow]
+
+TELLER = """
+import sys, time
+from orchestrator.record.mlflow.client import MlflowTracker
+from orchestrator.record.mirror import Mirror
+from orchestrator.record.store import Store
+store = Store.open(sys.argv[1], migrate=False)
+while (fence := store.lease.acquire(f"teller {time.time()}", 2.0)) is None:
+    time.sleep(0.1)
+writer = store.writer(fence)
+mirror = Mirror(store, writer, MlflowTracker(sys.argv[2]))
+while store.outbox.lag():
+    writer.lease.renew(2.0)
+    mirror.forward(3)
+    time.sleep(0.01)
+"""
+
+
+def test_both_ends_are_killed_at_random(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", TOKEN)
+    home, database = tmp_path / "mlflow", f"sqlite:///{tmp_path / 'metricsweep.db'}"
+    home.mkdir()
+    store = Store.open(database)
+    fence = lease(store)
+    sweep = started(store, fence, losses=["triplet", "semihard", "npair"], seeds=range(4))
+    run_all(store, fence)
+    settle(store, fence, sweep)
+    store.writer(fence).lease.release()
+    seeds = range(int(os.environ.get("FAULT_MOMENTS", "1")))
+    with Gate.served(tmp_path / "home", home / "mlflow.sock") as gate:
+        client = MlflowClient(tracking_uri=gate.mlflow)
+
+        def tell(drawn: random.Random | None) -> None:
+            """Until MLflow knows all; with a source of chance, killed at four moments of the work."""
+            moments = sorted(drawn.sample(range(16), 4)) if drawn else []
+            while True:
+                with running(home) as server:
+                    teller = subprocess.Popen([sys.executable, "-c", TELLER, database, gate.mlflow])
+                    moment = moments.pop() if moments else -1  # runs that are left
+                    while teller.poll() is None and store.outbox.lag() > moment:
+                        time.sleep(0.005)
+                    if drawn is None or moment < 0:
+                        assert teller.wait(300) == 0
+                        return
+                    time.sleep(drawn.uniform(0.0, 0.1))
+                    if drawn.random() < 0.5 and server.pid:
+                        os.kill(server.pid, signal.SIGKILL)
+                        time.sleep(drawn.uniform(0.0, 1.0))
+                    teller.kill()
+                    teller.wait()
+
+        tell(None)
+        with running(home):
+            whole = shown(client, store, sweep)
+        assert len(whole) == 16
+        for seed in seeds:
+            with running(home):
+                for run in client.search_runs([store.runs.experiment(sweep)])[seed::3]:
+                    client.delete_run(run.info.run_id)
+            while (fence := store.lease.acquire(f"seed {seed}", 600.0)) is None:
+                time.sleep(0.1)
+            store.writer(fence).outbox.tell_anew(sweep)
+            store.writer(fence).lease.release()
+            tell(random.Random(seed))
+            assert store.outbox.lag() == 0
+            with running(home):
+                assert shown(client, store, sweep) == whole
+    store.close()

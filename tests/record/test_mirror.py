@@ -1,0 +1,193 @@
+"""What MLflow shows is what the database says, whatever became of MLflow meanwhile; over a real store, no server."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from mlflow.tracking import MlflowClient
+
+from orchestrator.record.mirror import Mirror
+from orchestrator.record.mlflow.client import MlflowTracker
+from orchestrator.record.mlflow.entities import KEY_TAG
+from orchestrator.record.store import Store
+from orchestrator.record.writes.dirty_flags import mark_cell
+from orchestrator.views.events import Progressed, Started
+from tests.inline_conductor import Killed
+from tests.record.sample import claimed, lease, progress, run_all, started
+from tests.record.test_recorder import forward_all, rested, settle
+
+Shown = dict[str, tuple[Any, ...]]
+"""By key what a run shows: status, times, params, tags, curves."""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """One store for all: MLflow takes seconds to make one."""
+    return f"sqlite:///{tmp_path_factory.mktemp('mlflow') / 'mlflow.db'}"
+
+
+@pytest.fixture
+def client(address: str) -> MlflowClient:
+    return MlflowClient(tracking_uri=address, registry_uri=address)
+
+
+@pytest.fixture
+def mirrored(sqlite_store: Store, address: str) -> Callable[[int], Mirror]:
+    return lambda fence: Mirror(sqlite_store, sqlite_store.writer(fence), MlflowTracker(address))
+
+
+def shown(client: MlflowClient, store: Store, sweep: int) -> Shown:
+    """Every run of a sweep; its tag of the parent by the parent's key, since ids may be others."""
+    runs = client.search_runs([store.runs.experiment(sweep)])
+    keys = {run.info.run_id: run.data.tags[KEY_TAG] for run in runs}
+    assert len(set(keys.values())) == len(runs), "no run twice"
+    found: Shown = {}
+    for run in runs:
+        tags = {key: value for key, value in run.data.tags.items() if key != "mlflow.user"}
+        if "mlflow.parentRunId" in tags:
+            tags["mlflow.parentRunId"] = keys[tags["mlflow.parentRunId"]]
+        curves = {
+            key: [(one.step, one.timestamp, one.value) for one in client.get_metric_history(run.info.run_id, key)]
+            for key in run.data.metrics
+        }
+        head = (run.info.status, run.info.start_time, run.info.end_time)
+        found[keys[run.info.run_id]] = (*head, run.data.params, tags, curves)
+    return found
+
+
+def test_a_run_that_was_deleted_is_made_anew_with_its_whole_curve(
+    sqlite_store: Store, client: MlflowClient, mirrored: Callable[[int], Mirror]
+) -> None:
+    fence = lease(sqlite_store)
+    sweep = started(sqlite_store, fence, losses=["triplet"], seeds=[0])
+    order, mirror = claimed(sqlite_store, fence), mirrored(fence)
+    sqlite_store.writer(fence).events.write(Started(order.attempt, "slot-0", "host-a"))
+    for seq in (1, 2):
+        message = Progressed(order.attempt, seq, progress(10 * seq, metrics={"train/loss": 1 / seq}))
+        sqlite_store.writer(fence).events.write(message)
+        rested(sqlite_store)
+        forward_all(mirror)
+        (trial,) = sqlite_store.trials.page(sweep).items
+        run = sqlite_store.runs.run("trial", sweep, trial.id)
+        if seq == 1:
+            client.delete_run(run)
+    assert [point.step for point in client.get_metric_history(run, "train/loss")] == [10, 20]
+
+
+def test_everything_is_told_anew_where_mlflow_was_wiped(
+    sqlite_store: Store, client: MlflowClient, mirrored: Callable[[int], Mirror]
+) -> None:
+    fence = lease(sqlite_store)
+    first, second = started(sqlite_store, fence, name="first"), started(sqlite_store, fence, name="second", fresh=True)
+    run_all(sqlite_store, fence)
+    for sweep in (first, second):
+        settle(sqlite_store, fence, sweep)
+    mirror = mirrored(fence)
+    forward_all(mirror)
+    before = {sweep: shown(client, sqlite_store, sweep) for sweep in (first, second)}
+    assert [len(runs) for runs in before.values()] == [7, 7]
+    for sweep in (first, second):  # a wiped MLflow gives the numbers of its experiments out again
+        client.delete_experiment(sqlite_store.runs.experiment(sweep))
+    for sweep in (second, first):
+        assert sqlite_store.writer(fence).outbox.tell_anew(sweep) == 7
+        forward_all(mirror)
+    assert {sweep: shown(client, sqlite_store, sweep) for sweep in (first, second)} == before
+
+
+def test_telling_anew_what_is_there_changes_nothing(
+    sqlite_store: Store, client: MlflowClient, mirrored: Callable[[int], Mirror]
+) -> None:
+    fence = lease(sqlite_store)
+    sweep = started(sqlite_store, fence)
+    run_all(sqlite_store, fence)
+    settle(sqlite_store, fence, sweep)
+    mirror = mirrored(fence)
+    forward_all(mirror)
+    before, ids = shown(client, sqlite_store, sweep), sqlite_store.runs.of_cells(sweep)
+    for teller in (mirror, mirrored(fence)):
+        sqlite_store.writer(fence).outbox.tell_anew(sweep)
+        forward_all(teller)
+        assert shown(client, sqlite_store, sweep) == before
+        assert sqlite_store.runs.of_cells(sweep) == ids
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_killed_at_any_moment_it_tells_every_run_once(
+    sqlite_store: Store, client: MlflowClient, address: str, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Killed before MLflow hears of a request, or before we hear what it answered; then everything is told anew."""
+    drawn = random.Random(seed)
+    fence = lease(sqlite_store)
+    sweep = started(sqlite_store, fence)
+    run_all(sqlite_store, fence)
+    settle(sqlite_store, fence, sweep)
+    calm = Mirror(sqlite_store, sqlite_store.writer(fence), MlflowTracker(address))
+    forward_all(calm)
+    whole = shown(client, sqlite_store, sweep)
+    for run in client.search_runs([sqlite_store.runs.experiment(sweep)]):
+        if drawn.random() < 0.6:
+            client.delete_run(run.info.run_id)
+    sqlite_store.writer(fence).outbox.tell_anew(sweep)
+    kills, told = 0, False
+    while not told:
+        tracker = MlflowTracker(address)
+        for name in ("create_run", "log_batch", "set_terminated", "search_runs", "delete_run", "set_experiment_tag"):
+            monkeypatch.setattr(tracker._client, name, mortal(getattr(tracker._client, name), drawn, kills))
+        try:
+            forward_all(Mirror(sqlite_store, sqlite_store.writer(fence), tracker))
+            told = True
+        except Killed:
+            kills += 1
+            if drawn.random() < 0.3:
+                sqlite_store.writer(fence).outbox.tell_anew(sweep)
+    assert kills
+    assert sqlite_store.outbox.lag() == 0
+    assert shown(client, sqlite_store, sweep) == whole
+
+
+def mortal(call: Callable[..., Any], drawn: random.Random, kills: int) -> Callable[..., Any]:
+    """The same call, at which the process may be killed: before it, or before its answer is read."""
+
+    def either(*given: Any, **more: Any) -> Any:
+        moment = drawn.random() if kills < 12 else 1.0
+        if moment < 0.06:
+            raise Killed
+        answer = call(*given, **more)
+        if moment < 0.16:
+            raise Killed
+        return answer
+
+    return either
+
+
+def test_what_was_sent_while_all_was_to_be_told_anew_is_not_noted(sqlite_store: Store) -> None:
+    fence = lease(sqlite_store)
+    sweep = started(sqlite_store, fence, losses=["triplet"], seeds=[0])
+    run_all(sqlite_store, fence)
+    (sent,) = [one for one in sqlite_store.outbox.due(100) if one.kind == "trial"]
+    sqlite_store.writer(fence).outbox.tell_anew(sweep)
+    sqlite_store.writer(fence).outbox.sent(sent, "in the MLflow that was wiped", 7)
+    assert sqlite_store.runs.run("trial", sweep, sent.entity) is None
+    assert [point.step for point in sqlite_store.mirror_states.trial(sent.entity).points] == [10, 20]
+    assert "trial" in {one.kind for one in sqlite_store.outbox.due(100)}
+
+
+def test_trials_follow_their_cell_to_its_new_run(
+    sqlite_store: Store, client: MlflowClient, mirrored: Callable[[int], Mirror]
+) -> None:
+    fence = lease(sqlite_store)
+    sweep = started(sqlite_store, fence)
+    run_all(sqlite_store, fence)
+    settle(sqlite_store, fence, sweep)
+    mirror = mirrored(fence)
+    forward_all(mirror)
+    before = shown(client, sqlite_store, sweep)
+    client.delete_run(sqlite_store.runs.of_cells(sweep)[0])
+    with sqlite_store.database.writing() as connection:
+        mark_cell(connection, sweep, 0)
+    forward_all(mirror)
+    after = shown(client, sqlite_store, sweep)
+    assert {key: run[4].get("mlflow.parentRunId") for key, run in after.items()} == {
+        key: run[4].get("mlflow.parentRunId") for key, run in before.items()
+    }
