@@ -9,7 +9,8 @@ export function completions(text, list) {
   let at = 0;
   let typed = "";
 
-  const load = async () => (words ??= await (await fetch("/submit/words")).json());
+  // Asked for once: an answer to an earlier key must not draw the list anew below a later one.
+  const load = () => (words ??= fetch("/submit/words").then((answer) => answer.json()));
 
   function close() {
     open = [];
