@@ -77,7 +77,7 @@ def test_curves_stay_zoomed_while_points_come(context: BrowserContext, stage: St
     expect(page.locator("#curves tbody")).to_contain_text("150")
     assert page.evaluate(zoomed) == within
     page.get_by_label("Smoothing").select_option("0.8")
-    page.get_by_label("Scale").select_option("log")
+    page.get_by_label("Scale", exact=True).select_option("log")
     page.get_by_label("over").select_option("seconds")
     page.get_by_role("button", name="Draw").click()
     expect(page.locator("#curves")).to_contain_text("debiased")

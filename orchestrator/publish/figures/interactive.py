@@ -18,7 +18,7 @@ def chart(found: CurveLines, title: str, *, log: bool = False) -> dict[str, Any]
     data = {POINTS: [row for one in found.traces for row in _points(one, log=log)], BANDS: list(_bands(found, log=log))}
     x_title = "step" if found.x == "step" else "seconds trained"
     x = alt.X("x:Q", title=x_title, scale=alt.Scale(nice=False, zero=False), axis=alt.Axis(format="~s", tickCount=8))
-    scale = alt.Scale(type="log" if log else "linear", zero=False)
+    scale = alt.Scale(type="log") if log else alt.Scale(zero=False)
     y, low = (alt.Y(name, title=title, scale=scale, axis=alt.Axis(format="~g")) for name in ("y:Q", "low:Q"))
     # A wheel alone scrolls the page, and with Shift it turns sideways.
     zoom = alt.selection_interval(bind="scales", name="zoom", zoom="wheel![event.ctrlKey || event.altKey]")
@@ -40,7 +40,8 @@ def chart(found: CurveLines, title: str, *, log: bool = False) -> dict[str, Any]
     dots = alt.Chart(alt.NamedData(POINTS)).transform_filter("isValid(datum.y)").mark_circle(size=46).encode(
         x=x, y=y, color=colour, tooltip=tooltip, opacity=_lit(near, 1.0, 0.0)
     ).add_params(near)  # fmt: skip
-    made: dict[str, Any] = alt.layer(bands, lines, dots).properties(height=HEIGHT, width="container").to_dict()
+    layers = [bands, lines, dots] if data[BANDS] else [lines, dots]  # an area of nothing has no extent
+    made: dict[str, Any] = alt.layer(*layers).properties(height=HEIGHT, width="container").to_dict()
     return made | {"datasets": data}
 
 
@@ -51,7 +52,7 @@ def _distinct(labels: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
     dashes = alt.Scale(domain=labels, range=_again(DASHES, len(labels)))
     return (
         alt.Color("label:N", title=None, scale=colours, legend=legend),
-        alt.StrokeDash("label:N", scale=dashes, legend=None),
+        alt.StrokeDash("label:N", title=None, scale=dashes, legend=legend),
     )
 
 
