@@ -36,7 +36,7 @@ def sweeps_page(page: Page[SweepSummary], *, state: str | None, name: str | None
     active = any(one.state in progress.ACTIVE for one in page.items)
     return render(
         "sweeps.html", now, sweeps=page.items, asked=asked, filtered=bool(kept), newest=newest, further=further,
-        states=list(SweepState), refresh=SECONDS["active" if active else "list"], active=active,
+        states=list(SweepState), refresh=SECONDS["active" if active else "list"], active=active, follow="all",
     )  # fmt: skip
 
 
@@ -66,7 +66,7 @@ def sweep_page(
         problems=problems.gathered(sweep.problems), exports=EXPORTS, figure_exports=FIGURE_EXPORTS,
         left=left, heat=tables.heat, heats=HEATS,
         can_cancel=progress.can_cancel(sweep), can_retry=progress.can_retry(sweep),
-        active=active, refresh=SECONDS["active"] if active else None,
+        active=active, refresh=SECONDS["active"] if active else None, follow=f"sweep {sweep.id}",
     )  # fmt: skip
 
 
@@ -76,6 +76,7 @@ def cell_page(cell: CellView, figure: Mapping[str, Any] | None = None, *, now: d
     active = any(state in progress.ACTIVE for state in states)
     return render(
         "cell.html", now, cell=cell, active=active, refresh=SECONDS["active"] if active else None,
+        follow=f"sweep {cell.sweep} cell {cell.index}",
         figure=embedded(figure) if figure else None, grammar=grammar(figure),
         failed=sum(state == "failed" for state in states), left=sum(state in progress.ACTIVE for state in states),
     )  # fmt: skip
@@ -111,6 +112,7 @@ def trial_page(
         metrics=training.metric_table(trial.metrics), recipe=list(training.field_rows(trial.recipe)),
         provenance=list(training.field_rows(trial.provenance)),
         selection=training.selection(trial.recipe), active=active, refresh=SECONDS["active"] if active else None,
+        follow=f"sweep {trial.sweep} trial {trial.id}",
     )  # fmt: skip
 
 

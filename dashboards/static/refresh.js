@@ -1,9 +1,13 @@
-// Keeps a page current: asks for it again while it says so and changes only what differs, so that focus, scroll
-// positions and what a person unfolded stay as they are. Without this script the page reloads itself or stands still.
+// Keeps a page current: asks for it again when follow.js says that it changed, or while it says so itself where no
+// events come, and changes only what differs, so that focus, scroll positions and what a person unfolded stay as they
+// are. Without this script the page reloads itself or stands still.
 
 const main = document.getElementById("main");
 const note = document.getElementById("note");
 const ASKED_SECONDS = 30;
+const IDLE_SECONDS = 60; // between two looks at an active page of which events tell nothing: its times go on
+const AWAY_SECONDS = 3;
+const JITTER = 0.5; // seconds, so that all who heard an event do not ask at once
 
 /** Make `old` equal to `next` in place. What is marked data-keep belongs to another script. */
 function morph(old, next) {
@@ -17,7 +21,7 @@ function morph(old, next) {
 }
 
 function morphAttributes(old, next) {
-  const own = (name) => name === "open" && old.nodeName === "DETAILS"; // the person's
+  const own = (name) => name === "data-live" || (name === "open" && old.nodeName === "DETAILS"); // ours, the person's
   for (const { name } of [...old.attributes]) if (!next.hasAttribute(name) && !own(name)) old.removeAttribute(name);
   for (const { name, value } of [...next.attributes])
     if (old.getAttribute(name) !== value && !own(name)) old.setAttribute(name, value);
@@ -64,27 +68,77 @@ function seconds() {
   return Number(main.dataset.refresh ?? 0) || (asked() ? 2 : 0);
 }
 
+let live = false; // events come
+let change = 0; // the last one that the page must show
+let tag = ""; // of what it shows
 let timer = 0;
+let due = Infinity; // when the next look is, by performance.now()
+let looked = performance.now();
+let looking = false;
+let missed = null; // what was told meanwhile
+let away = false; // the last look failed
+
+function lookAt(time) {
+  if (document.hidden || time >= due) return;
+  due = time;
+  clearTimeout(timer);
+  timer = setTimeout(turn, Math.max(0, due - performance.now()));
+}
+
 function plan(took = 0) {
   clearTimeout(timer);
-  if (seconds() && !document.hidden) timer = setTimeout(turn, Math.max(seconds() * 1000, 4 * took));
+  due = Infinity;
+  const often = away ? seconds() || AWAY_SECONDS : seconds();
+  const pause = often && live && !away && !asked() ? IDLE_SECONDS : often;
+  if (pause) lookAt(performance.now() + Math.max(pause * 1000, 4 * took));
+}
+
+/** An answer that another page got within a second will do, unless it is older than what we heard of. */
+function ask() {
+  const headers = { Accept: "text/html", "Cache-Control": `max-age=${live ? 2 : 1}` };
+  if (change) headers["Metricsweep-Change"] = change;
+  if (tag) headers["If-None-Match"] = tag;
+  return fetch(location.href, { headers, cache: "no-store" });
+}
+
+function show(text) {
+  const page = new DOMParser().parseFromString(text, "text/html");
+  document.title = page.title;
+  morph(main, page.getElementById("main"));
+  document.dispatchEvent(new Event("refreshed"));
 }
 
 async function turn() {
-  const began = performance.now();
+  if (looking) return;
+  looking = true;
+  looked = performance.now();
+  due = Infinity;
+  missed = null;
   try {
-    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
+    const answer = await ask();
     if (answer.redirected) return location.assign(answer.url); // the login ran out
-    if (!answer.ok) throw new Error(`status ${answer.status}`);
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    document.title = page.title;
-    morph(main, page.getElementById("main"));
-    document.dispatchEvent(new Event("refreshed"));
+    if (!answer.ok && answer.status !== 304) throw new Error(`status ${answer.status}`);
+    if (answer.status !== 304) show(await answer.text());
+    tag = answer.headers.get("ETag") ?? "";
     say(asked()?.said ?? "");
+    away = false;
   } catch {
+    away = true;
     say("The server does not answer; what is shown may be old. Asking again.");
+  } finally {
+    looking = false;
   }
-  plan(performance.now() - began);
+  plan(performance.now() - looked);
+  if (missed) changed({ detail: missed });
+}
+
+function changed({ detail }) {
+  const { id, seconds: pause, needed } = detail;
+  if (needed) change = Math.max(change, id);
+  if (looking && (!missed || pause < missed.seconds)) missed = detail;
+  if (looking) return;
+  const earliest = Math.max(looked + pause * 1000, performance.now());
+  lookAt(earliest + Math.random() * JITTER * 1000);
 }
 
 document.addEventListener("submit", ({ target }) => {
@@ -94,6 +148,17 @@ document.addEventListener("submit", ({ target }) => {
   const state = asks === location.pathname ? main.dataset.state : "";
   sessionStorage.setItem("asked", JSON.stringify({ page: asks, said, state, until: Date.now() + ASKED_SECONDS * 1000 }));
 });
-document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : seconds() && turn()));
+document.addEventListener("changed", changed);
+document.addEventListener("live", ({ detail }) => {
+  if (live === detail) return;
+  live = detail;
+  main.toggleAttribute("data-live", live);
+  plan();
+});
+document.addEventListener("visibilitychange", () => {
+  clearTimeout(timer);
+  due = Infinity;
+  if (!document.hidden && (seconds() || main.dataset.follow)) turn();
+});
 say(asked()?.said ?? "");
 plan();

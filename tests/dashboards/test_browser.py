@@ -1,9 +1,11 @@
 """The pages in Chromium: drawn under the policy in force, current without a reload, usable without scripts."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fastapi import FastAPI
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from pydantic import SecretStr
 
@@ -208,6 +210,50 @@ def test_a_server_that_is_away_is_said(context: BrowserContext, busy: int) -> No
     page.clock.install()
     page.goto(f"/sweeps/{busy}")
     page.evaluate("() => { window.fetch = () => Promise.reject(new TypeError('away')) }")
-    page.clock.run_for(3_100)
+    page.clock.run_for(61_000)  # as long as a page waits of which its stream tells nothing
     expect(page.get_by_role("status")).to_contain_text("does not answer")
     expect(page.locator("#grid a.sq").first).to_be_visible()
+
+
+def test_pages_of_a_browser_share_a_stream_and_show_what_it_tells(
+    context: BrowserContext, busy: int, stage: Stage, application: FastAPI
+) -> None:
+    """No page asks before it is told; a hidden one has no stream, and looks once when it is seen again."""
+    feed = application.state.feed
+    pages = [context.new_page() for _ in range(3)]
+    looks: list[str] = []
+    for page in pages:
+        page.on(
+            "request",
+            lambda request: "max-age" in request.headers.get("cache-control", "") and looks.append(request.url),
+        )
+        page.goto(f"/sweeps/{busy}")
+        expect(page.locator("#main")).to_have_attribute("data-live", "")
+    assert feed.streams == 1
+    stage.writer.sweeps.prioritize(busy, 42)
+    for page in pages:
+        page.get_by_text("Priority…").click()
+        expect(page.locator("#priority-value")).to_have_value("42")
+    pages[0].locator("#priority-value").fill("17")  # half typed
+    stage.finish()
+    stage.writer.sweeps.prioritize(busy, 43)
+    expect(pages[1].locator("#priority-value")).to_have_value("43")
+    pages[0].bring_to_front()
+    expect(pages[0].locator("#priority-value")).to_have_value("17")
+    assert looks
+    for page in pages:
+        page.close()
+    deadline = time.monotonic() + 120
+    while feed.streams:
+        assert time.monotonic() < deadline, "the last page has gone, its stream has not"
+        time.sleep(0.05)
+
+
+def test_where_there_are_no_streams_pages_poll(context: BrowserContext, busy: int, stage: Stage) -> None:
+    page = context.new_page()
+    page.add_init_script("delete window.SharedWorker")
+    page.goto(f"/sweeps/{busy}")
+    stage.writer.sweeps.prioritize(busy, 42)
+    page.get_by_text("Priority…").click()
+    expect(page.locator("#priority-value")).to_have_value("42")
+    assert page.locator("#main").get_attribute("data-live") is None
