@@ -19,6 +19,9 @@ from orchestrator.views.trials import Curve, LogView, TrialSummary, TrialView
 
 # What one method alone gives is imported there: the commands would wait for all of it.
 if TYPE_CHECKING:
+    import pandas
+
+    from api.notebooks.notebook import SweepNotebook
     from orchestrator.views.cells import CellView
     from orchestrator.views.collection import CollectionView, StorageView
     from orchestrator.views.data import DataFinding
@@ -194,6 +197,18 @@ class Client:
         with self._connection.streamed(f"/v1/sweeps/{sweep}/bundle", BUNDLE_SECONDS) as pieces:
             for piece in pieces:
                 out.write(piece)
+
+    def notebook(self, sweep: int) -> "SweepNotebook":
+        """A sweep as a notebook shows it: pandas frames, tables and figures that render."""
+        from api.notebooks.notebook import SweepNotebook
+
+        return SweepNotebook(self, self._connection, sweep)
+
+    def frame(self) -> "pandas.DataFrame":
+        """Every sweep as a row of a pandas frame."""
+        from api.notebooks.frame import frame
+
+        return frame(self._connection, "/v1/frames/sweeps")
 
     def figures(self, sweep: int) -> list[FigureView]:
         """The figures of a sweep."""

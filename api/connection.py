@@ -56,9 +56,11 @@ class ServerConnection:
             raise self.stranger(response) from error
 
     @contextmanager
-    def streamed(self, path: str, seconds: float) -> Iterator[Iterator[bytes]]:
+    def streamed(self, path: str, seconds: float, query: Query | None = None) -> Iterator[Iterator[bytes]]:
         """The body of an answer piece by piece, for which the server may take so long."""
-        with self._reached(), self._http.stream("GET", f"{self.url}{path}", timeout=seconds) as response:
+        params = {name: value for name, value in (query or {}).items() if value is not None}
+        asked = self._http.stream("GET", f"{self.url}{path}", params=params, timeout=seconds)
+        with self._reached(), asked as response:
             if not response.is_success:
                 response.read()
             yield self._accepted(response).iter_bytes()

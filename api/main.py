@@ -26,6 +26,7 @@ from api.routes import (
     data,
     events,
     figures,
+    frames,
     health,
     listing_pages,
     listings,
@@ -66,6 +67,7 @@ NOUNS: Final = (
     comparisons,
     curves,
     figures,
+    frames,
     published,
     catalog,
     data,
@@ -113,7 +115,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.state.folderless = problems.folder_cutter(settings)
     app.state.mlflow = Upstream(settings.mlflow_socket) if settings.mlflow_socket else None
     problems.install(app)
-    for router in (sweeps.posting, requests.extending, cells.packing, *(noun.router for noun in NOUNS)):
+    for router in (sweeps.posting, requests.extending, cells.packing, frames.drawing, *(noun.router for noun in NOUNS)):
         app.include_router(router, dependencies=[Depends(bearer)], responses=documented(429))
     app.include_router(health.router)
     app.include_router(telemetry.router)

@@ -11,11 +11,12 @@ from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddle
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orchestrator.host.identity import IDENTITY_PATH
+from orchestrator.service.frames import MEDIA_TYPE as FRAMES
 
 LEVEL: Final = 5
 """A page of 100 KB in 2 ms to a tenth; level 9 takes twice that for a hundredth less."""
 SECRET: Final = ("/login", "/v1/login-links", IDENTITY_PATH)
-DENSE: Final = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream", "application/pdf")
+DENSE: Final = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream", "application/pdf", FRAMES)
 
 
 class Compression:

@@ -11,7 +11,7 @@ ORDER: Final = {
     "Begin": ("tutorial", "presets", "vocabulary"),
     "Write": ("spec", "adaptive-search", "tables", "figures", "published", "claims"),
     "Run": ("deploy", "queue", "slots", "states", "data", "storage", "security", "upgrading"),
-    "Know": ("bundle", "clustering", "figure-data", "reliability", "connections", "scale"),
+    "Know": ("notebooks", "bundle", "clustering", "figure-data", "reliability", "connections", "scale"),
     "Extend": ("add-a-part",),
     "Reference": ("api", "reference/rest", "reference/python"),
     "Background": ("results/index", "decisions/index"),

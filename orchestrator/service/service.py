@@ -15,6 +15,7 @@ from orchestrator.service.bundles import BundleQueries
 from orchestrator.service.commands import SweepCommands
 from orchestrator.service.curves import CurveQueries
 from orchestrator.service.figures import FigureQueries
+from orchestrator.service.frames import FrameQueries
 from orchestrator.service.listings import ListingQueries
 from orchestrator.service.operations import Operations
 from orchestrator.service.plots import PlotQueries
@@ -49,6 +50,7 @@ class Service:
         self.plots = PlotQueries(store, catalog, self.listings)
         self.tables = TableQueries(settings, store, catalog)
         self.figures = FigureQueries(store, catalog, sources)
+        self.frames = FrameQueries(store, catalog)
         self.curves = CurveQueries(store, catalog)
         self.bundles = BundleQueries(store, catalog, sources)
         self.operations = Operations(settings, store)

@@ -31,8 +31,8 @@ RAY = "Ray is at home in orchestrator.run.ray"
 OPTUNA = "Optuna is at home in orchestrator.run.optuna"
 MLFLOW = "MLflow is at home in orchestrator.record.mlflow"
 DATABASE = "The database is at home in orchestrator.record"
-FIGURES = "Figures are at home in orchestrator.publish"
-PARQUET = "Parquet is at home in orchestrator.publish.bundle, S3 in orchestrator.host.storage"
+FIGURES = "Figures are at home in orchestrator.publish, and shown in api.notebooks"
+ARROW = "Arrow is at home in orchestrator.publish and api.notebooks, S3 in orchestrator.host.storage"
 HTTP = "HTTP is at home in api"
 TERMINAL = "The terminal is at home in api"
 HTML = "HTML is at home in dashboards"
@@ -75,14 +75,15 @@ PLANTED = [
     ("orchestrator/run/engine.py", "import alembic", {DATABASE}),
     ("dashboards/__init__.py", "import vl_convert", {FIGURES}),
     ("orchestrator/views/events.py", "import altair", {FIGURES}),
-    ("orchestrator/record/json_floats.py", "import pyarrow.parquet", {PARQUET}),
-    ("orchestrator/publish/statistics.py", "import pyarrow", {PARQUET}),
+    ("orchestrator/record/json_floats.py", "import pyarrow.parquet", {ARROW}),
+    ("orchestrator/publish/statistics.py", "import pyarrow", {ARROW}),
     ("orchestrator/views/events.py", "import fastapi", {HTTP}),
     ("workers/embeddings/geometry.py", "import httpx", {HTTP}),
     ("orchestrator/views/events.py", "import typer", {TERMINAL}),
     ("workers/embeddings/geometry.py", "import rich.progress", {TERMINAL}),
     ("orchestrator/publish/statistics.py", "import jinja2", {HTML}),
     ("api/problems.py", "import jinja2", {HTML}),
+    ("api/client.py", "import pyarrow", {ARROW}),
     ("api/problems.py", "import prometheus_client", {PROMETHEUS}),
 ]
 

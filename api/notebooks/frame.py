@@ -1,0 +1,56 @@
+"""A frame of pandas from the stream of Arrow that the server sends."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from api.connection import Query, ServerConnection
+
+if TYPE_CHECKING:  # late, since the commands wait for neither
+    import pandas
+    import pyarrow
+
+FRAME_SECONDS: Final = 600.0
+
+
+def frame(connection: ServerConnection, path: str, query: Query | None = None) -> "pandas.DataFrame":
+    """A frame from Arrow's stream; columns of names and values become a column each."""
+    import pandas
+    import pyarrow
+
+    with connection.streamed(path, FRAME_SECONDS, query) as pieces:
+        whole = pyarrow.py_buffer(b"".join(pieces))
+    table = pyarrow.ipc.open_stream(whole).read_all()
+    plain = [name for name in table.schema.names if not pyarrow.types.is_map(table.schema.field(name).type)]
+    rows = table.select(plain).to_pandas()
+    extra: dict[str, Any] = {}
+    for name in ("labels", "metrics", "deviations"):
+        if name in table.schema.names:
+            wide = _wide(table.column(name))
+            ending = " std" if name == "deviations" else ""
+            for key, values in wide.items():
+                column = f"{key}{ending}"
+                extra[column if column not in plain else f"{column}_"] = values
+    return pandas.concat([rows, pandas.DataFrame(extra, index=rows.index)], axis=1)
+
+
+def _wide(column: "pyarrow.ChunkedArray") -> Mapping[str, Any]:
+    """A column of maps as a column a key; nothing where a row lacks it."""
+    import numpy
+    import pyarrow
+    from pyarrow import compute
+
+    by_key: dict[str, Any] = {}
+    length, begin = len(column), 0
+    for chunk in column.chunks:
+        rows = numpy.repeat(numpy.arange(len(chunk)), numpy.diff(chunk.offsets.to_numpy())) + begin
+        keys, items = compute.dictionary_encode(chunk.keys), chunk.items
+        numbers = pyarrow.types.is_floating(items.type)
+        values = items.to_numpy(zero_copy_only=False)
+        which = keys.indices.to_numpy()
+        for index, key in enumerate(keys.dictionary.to_pylist()):
+            if key not in by_key:
+                by_key[key] = numpy.full(length, numpy.nan if numbers else None, dtype=float if numbers else object)
+            mine = which == index
+            by_key[key][rows[mine]] = values[mine]
+        begin += len(chunk)
+    return by_key

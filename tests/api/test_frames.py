@@ -1,0 +1,154 @@
+"""Frames over HTTP: every trial, candidate and point once, with the values of the other routes; and the notebook."""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import altair
+import nbformat
+import pytest
+import yaml
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+
+from api.client import Client
+from api.failures import ApiError, Unreachable
+from orchestrator.views.sweeps import SweepView
+from tests.api.conftest import TOKEN, named
+from tests.api.played import SPEC, Conductor
+
+NOTEBOOK = Path(__file__).parents[2] / "docs" / "examples" / "first_table.ipynb"
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[Client]:
+    with Client(url, TOKEN) as opened:
+        yield opened
+
+
+@pytest.fixture
+def sweep(client: Client, conductor: Conductor) -> int:
+    made = client.submit(SPEC.encode()).id
+    conductor.begin()
+    for value in (0.25, 0.5, 0.75):
+        conductor.finish(value)
+    conductor.finish(diverged=True)
+    conductor.settle()
+    return made
+
+
+def test_trials_are_rows_with_their_labels_and_metrics(client: Client, sweep: int) -> None:
+    frame = client.notebook(sweep).trials()
+    summaries = list(client.trials(sweep))
+    assert list(frame["trial"]) == [one.id for one in summaries]
+    assert list(frame["state"]) == [str(one.state) for one in summaries]
+    for row, one in zip(frame.to_dict("records"), summaries, strict=True):
+        known = client.trial(one.id)
+        labels = known.labels
+        assert {axis: row[axis] for axis in labels} == dict(labels)
+        finite = {key: value for key, value in (known.metrics or {}).items() if value is not None}
+        assert {key: row[key] for key in finite} == finite
+        assert json.loads(row["recipe"])["seed"] == known.recipe["seed"]
+
+
+def test_candidates_are_those_of_the_cells(client: Client, sweep: int) -> None:
+    frame = client.notebook(sweep).candidates()
+    cells = [client.cell(sweep, cell.index) for cell in client.grid(sweep)]
+    expected = {(cell.index, one.index): (one.selected, one.score) for cell in cells for one in cell.candidates}
+    found = {
+        (row["cell"], row["candidate"]): (row["selected"], None if row["score"] != row["score"] else row["score"])
+        for row in frame.to_dict("records")
+    }
+    assert found == expected
+
+
+def test_curves_are_points(client: Client, sweep: int) -> None:
+    every, one = client.notebook(sweep).curves(), client.notebook(sweep).curves("train/loss")
+    expected = [
+        (trial.id, curve.key, step, value)
+        for trial in client.trials(sweep)
+        for curve in client.curves(trial.id)
+        for step, value in curve.points
+    ]
+    found = [(r["trial"], r["key"], r["step"], None if r["value"] != r["value"] else r["value"]) for r in rows(every)]
+    assert found == expected
+    assert len(one) == sum(row["key"] == "train/loss" for row in rows(every)) > 0
+    assert set(one["key"]) == {"train/loss"}
+
+
+def rows(frame: Any) -> list[dict[str, Any]]:
+    return frame.to_dict("records")
+
+
+def test_sweeps_are_rows(client: Client, sweep: int) -> None:
+    second = client.submit(SPEC.replace("name: four-trials", "name: second").encode()).id
+    frame = client.frame()
+    assert list(frame["sweep"]) == [second, sweep]
+    assert list(frame["finished"]) == [client.sweep(one).counts.finished for one in (second, sweep)]
+    assert client.notebook(second).trials().empty
+    with pytest.raises(ApiError, match="no sweep 77"):
+        client.notebook(77).trials()
+
+
+def test_tables_and_figures_render(client: Client, sweep: int) -> None:
+    table = client.notebook(sweep).table("main")
+    assert table._repr_html_() == client.table(sweep, "main", "html").content.decode()
+    assert table._repr_latex_() == table.to_latex() == client.table(sweep, "main", "latex").content.decode()
+    assert repr(table) == client.table(sweep, "main", "markdown").content.decode()
+
+
+def test_a_figure_is_a_chart(client: Client, conductor: Conductor) -> None:
+    figures = {"losses": {"kind": "curves", "metric": "train/loss", "colour": "loss"}}
+    document = yaml.safe_load(SPEC) | {"figures": figures}
+    drawn = client.submit(yaml.safe_dump(document).encode()).id
+    conductor.begin()
+    conductor.finish(0.5)
+    chart = client.notebook(drawn).figure("losses")
+    assert isinstance(chart, altair.TopLevelMixin)
+    assert chart.to_dict()["$schema"] == json.loads(client.figure(drawn, "losses", "json").content)["$schema"]
+
+
+def test_waiting_shows_steps_and_survives_a_restart(
+    client: Client, conductor: Conductor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = client.submit(SPEC.encode()).id
+    conductor.begin()
+    steps = iter([lambda: conductor.finish(0.5)] * 4 + [conductor.settle])
+    look, looks = client.sweep, []
+
+    def sweep(number: int) -> SweepView:
+        looks.append(number)
+        if len(looks) == 2:
+            raise Unreachable("it is being started again")
+        return look(number)
+
+    monkeypatch.setattr(client, "sweep", sweep)
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda seconds: next(steps, int)())
+    monkeypatch.setattr("api.notebooks.notebook.time", clock)
+    assert client.notebook(made).wait().state == "finished"
+    shown = capsys.readouterr().out
+    assert "0 %" in shown
+    assert "100 %" in shown
+    assert "4/4 trials" in shown
+    assert len(looks) >= 6
+
+
+def test_the_example_runs(url: str, client: Client, sweep: int, tmp_path: Path) -> None:
+    """In a kernel of its own, as Jupyter does it."""
+    example = nbformat.read(NOTEBOOK, as_version=4)
+    own = {f"{name}_DIR": str(tmp_path) for name in ("JUPYTER_RUNTIME", "JUPYTER_CONFIG", "JUPYTER_DATA")}
+    manager = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=str(tmp_path / "kernel"))
+    runner = NotebookClient(example, km=manager, timeout=120, resources={"metadata": {"path": str(tmp_path)}})
+    runner.execute(env={**os.environ, **named(url), **own, "IPYTHONDIR": str(tmp_path)})
+    shown = [output for cell in example.cells for output in cell.get("outputs", ())]
+    forms = [output["data"] for output in shown if "data" in output]
+    assert client.table(sweep, "main", "html").content.decode() in [form.get("text/html") for form in forms]
+    printed = "".join(output["text"] for output in shown if output["output_type"] == "stream")
+    assert client.table(sweep, "main", "latex").content.decode() in printed
+    assert "100 %" in printed
+    assert [output for output in shown if output["output_type"] == "error" or output.get("name") == "stderr"] == []
+    assert "ipywidgets" not in str(forms)
