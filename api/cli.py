@@ -117,12 +117,12 @@ COMMANDS: Final[dict[str, Command]] = {
     ),
     "sizes": Command(
         "retention:sizes",
-        "Say what lies on disk, by sweep: weights, figures, spools, logs; and the database.",
+        "Say what lies on disk: the database, and what the trainings of each sweep keep.",
         "metricsweep sizes",
     ),
     "gc": Command(
         "retention:gc",
-        "Let weights of ended sweeps go by age, state and rank: first what would go, and with --yes it does.",
+        "Let weights and checkpoints of ended sweeps go; results, curves, logs, figures and each cell's best stay.",
         "metricsweep gc --days 30 --keep 3      metricsweep gc --sweep 7 --yes",
     ),
     "requests": Command(

@@ -1,5 +1,6 @@
 """What tests share: one local Ray for the session, and where the shared folder is."""
 
+import logging
 import os
 import shutil
 from collections.abc import Callable, Generator, Iterator
@@ -34,6 +35,16 @@ ROOT = Path(__file__).parents[1]
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(costs.Costs(config))
+
+
+@pytest.fixture(autouse=True)
+def logs_as_before() -> Iterator[None]:
+    """A command that a test ran in this process has begun to log to the stderr of that test, which is closed then."""
+    yield
+    root = logging.getLogger()
+    for handler in root.handlers[:]:
+        if type(handler.formatter).__module__ == "orchestrator.host.logs":
+            root.removeHandler(handler)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -142,12 +142,12 @@ def test_a_bucket_that_is_not_there_is_told_at_the_start(
 ) -> None:
     monkeypatch.setenv("METRICSWEEP_HOME", str(tmp_path))
     monkeypatch.setenv("METRICSWEEP_STORAGE_URL", object_store.url("nowhere/x"))
-    assert main(["conduct"]) == 1
-    assert "METRICSWEEP_STORAGE_URL: 127.0.0.1:" in (said := capsys.readouterr().err)
-    assert "has no bucket 'nowhere'; make it" in said
     with caplog.at_level(logging.WARNING):
         opened("s3://bucket?endpoint_override=127.0.0.1:9&scheme=http").check()  # away, but it may come
     assert "METRICSWEEP_STORAGE_URL: its bucket in s3://bucket" in caplog.text
+    assert main(["conduct"]) == 1
+    assert "METRICSWEEP_STORAGE_URL: 127.0.0.1:" in (said := capsys.readouterr().err)
+    assert "has no bucket 'nowhere'; make it" in said
 
 
 def test_paths_stay_what_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

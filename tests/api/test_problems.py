@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 
 from api.problems import STATUS, ProblemDetails
 from api.protection.limits import BODY_BYTES
+from orchestrator.record.tracker import LostError
 from orchestrator.service.service import Service
 from orchestrator.views.errors import DamagedError, FencedError, MetricsweepError, UnavailableError
 from tests.api.conftest import BEARER, URL
@@ -65,7 +66,8 @@ def test_a_browser_gets_a_page(http: TestClient) -> None:
 
 
 def test_every_error_of_ours_has_a_status() -> None:
-    assert set(STATUS) | {FencedError, DamagedError} == set(MetricsweepError.__subclasses__())
+    """But what the conductor alone meets."""
+    assert set(STATUS) | {FencedError, DamagedError, LostError} == set(MetricsweepError.__subclasses__())
 
 
 def test_an_unknown_error_tells_an_id_and_nothing_else(app: FastAPI, caplog: pytest.LogCaptureFixture) -> None:

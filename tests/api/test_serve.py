@@ -167,6 +167,7 @@ def test_every_setting_reaches_the_children(tmp_path: Path, monkeypatch: pytest.
         "token": "a-token-of-the-tests",
         "url": "https://sweeps.lab",
         "train": "elsewhere:train",
+        "log_format": "json",
         "inspect": "elsewhere:inspect",
         "engine": "ray_tune",
         "lease_seconds": 7.5,
