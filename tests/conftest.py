@@ -153,6 +153,25 @@ def local_ray() -> Iterator[None]:
     import ray
 
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    _begin_ray()
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def ray_is_there(request: pytest.FixtureRequest) -> None:
+    """A test that ended a cluster of its own in this process has left the shared one: it is begun again."""
+    if "local_ray" in request.fixturenames:
+        request.getfixturevalue("local_ray")
+        import ray
+
+        if not ray.is_initialized():
+            _begin_ray()
+
+
+def _begin_ray() -> None:
+    import ray
+
     ray.init(
         address="local",
         num_cpus=2,
@@ -162,8 +181,6 @@ def local_ray() -> Iterator[None]:
         log_to_driver=False,
         object_store_memory=128 * 2**20,
     )
-    yield
-    ray.shutdown()
 
 
 @pytest.fixture
