@@ -2,11 +2,14 @@
 
 import math
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
+import sqlalchemy as sa
 
 from orchestrator.record.reads import trials as trial_views
+from orchestrator.record.schema import attempt
 from orchestrator.record.store import Store
 from orchestrator.record.writes.pruning import PruningDecision
 from orchestrator.views.errors import NotFoundError
@@ -107,6 +110,9 @@ def test_the_time_left_is_that_of_the_steps_left_in_the_slots_at_work(store: Sto
     sweep = started(store, fence, seeds=[0, 1])
     assert store.sweeps.get(sweep).eta_seconds is None
     run(store, fence, claimed(store, fence))
+    with store.database.writing() as connection:  # long ago, so that the share of its time that a slot trains is none
+        ago = datetime.now(UTC) - timedelta(hours=1)
+        connection.execute(sa.update(attempt).values(started=ago, ended=ago + timedelta(seconds=8)))
     assert store.sweeps.get(sweep).eta_seconds == pytest.approx(3 * 8.0)
     half, _ = claimed(store, fence), claimed(store, fence)
     store.writer(fence).events.write(Progressed(half.attempt, 1, progress(50)))
