@@ -17,7 +17,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[worker,dev]'
 	touch $(INSTALLED)
 
-demo: install ## run sweeps/digits.yaml through the real service and write its table to build/digits
+demo: install dashboards/guide ## run sweeps/digits.yaml through the real service and write its table to build/digits
 	$(BIN)/metricsweep run sweeps/digits.yaml --home .metricsweep --out build/digits
 
 test: install ## run every test that this machine can run, side by side; tests/scheduling.py says which share a process
@@ -44,6 +44,9 @@ guide: install ## build docs/ as a site, which `serve` shows at /docs/guide/; ev
 	$(BIN)/sphinx-build -q -W --keep-going -E -c docs/site -d build/doctrees docs build/guide
 	rm -rf dashboards/guide && mv build/guide dashboards/guide
 
+dashboards/guide: # once; `make guide` builds it anew
+	@$(MAKE) --no-print-directory guide
+
 wheel: guide ## build the wheel, with the site in it, into dist
 	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
 
@@ -51,7 +54,7 @@ format: install ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-serve: install ## serve API, pages, conductor, Ray and MLflow on 127.0.0.1
+serve: install dashboards/guide ## serve API, pages, conductor, Ray and MLflow on 127.0.0.1
 	$(BIN)/metricsweep serve
 
 up: ## needs Docker: build the images and start docker-compose.yml; secrets from .env

@@ -66,8 +66,11 @@ class CurveQueries:
         shown = lines[:MOST_TRACES]
         ids = [trial.trial for line in shown for trial in line.trials][:MOST_TRIALS]
         keys = self._store.curves.keys(ids)
-        key = asked.key or _usual(keys, lines, self._store)
-        curves = {trial: found.get(key, []) for trial, found in self._store.curves.of_trials(ids, [key]).items()}
+        wanted = [asked.key] if asked.key else _usual(keys, lines, self._store)
+        held = self._store.curves.of_trials(ids, wanted)
+        several = (one for one in wanted if any(len(found.get(one, [])) > 1 for found in held.values()))
+        key = next(several, wanted[0])  # of one evaluation each there is no curve
+        curves = {trial: found.get(key, []) for trial, found in held.items()}
         clocks = self._store.curves.clocks(ids) if asked.x == "seconds" else {}
         names = _names([line.labels for line in shown])
         over = {trial: _over(points, clocks.get(trial)) for trial, points in curves.items()}
@@ -157,15 +160,13 @@ def _over(points: Points, clock: Sequence[tuple[int, float]] | None) -> list[XY]
     return [(float(x), value) for x, (_, value) in zip(xs, points, strict=True)]
 
 
-def _usual(keys: Sequence[str], lines: Sequence[_Line], store: Store) -> str:
-    """What is drawn where nothing is asked for: what the sweep selects by, where it is reported, else the loss."""
+def _usual(keys: Sequence[str], lines: Sequence[_Line], store: Store) -> list[str]:
+    """What is drawn where nothing is asked for: what the sweep selects by, where it is reported, and the loss."""
+    wanted: list[str] = []
     if lines:
         select = selection(store.sweeps.get(lines[0].sweep).spec)
-        wanted = (f"{'validation' if select.split == 'validation' else 'test'}/{select.metric}", "train/loss")
-        for key in wanted:
-            if key in keys:
-                return key
-    return keys[0] if keys else "train/loss"
+        wanted = [f"{'validation' if select.split == 'validation' else 'test'}/{select.metric}", "train/loss"]
+    return [key for key in wanted if key in keys] or [*keys[:1]] or ["train/loss"]
 
 
 def _names(every: Sequence[Labels]) -> list[str]:

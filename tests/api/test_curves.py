@@ -2,6 +2,8 @@
 
 from fastapi.testclient import TestClient
 
+from orchestrator.views import events
+from tests.api import played
 from tests.api.played import SPEC, YAML, Conductor
 
 
@@ -51,3 +53,17 @@ def test_the_page_draws_them_and_keeps_what_was_chosen(http: TestClient, conduct
     assert "debiased" in page.text
     assert 'href="/sweeps/1/cells/1"' in page.text
     assert http.get("/curves").status_code == 409
+
+
+def test_what_was_evaluated_once_is_a_point_and_not_what_is_drawn_unasked(
+    http: TestClient, conductor: Conductor
+) -> None:
+    http.post("/v1/sweeps", content=SPEC, headers=YAML)
+    conductor.begin()
+    trained = played.result()
+    once = trained.model_copy(update={"curves": {**trained.curves, "validation/map@r": [(20, 0.5)]}})
+    conductor.writer.events.write(events.Finished(conductor.start().attempt, once))
+    assert http.get("/v1/curves?sweep=1").json()["key"] == "train/loss", "a curve of one point shows no course"
+    page = http.get("/curves?sweep=1&cells=0&by=trial&key=validation/map@r").text
+    assert '"alone": true' in page
+    assert '"alone": true' not in http.get("/curves?sweep=1&cells=0&by=trial&key=train/loss").text
