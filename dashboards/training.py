@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dashboards.wording import plain
+from orchestrator.views.neighbours import leaves
 from orchestrator.views.trials import LogView, TrialView
 
 CHECKPOINTS: Final = ("best", "last")
@@ -98,16 +99,8 @@ def field_rows(value: Mapping[str, Any]) -> Iterator[tuple[str, str, list[tuple[
         if not isinstance(held, Mapping):
             yield key, plain(held), []
             continue
-        below = [(path, plain(leaf)) for path, leaf in _leaves(held) if path != "name"]
+        below = [(path, plain(leaf)) for path, leaf in leaves(held) if path != "name"]
         yield key, plain(held["name"]) if "name" in held else "", below
-
-
-def _leaves(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, held in value.items():
-        if isinstance(held, Mapping) and held:
-            yield from _leaves(held, f"{prefix}{key}.")
-        else:
-            yield prefix + key, held
 
 
 def command(trial: TrialView) -> str:

@@ -24,7 +24,7 @@ class Neighbour(View):
 
 def differences(own: Mapping[str, Any], other: Mapping[str, Any]) -> list[Difference]:
     """By path, in the order of the own recipe; what nobody chose (`version`, `pins`) is left out."""
-    mine, theirs = dict(_leaves(own)), dict(_leaves(other))
+    mine, theirs = dict(leaves(own)), dict(leaves(other))
     paths = [*mine, *(path for path in theirs if path not in mine)]
     return [
         Difference(path=path, own=mine.get(path), other=theirs.get(path))
@@ -33,9 +33,10 @@ def differences(own: Mapping[str, Any], other: Mapping[str, Any]) -> list[Differ
     ]
 
 
-def _leaves(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """What a recipe holds by its path, such as `optimizer.lr`."""
     for key, held in value.items():
         if isinstance(held, Mapping) and held:
-            yield from _leaves(held, f"{prefix}{key}.")
+            yield from leaves(held, f"{prefix}{key}.")
         else:
             yield prefix + key, held
