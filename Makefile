@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test faults claims check guide wheel format serve up down clean
+.PHONY: help install demo test faults simulate claims check guide wheel format serve up down clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -14,7 +14,7 @@ install: $(INSTALLED) ## make .venv and install the project with its workers and
 $(INSTALLED): pyproject.toml constraints.txt
 	@found=$$(PYTHON="$(PYTHON)" sh .ci/python) || exit 1; clear=--clear; \
 	[ "$$($$found -V)" = "$$(.venv/bin/python -V 2>/dev/null)" ] && clear=; $$found -m venv $$clear .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[worker,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[worker,traces,dev]'
 	touch $(INSTALLED)
 
 demo: install dashboards/guide ## run sweeps/digits.yaml through the real service and write its table to build/digits
@@ -27,6 +27,10 @@ faults: install ## kill, stop and starve real processes at up to ten moments; fi
 	rm -f build/faults.jsonl
 	FAULT_MOMENTS=10 $(BIN)/pytest -m faults tests/faults
 	$(BIN)/python -m tests.faults.report
+
+simulate: install ## worlds that a seed draws, with faults at every transaction, for SECONDS (60): the product's code in one thread
+	$(BIN)/python -m tests.simulation --seconds $(or $(SECONDS),60)
+	$(BIN)/python -m tests.simulation --operations
 
 claims: install ## train and assert what the quick twins claim, over ten seeds; figures to docs/claims.md (half an hour)
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.claims --write

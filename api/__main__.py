@@ -25,6 +25,7 @@ from orchestrator.host import storage
 from orchestrator.host.logs import begin_logging
 from orchestrator.host.packages import refuse_hidden
 from orchestrator.host.private import write_for_us_alone
+from orchestrator.host.traces import begin_tracing, end_tracing
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import MetricsweepError
@@ -44,6 +45,7 @@ def main(patience: ConnectionPatience = ConnectionPatience()) -> int:  # noqa: B
         refuse_hidden()
         settings = Settings()
         begin_logging(settings.log_format, settings.secrets)
+        begin_tracing("api", settings.traces_url)
         refuse_open_host(settings)
         storage.opened(settings.storage).check()
         service = Service.open(settings)
@@ -76,6 +78,7 @@ def main(patience: ConnectionPatience = ConnectionPatience()) -> int:  # noqa: B
         return FAILED
     finally:
         service.close()
+        end_tracing()
     return OK
 
 

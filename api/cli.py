@@ -1,162 +1,18 @@
-"""The `metricsweep` command: what it is made of, and how its errors end."""
+"""The `metricsweep` command: how what it is made of is found, and how its errors end."""
 
 import gc
 import importlib
 import sys
 from collections.abc import Iterator, MutableMapping
-from typing import Annotated, Any, Final, NamedTuple, NoReturn, Protocol, runtime_checkable
+from typing import Annotated, Any, Final, NoReturn, Protocol, runtime_checkable
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
+from api.commands.index import COMMANDS
 from api.commands.terminal import EXIT_CODES, FAILED, err, explain, out
 from orchestrator.host.printable import printable
-
-
-class Command(NamedTuple):
-    """Where a command lives, as `module:function` below `api.commands`, its line of help and its example."""
-
-    where: str
-    help: str
-    example: str
-
-
-COMMANDS: Final[dict[str, Command]] = {
-    "serve": Command(
-        "local:serve",
-        "Serve API, pages, conductor, Ray and MLflow until Ctrl-C; started again, it goes on where it was.",
-        "metricsweep serve --home .metricsweep",
-    ),
-    "run": Command(
-        "local:run",
-        "Run one sweep here from spec to tables: starts what it needs, shows progress, leaves no server behind.",
-        "metricsweep run sweeps/digits.yaml --out tables",
-    ),
-    "login-link": Command(
-        "logins:login_link",
-        "Print a link that logs a browser in: it works once, within the hour.",
-        "metricsweep login-link",
-    ),
-    "mlflow-env": Command(
-        "mlflow_env:mlflow_env",
-        "Print the variables for an `mlflow` client of your own, for the shell to set.",
-        'metricsweep mlflow-env      eval "$(metricsweep mlflow-env)"',
-    ),
-    "mlflow": Command(
-        "mlflow:mlflow",
-        "Tell MLflow anew of a sweep, or of all: one that was wiped, restored, or filled by a former release.",
-        "metricsweep mlflow sync 7",
-    ),
-    "submit": Command(
-        "sweeps:submit",
-        "Submit a spec; every problem of a wrong one is told at once.",
-        "metricsweep submit sweeps/digits.yaml --watch",
-    ),
-    "list": Command("sweeps:list_sweeps", "List sweeps, newest first.", "metricsweep list --state running --json"),
-    "show": Command(
-        "sweeps:show",
-        "Show a sweep with its counts and problems, or one trial.",
-        "metricsweep show 7      metricsweep show --trial 41",
-    ),
-    "watch": Command(
-        "watch:watch",
-        "Watch a sweep until it ends; exits with 1 when it failed, lost trials or was cancelled.",
-        "metricsweep watch 7",
-    ),
-    "table": Command(
-        "tables:table",
-        "Print or write a table; a sweep that still runs gives one that says what is missing.",
-        "metricsweep table 7 main --out main.tex --tuned",
-    ),
-    "compare": Command(
-        "comparisons:compare",
-        "Print or write one table of several sweeps; where several have a cell, the first named one's numbers stand.",
-        "metricsweep compare 7 9 --view difference",
-    ),
-    "rebuild": Command(
-        "bundles:rebuild",
-        "Check a bundle, make its tables again from its data, and compare: 0 where every byte is the same, else 1.",
-        "metricsweep rebuild out.zip --table main --format latex",
-    ),
-    "figure": Command(
-        "figures:figure",
-        "Print or write a figure; a sweep that still runs gives one that says what is missing.",
-        "metricsweep figure 7 main --format pdf -o main.pdf",
-    ),
-    "cancel": Command(
-        "requests:cancel",
-        "Ask that a sweep be stopped; trials that have ended keep their results.",
-        "metricsweep cancel 7 --cell 3",
-    ),
-    "retry": Command(
-        "requests:retry",
-        "Ask that a sweep's failed and cancelled trials be trained again; finished ones are kept.",
-        "metricsweep retry 7 --only failed",
-    ),
-    "pause": Command(
-        "requests:pause",
-        "Ask that nothing more of a sweep be started; what trains goes on to its end.",
-        "metricsweep pause 7",
-    ),
-    "resume": Command("requests:resume", "Ask that a paused sweep go on.", "metricsweep resume 7"),
-    "priority": Command(
-        "requests:priority",
-        "Set a sweep's priority; nothing that trains is stopped for it.",
-        "metricsweep priority 7 10",
-    ),
-    "extend": Command(
-        "requests:extend",
-        "Extend a sweep to a wider spec (more seeds, a new loss); only what is new is trained.",
-        "metricsweep extend 7 sweeps/digits.yaml --set 'repeat.seed=[0, 1, 2, 3, 4, 5]'",
-    ),
-    "delete": Command(
-        "requests:delete",
-        "Delete an ended sweep, with checkpoints, logs and results that no other sweep uses.",
-        "metricsweep delete 7",
-    ),
-    "sizes": Command(
-        "retention:sizes",
-        "Say what lies on disk: the database, and what the trainings of each sweep keep.",
-        "metricsweep sizes",
-    ),
-    "gc": Command(
-        "retention:gc",
-        "Let weights and checkpoints of ended sweeps go; results, curves, logs, figures and each cell's best stay.",
-        "metricsweep gc --days 30 --keep 3      metricsweep gc --sweep 7 --yes",
-    ),
-    "requests": Command(
-        "requests:requests",
-        "List what was asked of a sweep, newest first, and what became of it; also of a sweep that was deleted.",
-        "metricsweep requests 7",
-    ),
-    "catalog": Command(
-        "catalog:catalog",
-        "List the parts that a recipe may name, or show one with its hyper-parameters.",
-        "metricsweep catalog loss triplet",
-    ),
-    "data": Command(
-        "data:data",
-        "List which data sets and weights the nodes have, or say what each of them has of one.",
-        "metricsweep data cub200",
-    ),
-    "weights": Command(
-        "weights:weights",
-        "List, verify or fetch the pretrained weights of backbones, in this machine's data folder.",
-        "metricsweep weights fetch bn_inception --data ~/data",
-    ),
-    "published": Command(
-        "published:published",
-        "List the papers' tables, or print one, by itself or as a spec lays it out.",
-        "metricsweep published SEC-T3 --like sweeps/sec_t3.yaml --out sec-t3.tex",
-    ),
-    "expand": Command(
-        "specs:expand",
-        "Check a spec here, without a server, and count its cells, candidates and trials.",
-        "metricsweep expand sweeps/digits.yaml",
-    ),
-}
-"""Every command; a test runs the help of each and compares the lines with what the functions say."""
 
 
 @runtime_checkable
@@ -175,7 +31,8 @@ class _Loaded(MutableMapping[str, Any]):
         module, _, function = given.where.partition(":")
         one = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=_CONTEXT)
         found = getattr(importlib.import_module(f"api.commands.{module}"), function)
-        one.command(name, cls=TyperCommand, epilog=f"Example:  {given.example}")(found)
+        context = {"ignore_unknown_options": True, "help_option_names": ["--help"]} if given.dashed else None
+        one.command(name, cls=TyperCommand, epilog=f"Example:  {given.example}", context_settings=context)(found)
         return typer.main.get_command(one)
 
     def __setitem__(self, name: str, command: Any) -> NoReturn:

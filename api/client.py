@@ -1,13 +1,13 @@
 """The API from Python: one method a route, views as answers, ApiError for what went wrong."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Final, TypeVar
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import httpx
 
+from api.asking.asked import Asked, asked
 from api.connection import Query, ServerConnection
 from orchestrator.views.files import FigureFile, FigureView, Rendered
 from orchestrator.views.lifecycle import SweepState, TrialState
@@ -21,26 +21,21 @@ from orchestrator.views.trials import Curve, LogView, TrialSummary, TrialView
 if TYPE_CHECKING:
     import pandas
 
+    from api.asking.evidence import EvidenceClient
+    from api.asking.resolutions import SweepResolutions
     from api.notebooks.notebook import SweepNotebook
+    from api.streams.changes import SweepChanges
     from orchestrator.views.cells import CellView
     from orchestrator.views.collection import CollectionView, StorageView
     from orchestrator.views.data import DataFinding
     from orchestrator.views.mirror import MirrorView
     from orchestrator.views.published import PublishedSummary, PublishedView
+    from orchestrator.views.remarks import Remark
+    from orchestrator.views.verdicts import VerdictsView
     from workers.catalog import Catalog
 
 Item = TypeVar("Item")
 BUNDLE_SECONDS: Final = 3_600.0  # a large one has hundreds of pictures
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What came back at once: the sweep as it was then, and the number by which the request is known."""
-
-    sweep: SweepView
-    request: int
-
-
 _YAML: Final = {"Content-Type": "application/yaml"}
 
 
@@ -61,6 +56,20 @@ class Client:
         """Close the connections."""
         self._connection.close()
 
+    @property
+    def evidence(self) -> "EvidenceClient":
+        """What numbers rest on."""
+        from api.asking.evidence import EvidenceClient
+
+        return EvidenceClient(self._connection)
+
+    @property
+    def resolutions(self) -> "SweepResolutions":
+        """What decides the comparisons of a sweep's tables (docs/resolving.md)."""
+        from api.asking.resolutions import SweepResolutions
+
+        return SweepResolutions(self._connection)
+
     def submit(self, body: bytes, key: str | None = None, priority: int = 0) -> Submitted:
         """Queue a spec (YAML or JSON); the same key with the same body queues it once."""
         headers = {**_YAML, **({"Idempotency-Key": key} if key else {})}
@@ -71,13 +80,21 @@ class Client:
         """What a spec would become; nothing is stored."""
         return self._connection.ask(Preview, "POST", "/v1/sweeps", {"dry_run": "true"}, content=body, headers=_YAML)
 
-    def sweeps(self, state: SweepState | None = None, name: str | None = None) -> Iterator[SweepSummary]:
+    def sweeps(
+        self, state: SweepState | None = None, name: str | None = None, tag: str | None = None
+    ) -> Iterator[SweepSummary]:
         """Sweeps, newest first; pages are fetched as they are needed."""
-        return self._pages("/v1/sweeps", {"state": state, "name": name}, Page[SweepSummary])
+        return self._pages("/v1/sweeps", {"state": state, "name": name, "tag": tag}, Page[SweepSummary])
 
     def sweep(self, sweep: int) -> SweepView:
         """One sweep."""
         return self._connection.ask(SweepView, "GET", f"/v1/sweeps/{sweep}")
+
+    def changes(self, sweep: int) -> "SweepChanges":
+        """What changes of a sweep, while it is entered."""
+        from api.streams.changes import SweepChanges
+
+        return SweepChanges(self._connection.another(), sweep)
 
     def grid(self, sweep: int) -> list[GridCell]:
         """A sweep's cells with their candidates and trials."""
@@ -105,7 +122,7 @@ class Client:
 
     def extend(self, sweep: int, body: bytes) -> Asked:
         """Ask that a sweep grow to a wider spec."""
-        return self._asked(self._connection.send("POST", f"/v1/sweeps/{sweep}/extend", content=body, headers=_YAML))
+        return asked(self._connection, f"/v1/sweeps/{sweep}/extend", content=body, headers=_YAML)
 
     def delete(self, sweep: int, confirm: str) -> RequestView:
         """Ask that an ended sweep be deleted; `confirm` is its name."""
@@ -145,13 +162,7 @@ class Client:
         return self._pages(f"/v1/sweeps/{sweep}/requests", {}, Page[RequestView])
 
     def _request(self, sweep: int, verb: str, **given: str | int | None) -> Asked:
-        return self._asked(self._connection.send("POST", f"/v1/sweeps/{sweep}/{verb}", given))
-
-    def _asked(self, response: httpx.Response) -> Asked:
-        number = response.headers.get("location", "").rpartition("/")[2]
-        if not number.isdigit():
-            raise self._connection.stranger(response)
-        return Asked(self._connection.read(SweepView, response), int(number))
+        return asked(self._connection, f"/v1/sweeps/{sweep}/{verb}", given)
 
     def trials(self, sweep: int, state: TrialState | None = None, cell: int | None = None) -> Iterator[TrialSummary]:
         """A sweep's trials in the order of the plan; pages are fetched as they are needed."""
@@ -170,27 +181,40 @@ class Client:
         return self._connection.ask(LogView, "GET", f"/v1/trials/{trial}/logs", {"offset": offset})
 
     def table(
-        self,
-        sweep: int,
-        name: str,
-        file_format: str,
-        tuned: bool | None = None,
-        numbers: str = "own",
+        self, sweep: int, name: str, file_format: str, tuned: bool | None = None, numbers: str = "own"
     ) -> Rendered:
         """A table as a file: latex, markdown, html, csv, json, png or svg; `numbers` says whose (docs/published.md)."""
         query = {"format": file_format, "tuned": None if tuned is None else str(tuned).lower(), "numbers": numbers}
-        return self._file(f"/v1/sweeps/{sweep}/tables/{quote(name, safe='')}", query)
+        return self._connection.file(f"/v1/sweeps/{sweep}/tables/{quote(name, safe='')}", query)
+
+    def verdicts(self, sweep: int, table: str | None = None) -> "VerdictsView":
+        """Whether the cells of a table, by default the first, are better than their baselines (docs/verdicts.md)."""
+        from orchestrator.views.verdicts import VerdictsView
+
+        return self._connection.ask(VerdictsView, "GET", f"/v1/sweeps/{sweep}/verdicts", {"table": table})
 
     def compare(self, sweeps: Sequence[int], table: str | None, view: str, file_format: str) -> Rendered:
         """One table of several sweeps as a file; `view` is merge or difference."""
         query = {"sweeps": ",".join(map(str, sweeps)), "table": table, "view": view, "format": file_format}
-        return self._file("/v1/tables", query)
+        return self._connection.file("/v1/tables", query)
 
     def cell(self, sweep: int, index: int) -> "CellView":
         """What stands behind a cell of a sweep."""
         from orchestrator.views.cells import CellView
 
         return self._connection.ask(CellView, "GET", f"/v1/sweeps/{sweep}/cells/{index}")
+
+    def remark(self, path: str) -> "Remark":
+        """The note and tags of a sweep, a cell or a trial, by its path: `sweeps/7`, `sweeps/7/cells/3`, `trials/41`."""
+        from orchestrator.views.remarks import Remark
+
+        return self._connection.ask(Remark, "GET", f"/v1/{path}/remark")
+
+    def put_remark(self, path: str, **change: str | Sequence[str]) -> "Remark":
+        """Set its `note`, or its `tags`; tags are `added` to those that are there and `removed` from them, too."""
+        from orchestrator.views.remarks import Remark
+
+        return self._connection.ask(Remark, "PATCH", f"/v1/{path}/remark", json=change)
 
     def bundle(self, sweep: int, out: IO[bytes]) -> None:
         """Write a sweep's archive to `out` as it comes; making it may take minutes."""
@@ -217,7 +241,7 @@ class Client:
     def figure(self, sweep: int, name: str, file_format: str, heading: bool = True) -> Rendered:
         """A figure as a file: json (Vega-Lite), svg, png, pdf, or csv (the data behind it)."""
         query = {"format": file_format, "heading": str(heading).lower()}
-        return self._file(f"/v1/sweeps/{sweep}/figures/{quote(name, safe='')}", query)
+        return self._connection.file(f"/v1/sweeps/{sweep}/figures/{quote(name, safe='')}", query)
 
     def figure_files(self, trial: int) -> list[FigureFile]:
         """The files that a trial's training kept for figures."""
@@ -225,7 +249,7 @@ class Client:
 
     def figure_file(self, trial: int, name: str) -> Rendered:
         """One of these files."""
-        return self._file(f"/v1/trials/{trial}/figures/{quote(name, safe='')}")
+        return self._connection.file(f"/v1/trials/{trial}/figures/{quote(name, safe='')}")
 
     def published(self) -> "list[PublishedSummary]":
         """The papers' tables that own numbers can be compared with."""
@@ -259,14 +283,6 @@ class Client:
     def login_link(self) -> str:
         """The URL by which a browser logs in once."""
         return f"{self.url}{self._connection.send('POST', '/v1/login-links').json()['path']}"
-
-    def _file(self, path: str, query: Query | None = None) -> Rendered:
-        response = self._connection.send("GET", path, query)
-        disposition = response.headers.get("content-disposition", "")
-        filename = unquote(disposition.rpartition("''")[2]) or path.rpartition("/")[2]
-        return Rendered(
-            content=response.content, media_type=response.headers.get("content-type", ""), filename=filename
-        )
 
     def _pages(self, path: str, query: Query, shape: type[Page[Item]]) -> Iterator[Item]:
         cursor: str | None = None

@@ -1,17 +1,18 @@
 """The connection to one server: who asks, how often it is tried, and what of an answer is not ours."""
 
 import getpass
-import ipaddress
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from api.failures import ApiError, NewConnection, Unreachable
+from orchestrator.host.loopback import is_loopback
+from orchestrator.views.files import Rendered
 
 Answer = TypeVar("Answer")
 Query = Mapping[str, str | float | bool | Sequence[str] | None]
@@ -27,14 +28,19 @@ class ServerConnection:
 
     def __init__(self, url: str, token: str | None = None, auth: httpx.Auth | None = None) -> None:
         self.url = url.rstrip("/")
+        self._token, self._auth = token, auth
         headers = {"X-Actor": _actor()} | ({"Authorization": f"Bearer {token}"} if token else {})
         # A proxy of the environment has no business between us and our own machine.
-        proxied = not _is_loopback(self.url)
+        proxied = not _is_ours(self.url)
         self._http = httpx.Client(headers=headers, timeout=SECONDS, trust_env=proxied, auth=auth)
 
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
+
+    def another(self) -> "ServerConnection":
+        """One of its own to the same server, for what lasts: on this one a proof holds for one request at a time."""
+        return ServerConnection(self.url, self._token, self._auth)
 
     def ask(self, shape: type[Answer], method: str, path: str, query: Query | None = None, **more: Any) -> Answer:
         """What the server answers, as the view that it is."""
@@ -55,11 +61,19 @@ class ServerConnection:
         except ValidationError as error:
             raise self.stranger(response) from error
 
+    def file(self, path: str, query: Query | None = None) -> Rendered:
+        """What lies at a path as a file with its name."""
+        response = self.send("GET", path, query)
+        disposition = response.headers.get("content-disposition", "")
+        filename = unquote(disposition.rpartition("''")[2]) or path.rpartition("/")[2]
+        kind = response.headers.get("content-type", "")
+        return Rendered(content=response.content, media_type=kind, filename=filename)
+
     @contextmanager
-    def streamed(self, path: str, seconds: float, query: Query | None = None) -> Iterator[Iterator[bytes]]:
-        """The body of an answer piece by piece, for which the server may take so long."""
+    def streamed(self, path: str, seconds: float, query: Query | None = None, **more: Any) -> Iterator[Iterator[bytes]]:
+        """The body of an answer piece by piece, for each of which the server may take so long."""
         params = {name: value for name, value in (query or {}).items() if value is not None}
-        asked = self._http.stream("GET", f"{self.url}{path}", params=params, timeout=seconds)
+        asked = self._http.stream("GET", f"{self.url}{path}", params=params, timeout=seconds, **more)
         with self._reached(), asked as response:
             if not response.is_success:
                 response.read()
@@ -99,10 +113,9 @@ def _actor() -> str:
     return f"{user}@{socket.gethostname()}".encode("ascii", "replace").decode()[:100]
 
 
-def _is_loopback(url: str) -> bool:
+def _is_ours(url: str) -> bool:
     """Whether an address is of this machine alone."""
     try:
-        host = urlsplit(url).hostname or ""
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:  # a name, or no address at all, which the first request says
+        return is_loopback(urlsplit(url).hostname or "")
+    except ValueError:  # no address at all, which the first request says
         return False

@@ -105,7 +105,8 @@ SUMMARY: Final[dict[str, Any]] = {
         "shares": {"finished": 20400, "failed": 600, "running": 1200, "waiting": 13800},
     },
     "eta_seconds": 95.0, "eta_low_seconds": 74.0, "eta_high_seconds": 121.0,
-    "tables": ["main"], "figures": ["norms"], "actor": "ada@lab", "priority": 0, "error": None, "notice": None,
+    "tables": ["main"], "figures": ["norms"], "tags": ["paper"],
+    "actor": "ada@lab", "priority": 0, "error": None, "notice": None,
 }  # fmt: skip
 
 SWEEPS: Final = {"items": [SUMMARY], "next_cursor": None}
@@ -146,6 +147,7 @@ GRID: Final = [
 CELL: Final[dict[str, Any]] = {
     "sweep": 7, "sweep_name": "sec-on-digits", "index": 0, "labels": {"loss": "triplet", "regularizer": "sec"},
     "status": "complete", "selection_key": "best/validation/map@r", "mlflow_url": None,
+    "remark": {"note": "", "tags": ["paper"], "actor": None, "changed": None},
     "numbers": [
         {
             "table": "main", "metric": "recall@1", "title": "R@1", "text": "70.91 ± 0.40", "mean": 0.70912,

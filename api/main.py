@@ -4,6 +4,7 @@ import importlib.metadata
 from typing import Final
 
 from fastapi import Depends, FastAPI
+from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
 
 from api import problems
@@ -24,19 +25,25 @@ from api.routes import (
     comparisons,
     curves,
     data,
+    drift,
     events,
     figures,
+    foresight,
     frames,
     health,
+    ledger_page,
+    ledgers,
     listing_pages,
     listings,
     logins,
     pages,
+    papers,
     parts,
     published,
     reference,
     remarks,
     requests,
+    resolutions,
     static,
     storage,
     submit,
@@ -48,6 +55,7 @@ from api.routes import (
 from api.streams.feed import Feed
 from api.telemetry.exposition import Exposition
 from api.telemetry.latency import Latency
+from api.telemetry.spans import Spans
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 
@@ -56,6 +64,8 @@ Submit a sweep, watch it, and export its tables.
 
 A spec is posted as YAML or JSON to `/v1/sweeps`; the conductor trains what it asks for; the tables under
 `/v1/sweeps/{id}/tables/{name}` fill in while it runs. Every error is a problem document (RFC 9457)."""
+UNTOLD: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+"""FastAPI's own traces tell the query of an address, where a login link has its code; telemetry/spans.py has ours."""
 NOUNS: Final = (
     sweeps,
     requests,
@@ -64,17 +74,39 @@ NOUNS: Final = (
     trials,
     cells,
     tables,
+    resolutions,
+    foresight,
     comparisons,
+    papers,
+    drift,
     curves,
     figures,
     frames,
     published,
+    ledgers,
     catalog,
     data,
     events,
     cluster,
     storage,
     logins,
+)
+
+PAGES: Final = (
+    pages.costly,
+    curves.page,
+    cluster.page,
+    ledger_page.costly,
+    listing_pages.router,
+    remarks.page,
+    storage.page,
+    pages.router,
+    resolutions.page,
+    submit.checking,
+    submit.router,
+    parts.router,
+    reference.router,
+    static.router,
 )
 
 
@@ -94,9 +126,11 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        telemetry=UNTOLD,
         # The first is the outermost.
         middleware=[
             Middleware(Latency, seconds=exposition.requests),
+            Middleware(Spans, is_stream=events.is_stream),
             Middleware(ResponseHeaders),
             Middleware(Compression, passed_on=rules.PREFIX),
             Middleware(HostsAndOrigins, settings=settings),
@@ -121,17 +155,8 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.include_router(telemetry.router)
     app.include_router(logins.open_router)
     app.include_router(logins.pages_router)
-    app.include_router(pages.costly)
-    app.include_router(curves.page)
-    app.include_router(cluster.page)
-    app.include_router(listing_pages.router)
-    app.include_router(remarks.page)
-    app.include_router(pages.router)
-    app.include_router(submit.checking)
-    app.include_router(submit.router)
-    app.include_router(parts.router)
-    app.include_router(reference.router)
-    app.include_router(static.router)
+    for router in PAGES:
+        app.include_router(router)
     app.include_router(passage.router)
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
     return app

@@ -1,8 +1,9 @@
 """How far the time left was off: what was told of real sweeps while they ran, beside what they then took.
 
-    python -m benchmarks.eta [--seeds 3] [--every 0.5]
+    python -m benchmarks.eta [--seeds 3] [--every 0.5] [--inline]
 
-Each sweep trains digits for real through `metricsweep run` in two slots: a grid of trainings alike, a grid whose cells
+Each sweep trains digits for real through `metricsweep run` in two slots, or with `--inline` one after the other in one
+process, which a busy machine disturbs less: a grid of trainings alike, a grid whose cells
 take unlike steps, a search, and a grid with early stopping. What REST, command line and page tell is asked for all the
 while; the file says, at 10, 25, 50 and 75 % of the steps, the time left as it was told, its bounds, and what it took.
 """
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -69,7 +71,7 @@ def spec(name: str, seeds: int) -> bytes:
     return yaml.safe_dump(made).encode()
 
 
-def watched(text: bytes, home: Path, every: float) -> tuple[list[Told], SweepView]:
+def watched(text: bytes, home: Path, every: float, *, inline: bool) -> tuple[list[Told], SweepView]:
     """What was told of a sweep while it ran, and what became of it."""
     (home / "spec.yaml").write_bytes(text)
     command = [
@@ -84,30 +86,38 @@ def watched(text: bytes, home: Path, every: float) -> tuple[list[Told], SweepVie
         str(home / "out"),
     ]
     settings = {**os.environ, "OMP_NUM_THREADS": "1", "METRICSWEEP_SLOTS": str(SLOTS)}
+    if inline:
+        command = [sys.executable, "-m", "orchestrator", "run", str(home / "spec.yaml")]
+        settings["METRICSWEEP_HOME"] = str(home / "home")
     told: list[Told] = []
     with (home / "log").open("wb") as log:
         running = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=settings)
+    try:
         while not (home / "home" / "metricsweep.db").exists() and running.poll() is None:
             time.sleep(every)
         time.sleep(every)
-        service = Service.open(Settings(home=home / "home"))
-        try:
+        with closing(Service.open(Settings(home=home / "home"))) as service:
             while running.poll() is None:
-                try:
-                    view = service.sweeps.get(1)
-                except MetricsweepError:  # not submitted yet
-                    time.sleep(every)
-                    continue
-                if view.state not in SWEEP_ENDED:
-                    share = view.steps.done / max(1, view.steps.total)
-                    bounds = (view.eta_seconds, view.eta_low_seconds, view.eta_high_seconds)
-                    told.append(Told(time.time(), share, *bounds))
+                told += looked(service)
                 time.sleep(every)
             if running.returncode:
                 raise SystemExit((home / "log").read_text(encoding="utf-8"))
             return told, service.sweeps.get(1)
-        finally:
-            service.close()
+    finally:
+        if running.poll() is None:  # else it would go on in a folder that is gone
+            running.terminate()
+            running.wait()
+
+
+def looked(service: Service) -> list[Told]:
+    """What is told now; nothing before the sweep is submitted and after its end."""
+    try:
+        view = service.sweeps.get(1)
+    except MetricsweepError:
+        return []
+    share = view.steps.done / max(1, view.steps.total)
+    told = Told(time.time(), share, view.eta_seconds, view.eta_low_seconds, view.eta_high_seconds)
+    return [] if view.state in SWEEP_ENDED else [told]
 
 
 def judged(told: Sequence[Told], sweep: SweepView) -> dict[str, Any]:
@@ -143,14 +153,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--every", type=float, default=0.5, metavar="SECONDS")
     parser.add_argument("--only", choices=["alike", "unlike steps", "search", "early stopping"])
+    parser.add_argument("--inline", action="store_true", help="in one process, without Ray and MLflow")
     parser.add_argument("--record", type=Path, help="a file for all that was told")
     chosen = parser.parse_args()
     found: dict[str, Any] = {"cores": os.cpu_count(), "python": platform.python_version()}
     everything = {}
     for name in [chosen.only] if chosen.only else ["alike", "unlike steps", "search", "early stopping"]:
         with tempfile.TemporaryDirectory(prefix="metricsweep-") as folder:
-            told, sweep = watched(spec(name, chosen.seeds), Path(folder), chosen.every)
-        found[name] = judged(told, sweep)
+            before = os.getloadavg()[0]
+            told, sweep = watched(spec(name, chosen.seeds), Path(folder), chosen.every, inline=chosen.inline)
+        loads = [round(before, 1), round(os.getloadavg()[0], 1)]
+        found[name] = {"load before and after": loads, **judged(told, sweep)}
         everything[name] = [asdict(one) for one in told]
         print(json.dumps({name: found[name]}, indent=2), flush=True)
     if chosen.record:

@@ -104,6 +104,7 @@ def main() -> None:
         made(place, chosen.trials, chosen.curved)
         server = spawned.Process(target=serve, args=(place, there))
         server.start()
+        there.close()  # so that a server which ends before it tells anything is not waited for
         try:
             port, token = here.recv()
             with metricsweep.connect(f"http://127.0.0.1:{port}", token) as client:

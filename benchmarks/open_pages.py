@@ -80,9 +80,10 @@ class Following:
     async def follow(self, http: httpx.AsyncClient, path: str, count: Count) -> None:
         """Listen and look until cancelled."""
         ear = asyncio.create_task(self.listen(http, count))
+        ear.add_done_callback(lambda _: self.woken.set())
         tag = ""
         try:
-            while True:
+            while not ear.done():
                 self.woken.clear()
                 pause = self.due - time.monotonic()
                 if pause > 0:
@@ -93,6 +94,8 @@ class Following:
                 headers = {"Cache-Control": "max-age=2", "Metricsweep-Change": str(self.change)}
                 answer = await count.look(http, path, headers | ({"If-None-Match": tag} if tag else {}))
                 tag = answer.headers.get("etag", "")
+            await ear
+            raise ConnectionError("the stream has ended")  # a deaf page asks for little: it is broken, not cheap
         finally:
             ear.cancel()
 
@@ -200,12 +203,14 @@ def main() -> None:
         environment = {**os.environ, "METRICSWEEP_HOME": str(home), "METRICSWEEP_PORT": str(port)}
         api = subprocess.Popen([sys.executable, "-m", "api"], env=environment)
         url = f"http://127.0.0.1:{port}"
-        while True:
-            with suppress(httpx.TransportError):
-                if httpx.get(f"{url}/healthz", trust_env=False).is_success:
-                    break
-            time.sleep(0.1)
         try:
+            while api.poll() is None:
+                with suppress(httpx.TransportError):
+                    if httpx.get(f"{url}/healthz", trust_env=False).is_success:
+                        break
+                time.sleep(0.1)
+            else:
+                raise SystemExit("the API has ended before it answered")
             print(f"{given.pages} pages, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", flush=True)
             for page in (polling, following):
                 token, process = made_for(home).secret, psutil.Process(api.pid)

@@ -2,7 +2,7 @@
 
     METRICSWEEP_DATA=... python -m benchmarks.slot_memory [--trainings 50] [--only digits|omniglot] [--foreign]
 
-Drives the slot actor's own class (orchestrator/run/ray/slot_actor.py) in a process of its own, as Ray does in its
+Drives the slot actor's own class (orchestrator.run.slot_actor.py) in a process of its own, as Ray does in its
 worker: one training after another, each of another loss, regularizer or seed, of the shapes of sweeps/digits.yaml and
 sweeps/omniglot.yaml with fewer iterations. Prints a Markdown table a data set. PSS counts what is shared by its part.
 The last column is RSS over that after the second training; the command ends with 1 where it is above 1.15 at the end.
@@ -25,7 +25,7 @@ from typing import Any, Final
 from benchmarks.memory import counted
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.message import Message
-from orchestrator.run.ray.slot_actor import SlotActor
+from orchestrator.run.slot_actor import SlotActor
 from orchestrator.spec.slot import Slot
 from orchestrator.views.orders import Order
 from workers.catalog import complete, load

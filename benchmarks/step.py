@@ -5,8 +5,9 @@
 For each recipe, on random images that lie in memory as those of a data set do:
 
 - `iteration`: the product's own, with drawn and augmented batches, the finite check and the optimizer;
-- `bare`: forward, loss, regularizer, backward and the same optimizer on one batch that lies on the device, written as
-  anyone would (the peer); both take turns, milliseconds each, the median of the repeats; `ratio` is of the two;
+- `bare`: forward, loss, regularizer and backward of the same parts, and the same optimizer, on one batch that lies on
+  the device already: a bound, and no other program, since a part that is slow is so in both. Both take turns and train
+  the same weights; milliseconds each, the median of the repeats; `ratio` is of the two;
 - `waits`: how often an iteration waits for the GPU (torch's synchronization debug mode); none is counted on a CPU;
 - `busy`: the milliseconds that the GPU computes in an iteration (torch's profiler), and `peak` its memory in GiB.
 

@@ -9,10 +9,12 @@ from urllib.parse import urlencode
 from dashboards import problems, progress, training
 from dashboards.rendering import render
 from orchestrator.views.cells import CellView
+from orchestrator.views.collection import CollectionView, SweepStorage
 from orchestrator.views.files import FigureFile
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.neighbours import Neighbour
 from orchestrator.views.pages import Page
+from orchestrator.views.resolutions import ResolutionView
 from orchestrator.views.sweeps import GridCell, SweepSummary, SweepView
 from orchestrator.views.trials import LogView, TrialView
 
@@ -27,9 +29,16 @@ MOST_TABLED: Final = 20_000
 """Trials of a sweep whose page shows its tables; of a greater one they are computed when they are asked for."""
 
 
-def sweeps_page(page: Page[SweepSummary], *, state: str | None, name: str | None, now: datetime | None = None) -> str:
-    """The sweeps, newest first, by state and part of the name; `state` and `name` are those that filter it."""
-    asked = {"state": str(state or ""), "name": name or ""}
+def sweeps_page(
+    page: Page[SweepSummary],
+    *,
+    state: str | None,
+    name: str | None,
+    tag: str | None = None,
+    now: datetime | None = None,
+) -> str:
+    """The sweeps, newest first; `state`, part of the `name` and `tag` are those that filter it."""
+    asked = {"state": str(state or ""), "name": name or "", "tag": tag or ""}
     kept = {key: value for key, value in asked.items() if value}
     newest = f"/?{urlencode(kept)}" if kept else "/"
     further = f"/?{urlencode(kept | {'cursor': page.next_cursor})}" if page.next_cursor else None
@@ -47,6 +56,8 @@ class ShownTables:
     by_name: Mapping[str, str | None] = field(default_factory=dict)
     heat: str = "none"
     """By what they are coloured."""
+    resolution: ResolutionView | None = None
+    """What decides the comparisons of one of them."""
 
 
 def sweep_page(
@@ -65,9 +76,20 @@ def sweep_page(
         grid=progress.drawn(grid, cells=cells, trials=sweep.counts.total),
         problems=problems.gathered(sweep.problems), exports=EXPORTS, figure_exports=FIGURE_EXPORTS,
         left=left, heat=tables.heat, heats=HEATS,
-        can_cancel=progress.can_cancel(sweep), can_retry=progress.can_retry(sweep),
+        can_cancel=progress.can_cancel(sweep), can_retry=progress.can_retry(sweep), resolution=tables.resolution,
+        can_resolve=progress.can_resolve(sweep, tables.resolution),
         active=active, refresh=SECONDS["active"] if active else None, follow=f"sweep {sweep.id}",
     )  # fmt: skip
+
+
+def storage_page(kept: SweepStorage, going: CollectionView | None, *, now: datetime | None = None) -> str:
+    """What the trainings of a sweep keep, and what of it could go today; `going` is none while the sweep goes on."""
+    parts = {"weights": kept.weights_bytes, "figures": kept.figures_bytes}
+    parts |= {"spools": kept.spools_bytes, "logs": kept.logs_bytes}
+    row = going.sweeps[0] if going and going.sweeps else None
+    return render(
+        "storage.html", now, kept=kept, parts=parts, total=sum(parts.values()), going=row, ended=going is not None
+    )
 
 
 def cell_page(cell: CellView, figure: Mapping[str, Any] | None = None, *, now: datetime | None = None) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from dashboards.wording import length
 from orchestrator.views.lifecycle import SWEEP_ENDED, TRIAL_ENDED, SweepState, TrialState
-from orchestrator.views.sweeps import GridCandidate, GridCell, GridTrial, SweepSummary
+from orchestrator.views.resolutions import ResolutionView
+from orchestrator.views.sweeps import GridCandidate, GridCell, GridTrial, SweepSummary, SweepView
 
 ACTIVE: Final = frozenset({*SweepState, *TrialState}) - SWEEP_ENDED - TRIAL_ENDED
 """States of sweeps and trials that something else follows by itself."""
@@ -66,17 +66,6 @@ def segments(sweep: SweepSummary) -> list[Segment]:
     return made
 
 
-def left(sweep: SweepSummary) -> str:
-    """The time that is left, with its uncertainty: `about 4 min left (3 min to 6 min)`; empty where it is not known."""
-    if sweep.eta_seconds is None:
-        return ""
-    said = f"about {length(sweep.eta_seconds, 1)} left"
-    if sweep.eta_low_seconds is None or sweep.eta_high_seconds is None:
-        return said
-    low, high = (length(one, 1) for one in (sweep.eta_low_seconds, sweep.eta_high_seconds))
-    return said if low == high else f"{said} ({low} to {high})"
-
-
 def can_cancel(sweep: SweepSummary) -> bool:
     """Whether there is something to stop."""
     return sweep.state in ACTIVE
@@ -87,6 +76,13 @@ def can_retry(sweep: SweepSummary) -> bool:
     again = sweep.counts.failed + sweep.counts.cancelled + sweep.counts.evaluations_failed
     unborn = sweep.counts.total == 0 and sweep.state in {"failed", "cancelled"}
     return unborn or (again > 0 and sweep.state != "queued")
+
+
+def can_resolve(sweep: SweepView, resolution: ResolutionView | None) -> bool:
+    """Whether seeds can be added to what a table compares, and nobody does so already."""
+    searched = (sweep.spec.get("search") or {}).get("name", "grid") != "grid"
+    repeated = bool(sweep.tables) and bool(sweep.spec.get("repeat")) and not searched
+    return repeated and sweep.state != "queued" and (resolution is None or resolution.state == "ended")
 
 
 def drawn(grid: Iterable[GridCell], most: int = MOST_SQUARES, *, cells: int = 0, trials: int = 0) -> Drawn:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dashboards import problems, progress, wording
+from orchestrator.views.durations import duration
 
 
 def render(template: str, now: datetime | None, **shown: Any) -> str:
@@ -45,11 +46,12 @@ def _environment() -> Environment:
     )
     made.filters.update(
         ago=wording.ago, exact=wording.exact, machine=wording.machine, seconds_since=wording.seconds_since,
-        length_of_time=wording.length, number=wording.number, share=wording.share, short_axis=wording.short_axis,
+        length_of_time=duration, number=wording.number, share=wording.share, short_axis=wording.short_axis,
         indented=wording.indented, size=wording.size, counted=wording.counted, kind=progress.kind,
-        eligible=progress.eligible, segments=progress.segments, by_kind=progress.by_kind, left=progress.left,
+        eligible=progress.eligible, segments=progress.segments, by_kind=progress.by_kind,
         quoted=lambda text: quote(text, safe=""), held=wording.held, waits=progress.waits, plain=wording.plain,
         groups=progress.groups, group_kinds=progress.group_kinds, upper_first=wording.upper_first,
+        breakable=wording.breakable,
     )  # fmt: skip
     made.globals.update(static=_address, kinds=progress.KINDS, most_problems=problems.MOST)
     return made

@@ -1,11 +1,15 @@
-"""How times, lengths of time, numbers and labels are written on the pages."""
+"""How times, numbers and labels are written on the pages."""
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-MINUTE, HOUR, DAY = 60, 3_600, 86_400
+from markupsafe import Markup
+
+from orchestrator.views.durations import DAY, duration
+
 NO_NUMBER: Final = "not a number"
 
 
@@ -29,20 +33,7 @@ def ago(moment: datetime, now: datetime) -> str:
     seconds = (utc(now) - utc(moment)).total_seconds()
     if seconds < 10:  # or in the future, by another machine's clock
         return "just now"
-    return f"{length(seconds, parts=1)} ago" if seconds < 31 * DAY else f"{utc(moment):%Y-%m-%d}"
-
-
-def length(seconds: float, parts: int = 2) -> str:
-    """A length of time in its largest units: `45 s`, `4 min 5 s`, `2 h 10 min`, `3 d 4 h`."""
-    if 0.05 <= seconds < 10 and parts > 1:
-        return f"{seconds:.1f} s"
-    left = max(0, round(seconds))
-    said: list[tuple[int, str]] = []
-    for size, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (1, "s")):
-        count, left = divmod(left, size)
-        if count or said:
-            said.append((count, unit))
-    return " ".join(f"{count} {unit}" for count, unit in said[:parts] if count) or "0 s"
+    return f"{duration(seconds, parts=1)} ago" if seconds < 31 * DAY else f"{utc(moment):%Y-%m-%d}"
 
 
 def seconds_since(later: datetime, earlier: datetime) -> float:
@@ -87,7 +78,9 @@ def size(count: int) -> str:
     """Bytes in their largest unit: `340 B`, `12 KiB`, `1.4 MiB`."""
     if count < 1024:
         return f"{count} B"
-    return f"{count / 1024:.0f} KiB" if count < 1024**2 else f"{count / 1024**2:.1f} MiB"
+    if count < 1024**2:
+        return f"{count / 1024:.0f} KiB"
+    return f"{count / 1024**2:.1f} MiB" if count < 1024**3 else f"{count / 1024**3:.1f} GiB"
 
 
 def indented(value: Any) -> str:
@@ -116,6 +109,11 @@ def held(slot: Mapping[str, Any]) -> str:
 def upper_first(text: str) -> str:
     """A sentence as it begins a line."""
     return text[:1].upper() + text[1:]
+
+
+def breakable(path: str) -> Markup:
+    """A name such as `best/validation/map@r` that a narrow column breaks after a mark, and never within a word."""
+    return Markup("").join(Markup("{}<wbr>").format(one) for one in re.split(r"(?<=[/._])", path))
 
 
 def _amount(amount: float, noun: str) -> str:

@@ -19,7 +19,7 @@ COPY api ./api
 COPY docs ./docs
 COPY sweeps ./sweeps
 # The guide at /docs/guide/ is built from what is installed, and then goes with it; its tools do not stay.
-RUN pip install -c constraints.txt . sphinx myst-parser furo \
+RUN pip install -c constraints.txt '.[traces]' sphinx myst-parser furo \
     && sphinx-build -q -c docs/site docs dashboards/guide \
     && pip install --no-deps --force-reinstall . \
     && pip uninstall --yes sphinx myst-parser furo

@@ -16,7 +16,7 @@ COPY orchestrator ./orchestrator
 COPY dashboards ./dashboards
 COPY api ./api
 # torch's wheel for Linux brings CUDA, so that the same image trains with a GPU and without.
-RUN pip install -c constraints.txt '.[worker]'
+RUN pip install -c constraints.txt '.[worker,traces]'
 
 USER metricsweep
 WORKDIR /home/metricsweep

@@ -1,4 +1,4 @@
-"""`python -m orchestrator`: the conductor's process and what is asked of it beside the service: healthy, run, study."""
+"""`python -m orchestrator`: the conductor's process, and what is asked of it beside the service (see EXAMPLES)."""
 
 import argparse
 import importlib
@@ -10,11 +10,13 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from orchestrator.conduct.conductor import Conductor
+from orchestrator.conduct.webhook import Webhook
 from orchestrator.host import storage
 from orchestrator.host.identity import made_for, prove
 from orchestrator.host.logs import begin_logging
 from orchestrator.host.packages import refuse_hidden
 from orchestrator.host.private import own_folder, write_for_us_alone
+from orchestrator.host.traces import begin_tracing, end_tracing
 from orchestrator.record.mlflow.login import OwnServer
 from orchestrator.record.store import Store
 from orchestrator.record.tracker import Tracker
@@ -32,6 +34,7 @@ EXAMPLES = """examples:
   python -m orchestrator conduct                     serve the queue until SIGTERM
   python -m orchestrator healthy                     0 where the database answers and a conductor holds the lease
   python -m orchestrator run sweeps/digits.yaml      train a sweep in this process, without Ray, and print its tables
+  python -m orchestrator webhook                     send the webhook one message of the type `test`
   python -m orchestrator study 1 --cell 0 --out s.log write the search of a cell for optuna-dashboard"""
 
 
@@ -40,6 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     begin_logging()
     logging.getLogger("alembic").setLevel(logging.WARNING)
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs addresses, and the webhook's is a secret
     try:
         refuse_hidden()
         settings = Settings()
@@ -65,6 +69,8 @@ def _done(settings: Settings, options: argparse.Namespace) -> int:
         return _run(settings.model_copy(update={"engine": "inline"}), options.spec.read_bytes())
     if options.command == "study":
         return _study(settings, options.sweep, options.cell, options.out)
+    if options.command == "webhook":
+        return _webhook(settings)
     return _healthy(settings)
 
 
@@ -78,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("conduct", help="serve the queue until SIGTERM")
     commands.add_parser("healthy", help="0 where the database answers and a conductor holds the lease, else 1")
+    commands.add_parser("webhook", help="send the webhook one message of the type `test`: 0 where it is taken, else 1")
     run = commands.add_parser("run", help="train a sweep in this process, where a debugger can follow it")
     run.add_argument("spec", type=Path, help="a spec in YAML or JSON")
     study = commands.add_parser("study", help="write the adaptive search of a cell as an Optuna journal")
@@ -89,6 +96,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _conduct(settings: Settings, *, until_idle: bool) -> int:
     own_folder(settings.resolved_home)
+    begin_tracing("conductor", settings.traces_url)
     storage.opened(settings.storage).check()
     store = Store.open(settings.database)
     catalog = catalogs.load(settings.parts)
@@ -98,6 +106,7 @@ def _conduct(settings: Settings, *, until_idle: bool) -> int:
         conductor.conduct(until_idle=until_idle)
     finally:
         store.close()
+        end_tracing()
     return 0
 
 
@@ -110,6 +119,17 @@ def _healthy(settings: Settings) -> int:
         store.close()
     print("a conductor holds the lease" if conducted else "no conductor holds the lease")
     return 0 if conducted else 1
+
+
+def _webhook(settings: Settings) -> int:
+    """By the settings of this environment, as the conductor would have them if it were started here."""
+    webhook = Webhook.named_by(settings)
+    if webhook is None:
+        print("METRICSWEEP_WEBHOOK_URL  names nobody to tell", file=sys.stderr)
+        return 1
+    reply = webhook.try_out(settings.address)
+    print(f"the webhook at {webhook.host} {reply.said}", file=sys.stdout if reply.taken else sys.stderr)
+    return 0 if reply.taken else 1
 
 
 def _run(settings: Settings, body: bytes) -> int:

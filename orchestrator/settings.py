@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -18,7 +19,10 @@ from pydantic import (
 
 from orchestrator.host.function_names import FUNCTION_NAME
 from orchestrator.host.logs import LogForm
+from orchestrator.host.loopback import is_loopback
 from orchestrator.host.storage import parsed
+from orchestrator.host.webhook_signature import keys_of
+from orchestrator.views.errors import MetricsweepError
 
 LEAST_TOKEN: Final = 16
 """Characters that a token has at least: sixteen random ones are not guessed."""
@@ -26,12 +30,14 @@ LEAST_TOKEN: Final = 16
 
 ENGINES: Final[Mapping[str, str]] = {
     "ray_tune": "orchestrator.run.ray.engine:engine",
+    "files": "orchestrator.run.files.engine:engine",
     "inline": "orchestrator.run.inline:engine",
 }
 """Those that come with metricsweep, by their short names."""
 
 SECRET_VARIABLES: Final = (
     "RAY_AUTH_TOKEN", "AWS_SECRET_ACCESS_KEY", "MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_PASSWORD",
+    "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
 )  # fmt: skip
 """Other programs' variables that hold a secret, which an error of theirs may show."""
 
@@ -85,7 +91,8 @@ class Settings(BaseModel):
     """The function that looks at a data root, by name, resolved on the worker; none: that of our own training function,
     where it is ours that trains. Empty: nobody looks."""
     engine: str = "ray_tune"
-    """What executes trainings: `ray_tune`, `inline`, or `module:factory` of another one."""
+    """What executes trainings: `ray_tune`, `files` (slots that join by files, such as jobs of Slurm), `inline`, or
+    `module:factory` of another one."""
     lease_seconds: float = Field(default=15.0, gt=0)
     """How long a conductor that stopped renewing is still believed alive."""
     request_seconds: float = Field(default=60.0, gt=0)
@@ -97,6 +104,15 @@ class Settings(BaseModel):
     owner_slots: int | None = Field(default=None, ge=1)
     """Most slots in use at once for the sweeps of one owner; none: no limit."""
 
+    traces_url: str = ""
+    """An OpenTelemetry collector that is told traces (OTLP over HTTP), such as http://127.0.0.1:4318; empty: nobody."""
+    webhook_secret: SecretStr | None = None
+    """What the webhook's messages are signed by: `whsec_` and base64; a second one behind a blank signs too."""
+    webhook_secret_file: Path | None = None
+    """A file that holds it instead; only the conductor reads it."""
+    webhook_url: SecretStr | None = None
+    """Who is told when a sweep ends, stalls or is hindered: an https address, or http of this machine; none: nobody."""
+
     slot_growth: float = Field(default=1.5, gt=1)
     """A slot that holds so many times the memory that it held after its second training is replaced."""
 
@@ -104,7 +120,9 @@ class Settings(BaseModel):
     @classmethod
     def _is_named(cls, name: str) -> str:
         if name not in ENGINES and not FUNCTION_NAME.fullmatch(name):
-            raise ValueError(f"expected `ray_tune`, `inline` or `module:factory` of an engine, found {name[:100]!r}")
+            raise ValueError(
+                f"expected `ray_tune`, `files`, `inline` or `module:factory` of an engine, found {name[:100]!r}"
+            )
         return name
 
     @field_validator("train", "inspect")
@@ -133,6 +151,53 @@ class Settings(BaseModel):
                 f"{len(text)}; `openssl rand -hex 24` makes one"
             )
         return SecretStr(text)
+
+    @field_validator("traces_url")
+    @classmethod
+    def _is_a_collector(cls, url: str) -> str:
+        split = urlsplit(url.strip())
+        if url.strip() and (split.scheme not in ("http", "https") or not split.hostname or "@" in split.netloc):
+            raise ValueError("expected http:// or https://, a host and no password, such as http://127.0.0.1:4318")
+        return url.strip()
+
+    @field_validator("webhook_secret")
+    @classmethod
+    def _signs(cls, secret: SecretStr | None) -> SecretStr | None:
+        if secret is None or not secret.get_secret_value().strip():
+            return None
+        keys_of(secret.get_secret_value())
+        return secret
+
+    @field_validator("webhook_url")
+    @classmethod
+    def _can_be_told(cls, url: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
+        """Nothing of a wrong address is repeated: whoever has one may post to it."""
+        if url is None or not url.get_secret_value().strip():
+            return None
+        try:
+            split = urlsplit(url.get_secret_value().strip())
+            host = split.hostname or ""
+        except ValueError:
+            host = ""
+        if not host or not (split.scheme == "https" or (split.scheme == "http" and is_loopback(host))):
+            raise ValueError("expected an https:// address, or http:// of this machine (127.0.0.1, localhost)")
+        if not any(info.data.get(name, "wrong") for name in ("webhook_secret", "webhook_secret_file")):
+            raise ValueError(
+                f"needs {_PREFIX}WEBHOOK_SECRET or {_PREFIX}WEBHOOK_SECRET_FILE, since messages are signed"
+            )
+        return SecretStr(split.geturl())
+
+    @property
+    def webhook_keys(self) -> tuple[bytes, ...]:
+        """What the webhook's messages are signed by; raises MetricsweepError where the file of it says nothing."""
+        if self.webhook_secret is not None:
+            return keys_of(self.webhook_secret.get_secret_value())
+        file = self.webhook_secret_file
+        try:
+            return keys_of(file.read_text(encoding="ascii") if file else "")
+        except (OSError, ValueError) as error:
+            said = error.strerror if isinstance(error, OSError) else error
+            raise MetricsweepError(f"{_PREFIX}WEBHOOK_SECRET_FILE  {file}: {said}") from None
 
     @property
     def address(self) -> str:
@@ -172,10 +237,16 @@ class Settings(BaseModel):
 
     @property
     def secrets(self) -> list[str]:
-        """What no log may show: the token, the database's password, and what the environment holds for others."""
+        """What no log may show: the token, the webhook, the database's password, and what other programs are told."""
         password = unquote(urlsplit(self.database).password or "")
         named = (os.environ.get(name, "") for name in SECRET_VARIABLES)
-        known = [self.token.get_secret_value() if self.token else "", password, *named]
+        ours = (self.token, self.webhook_url)
+        known = [*(secret.get_secret_value() for secret in ours if secret), password, *named]
+        if self.webhook_secret:
+            known += self.webhook_secret.get_secret_value().split()
+        elif self.webhook_secret_file:
+            with suppress(OSError, ValueError):
+                known += self.webhook_secret_file.read_text(encoding="ascii").split()
         return [secret for secret in known if len(secret) >= 4]
 
     @property

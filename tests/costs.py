@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
 
-from tests.scheduling import group
+from tests.scheduling import group, lasts
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 _TOLD: Final = 20
 """How many groups have a line of their own."""
+MOST: Final = 1_440.0
+"""Seconds of CPU that a whole run may take: at four fifths of two busy cores they are 15 minutes."""
+MOST_OF_A_FILE: Final = 15.0
+"""Seconds of CPU that a file may take of which `tests/scheduling.py` does not know that it lasts."""
 _COLLECTING: Final = "collecting the tests"
 _KEY: Final = "costs"
 
@@ -44,6 +48,17 @@ def spent() -> float:
     return total
 
 
+def busy() -> tuple[float, float]:
+    """The seconds of CPU that this machine has spent since it began, whoever spent them, and those that it had."""
+    try:
+        import psutil
+    except ImportError:  # where only workers are tested
+        return 0.0, 0.0
+    times = psutil.cpu_times()
+    had = sum(times[:8])  # not a guest's, which are in the user's
+    return had - times.idle - getattr(times, "iowait", 0.0), had
+
+
 class Costs:
     """A pytest plugin, in each process that runs tests and in the one that tells of all of them."""
 
@@ -52,6 +67,7 @@ class Costs:
         self._found: list[Cost] = []
         self._group, self._start = _COLLECTING, time.monotonic()
         self._cpu, self._since = 0.0, self._start
+        self._machine = busy()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
@@ -73,14 +89,26 @@ class Costs:
     def pytest_terminal_summary(self, terminalreporter: "TerminalReporter") -> None:
         if self._config.getoption("durations") is not None and self._found:
             terminalreporter.section(f"{_TOLD} dearest groups of tests")
-            for line in told(self._found):
+            for line in (*told(self._found), *warned(self._found)):
                 terminalreporter.write_line(line)
+            used, had = (now - before for now, before in zip(busy(), self._machine, strict=True))
+            terminalreporter.write_line(f"the machine, with all else that ran: {used:.0f} of {had:.0f} s of CPU in use")
 
     def _next(self, name: str) -> None:
         cpu, now = spent(), time.monotonic()
         cost = Cost(self._group, cpu - self._cpu, now - self._since, self._since - self._start)
         self._found.append(cost)
         self._group, self._cpu, self._since = name, cpu, now
+
+
+def warned(costs: Iterable[Cost]) -> Iterator[str]:
+    """What to do before the next test is added; a busy machine counts up to half more, so that nothing fails by it."""
+    every = list(costs)
+    if (total := sum(cost.cpu for cost in every)) > MOST:
+        yield f"BEYOND THE BUDGET: {total:.0f} s of CPU; {MOST:.0f} are 15 minutes on two cores; see CONTRIBUTING.md"
+    for cost in every:
+        if cost.cpu > MOST_OF_A_FILE and cost.group != _COLLECTING and not lasts(cost.group):
+            yield f"{cost.group} took {cost.cpu:.0f} s of CPU: make it cheaper, or name it in LONG of scheduling.py"
 
 
 def told(costs: Iterable[Cost]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """A real MLflow as `serve` starts it, on a Unix socket and no port, and a server of ours that passes on to it."""
 
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import httpx
 from pydantic import SecretStr
 
 from api.local.command_lines import inherited_environment, mlflow_server
-from api.local.process import Child
+from api.local.process import MARK, Child, end_processes, marked
 from api.main import create_app
 from orchestrator.host.identity import Identity, made_for
 from orchestrator.service.service import Service
@@ -25,8 +26,8 @@ TOKEN = "a-token-of-the-tests"
 @contextmanager
 def running(home: Path) -> Iterator[Child]:
     """The server over a folder; it answers on `<folder>/mlflow.sock`."""
-    child = Child(mlflow_server(home, home / "mlflow.sock"), home / "mlflow.log")
-    child.start(inherited_environment())
+    child, mark = Child(mlflow_server(home, home / "mlflow.sock"), home / "mlflow.log"), uuid.uuid4().hex
+    child.start({**inherited_environment(), MARK: mark})
     try:
         deadline = time.monotonic() + 120
         while not child.is_ready():
@@ -36,6 +37,7 @@ def running(home: Path) -> Iterator[Child]:
         yield child
     finally:
         child.end(Event())
+        end_processes(marked(mark), 0.0)  # of a server that was killed the worker lives on
 
 
 @dataclass(frozen=True)

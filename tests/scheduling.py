@@ -23,6 +23,7 @@ TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
     "ray of slots": tuple(
         f"tests/run/test_{name}.py" for name in ("actor_reuse", "demand", "pool", "ray", "tune_views")
     ),
+    "slurm": ("tests/faults/test_slurm.py",),
     "presets": ("tests/test_quick_presets.py",),
     "clusters of their own": (
         "tests/run/test_demand.py::test_an_autoscaler_starts_the_node_that_is_waited_for",
@@ -56,6 +57,13 @@ def group(nodeid: str) -> str:
 
 
 LONG: Final = (
+    "tests/simulation/test_worlds.py",
+    "tests/test_tasks_in_tables.py",
+    "tests/test_resolutions.py",
+    "tests/test_collection.py",
+    "tests/run/test_files.py",
+    "tests/test_capacity.py",
+    "tests/run/test_slot_actor.py",
     "tests/claims/test_cifar10.py",
     "tests/test_pruning.py",
     "tests/claims/test_trained.py",
@@ -113,7 +121,7 @@ def longest_first(items: "list[pytest.Item]") -> None:
 
 
 def processes() -> int:
-    """Two a core, since tests that start servers mostly wait for them; a process takes about 1 GB."""
+    """Two a core, since tests that start servers mostly wait for them; with three, slots starve."""
     return min(_MOST, 2 * (os.cpu_count() or 1))
 
 

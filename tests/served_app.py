@@ -8,6 +8,8 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
+from api.__main__ import END_SECONDS as GRACE_SECONDS
+
 END_SECONDS = 60.0
 
 
@@ -17,7 +19,8 @@ def served(app: Any, **config: Any) -> Iterator[str]:
 
     Fails where the server does not come up, or does not end with the block.
     """
-    given = {"host": "127.0.0.1", "port": 0, "log_level": "warning", "lifespan": "off", **config}
+    given = {"host": "127.0.0.1", "port": 0, "log_level": "warning", "lifespan": "off"}
+    given |= {"timeout_graceful_shutdown": GRACE_SECONDS, **config}  # as our own process has it
     server = uvicorn.Server(uvicorn.Config(app, **given))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

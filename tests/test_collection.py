@@ -20,14 +20,14 @@ from orchestrator.record.weight_files import WeightFiles
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.collection import CollectionPolicy, CollectionView
-from orchestrator.views.errors import ConflictError, NotFoundError
+from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError
 from orchestrator.views.lifecycle import TrialState
 from tests.inline_conductor import conduct
 from tests.object_store import bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
 from tests.test_conductor import spec
 from tests.test_evaluations import tally, trials, wider
 
-SOON = timedelta(minutes=1)
+SOON = timedelta(hours=1)
 ROOT = Path(__file__).parents[1]
 
 
@@ -171,6 +171,37 @@ def test_a_new_column_trains_where_the_weights_are_gone(service: Service, settin
     service.submissions.submit(wider("nmi_sec", name="further"))
     conduct(settings)
     assert tally(settings, "train") - trained == row.trainings
+
+
+def test_an_extension_that_needs_what_was_collected_is_refused_until_it_is_trained(
+    service: Service, settings: Settings, sweep: int
+) -> None:
+    (row,) = collect(service).sweeps
+    conduct(settings)
+    with pytest.raises(InvalidSpecError, match=f"the weights of {row.trainings} of the sweep's trials were collected"):
+        service.commands.extend(sweep, wider("nmi_sec"))
+    assert service.commands.extend(sweep, wider(repeat={"seed": [0, 1, 2]})).state == "waiting", "it only adds trials"
+    conduct(settings)
+    service.submissions.submit(wider("nmi_sec", name="further", repeat={"seed": [0, 1, 2]}))
+    conduct(settings)
+    service.commands.extend(sweep, wider("nmi_sec", repeat={"seed": [0, 1, 2]}))
+    conduct(settings)
+    assert all("best/test/nmi_sec" in trial.metrics for trial in trials(service, sweep))
+
+
+def test_an_extension_that_a_collection_was_quicker_than_is_refused(
+    service: Service, settings: Settings, sweep: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collect(service)
+    conduct(settings)
+    with monkeypatch.context() as unasked:
+        unasked.setattr(service._store.collection, "require_kept", lambda *given: None)
+        request = service.commands.extend(sweep, wider("nmi_sec"))
+    conduct(settings)
+    answered = service.commands.request(request.id)
+    assert answered.state == "refused"
+    assert "were collected" in (answered.outcome or "")
+    assert all(trial.state == TrialState.FINISHED for trial in trials(service, sweep))
 
 
 def test_rank_age_and_state_decide(service: Service, settings: Settings, sweep: int) -> None:

@@ -142,7 +142,7 @@ def test_a_conductor_without_the_lease_writes_nothing(service: Service, settings
 @pytest.mark.parametrize(
     ("engine", "said"),
     [
-        ("ray", "METRICSWEEP_ENGINE  expected `ray_tune`, `inline` or `module:factory`"),
+        ("ray", "METRICSWEEP_ENGINE  expected `ray_tune`, `files`, `inline` or `module:factory`"),
         ("nowhere.at_all:engine", "METRICSWEEP_ENGINE: no engine 'nowhere.at_all:engine': No module named 'nowhere'"),
     ],
 )

@@ -161,6 +161,9 @@ def test_an_extension_trains_only_what_is_new(service: Service, settings: Settin
     assert (found.state, found.total, found.counts.finished) == ("finished", 18, 18)
     assert len(trained(settings)) == len(set(trained(settings))) == 18
     assert yaml.safe_load(found.text)["repeat"] == {"seed": [0, 1, 2]}
+    store = Store.open(settings.database)
+    assert [(one.position, one.finished) for one in store.requests.looks(sweep)] == [(8, 8)]
+    store.close()
     whole = service.submissions.submit(spec(**wider)).id
     conduct(settings)
     assert len(trained(settings)) == 18

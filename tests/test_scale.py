@@ -31,7 +31,9 @@ from workers import catalog as catalogs
 
 GRAIN = 20
 """Steps of SQLite's machine between two counts."""
-ORDERS = 40
+ORDERS = 20
+STATEMENTS = 49
+"""Of one trial from its claim to its result, that of beginning each of its four transactions among them."""
 SHAPES = [("4x5x10", "4x50x10"), ("20x1x10", "200x1x10")]
 """A sweep and one ten times as large: with more candidates, and with more cells."""
 
@@ -117,6 +119,7 @@ def test_claiming_and_recording_a_trial_costs_the_same_in_a_larger_sweep(
             scheduled(settings, work)
         found.append(work)
     assert found[1].statements == pytest.approx(found[0].statements, abs=ORDERS / 10)
+    assert round(found[1].statements / ORDERS) == STATEMENTS, "docs/scale.md says so"
     assert found[1].steps < 1.2 * found[0].steps
 
 

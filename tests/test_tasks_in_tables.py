@@ -11,12 +11,16 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
 from api.main import create_app
+from orchestrator.conduct.conductor import Conductor
 from orchestrator.plan.reading.edit import edited
+from orchestrator.record.store import Store
+from orchestrator.run.attempt import Workplace
 from orchestrator.service.offline import subset_of
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.inline_conductor import conduct
 from tests.workers import faces
+from workers import catalog as catalogs
 from workers.datasets.megaface import Megaface
 
 TOKEN = "a-token-of-the-tests"
@@ -34,6 +38,7 @@ def tables(
     migrated: Callable[[Path], Path],
     posted: Mapping[str, Sequence[str]],
     texts: Mapping[str, bytes] | None = None,
+    conducted: Callable[[Settings], object] = conduct,
 ) -> list[str]:
     """The tables of small twins of bundled sweeps that stood in the queue together, whose pages open."""
     migrated(settings.resolved_home)
@@ -42,7 +47,7 @@ def tables(
         texts = texts or {sweep: (SWEEPS / f"{sweep}.yaml").read_bytes() for sweep in posted}
         every = [edited(texts[sweep], list(edits)) for sweep, edits in posted.items()]
         numbers = [service.submissions.submit(text).id for text in every]
-        conduct(settings)
+        conducted(settings)
         return [_table(service, settings, number) for number in numbers]
     finally:
         service.close()
@@ -57,13 +62,40 @@ def _table(service: Service, settings: Settings, number: int) -> str:
     return service.tables.render(number, "main", "csv").content.decode()
 
 
-def test_players_and_views_share_the_queue(tmp_path: Path, migrated: Callable[[Path], Path]) -> None:
-    settings = Settings(home=tmp_path, engine="inline", lease_seconds=5, token=SecretStr(TOKEN))
+def over_ray(settings: Settings) -> None:
+    """Conduct until idle with slots of Ray, which train in processes of their own."""
+    from orchestrator.run.ray.engine import RayTune
+
+    store = Store.open(settings.database)
+    workplace = Workplace(settings.train, settings.storage, settings.data_root)
+    engine = RayTune(workplace, None, settings.resolved_home / "tune", linger=0)
+    try:
+        Conductor(settings, store, engine, catalogs.load(), None).conduct(until_idle=True)
+    finally:
+        store.close()
+
+
+@pytest.mark.ray
+def test_players_and_views_share_the_queue_and_the_slots(
+    tmp_path: Path, own_ray: None, migrated: Callable[[Path], Path]
+) -> None:
+    """Neither sweep waits for the other's end, and the numbers are those of one process that takes turns."""
     looks = "recipe.figures=[{name: samples, every: 2, points: 20}]"
-    played, viewed = tables(settings, migrated, {"svmax_f5": (*PLAYERS, looks), "quick/sec_t5": VIEWS})
+    given = {"svmax_f5": (*PLAYERS, looks, "slot.cpus=1"), "quick/sec_t5": (*VIEWS, "slot.cpus=1")}
+    inline, ray = (Settings(home=tmp_path / name, lease_seconds=5, token=SecretStr(TOKEN)) for name in ("one", "ray"))
+    played, viewed = tables(inline.model_copy(update={"engine": "inline"}), migrated, given)
     for name in ("svmax_unbounded", "modes", "high_quality"):
         assert name in played
     assert "top@1" in viewed
+    assert tables(ray, migrated, given, conducted=over_ray) == [played, viewed]
+    service = Service.open(ray)
+    trials = [service.trials.page(sweep, None, None, None, 100).items for sweep in (1, 2)]
+    attempts = [[one for trial in its for one in service.trials.get(trial.id).attempts] for its in trials]
+    service.close()
+    assert [len(its) for its in attempts] == [len(its) for its in trials], "each took one attempt"
+    began = [min(one.started for one in its if one.started) for its in attempts]
+    ended = [max(one.ended for one in its if one.ended) for its in attempts]
+    assert max(began) < min(ended)
 
 
 def test_verification(tmp_path: Path, shared: Path, migrated: Callable[[Path], Path]) -> None:

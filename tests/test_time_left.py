@@ -1,10 +1,12 @@
 """The time that is left: of long and short trainings, few and many slots, and what was never timed."""
 
+import math
 import random
 
 import pytest
 
 from orchestrator.cost.time_left import Pending, Timed, time_left
+from orchestrator.record.reads.early_ends import expected_share
 
 
 def test_nothing_timed_or_nothing_left_is_not_told() -> None:
@@ -61,6 +63,29 @@ def test_four_times_of_five_it_ends_between_the_two(spread: float) -> None:
         inside += found.low <= sum(lengths[8:]) <= found.high
     assert inside / 400 >= 0.75
     assert spread == 0.1 or inside / 400 <= 0.95  # lengths alike: the drift of a machine is more than their spread
+
+
+def test_doubt_of_the_steps_widens_the_bounds_alone() -> None:
+    timed = [Timed("a", 100, 10.0)] * 3
+    sure = time_left([], [Pending("a", 4, 400)], timed, 1.0)
+    doubtful = time_left([], [Pending("a", 4, 400)], timed, 1.0, doubt=0.5)
+    assert sure is not None
+    assert doubtful is not None
+    assert doubtful.seconds == sure.seconds
+    assert doubtful.low < sure.low
+    assert doubtful.high > sure.high
+
+
+@pytest.mark.parametrize("share", [0.1, 0.6])
+def test_how_early_others_end_is_learnt_within_its_bounds(share: float) -> None:
+    """Candidates that end at a first look or come to their end, some of them judged and some that wait."""
+    drawn, inside = random.Random(5), 0
+    for _ in range(400):
+        ends = [1.0 if drawn.random() < share else 0.1 for _ in range(16)]
+        found = expected_share(ends[:6], 10)
+        bound = 1.2816 * found.doubt
+        inside += found.mean * math.exp(-bound) <= sum(ends[6:]) / 10 <= found.mean * math.exp(bound)
+    assert inside / 400 >= 0.7
 
 
 def test_very_many_trainings_are_not_dealt_one_by_one() -> None:

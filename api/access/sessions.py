@@ -64,8 +64,12 @@ class Sessions:
         if not same(given, seal(self._secret, "session", said)):
             return None
         id_, until, whose = said.split(".")
-        runs = int(until) > time.time() and id_ not in self._ended
-        return BrowserSession(id_, int(until), whose) if runs and whose == account(request.scope) else None
+        session = BrowserSession(id_, int(until), whose)
+        return session if self.runs(session) and whose == account(request.scope) else None
+
+    def runs(self, session: BrowserSession) -> bool:
+        """Whether a session of ours has neither run out nor been ended."""
+        return session.until > time.time() and session.id not in self._ended
 
     def end(self, session: BrowserSession, answer: Response) -> None:
         """End a session: its cookie opens nothing more, wherever a copy of it is."""

@@ -74,13 +74,22 @@ class SharedAnswers:
         if known is None or known.begun < now - seconds or known.change < needed:
             known = SharedAnswer(now, _change(scope), asyncio.ensure_future(self._ask(scope)))
             self._keep(key, known)
-        return await asyncio.shield(known.answer)
+        try:
+            return await asyncio.shield(known.answer)
+        finally:
+            self._forget_failed(key)
 
     def _keep(self, key: tuple[str, bytes, str], asked: SharedAnswer) -> None:
         old = [one for one, known in self._asked.items() if known.begun < asked.begun - MOST_SECONDS]
         for one in old or list(self._asked)[: max(0, len(self._asked) - MOST_KEPT + 1)]:
             del self._asked[one]
         self._asked[key] = asked
+
+    def _forget_failed(self, key: tuple[str, bytes, str]) -> None:
+        """Have who asks later ask anew: what failed once is no answer for all who come within seconds."""
+        known = self._asked.get(key)
+        if known is not None and known.answer.done() and known.answer.exception():
+            del self._asked[key]
 
     async def _ask(self, scope: Scope) -> WholeAnswer | None:
         """The answer of the application; none where it is not to be shared."""

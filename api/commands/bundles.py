@@ -42,7 +42,7 @@ def rebuild(
     report = rebuilt(file, table, file_format)
     out.print(f"bundle of sweep {report.head.id} ({report.head.name}, {report.head.state}), manifest {report.id}")
     out.print(f"{report.files} files as the manifest says")
-    for remade in report.tables:
+    for remade in report.made:
         where = remade.rendering
         said = "identical" if remade.identical else f"DIFFERS: {remade.difference}"
         out.print(f"{where.table:16} {where.numbers:8} {where.format:15} {said}")
@@ -51,7 +51,7 @@ def rebuild(
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(remade.content)
     if folder is not None:
-        err.print(f"wrote {len(report.tables)} files under {folder}")
+        err.print(f"wrote {len(report.made)} files under {folder}")
     if report.identical:
         return
     for package, (before, now) in report.versions.items():

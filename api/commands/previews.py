@@ -15,28 +15,10 @@ def show_preview(preview: "Preview", as_json: bool) -> None:
     if as_json:
         print_json(preview)
         return
-    most = "" if preview.exact else "at most "
-    out.print(f"{preview.name}: {preview.cells} cells, {most}{preview.candidates} candidates, {preview.trials} trials")
-    out.print(_evaluated(preview) if preview.evaluated else f"{most}{_trained(preview)}")
-    for line in cost_in_words(preview.cost):
+    for line in (*preview.said, *cost_in_words(preview.cost)):
         out.print(line)
     show_notes(preview.notes)
     show_warnings(preview.warnings)
-
-
-def _evaluated(preview: "Preview") -> str:
-    counts = [f"{preview.evaluated} evaluated from kept weights"]
-    trained = preview.trials - preview.evaluated - preview.cached
-    counts += [f"{trained} trained"] if trained else []
-    counts += [f"{preview.cached} trained already"] if preview.cached else []
-    return f"{preview.trials} trials: {', '.join(counts)}"
-
-
-def _trained(preview: "Preview") -> str:
-    reused = preview.trainings - preview.cost.trainings
-    of_trials = f" for {preview.cached} trials" if preview.cached > reused else ""
-    counts = f"{preview.cost.trainings} to be trained, {reused} trained already{of_trials}"
-    return f"{preview.trainings} different trainings: {counts}"
 
 
 def show_notes(notes: Sequence[str]) -> None:

@@ -49,7 +49,7 @@ def cancel(
         found = asked.sweep
         what = f"trial {trial} of sweep" if trial else f"cell {cell} of sweep" if cell is not None else "sweep"
         out.print(f"{what} {found.id} {found.name}: asked to stop; the sweep is {found.state} now")
-        _follow(client, asked.request)
+        follow(client, asked.request)
 
 
 def retry(
@@ -70,7 +70,7 @@ def retry(
         found, which = asked.sweep, {"failed": "its failed trials", "all": "its failed, cancelled and pruned trials"}
         what = f"trial {trial}" if trial else which.get(only or "", "its failed and cancelled trials")
         out.print(f"sweep {found.id} {found.name}: asked to retry {what}; watch it with `metricsweep watch {found.id}`")
-        _follow(client, asked.request)
+        follow(client, asked.request)
 
 
 def pause(number: SweepId, url: Url = None, token: Token = None, home: Home = HOME) -> None:
@@ -79,7 +79,7 @@ def pause(number: SweepId, url: Url = None, token: Token = None, home: Home = HO
         asked = client.pause(number)
         found = asked.sweep
         out.print(f"sweep {found.id} {found.name}: asked to pause; `metricsweep resume {found.id}` lets it go on")
-        _follow(client, asked.request)
+        follow(client, asked.request)
 
 
 def resume(number: SweepId, url: Url = None, token: Token = None, home: Home = HOME) -> None:
@@ -87,7 +87,7 @@ def resume(number: SweepId, url: Url = None, token: Token = None, home: Home = H
     with connect(url, token, home) as client:
         asked = client.resume(number)
         out.print(f"sweep {asked.sweep.id} {asked.sweep.name}: asked to go on")
-        _follow(client, asked.request)
+        follow(client, asked.request)
 
 
 def priority(
@@ -101,7 +101,7 @@ def priority(
     with connect(url, token, home) as client:
         asked = client.prioritize(number, value)
         out.print(f"sweep {asked.sweep.id} {asked.sweep.name}: asked for priority {value}")
-        _follow(client, asked.request)
+        follow(client, asked.request)
 
 
 def extend(
@@ -141,7 +141,7 @@ def extend(
         asked = client.extend(number, body)
         sweep = asked.sweep
         out.print(f"sweep {sweep.id} {sweep.name}: asked to grow; watch it with `metricsweep watch {sweep.id}`")
-        _follow(client, asked.request)
+        follow(client, asked.request)
 
 
 def delete(
@@ -159,7 +159,7 @@ def delete(
             typer.confirm(one_line(said), abort=True)
         asked = client.delete(number, found.name)
         out.print(f"sweep {number} {found.name}: asked to be deleted")
-        _follow(client, asked.id)
+        follow(client, asked.id)
 
 
 def requests(
@@ -181,7 +181,7 @@ def requests(
         err.print(f"nothing was asked of sweep {number}")
 
 
-def _follow(client: "Client", request: int) -> None:
+def follow(client: "Client", request: int) -> None:
     """Say what became of a request, if that is known soon; one that was refused ends with 2."""
     until = time.monotonic() + PATIENCE_SECONDS
     found = client.request(request)

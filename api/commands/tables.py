@@ -44,6 +44,13 @@ def table(
             "--bundle", dir_okay=False, metavar="FILE.zip", help="Write the whole sweep as one archive instead."
         ),
     ] = None,
+    macros: Annotated[
+        Path | None,
+        typer.Option(
+            "--macros", dir_okay=False, metavar="FILE.tex", help="Write a macro for each number, and FILE.html beside."
+        ),
+    ] = None,
+    prefix: Annotated[str, typer.Option(help="With what the macros begin.", metavar="LETTERS")] = "ms",
     url: Url = None,
     token: Token = None,
     home: Home = HOME,
@@ -53,6 +60,11 @@ def table(
     with connect(url, token, home) as client:
         if bundle is not None:
             write_bundle(client, number, bundle)
+            return
+        if macros is not None:
+            for path, kind in ((macros, "latex"), (macros.with_suffix(".html"), "html")):
+                made = client.evidence.macros_file(number, name or first_table(client, number), kind, prefix)
+                emit(made.content, kind, path)
             return
         rendered = client.table(number, name or first_table(client, number), wanted, tuned, numbers)
     emit(rendered.content, wanted, file)

@@ -138,13 +138,3 @@ def explain(error: Exception) -> int:
             raise error
     err.print(f"metricsweep: {error}")
     return code
-
-
-def duration(seconds: float) -> str:
-    """A length of time as a person says it."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from api.commands.options import HOME, Home, SweepId, Token, Url, connect
-from api.commands.terminal import FAILED, OK, Output, duration, out
+from api.commands.terminal import FAILED, OK, Output, out
 from orchestrator.host.printable import one_line
+from orchestrator.views.durations import duration
 from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState
 
 if TYPE_CHECKING:
     from api.client import Client
-    from orchestrator.views.sweeps import Counts, SweepSummary, SweepView
+    from orchestrator.views.sweeps import Counts, SweepView
 
 POLL_SECONDS: Final = 1.0
 LINE_SECONDS: Final = 5.0
@@ -26,7 +27,9 @@ Show = Callable[["SweepView"], None]
 
 def watch(
     number: SweepId,
-    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = POLL_SECONDS,
+    every: Annotated[
+        float, typer.Option(min=0.1, help="Seconds between two looks, where anything changes.")
+    ] = POLL_SECONDS,
     url: Url = None,
     token: Token = None,
     home: Home = HOME,
@@ -44,10 +47,13 @@ def follow(
     check: Callable[[], None] = lambda: None,
     seen: Callable[["SweepView"], None] = lambda sweep: None,
 ) -> "SweepView":
-    """Show a sweep's progress until it has ended, or `check` or `seen`, called at every look, raises."""
+    """Show a sweep's progress until it has ended, or `check` or `seen`, called every so many seconds, raises.
+
+    It is asked for when the server tells that it changed, and each time where the server tells nothing.
+    """
     from api.failures import ApiError, Unreachable
 
-    with (_bar if console.is_terminal else _lines)(console) as show:
+    with client.changes(sweep) as changes, (_bar if console.is_terminal else _lines)(console) as show:
         answered = time.monotonic()
         view = client.sweep(sweep)
         show(view)
@@ -57,6 +63,8 @@ def follow(
             time.sleep(every)
             check()
             seen(view)
+            if not changes.due():
+                continue
             try:
                 view = client.sweep(sweep)
             except (Unreachable, ApiError) as error:
@@ -123,17 +131,7 @@ def _left(sweep: "SweepView") -> str:
         return str(sweep.state)
     if sweep.eta_seconds is None and (left := sweep.counts.evaluations):
         return f"{left} {'evaluation' if left == 1 else 'evaluations'} left"
-    return time_left(sweep) or "ETA unknown yet"
-
-
-def time_left(sweep: "SweepSummary") -> str:
-    """The time that is left with its uncertainty: `about 3m left (2m to 4m)`; empty where it is not known."""
-    if sweep.eta_seconds is None:
-        return ""
-    said = f"about {duration(sweep.eta_seconds)} left"
-    if sweep.eta_low_seconds is None or sweep.eta_high_seconds is None:
-        return said
-    return f"{said} ({duration(sweep.eta_low_seconds)} to {duration(sweep.eta_high_seconds)})"
+    return sweep.left or "ETA unknown yet"
 
 
 @contextmanager

@@ -8,11 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from pydantic import SecretStr
+
 from api.local.log_file import KEPT, LOG_BYTES
 from api.local.process import ChildSpec
 from orchestrator.settings import Settings
 
 PREFIX: Final = "METRICSWEEP_"
+WEBHOOK: Final = ("webhook_url", "webhook_secret", "webhook_secret_file")
+"""The settings that only who tells the webhook needs."""
 OBJECT_STORE_BYTES: Final = 256 * 1024 * 1024  # Ray's least is 75 MiB; recipes and results stay under 1 MiB
 MLFLOW_SWITCHES: Final[Mapping[str, str]] = {
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
@@ -109,7 +113,7 @@ def has_ray_client() -> bool:
 
 
 def settings_environment(settings: Settings) -> dict[str, str]:
-    """Settings as METRICSWEEP_* variables with absolute paths, without the API's token."""
+    """Settings as METRICSWEEP_* variables with absolute paths, without what only one child is told."""
     absolute = settings.model_copy(
         update={
             "home": settings.resolved_home,
@@ -120,8 +124,24 @@ def settings_environment(settings: Settings) -> dict[str, str]:
             "mlflow_socket": settings.mlflow_socket and settings.mlflow_socket.absolute(),
         }
     )
-    values = {name: getattr(absolute, name) for name in Settings.model_fields if name != "token"}
+    withheld = {"token", *WEBHOOK}
+    values = {name: getattr(absolute, name) for name in Settings.model_fields if name not in withheld}
     return {PREFIX + name.upper(): str(value) for name, value in values.items() if value is not None}
+
+
+def own_environments(settings: Settings) -> dict[str, dict[str, str]]:
+    """What only one child is told, by its name: the API the token, the conductor the webhook's address and secret."""
+    file = settings.webhook_secret_file and settings.webhook_secret_file.absolute()
+    told = {"api": {"token": settings.token}}
+    told["conductor"] = {name: getattr(settings, name) for name in WEBHOOK} | {"webhook_secret_file": file}
+    return {
+        child: {PREFIX + name.upper(): _plain(value) for name, value in values.items() if value is not None}
+        for child, values in told.items()
+    }
+
+
+def _plain(value: object) -> str:
+    return value.get_secret_value() if isinstance(value, SecretStr) else str(value)
 
 
 def inherited_environment(*, own_mlflow: bool = False) -> dict[str, str]:
@@ -136,4 +156,4 @@ def inherited_environment(*, own_mlflow: bool = False) -> dict[str, str]:
 
 _API: Final = frozenset({"api"})
 _RAY: Final = frozenset({"ray"})
-_FOR_WORKERS: Final = {PREFIX + name for name in ("HOME", "DATA", "PARTS", "STORAGE_URL", "TRAIN")}
+_FOR_WORKERS: Final = {PREFIX + name for name in ("HOME", "DATA", "PARTS", "STORAGE_URL", "TRAIN", "TRACES_URL")}

@@ -1,12 +1,11 @@
 """Refusals: settings with which nothing is started, each with what would be right."""
 
-import ipaddress
 import os
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 from orchestrator.host.function_names import missing
+from orchestrator.host.loopback import is_loopback
 from orchestrator.host.packages import refuse_hidden
 from orchestrator.settings import ENGINES, Settings
 from orchestrator.views.errors import MetricsweepError
@@ -48,11 +47,8 @@ def refuse_open_host(settings: Settings) -> None:
     """
     if settings.token is not None:
         return
-    if settings.host == "localhost":
+    if is_loopback(settings.host):
         return
-    with suppress(ValueError):
-        if ipaddress.ip_address(settings.host).is_loopback:
-            return
     raise MetricsweepError(
         f"the API would listen on {settings.host} for everybody; set METRICSWEEP_TOKEN to a long random text, "
         "or METRICSWEEP_HOST to 127.0.0.1"

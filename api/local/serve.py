@@ -19,6 +19,7 @@ from api.local.command_lines import (
     has_ray_client,
     inherited_environment,
     mlflow_server,
+    own_environments,
     ray_environment,
     ray_head,
     settings_environment,
@@ -62,6 +63,7 @@ class Stack:
         self._error: BaseException | None = None
         self._is_up, self._done = threading.Event(), threading.Event()
         self._stopping, self._hurry = threading.Event(), threading.Event()
+        self._ending = False
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
@@ -103,8 +105,9 @@ class Stack:
             # One thread starts all of them and lives until the last has ended: they are told when it dies.
             self._thread = threading.Thread(target=self._run, args=(specs, mark), name="supervisor", daemon=True)
             self._thread.start()
-            while not self._is_up.wait(_TICK):
+            while not self._is_up.is_set():
                 self._raise_failure()
+                time.sleep(_TICK)
         except BaseException:
             self.stop()
             raise
@@ -113,12 +116,14 @@ class Stack:
         """Block until Ctrl-C, SIGTERM or SIGHUP."""
         with suppress(KeyboardInterrupt, Ended):
             # Not Thread.join: on Python 3.11 and 3.12, one that a signal's exception leaves forgets a living thread.
-            while self._thread is not None and not self._done.wait(_TICK):
-                pass
+            # Nor Event.wait: one that it leaves at the wrong moment keeps the event's lock, and nobody can set it.
+            while self._thread is not None and not self._done.is_set():
+                time.sleep(_TICK)
         self._raise_failure()
 
     def stop(self) -> None:
         """End every process: conductor, API, Ray, MLflow. A second signal meanwhile kills what is left."""
+        self._ending = True  # from here on no signal raises
         self._stopping.set()
         if self._thread is not None and self._thread.ident is not None:
             # In steps: a signal that the kernel gives to another thread is handled when this one wakes.
@@ -133,7 +138,7 @@ class Stack:
             self._listener(name, state)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self._stopping.is_set():
+        if self._ending:
             self._hurry.set()
         elif number == signal.SIGINT:
             raise KeyboardInterrupt
@@ -196,11 +201,11 @@ class Stack:
         told_as = {"port": port, "mlflow_url": mlflow, "mlflow_socket": socket, "ray_address": ray, "url": url}
         resolved = settings.model_copy(update=told_as)
         everyone = {**settings_environment(resolved), **for_ray}
-        own = {"METRICSWEEP_TOKEN": settings.token.get_secret_value()} if settings.token else {}
+        own = own_environments(settings)
         for spec in self._applications:
-            told = replace(spec, environment={**everyone, **spec.environment})
+            told = replace(spec, environment={**everyone, **own.get(spec.name, {}), **spec.environment})
             if spec.name == "api":
-                told = replace(told, host=host, port=port, environment={**own, **told.environment})
+                told = replace(told, host=host, port=port)
             specs.append(told)
         self._addresses = {"api": api, "mlflow": mlflow} | ({"ray": ray} if ray else {})
         return specs

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final, Protocol
 
 from api.connection import ServerConnection
-from api.failures import Unreachable
+from api.failures import ApiError, Unreachable
 from api.notebooks.frame import frame
 from orchestrator.views.lifecycle import SWEEP_ENDED
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # late, since the commands wait for neither
     import altair
     import pandas
 
+    from api.streams.changes import SweepChanges
     from orchestrator.views.files import Rendered
     from orchestrator.views.sweeps import SweepView
 
@@ -27,6 +28,9 @@ class NotebookClient(Protocol):
 
     def sweep(self, sweep: int) -> "SweepView":
         """One sweep."""
+
+    def changes(self, sweep: int) -> "SweepChanges":
+        """What changes of a sweep."""
 
     def table(self, sweep: int, name: str, file_format: str) -> "Rendered":
         """A table as a file."""
@@ -93,7 +97,10 @@ class SweepNotebook:
         from tqdm import tqdm  # type: ignore[import-untyped]
 
         # Text, which every notebook shows: the bars of widgets need a package of their own.
-        with tqdm(desc=f"sweep {self.id}", file=sys.stdout, bar_format=_BAR) as bar:
+        with (
+            self._client.changes(self.id) as changes,
+            tqdm(desc=f"sweep {self.id}", file=sys.stdout, bar_format=_BAR) as bar,
+        ):
             while True:
                 view = self._looked()
                 bar.n, bar.total = view.steps.done, view.steps.total or None
@@ -101,14 +108,17 @@ class SweepNotebook:
                 if view.state in SWEEP_ENDED:
                     return view
                 time.sleep(POLL_SECONDS)
+                while not changes.due():
+                    time.sleep(POLL_SECONDS)
 
     def _looked(self) -> "SweepView":
         until = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
                 return self._client.sweep(self.id)
-            except Unreachable:
-                if time.monotonic() > until:
+            except (Unreachable, ApiError) as error:
+                away = isinstance(error, Unreachable) or error.status >= 500
+                if not away or time.monotonic() > until:
                     raise
                 time.sleep(POLL_SECONDS)
 
@@ -116,6 +126,6 @@ class SweepNotebook:
 def _said(view: "SweepView") -> str:
     counts, parts = view.counts, [f"{view.counts.done}/{view.total} trials"]
     parts += [f"{counts.failed} failed"] if counts.failed else []
-    if view.eta_seconds is not None and view.state not in SWEEP_ENDED:
-        parts.append(f"{view.eta_seconds / 60:.0f} min left")
+    if view.state not in SWEEP_ENDED and view.left:
+        parts.append(view.left)
     return ", ".join([*parts, view.state.value])

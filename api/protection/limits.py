@@ -30,6 +30,16 @@ Cursor = Annotated[
     ),
 ]
 Name = Annotated[str | None, Query(max_length=200, pattern=r"^[^\x00]*$", description="Only sweeps of this name.")]
+SweepTag = Annotated[
+    str | None,
+    Query(
+        alias="tag",
+        max_length=50,
+        pattern=r"^[^\x00,]*$",
+        description="Only sweeps with this tag, in any case of letters.",
+        examples=["paper"],
+    ),
+]
 Priority = Annotated[int, Query(ge=-100, le=100, description="Sweeps of higher priority are drawn first.")]
 IdempotencyKey = Annotated[
     str | None,

@@ -1,5 +1,6 @@
 """Routes of the event streams: what changes, as it changes, of all sweeps or of one."""
 
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Query, Request
@@ -12,7 +13,7 @@ from api.openapi import documented
 from api.protection.limits import Id
 from api.streams import wire
 from api.streams.feed import Feed
-from api.streams.stream import Stream
+from api.streams.stream import Listener, Stream
 from orchestrator.views.changes import ChangeView
 
 router = APIRouter(prefix="/v1", tags=["events"], responses=documented(401, 403, 421, 422, 500, 503))
@@ -93,7 +94,7 @@ async def sweep_events(
 
 async def _streamed(request: Request, access: Admission, sweep: int | None, last: int | None) -> "EventStream":
     feed: Feed = request.app.state.feed
-    return EventStream(feed, await feed.open(_client(request, access), sweep, last))
+    return EventStream(feed, await feed.open(_listener(request, access), sweep, last))
 
 
 class EventStream(StreamingResponse):
@@ -113,7 +114,9 @@ class EventStream(StreamingResponse):
             self._feed.close(self._stream)
 
 
-def _client(request: Request, access: Admission) -> str:
-    """Who has a stream: a browser by its login, a program by its address."""
+def _listener(request: Request, access: Admission) -> Listener:
+    """Who has a stream: a browser by its login and for as long as that lasts, a program by its address."""
     session = access.sessions.of(request)
-    return f"session {session.id}" if session else f"address {request.client.host if request.client else ''}"
+    if session:
+        return Listener(f"session {session.id}", partial(access.sessions.runs, session))
+    return Listener(f"address {request.client.host if request.client else ''}", lambda: True)

@@ -1,5 +1,6 @@
 """The pages of listings: trials or candidates of any sweep, and of one."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
@@ -12,13 +13,14 @@ from api.routes.listings import named
 from dashboards import comparison, listing
 from dashboards.listing import ListingAddress
 from orchestrator.service.listings import ListingWish
-from orchestrator.views.errors import InvalidFilterError
+from orchestrator.views.errors import ConflictError, InvalidFilterError, NotFoundError
 from orchestrator.views.filters import LONGEST
 from orchestrator.views.listings import Listed
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=ListingTurn)
 
 Number = Annotated[int, Query(ge=1, le=2**31 - 1)]
+CellPlace = Annotated[str, Query(max_length=20, pattern=r"^[1-9][0-9]{0,8}/[0-9]{1,9}$")]
 Text = Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$")]
 
 
@@ -81,8 +83,33 @@ def compare(
     service: Asked,
     trial: Annotated[list[Number] | None, Query(max_length=200)] = None,
     candidate: Annotated[list[Number] | None, Query(max_length=200)] = None,
+    cell: Annotated[list[CellPlace] | None, Query(max_length=200)] = None,
+    sweep: Annotated[list[Number] | None, Query(max_length=200)] = None,
+    of: Annotated[str, Query(pattern="^(trials|cells)$")] = "trials",
 ) -> HTMLResponse:
-    """Trials side by side; a candidate is shown by its first trial."""
+    """Trials side by side, or cells (`7/3`), or sweeps; a candidate by its first trial, or with `of=cells` its cell."""
+    if sweep:
+        return HTMLResponse(_sweeps_beside(service, list(dict.fromkeys(sweep))))
     chosen = list(dict.fromkeys([*(trial or []), *(candidate or [])]))
+    if cell or of == "cells":
+        named_cells = [(int(sweep), int(index)) for sweep, _, index in (one.partition("/") for one in cell or [])]
+        theirs = [service.trials.get(number) for number in chosen]
+        places = list(dict.fromkeys([*named_cells, *((one.sweep, one.cell) for one in theirs)]))
+        found = [service.sweeps.compared(*place) for place in places[: comparison.MOST]]
+        return HTMLResponse(comparison.cell_comparison_page(found, len(places) - len(found)))
     views = [service.trials.get(number) for number in chosen[: comparison.MOST]]
     return HTMLResponse(comparison.comparison_page(views, len(chosen) - len(views)))
+
+
+def _sweeps_beside(service: Asked, chosen: Sequence[int]) -> str:
+    shown = chosen[: comparison.MOST]
+    sweeps = [service.sweeps.get(number) for number in shown]
+    tables, problem = dict[str, str](), ""
+    try:
+        if len(shown) > 1:
+            tables["Of all their cells"] = service.tables.compare(shown, None, "merge", "html").content.decode()
+        if len(shown) == 2:
+            tables["Difference"] = service.tables.compare(shown, None, "difference", "html").content.decode()
+    except (ConflictError, NotFoundError) as error:
+        problem = str(error)
+    return comparison.sweep_comparison_page(sweeps, tables, left_out=len(chosen) - len(shown), problem=problem)

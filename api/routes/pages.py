@@ -7,7 +7,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 
 from api.dependencies import Asked, person
-from api.protection.limits import Cursor, Id, Limit, Name
+from api.protection.limits import Cursor, Id, Limit, Name, SweepTag
 from api.protection.turns import PagingTurn
 from api.routes.cells import CellIndex
 from dashboards import pages
@@ -24,14 +24,14 @@ costly = APIRouter(include_in_schema=False, default_response_class=HTMLResponse,
 
 @router.get("/")
 def sweeps(
-    service: Asked, state: str = "", name: Name = None, cursor: Cursor = None, limit: Limit = 50
+    service: Asked, state: str = "", name: Name = None, tag: SweepTag = None, cursor: Cursor = None, limit: Limit = 50
 ) -> HTMLResponse:
     """The sweeps, newest first; an empty field of the filter's form filters nothing."""
     wanted = next((one for one in SweepState if one.value == state), None)
     if state and wanted is None:
         raise HTTPException(404, f"no state {state!r}; there are {', '.join(SweepState)}")
-    page = service.sweeps.page(wanted, name or None, cursor, limit)
-    return HTMLResponse(pages.sweeps_page(page, state=wanted, name=name or None))
+    page = service.sweeps.page(wanted, name or None, cursor, limit, tag or None)
+    return HTMLResponse(pages.sweeps_page(page, state=wanted, name=name or None, tag=tag or None))
 
 
 @costly.get("/sweeps/{id}")
@@ -43,7 +43,8 @@ def sweep(number: Id, service: Asked, heat: Heat = "metric") -> HTMLResponse:
     grid, cells = service.sweeps.grid(number, pages.MOST_SQUARES), service.sweeps.cell_count(number)
     cost = service.sweeps.left(found)
     left = list(cost_in_words(cost)) if cost and cost.trainings else []
-    return HTMLResponse(pages.sweep_page(found, grid, pages.ShownTables(tables, heat), cells=cells, left=left))
+    shown = pages.ShownTables(tables, heat, service.resolutions.latest(number))
+    return HTMLResponse(pages.sweep_page(found, grid, shown, cells=cells, left=left))
 
 
 @costly.get("/sweeps/{id}/cells/{index}")

@@ -6,11 +6,11 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from api.dependencies import Actor, Asked
+from api.dependencies import Actor, Asked, person
 from api.openapi import documented, shown
 from api.protection.limits import Id
 from api.routes.cells import CellIndex
-from orchestrator.views.remarks import LONGEST_NOTE, LONGEST_TAG, MOST_TAGS, Remark
+from orchestrator.views.remarks import LONGEST_NOTE, LONGEST_TAG, MOST_TAGS, Remark, TagChange
 
 router = APIRouter(prefix="/v1", tags=["remarks"], responses=documented(401, 403, 404, 421, 422, 500, 503))
 page = APIRouter(include_in_schema=False)
@@ -36,6 +36,16 @@ class RemarkChange(BaseModel):
     """An empty one removes it."""
     tags: Annotated[list[Tag] | None, Field(max_length=MOST_TAGS)] = None
     """All of them: those that are left out go."""
+    added: Annotated[list[Tag], Field(max_length=MOST_TAGS)] = Field(default_factory=list)
+    """Tags that join those that are there."""
+    removed: Annotated[list[Tag], Field(max_length=MOST_TAGS)] = Field(default_factory=list)
+    """Tags that go, in any case of letters."""
+
+    @property
+    def words(self) -> TagChange | None:
+        """What of it concerns tags."""
+        some = self.tags is not None or self.added or self.removed
+        return TagChange(self.tags, self.added, self.removed) if some else None
 
 
 @router.get("/sweeps/{id}/remark", summary="A sweep's note and tags", responses=_SHOWN)
@@ -47,7 +57,7 @@ def of_sweep(number: Id, service: Asked) -> Remark:
 @router.patch("/sweeps/{id}/remark", summary="Note or tag a sweep", responses=_SHOWN | documented(409, 413))
 def put_sweep(number: Id, change: RemarkChange, service: Asked, actor: Actor) -> Remark:
     """Set at once, without the conductor."""
-    return service.remarks.put(("sweep", number, 0), change.note, change.tags, actor)
+    return service.remarks.put(("sweep", number, 0), change.note, change.words, actor)
 
 
 @router.get("/sweeps/{id}/cells/{index}/remark", summary="A cell's note and tags", responses=_SHOWN)
@@ -61,7 +71,7 @@ def of_cell(number: Id, index: CellIndex, service: Asked) -> Remark:
 )
 def put_cell(number: Id, index: CellIndex, change: RemarkChange, service: Asked, actor: Actor) -> Remark:
     """Set at once, without the conductor."""
-    return service.remarks.put(("cell", number, index), change.note, change.tags, actor)
+    return service.remarks.put(("cell", number, index), change.note, change.words, actor)
 
 
 @router.get("/trials/{id}/remark", summary="A trial's note and tags", responses=_SHOWN)
@@ -73,26 +83,31 @@ def of_trial(number: Id, service: Asked) -> Remark:
 @router.patch("/trials/{id}/remark", summary="Note or tag a trial", responses=_SHOWN | documented(409, 413))
 def put_trial(number: Id, change: RemarkChange, service: Asked, actor: Actor) -> Remark:
     """Set at once, without the conductor."""
-    return service.remarks.put(("trial", number, 0), change.note, change.tags, actor)
+    return service.remarks.put(("trial", number, 0), change.note, change.words, actor)
 
 
 @page.post("/sweeps/{id}/remark")
 def from_sweep(number: Id, service: Asked, request: Request, note: Note = "", tags: Tags = "") -> RedirectResponse:
     """The form of a sweep's page."""
-    service.remarks.put(("sweep", number, 0), note, _words(tags), _person(request))
+    service.remarks.put(("sweep", number, 0), note, _words(tags), person(request))
     return RedirectResponse(f"/sweeps/{number}#remark", status_code=303)
+
+
+@page.post("/sweeps/{id}/cells/{index}/remark")
+def from_cell(
+    number: Id, index: CellIndex, service: Asked, request: Request, note: Note = "", tags: Tags = ""
+) -> RedirectResponse:
+    """The form of a cell's page."""
+    service.remarks.put(("cell", number, index), note, _words(tags), person(request))
+    return RedirectResponse(f"/sweeps/{number}/cells/{index}#remark", status_code=303)
 
 
 @page.post("/trials/{id}/remark")
 def from_trial(number: Id, service: Asked, request: Request, note: Note = "", tags: Tags = "") -> RedirectResponse:
     """The form of a trial's page."""
-    service.remarks.put(("trial", number, 0), note, _words(tags), _person(request))
+    service.remarks.put(("trial", number, 0), note, _words(tags), person(request))
     return RedirectResponse(f"/trials/{number}#remark", status_code=303)
 
 
-def _words(tags: str) -> list[str]:
-    return [tag for tag in tags.split(",") if tag.strip()][:MOST_TAGS]
-
-
-def _person(request: Request) -> str:
-    return f"browser at {request.client.host}" if request.client else "browser"
+def _words(tags: str) -> TagChange:
+    return TagChange([tag for tag in tags.split(",") if tag.strip()][:MOST_TAGS])

@@ -4,12 +4,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query
+from fastapi.responses import HTMLResponse
 
 from api.dependencies import Actor, Asked
 from api.openapi import documented, shown
+from api.protection.limits import Id
 from api.protection.turns import BundlingTurn
+from dashboards import pages
 from orchestrator.views.collection import CollectionPolicy, CollectionView, StorageView
-from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.lifecycle import SWEEP_ENDED, TrialState
 
 SIZES: Final[dict[str, Any]] = {
     "database_bytes": 52428800,
@@ -50,6 +53,8 @@ COLLECTION: Final[dict[str, Any]] = {
 router = APIRouter(
     prefix="/v1", tags=["storage"], route_class=BundlingTurn, responses=documented(401, 403, 404, 421, 422, 500, 503)
 )
+
+page = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=BundlingTurn)
 
 Sweep = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Only this sweep.")]
 
@@ -94,3 +99,14 @@ def collect(
     if state:
         policy = policy.model_copy(update={"states": sorted(set(state))})
     return service.retention.collect(policy, sweep, actor, dry_run=dry_run)
+
+
+@page.get("/sweeps/{id}/storage")
+def sizes_page(number: Id, service: Asked) -> HTMLResponse:
+    """What one sweep keeps, and what of it could go today; the sweep's own page asks for it when it is unfolded."""
+    found, (kept,) = service.sweeps.get(number), service.retention.sizes(number).sweeps
+    going = None
+    if found.state in SWEEP_ENDED:
+        policy = CollectionPolicy(before=datetime.now(UTC), keep=1)
+        going = service.retention.collect(policy, number, None, dry_run=True)
+    return HTMLResponse(pages.storage_page(kept, going))

@@ -1,7 +1,7 @@
 """The page on which a sweep is submitted, the check of what is typed there, and the form itself."""
 
 import uuid
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
@@ -15,7 +15,6 @@ from dashboards.editor import Draft
 from orchestrator.cost.words import cost_in_words
 from orchestrator.service.service import Service
 from orchestrator.views.errors import InvalidSpecError
-from orchestrator.views.submissions import Preview
 
 FIRST: Final = "digits"
 """The preset that stands in an editor which nothing else was asked for."""
@@ -56,7 +55,8 @@ def check(body: Annotated[bytes, Depends(spec_body)], service: Asked) -> JSONRes
         return JSONResponse(
             {"problems": [dict(zip(("line", "path", "message"), one, strict=True)) for one in problems]}
         )
-    told = {"said": _said(preview), "warnings": preview.warnings, "notes": preview.notes}
+    said = [*preview.said, *cost_in_words(preview.cost)]  # as `metricsweep expand` has them
+    told = {"said": said, "warnings": preview.warnings, "notes": preview.notes}
     return JSONResponse({"problems": [], **told})
 
 
@@ -92,14 +92,3 @@ def _key() -> str:
 def _placed(service: Service, body: bytes, error: InvalidSpecError) -> list[tuple[int | None, str, str]]:
     found = service.submissions.lines(body, error.problems)
     return [(line, one.path, one.message) for line, one in zip(found, error.problems, strict=True)]
-
-
-def _said(preview: Preview) -> list[str]:
-    """Counts and cost, a line each, as `metricsweep expand` has them."""
-    most = "" if preview.exact else "at most "
-    counts = (
-        f"{preview.name}: {preview.cells} cells, {most}{preview.candidates} candidates, {most}{preview.trials} trials"
-    )
-    known: list[Any] = [f"{preview.cached} trained already"] if preview.cached else ["none trained already"]
-    known += [f"{preview.evaluated} evaluated from kept weights"] if preview.evaluated else []
-    return [counts, ", ".join(known), *cost_in_words(preview.cost)]

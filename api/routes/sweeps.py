@@ -9,7 +9,7 @@ from api import examples
 from api.dependencies import Actor, Asked
 from api.openapi import documented, shown
 from api.paging import Paged
-from api.protection.limits import SPEC_TYPES, Id, IdempotencyKey, Name, Priority, spec_body
+from api.protection.limits import SPEC_TYPES, Id, IdempotencyKey, Name, Priority, SweepTag, spec_body
 from api.protection.turns import Checking
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.pages import Page
@@ -75,9 +75,10 @@ def sweeps(
     paging: Paged,
     state: Annotated[SweepState | None, Query(description="Only sweeps in this state.")] = None,
     name: Name = None,
+    tag: SweepTag = None,
 ) -> Page[SweepSummary]:
-    """Sweeps by state and name; `next_cursor`, and a Link header, lead to the next page."""
-    return paging.linked(service.sweeps.page(state, name, paging.cursor, paging.limit))
+    """Sweeps by state, name and tag; `next_cursor`, and a Link header, lead to the next page."""
+    return paging.linked(service.sweeps.page(state, name, paging.cursor, paging.limit, tag or None))
 
 
 @router.get("/{id}", summary="One sweep", responses=shown(examples.SWEEP, "The sweep.") | documented(404))

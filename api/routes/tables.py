@@ -11,6 +11,8 @@ from api.openapi import documented
 from api.protection.limits import Id
 from api.protection.turns import DrawingTurn
 from orchestrator.views.files import Rendered
+from orchestrator.views.optimism import OptimismView
+from orchestrator.views.verdicts import VerdictsView
 
 router = APIRouter(
     prefix="/v1/sweeps",
@@ -61,6 +63,25 @@ def table(
 ) -> Response:
     """Computed from the trials each time it is read, so that a running sweep gives a partial table."""
     return as_file(service.tables.render(number, name, file_format, tuned, numbers), if_none_match)
+
+
+@router.get("/{id}/verdicts", summary="Whether cells are better than their baselines")
+def verdicts(
+    number: Id,
+    service: Asked,
+    table: Annotated[
+        str | None,
+        Query(max_length=100, pattern=r"^[^\x00/]+$", description="A table of the sweep; by default its first."),
+    ] = None,
+) -> VerdictsView:
+    """Each comparison that the table declares: better, worse, equivalent or unresolved, or why it is untested."""
+    return service.tables.verdicts(number, table)
+
+
+@router.get("/{id}/optimism", summary="How optimistic the best of several candidates is")
+def optimism(number: Id, service: Asked) -> OptimismView:
+    """By how much the best candidate of each cell looks better than it is, and the expected best of fewer."""
+    return service.tables.optimism(number)
 
 
 def as_file(rendered: Rendered, known: str | None = None) -> Response:

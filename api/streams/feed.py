@@ -8,7 +8,7 @@ from typing import Final
 
 from api.protection.connections import MOST_CONNECTIONS
 from api.streams import wire
-from api.streams.stream import HEARTBEAT, Stream
+from api.streams.stream import HEARTBEAT, Listener, Stream
 from orchestrator.service.service import Service
 from orchestrator.views.changes import ChangeKind, ChangeSpan, Told
 from orchestrator.views.errors import BusyError, MetricsweepError
@@ -42,15 +42,15 @@ class Feed:
         self._caught_up: asyncio.Future[None]
         self._ended = False
 
-    async def open(self, client: str, sweep: int | None, last: int | None) -> Stream:
+    async def open(self, listener: Listener, sweep: int | None, last: int | None) -> Stream:
         """A stream of one sweep's events or of all, after the id `last` where it is known.
 
-        Raises BusyError where there are as many streams as there may be, in all or of this client.
+        Raises BusyError where there are as many streams as there may be, in all or of this listener.
         """
-        self._check_room(client)
+        self._check_room(listener.name)
         await self._awake()
-        self._check_room(client)
-        stream = Stream(client, sweep, self._opening(sweep, last))
+        self._check_room(listener.name)
+        stream = Stream(listener, sweep, self._opening(sweep, last))
         self._streams.add(stream)
         return stream
 
@@ -82,7 +82,7 @@ class Feed:
             raise BusyError("this server is ending; ask again in a moment")
         if len(self._streams) >= self.most:
             raise BusyError(f"there are {self.most} event streams already; poll, or ask again later")
-        if Counter(stream.client for stream in self._streams)[client] >= MOST_OF_A_CLIENT:
+        if Counter(stream.listener.name for stream in self._streams)[client] >= MOST_OF_A_CLIENT:
             said = f"this client has {MOST_OF_A_CLIENT} event streams already, which is the most for one"
             raise BusyError(f"{said}; end one, or let pages share one")
 
@@ -98,15 +98,17 @@ class Feed:
         loop = asyncio.get_running_loop()
         beat, away = loop.time(), False
         while True:
+            for stream in self._streams:
+                if not stream.listener.may():
+                    stream.end()
             try:
-                span = await asyncio.to_thread(self._after, self.position, REMEMBERED)
-            except MetricsweepError as error:
-                if not away:
-                    log.warning("event streams tell nothing: %s", error)
-                away = True
-            else:
+                self._take(await asyncio.to_thread(self._after, self.position, REMEMBERED))
                 away = False
-                self._take(span)
+            except Exception as error:  # whatever it is, who listens now and later is told of what comes after it
+                if not away:
+                    known = isinstance(error, MetricsweepError)
+                    log.warning("event streams tell nothing: %s", error, exc_info=None if known else error)
+                away = True
             if not caught_up.done():
                 caught_up.set_result(None)
             if loop.time() - beat > HEARTBEAT_SECONDS:

@@ -2,19 +2,26 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
-from typing import Final
+from collections.abc import AsyncIterator, Callable
+from typing import Final, NamedTuple
 
 MOST_UNSENT: Final = 256 * 1024
 """Bytes that wait for one client, beside the 64 KiB that its connection takes; the chunks are shared by all streams."""
 HEARTBEAT: Final = b":\n\n"
 
 
+class Listener(NamedTuple):
+    """Who listens: the name under which his streams are counted, and whether he still may."""
+
+    name: str
+    may: Callable[[], bool]
+
+
 class Stream:
     """A queue of chunks between the feed and one client, of one sweep's events or of all."""
 
-    def __init__(self, client: str, sweep: int | None, opening: bytes) -> None:
-        self.client, self.sweep = client, sweep
+    def __init__(self, listener: Listener, sweep: int | None, opening: bytes) -> None:
+        self.listener, self.sweep = listener, sweep
         self._chunks: deque[bytes] = deque([opening])
         self._unsent = len(opening)
         self._something = asyncio.Event()

@@ -132,6 +132,11 @@ def _lags(gauges: Gauges) -> Iterator[Metric]:
     yield _one("metricsweep_mlflow_backlog_runs", "Runs that MLflow does not show as they are.", backlog.runs)
     yield _one("metricsweep_mlflow_failing_runs", "Of these, those that it refused.", backlog.failing)
     yield _one("metricsweep_mlflow_lag_seconds", "How long the oldest of these has waited.", backlog.seconds)
+    told = gauges.deliveries
+    yield _one("metricsweep_webhook_waiting_deliveries", "Events that the webhook was not told yet.", told.waiting)
+    yield _one("metricsweep_webhook_failing_deliveries", "Of these, those that it did not take.", told.failing)
+    yield _one("metricsweep_webhook_given_up_deliveries", "Given up within a week.", told.given_up)
+    yield _one("metricsweep_webhook_lag_seconds", "How long the oldest of these has waited.", told.seconds)
     yield _one(
         "metricsweep_report_lag_seconds",
         "How long the oldest message of a slot that is not recorded has waited.",

@@ -1,7 +1,7 @@
 // A shared worker: the pages of one browser have one stream of events together, since browsers keep only six
 // connections to a server. With no page in front of anybody there is no stream.
 
-const TYPES = ["sweep", "notice", "cell", "trial", "trials", "progress", "request"];
+const TYPES = ["sweep", "notice", "cell", "trial", "trials", "progress", "stalled", "request"];
 const AGAIN = 60_000;
 const pages = new Set();
 let source = null;

@@ -4,6 +4,7 @@
 
 const place = () => document.querySelector("[data-figure]");
 const CHART = 320; // pixels that one of the small multiples wants
+const NARROW = 620; // pixels of a page below which a legend has one column
 const BESIDE = 62; // pixels of a chart beside its plotting area
 
 let shown = "";
@@ -28,10 +29,17 @@ function colours() {
 
 /** One chart, or small multiples with as many charts in a row as the page is wide. */
 function fitted(figure, width) {
-  if (!figure.concat) return { ...figure, width: Math.max(200, width - 80) };
+  if (!figure.concat) return { ...figure, width: Math.max(200, width - 80), layer: figure.layer?.map((one) => narrowed(one, width)) };
   const columns = Math.max(1, Math.min(3, Math.floor(width / CHART)));
   const plot = Math.max(140, Math.min(340, Math.floor(width / columns) - BESIDE - 8));
   return { ...figure, columns, spacing: 16, concat: figure.concat.map((chart) => ({ ...chart, width: plot })) };
+}
+
+/** On a phone the names of a legend stand below one another. */
+function narrowed(layer, width) {
+  const encoding = Object.entries(layer.encoding).map(([channel, one]) =>
+    [channel, one.legend?.columns && width < NARROW ? { ...one, legend: { ...one.legend, columns: 1, labelLimit: width - 60 } } : one]);
+  return { ...layer, encoding: Object.fromEntries(encoding) };
 }
 
 async function draw() {

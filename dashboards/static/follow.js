@@ -6,6 +6,11 @@ const address = document.querySelector("meta[name=feed]")?.content;
 const [SOON, LATER, SLOWLY] = [0.5, 3, 5]; // seconds between two looks, by what has changed
 let port = null;
 
+/** Whether nobody looks at this page; one that notify.js needs listens all the same. */
+function idle() {
+  return document.hidden && !document.documentElement.hasAttribute("data-notifying");
+}
+
 function tell(name, detail) {
   document.dispatchEvent(new CustomEvent(name, { detail }));
 }
@@ -16,7 +21,7 @@ function pause(change) {
   const words = (main.dataset.follow ?? "").split(" ");
   const wanted = words[0] === "all" ? {} : Object.fromEntries([[words[0], words[1]], [words[2], words[3]]]);
   if (wanted.sweep && String(change.sweep) !== wanted.sweep) return null;
-  if (["sweep", "notice", "request", "trials"].includes(change.type)) return SOON;
+  if (["sweep", "notice", "stalled", "request", "trials"].includes(change.type)) return SOON;
   if (!wanted.sweep) return change.type === "progress" ? null : LATER; // a list shows how many have ended
   if (wanted.trial && String(change.trial) !== wanted.trial) return null;
   if (wanted.cell && String(change.cell) !== wanted.cell) return null;
@@ -31,7 +36,7 @@ function heard({ data: { live, id, change } }) {
 }
 
 function join() {
-  if (port || document.hidden || !main.dataset.follow) return;
+  if (port || idle() || !main.dataset.follow) return;
   port = new SharedWorker(address, { name: "metricsweep" }).port;
   port.onmessage = heard;
 }
@@ -44,7 +49,7 @@ function leave() {
 }
 
 if (window.SharedWorker && address) {
-  document.addEventListener("visibilitychange", () => (document.hidden ? leave() : join()));
+  document.addEventListener("visibilitychange", () => (idle() ? leave() : join()));
   addEventListener("pagehide", leave);
   addEventListener("pageshow", join);
   join();

@@ -9,7 +9,8 @@ from sphinx.application import Sphinx
 
 ORDER: Final = {
     "Begin": ("tutorial", "presets", "vocabulary"),
-    "Write": ("spec", "adaptive-search", "tables", "figures", "published", "claims"),
+    "Write": ("spec", "adaptive-search", "tables", "verdicts", "resolving", "optimism", "figures", "macros", "drift"),
+    "Reproduce": ("published", "ledger", "claims"),
     "Run": ("deploy", "queue", "slots", "states", "data", "storage", "security", "upgrading"),
     "Know": ("notebooks", "bundle", "clustering", "figure-data", "reliability", "connections", "scale"),
     "Extend": ("add-a-part",),

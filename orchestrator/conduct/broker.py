@@ -1,13 +1,15 @@
 """The broker that engines work for, while its conductor holds the lease."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
 from orchestrator.conduct.chores import Chores
 from orchestrator.conduct.heartbeat import Heartbeat
 from orchestrator.host.log_context import about
+from orchestrator.host.traces import span_of_attempt
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.message import Message
 from orchestrator.views.errors import FencedError
@@ -30,6 +32,10 @@ class LeasedBroker:
     def installation(self) -> str:
         """The UUID of this database, which its next conductor finds too."""
         return self._writer.lease.installation()
+
+    def fence(self) -> int:
+        """The lease's."""
+        return self._writer.lease.fence
 
     def closing(self) -> bool:
         """True once asked to end, or once another conductor holds the lease."""
@@ -76,22 +82,22 @@ class LeasedBroker:
 
     def started(self, order: Order, holder: str, host: str) -> None:
         """Note the slot that trains the order."""
-        with about(**order.ids):
+        with _recording("started", order):
             self._chores.intake.started(order, holder, host)
 
     def told(self, order: Order, message: Message) -> None:
         """Read a message, the first and only time, and record what it says."""
-        with about(**order.ids):
+        with _recording(message.kind, order) if message.final else about(**order.ids):
             self._chores.intake.told(order, message)
 
     def failed(self, order: Order, failure: Failure) -> None:
         """Record a failure, and whether it is tried again."""
-        with about(**order.ids):
+        with _recording("failed", order):
             self._chores.intake.failed(order, failure)
 
     def stopped(self, order: Order) -> None:
         """Record that an order stopped unwanted."""
-        with about(**order.ids):
+        with _recording("stopped", order):
             self._chores.intake.stopped(order)
 
     def outranked(self, order: Order) -> bool:
@@ -99,6 +105,12 @@ class LeasedBroker:
         return self._store.claims.outranked(order.attempt, *self._chores.passed_over())
 
     def returned(self, order: Order, reason: str) -> None:
-        """Record that an order was not begun, and why."""
+        """Record that an order was not begun, or was given back, and why."""
         self._chores.intake.returned(order, reason)
         self._chores.hindrances.look(anew=True)
+
+
+@contextmanager
+def _recording(what: str, order: Order) -> Iterator[None]:
+    with about(**order.ids), span_of_attempt(f"record {what}", order.training, order.attempt):
+        yield

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Iterable
 from typing import Final
 
 from orchestrator.conduct.exhibits import Exhibits
@@ -15,7 +16,9 @@ from orchestrator.conduct.retries import Retries
 from orchestrator.conduct.searches import Searches
 from orchestrator.conduct.slot_watch import SlotWatch
 from orchestrator.host.log_context import about
+from orchestrator.host.traces import span
 from orchestrator.plan import grid
+from orchestrator.record.reads.requests import PendingRequest
 from orchestrator.record.reads.sweeps import QueuedSweep
 from orchestrator.record.recorder import Recorder
 from orchestrator.record.store import Store, Writer
@@ -30,7 +33,7 @@ from workers.catalog import Catalog, usual_needs
 log = logging.getLogger(__name__)
 
 PRUNE_SECONDS: Final = 60.0
-"""How often the changes that nobody needs any more are forgotten."""
+"""How often the changes and deliveries that nobody needs any more are forgotten."""
 
 
 class Chores:
@@ -53,6 +56,7 @@ class Chores:
         self._pruning = Pruning(store, writer, catalog, self._renewal)
         self._requests = Requests(store, writer, catalog, tracker, settings.storage, self._renewal)
         self._quota, self._pruned = settings.owner_slots, float("-inf")
+        self._tells = settings.webhook_url is not None
         exhibits = Exhibits(store, catalog, settings.storage)
         self.recorder = Recorder(store, writer, tracker, exhibits.of, settings.address)
         self.hindrances = Hindrances(store, writer, engine, usual_needs(catalog), settings.owner_slots)
@@ -64,23 +68,31 @@ class Chores:
         self._renewal.renew()  # before anything of an older release is given out, adopted or judged
         queued, requests = self._store.sweeps.queued(), self._store.requests.pending()
         for sweep in queued:  # first, so that a request finds trials
-            with about(sweep=sweep.id):
+            with about(sweep=sweep.id), span("expand"):
                 self.expand(sweep)
+        self._carry_out(requests)
+        self._pruning.refresh()
+        added = self.search()
+        for ended in self._finalization.settle(force=finalize):
+            self._settle(ended)
+        if self._requests.resolutions.advance():  # at once: a conductor that is to end when idle would end before
+            self._carry_out(self._store.requests.pending())
+            self._pruning.refresh()
+            added = True
+        self.hindrances.look(anew=bool(queued or requests or added))
+        self._slots.look()
+        if time.monotonic() > self._pruned + PRUNE_SECONDS:
+            self._writer.changes.prune()
+            self._writer.deliveries.prune(self._tells)
+            self._pruned = time.monotonic()
+
+    def _carry_out(self, requests: Iterable[PendingRequest]) -> None:
         for request in requests:
             if not self._requests.apply(request):
                 continue
             if request.kind == "retry":
                 self._retries.forget()
             self._pruning.forget()
-        self._pruning.refresh()
-        added = self.search()
-        for ended in self._finalization.settle(force=finalize):
-            self._settle(ended)
-        self.hindrances.look(anew=bool(queued or requests or added))
-        self._slots.look()
-        if time.monotonic() > self._pruned + PRUNE_SECONDS:
-            self._writer.changes.prune()
-            self._pruned = time.monotonic()
 
     def search(self) -> bool:
         """Whether a search proposed anything to train."""
@@ -107,7 +119,7 @@ class Chores:
             self._writer.sweeps.fail(queued.id, f"cannot be expanded: {said}")
 
     def _settle(self, ended: events.CellSettled | events.SweepSettled) -> None:
-        with about(sweep=ended.sweep):
+        with about(sweep=ended.sweep), span("settle", cell=getattr(ended, "cell", None)):
             try:
                 self.recorder.record(ended)
             except FOR_ALL:

@@ -9,7 +9,9 @@ from typing import Final
 from orchestrator.conduct.broker import TICK_SECONDS, LeasedBroker
 from orchestrator.conduct.chores import Chores
 from orchestrator.conduct.heartbeat import Heartbeat
+from orchestrator.conduct.notifier import Notifier
 from orchestrator.conduct.standby import Standby
+from orchestrator.conduct.webhook import Webhook
 from orchestrator.record.recorder import Recorder
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.tracker import Tracker
@@ -22,16 +24,18 @@ log = logging.getLogger(__name__)
 
 MIRROR_SECONDS: Final = 1.0
 DRAIN_SECONDS: Final = 15.0
+PATIENCE_SECONDS: Final = 10.0
+"""How long a thread beside has to come back from what it does, once the conductor leaves."""
 
 
 class Conductor:
-    """The one writer. All but the two heartbeats happens in the thread that calls `conduct`."""
+    """The one writer. All but the heartbeats happens in the thread that calls `conduct`."""
 
     def __init__(
         self, settings: Settings, store: Store, engine: Engine, catalog: Catalog, tracker: Tracker | None
     ) -> None:
         self._settings, self._store, self._engine, self._catalog = settings, store, engine, catalog
-        self._tracker = tracker
+        self._tracker, self._webhook = tracker, Webhook.named_by(settings)
         self._closing = False
 
     def conduct(self, *, until_idle: bool = False) -> None:
@@ -42,15 +46,21 @@ class Conductor:
             return
         chores = Chores(self._settings, self._store, writer, self._engine, self._catalog, self._tracker)
         lease = Heartbeat("lease", partial(writer.lease.renew, seconds), seconds / 3)
-        mirror = Heartbeat("mirror", partial(_forward, chores.recorder), MIRROR_SECONDS)
+        notifier = self._webhook and Notifier(self._store, writer, self._webhook, self._settings.address)
+        beside = [Heartbeat("mirror", partial(_forward, chores.recorder), MIRROR_SECONDS)]
+        beside += [Heartbeat("webhook", notifier.beat, MIRROR_SECONDS)] if notifier else []
         lease.start()
-        mirror.start()
+        for heartbeat in beside:
+            heartbeat.start()
         try:
             self._serve(LeasedBroker(self._store, writer, chores, lease, lambda: self._closing), chores, until_idle)
         finally:
             self._end_engine(writer)
-            mirror.end()
+            for heartbeat in beside:
+                heartbeat.end(PATIENCE_SECONDS)
             _drain(chores.recorder)
+            if notifier:
+                notifier.drain()
             lease.end()
             if not lease.lost.is_set():
                 writer.lease.release()

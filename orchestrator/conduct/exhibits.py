@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from orchestrator.publish import formats
-from orchestrator.publish.figures import drawing, rendering
+from orchestrator.publish import figures, formats
 from orchestrator.publish.figures.sketch import Sources
 from orchestrator.publish.select import direction, selection
 from orchestrator.publish.tables import published_comparison
@@ -71,9 +70,9 @@ class Exhibits:
         sources = Sources(self._store.curves.of_trials, kept.arrays_of, kept.pictures_of)
         for name in names:
             try:
-                figure = drawing.draw(outcomes, name, self._catalog, sources)
+                figure = figures.drawing.draw(outcomes, name, self._catalog, sources)
                 for format_name in FIGURE_FORMATS:
-                    rendered = rendering.render(figure, format_name)
+                    rendered = figures.rendering.render(figure, format_name)
                     files[f"figures/{name}/{rendered.filename}"] = rendered.content
             except MetricsweepError as error:  # as the bundle does: what cannot be drawn is left out
                 log.warning("figure %s of sweep %d is not shown in MLflow: %s", name, outcomes.sweep, error)

@@ -77,7 +77,7 @@ class Intake:
         self._retries.ended(order)
 
     def returned(self, order: Order, reason: str) -> None:
-        """Record that an order was not begun, and why."""
+        """Record that an order was not begun, or was given back, and why."""
         self._recorder.record(events.AttemptStopped(order.attempt, reason))
 
     def _kept(self, order: Order, event: events.Progressed | events.Finished) -> bool:

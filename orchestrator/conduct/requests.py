@@ -5,8 +5,10 @@ from pathlib import Path
 
 from orchestrator.conduct.collection import Collection
 from orchestrator.conduct.renewal import Renewal
+from orchestrator.conduct.resolutions import Resolutions
 from orchestrator.host.log_context import about
 from orchestrator.host.storage import opened
+from orchestrator.host.traces import span
 from orchestrator.plan import grid
 from orchestrator.plan.extension import extension
 from orchestrator.record.existence import REFUSED
@@ -36,10 +38,12 @@ class Requests:
         self._store, self._writer, self._catalog, self._renewal = store, writer, catalog, renewal
         self._tracker, self._storage = tracker, opened(storage)
         self._collection = Collection(store, writer, catalog, self._storage)
+        self.resolutions = Resolutions(store, writer, catalog)
+        """Those that go on."""
 
     def apply(self, asked: PendingRequest) -> bool:
         """Carry out a request and note what became of it; False where it has to wait, and is to be applied later."""
-        with about(sweep=asked.sweep, trial=asked.trial, asked=asked.id):
+        with about(sweep=asked.sweep, trial=asked.trial, asked=asked.id), span("request", kind=asked.kind):
             return self._carried_out(asked)
 
     def _carried_out(self, asked: PendingRequest) -> bool:
@@ -64,6 +68,7 @@ class Requests:
             "cancel": self._cancel, "retry": self._retry, "pause": self._pause, "resume": self._resume,
             "priority": self._prioritize, "extend": self._extend, "delete": self._delete,
             "collect": self._collection.carry_out, "mirror": self._mirror,
+            "resolve": self.resolutions.begin, "halt": self.resolutions.halt,
         }.get(asked.kind)  # fmt: skip
         if act is None:
             raise ConflictError(f"this version knows no request of the kind {asked.kind!r}")
@@ -94,9 +99,10 @@ class Requests:
         spec = Spec.model_validate(asked.arguments["spec"])
         plan = grid.expand(spec, self._catalog)
         places = self._store.trials.keys(asked.sweep)
-        # It was checked when it came, but another extension may have been quicker: then it is refused.
+        # It was checked when it came, but another extension or a collection may have been quicker: then it is refused.
         wider = extension(places, plan, asked.arguments["text"], asked.arguments["spec"], self._catalog)
-        self._writer.sweeps.extend(asked.sweep, wider)
+        self._store.collection.require_kept(wider.measured, spec.fresh)
+        self._writer.sweeps.extend(asked.sweep, wider, asked.id)
         added = f"{_trials(len(wider.trials))} added"
         if not wider.measured:
             return added

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes.lease import Held
+from orchestrator.views.errors import UnavailableError
 
 log = logging.getLogger(__name__)
 
@@ -21,18 +22,28 @@ class Standby:
         self._since = 0.0
 
     def take_lease(self, closing: Callable[[], bool]) -> Writer | None:
-        """What the holder of the lease writes with; none when asked to close before it was free."""
+        """What the holder of the lease writes with; none when asked to close before it was free.
+
+        While the database does not answer it is waited for, as by who holds the lease.
+        """
         holder = f"{socket.gethostname()}:{os.getpid()}"
         told = False
         while not closing():
-            lapsed = self.lapsed(self._store.lease.held())
-            fence = self._store.lease.acquire(holder, self._seconds, lapsed)
-            if fence is not None:
-                log.info("holding the lease with fence %d", fence)
-                return self._store.writer(fence)
-            if not told:
-                log.info("another conductor holds the lease; standing by")
-                told = True
+            try:
+                held = self._store.lease.held()
+                lapsed = self.lapsed(held)
+                # While another holds it nothing is written, which whoever works would have to wait for.
+                open_to_us = held is None or held.free or lapsed is not None
+                fence = self._store.lease.acquire(holder, self._seconds, lapsed) if open_to_us else None
+            except UnavailableError as error:
+                log.warning("standing by all the same: %s", error)
+            else:
+                if fence is not None:
+                    log.info("holding the lease with fence %d", fence)
+                    return self._store.writer(fence)
+                if not told:
+                    log.info("another conductor holds the lease; standing by")
+                    told = True
             time.sleep(min(1.0, self._seconds / 5))
         return None
 

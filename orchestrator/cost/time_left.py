@@ -49,11 +49,16 @@ class TimeLeft:
 
 
 def time_left(
-    running: Sequence[tuple[str, float]], waiting: Sequence[Pending], timed: Sequence[Timed], slots: float
+    running: Sequence[tuple[str, float]],
+    waiting: Sequence[Pending],
+    timed: Sequence[Timed],
+    slots: float,
+    doubt: float = 0.0,
 ) -> TimeLeft | None:
     """The time left of those that run (each with its kind and its steps to go) and wait; none where nothing was timed.
 
-    `slots` is how many train at once on the average, which gaps between two trainings make less than whole.
+    `slots` is how many train at once on the average, which gaps between two trainings make less than whole; `doubt` the
+    relative deviation of the steps themselves.
     """
     paces = _paces(timed)
     if not paces or not (running or waiting):
@@ -66,7 +71,7 @@ def time_left(
     unknown += math.fsum(one.steps * mean for one in waiting if one.kind not in paces)
     work = math.fsum(begun) + math.fsum(total for _, total in ahead)
     number = len(running) + math.fsum(one.trainings for one in waiting)
-    spread = _spread(timed, paces, max(1.0, number), unknown / work if work else 0.0)
+    spread = math.hypot(_spread(timed, paces, max(1.0, number), unknown / work if work else 0.0), doubt)
     return TimeLeft(seconds, seconds * math.exp(-_QUANTILE * spread), seconds * math.exp(_QUANTILE * spread))
 
 

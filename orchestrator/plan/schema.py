@@ -197,7 +197,9 @@ def _tables(definitions: Schema) -> Schema:
         "delta": {"type": "object", "minProperties": 1, "additionalProperties": label},
     }
     by_label = {"type": "object", "additionalProperties": label}
-    table["properties"]["against"] = {"type": "object", "minProperties": 1, "additionalProperties": label}
+    one_cell = {"type": "object", "minProperties": 1, "additionalProperties": label}
+    definitions["VerdictSpec"]["properties"] |= {"against": one_cell, "of": one_cell}
+    table["properties"]["against"] = one_cell
     table["properties"]["labels"] = {"type": "object", "additionalProperties": by_label}
     return {"type": "object", "additionalProperties": False, "patternProperties": {f"^{NAME.pattern}$": table}}
 

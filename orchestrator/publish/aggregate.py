@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -85,14 +85,14 @@ def aggregate(candidate: Candidate, trials: Sequence[TrialOutcome], shared: int 
     """One candidate from its repeats, of which the first `shared` decide on its selection."""
     first, further = trials[:shared], trials[len(trials) if shared is None else shared :]
     status = _status(first)
-    scores = _means(first) if status == "complete" else {}
+    scores = Means(first) if status == "complete" else {}
     reproduced = [trial for trial in further if trial.state is TrialState.FINISHED and not trial.diverged]
     return CandidateOutcome(
         index=candidate.index,
         labels=candidate.labels,
         status=status,
         started=any(trial.state in _STARTED for trial in trials),
-        metrics=_means([*first, *reproduced]) if scores and reproduced else scores,
+        metrics=Means([*first, *reproduced]) if status == "complete" and reproduced else scores,
         scores=scores,
         growing=any(trial.state not in TRIAL_ENDED for trial in further),
         coming=tuple(dict.fromkeys(name for trial in trials for name in trial.coming)),
@@ -113,8 +113,24 @@ def _status(trials: Sequence[TrialOutcome]) -> CandidateStatus:
     return "pruned" if TrialState.PRUNED in states else "complete"
 
 
-def _means(trials: Iterable[TrialOutcome]) -> dict[str, Statistic]:
-    # A mean over some of the repeats would not compare with a mean over all: a key that one lacks is left out.
-    repeats = [{key: value for key, value in trial.values.items() if math.isfinite(value)} for trial in trials]
-    shared = [key for key in repeats[0] if all(key in other for other in repeats[1:])]
-    return {key: statistic([values[key] for values in repeats]) for key in shared}
+class Means(Mapping[str, Statistic]):
+    """By key, of some repeats: each is computed when it is asked for, since of most candidates only one is."""
+
+    def __init__(self, trials: Iterable[TrialOutcome]) -> None:
+        self._repeats = [trial.values for trial in trials]
+        self._known: dict[str, Statistic] = {}
+
+    def __getitem__(self, key: str) -> Statistic:
+        if key not in self._known:
+            values = [values[key] for values in self._repeats]
+            # A mean over some of the repeats would not compare with a mean over all: what one lacks is left out.
+            if not all(math.isfinite(value) for value in values):
+                raise KeyError(key)
+            self._known[key] = statistic(values)
+        return self._known[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return (key for key in self._repeats[0] if key in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

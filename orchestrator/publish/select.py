@@ -54,7 +54,7 @@ def summary_of(cell: int, candidates: Sequence[CandidateOutcome], key: str, bett
         labels={} if chosen is None else chosen.labels,
         selection_key=key,
         score=None if chosen is None else chosen.scores[key],
-        metrics={} if chosen is None else chosen.metrics,
+        metrics={} if chosen is None else dict(chosen.metrics),
         candidates=len(candidates),
         coming=() if chosen is None else chosen.coming,
     )

@@ -20,6 +20,8 @@ CONDUCTOR = "conductor"
 """The name of the one lease."""
 
 _BUSY_MILLISECONDS = 30_000
+_FENCE = sa.select(lease.c.fence).where(lease.c.name == CONDUCTOR)  # made once: it begins every write of a conductor
+_FENCE_LOCKED = _FENCE.with_for_update()
 
 Item = TypeVar("Item")
 
@@ -142,8 +144,7 @@ def chunked(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 def _check_fence(connection: sa.Connection, fence: int, *, lock: bool = False) -> None:
     """Raise FencedError unless the lease carries `fence`; with `lock` it stays so until the transaction ends."""
-    query = sa.select(lease.c.fence).where(lease.c.name == CONDUCTOR)
-    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
+    row = connection.execute(_FENCE_LOCKED if lock else _FENCE).one_or_none()
     if row is None or row.fence != fence:
         raise FencedError(f"the lease has passed on (fence {row.fence if row else 'none'}, ours is {fence})")
 

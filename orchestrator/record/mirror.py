@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -18,7 +19,7 @@ from orchestrator.record.mlflow.mirrors import (
 from orchestrator.record.mlflow.outbox import Dirty
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.tracker import Exhibit, ExperimentGoneError, RunGoneError, Tracker
-from orchestrator.views.errors import FencedError, NotFoundError, UnavailableError
+from orchestrator.views.errors import ConflictError, FencedError, NotFoundError, UnavailableError
 from orchestrator.views.lifecycle import SWEEP_ENDED
 
 Exhibits = Callable[[int, bool], Exhibit]
@@ -45,31 +46,56 @@ class Mirror:
         self._url = url.rstrip("/")
         self._away = 0  # passes in a row that ended because the tracker did not answer
         self._resume_at = 0.0
+        self._outlived: set[int] = set()
+        """Sweeps of which we may have told what is old by now: the lease passed on meanwhile."""
 
     def forward(self, limit: int = 100) -> int:
         """Send at most `limit` due runs and return how many were sent; raises UnavailableError for the database only.
 
-        While the tracker is away nothing is tried before a pause of 1 s, doubled up to 60 s, has passed.
+        While the tracker is away nothing is tried before a pause of 1 s, doubled up to 60 s, has passed. Once the lease
+        has passed on whoever holds it is asked to tell anew what we were telling, and FencedError is raised.
         """
+        if self._outlived:
+            self._leave_to_successor()
+            return 0
         if time.monotonic() < self._resume_at:
             return 0
         sent = unanswered = 0
         for dirty in self._store.outbox.due(limit):
             try:
-                run, last_point = self._sent(dirty)
+                trouble = self._told(dirty)
             except FencedError:
+                self._outlived.add(dirty.sweep)
+                self._leave_to_successor()
                 raise
-            except Exception as error:  # whatever one run's trouble is, the others are still to be told
-                self._postpone(dirty, error)
-                unanswered += isinstance(error, UnavailableError)
-            else:
-                self._writer.outbox.sent(dirty, run, last_point)
+            if trouble is None:
                 sent, unanswered = sent + 1, 0
+            else:
+                unanswered += isinstance(trouble, UnavailableError)
             if unanswered == 2:  # one refusal may be the run's own fault; two in a row are not
                 break
         self._away = 0 if sent or unanswered < 2 else self._away + 1
         self._resume_at = time.monotonic() + (pause(self._away) if self._away else 0.0)
         return sent
+
+    def _told(self, dirty: Dirty) -> Exception | None:
+        """Send a run and note that; gives why it could not be sent, which shall not keep the others from being sent."""
+        try:
+            run, last_point = self._sent(dirty)
+        except FencedError:
+            raise
+        except Exception as error:
+            self._postpone(dirty, error)
+            return error
+        self._writer.outbox.sent(dirty, run, last_point)
+        return None
+
+    def _leave_to_successor(self) -> None:
+        """The tracker knows no fence: what we sent may have come after what the holder of the lease has sent since."""
+        for sweep in sorted(self._outlived):
+            with suppress(NotFoundError, ConflictError):  # it is deleted, or about to be
+                self._store.submissions.add_request("mirror", sweep, None, None)
+            self._outlived.discard(sweep)
 
     def _postpone(self, dirty: Dirty, error: Exception) -> None:
         _log.warning("the run of %s %s was not mirrored: %s", dirty.kind, dirty.entity, error)

@@ -1,24 +1,17 @@
-"""The database's tables; who may write which column stands in writers.py."""
+"""The tables of sweeps, what became of them, and who conducts; who may write which column stands in writers.py."""
 
 from typing import Final
 
 import sqlalchemy as sa
 
-from orchestrator.record import column_types
 from orchestrator.record.clock import DatabaseSeconds, UtcTime
-from orchestrator.record.column_types import metadata, places
-
-_BIG = column_types.BIG
-_DOUBLE = column_types.DOUBLE
-_NEED = column_types.NEED
-_STATE = column_types.STATE
-_UID = column_types.UID
+from orchestrator.record.column_types import BIG, DOUBLE, NEED, STATE, UID, metadata, places
 
 sweep: Final = sa.Table(
     "sweep",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("uid", _UID, nullable=False, unique=True),
+    sa.Column("uid", UID, nullable=False, unique=True),
     sa.Column("name", sa.String, nullable=False),
     sa.Column("text", sa.Text, nullable=False),
     sa.Column("spec", sa.JSON, nullable=False),
@@ -28,7 +21,7 @@ sweep: Final = sa.Table(
     sa.Column("idempotency_key", sa.String, unique=True),
     sa.Column("body_hash", sa.String, nullable=False),
     sa.Column("created", UtcTime, nullable=False),
-    sa.Column("state", _STATE, nullable=False, index=True),
+    sa.Column("state", STATE, nullable=False, index=True),
     sa.Column("slot", sa.JSON),
     sa.Column("started", UtcTime),
     sa.Column("ended", UtcTime),
@@ -80,7 +73,7 @@ candidate: Final = sa.Table(
     sa.Column("suggested", sa.JSON(none_as_null=True)),
     sa.Column("asked", sa.Integer),
     sa.Column("told", sa.Integer),
-    sa.Column("score", _DOUBLE),  # as it was told; null: none
+    sa.Column("score", DOUBLE),  # as it was told; null: none
     sa.Column("pruned", sa.Integer),  # the evaluation after which it was told as pruned
     sa.ForeignKeyConstraint(["sweep_id", "cell"], ["cell.sweep_id", "cell.cell"]),
 )
@@ -89,7 +82,7 @@ training: Final = sa.Table(
     "training",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("uid", _UID, nullable=False, unique=True),
+    sa.Column("uid", UID, nullable=False, unique=True),
     sa.Column("fingerprint", sa.String(64), nullable=False),
     sa.Column("generation", sa.Integer, nullable=False),  # from 1; a fresh sweep takes the next one
     sa.Column("recipe", sa.JSON, nullable=False),
@@ -97,16 +90,16 @@ training: Final = sa.Table(
     sa.Column("heir", sa.Integer),  # the training that its trials moved to, under newer versions
     sa.Column("base", sa.String(64), nullable=False, default="", server_default=""),  # fingerprint without metrics
     sa.Column("source", sa.Integer),  # the training whose kept weights are evaluated in place of training
-    sa.Column("need", _NEED),  # what it reads of a data root; null: nothing
-    sa.Column("state", _STATE, nullable=False),
+    sa.Column("need", NEED),  # what it reads of a data root; null: nothing
+    sa.Column("state", STATE, nullable=False),
     sa.Column("step", sa.Integer, nullable=False, default=0),
     sa.Column("total_steps", sa.Integer, nullable=False, default=0),
     sa.Column("log_length", sa.Integer, nullable=False, default=0),  # characters over all attempts
     sa.Column("diverged", sa.Boolean, nullable=False, default=False),
     sa.Column("metrics", sa.JSON(none_as_null=True)),  # of the result, by checkpoint/split/metric; null: not a number
-    sa.Column("score", _DOUBLE),  # the metric that its recipe selects by
+    sa.Column("score", DOUBLE),  # the metric that its recipe selects by
     sa.Column("best_step", sa.Integer),
-    sa.Column("seconds", _DOUBLE),
+    sa.Column("seconds", DOUBLE),
     sa.Column("result", sa.JSON(none_as_null=True)),  # the rest of it: curves, provenance, artifacts
     sa.Column("error", sa.Text),
     sa.Column("trace", sa.Text),
@@ -127,7 +120,7 @@ collected: Final = sa.Table(
     sa.Column("at", UtcTime, nullable=False),
     sa.Column("reason", sa.Text, nullable=False),
     sa.Column("files", sa.Integer),  # null: not counted yet
-    sa.Column("bytes", _BIG),
+    sa.Column("bytes", BIG),
     sa.Column("removed", UtcTime),  # null: they are still to go, or partly gone
 )  # fmt: skip
 
@@ -135,7 +128,7 @@ trial: Final = sa.Table(
     "trial",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("uid", _UID, nullable=False, unique=True),
+    sa.Column("uid", UID, nullable=False, unique=True),
     sa.Column("sweep_id", sa.ForeignKey("sweep.id"), nullable=False),
     sa.Column("cell", sa.Integer, nullable=False),
     sa.Column("candidate", sa.Integer, nullable=False),
@@ -144,7 +137,7 @@ trial: Final = sa.Table(
     sa.Column("repeat_labels", sa.JSON, nullable=False),
     sa.Column("training_id", sa.ForeignKey("training.id"), nullable=False, index=True),
     sa.Column("evaluation_id", sa.Integer, index=True),  # the training that it moves to once that has its metrics
-    sa.Column("state", _STATE, nullable=False),
+    sa.Column("state", STATE, nullable=False),
     sa.Column("reused", sa.Boolean, nullable=False, default=False),
     sa.Column("diverged", sa.Boolean, nullable=False, default=False),  # its training's, copied for the counts
     sa.Column("slot", sa.JSON(none_as_null=True)),  # null: that of its sweep
@@ -153,9 +146,9 @@ trial: Final = sa.Table(
     sa.Column("ended", UtcTime),
     sa.Column("mlflow_run", sa.String),
     sa.Column("mlflow_left", sa.String),  # the run that it had under older versions, until the tracker knows that
-    sa.Column("mlflow_point", _BIG, nullable=False, default=0),  # last metric.id sent
-    sa.Column("score", _DOUBLE),  # these two: its training's, once it has finished
-    sa.Column("seconds", _DOUBLE),
+    sa.Column("mlflow_point", BIG, nullable=False, default=0),  # last metric.id sent
+    sa.Column("score", DOUBLE),  # these two: its training's, once it has finished
+    sa.Column("seconds", DOUBLE),
     *places(),  # trial_column says which key is where
     sa.UniqueConstraint("sweep_id", "cell", "candidate", "repeat"),
     sa.UniqueConstraint("sweep_id", "position"),
@@ -173,10 +166,10 @@ attempt: Final = sa.Table(
     "attempt",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("uid", _UID, nullable=False, unique=True),
+    sa.Column("uid", UID, nullable=False, unique=True),
     sa.Column("training_id", sa.ForeignKey("training.id"), nullable=False),
     sa.Column("number", sa.Integer, nullable=False),
-    sa.Column("state", _STATE, nullable=False),  # running, finished, failed, lost, stopped
+    sa.Column("state", STATE, nullable=False),  # running, finished, failed, lost, stopped
     sa.Column("fence", sa.Integer, nullable=False),  # of the conductor that claimed it, or adopted it last
     sa.Column("slot", sa.JSON, nullable=False),
     sa.Column("resumed_from", sa.String),
@@ -188,7 +181,7 @@ attempt: Final = sa.Table(
     sa.Column("started", UtcTime, nullable=False),
     sa.Column("ended", UtcTime),
     sa.Column("reason", sa.Text),
-    sa.Column("cause", _STATE),  # the kind of its failure; null: it did not fail, or before this was kept
+    sa.Column("cause", STATE),  # the kind of its failure; null: it did not fail, or before this was kept
     sa.UniqueConstraint("training_id", "number"),
     sa.Index(None, "state", "cause"),
     sqlite_autoincrement=True,
@@ -197,11 +190,11 @@ attempt: Final = sa.Table(
 metric: Final = sa.Table(
     "metric",
     metadata,
-    sa.Column("id", _BIG, primary_key=True),
+    sa.Column("id", BIG, primary_key=True),
     sa.Column("attempt_id", sa.ForeignKey("attempt.id"), nullable=False),
     sa.Column("key", sa.String, nullable=False),
     sa.Column("step", sa.Integer, nullable=False),
-    sa.Column("value", _DOUBLE),  # null: not a number
+    sa.Column("value", DOUBLE),  # null: not a number
     sa.Column("at", UtcTime, nullable=False),
     sa.UniqueConstraint("attempt_id", "key", "step"),
     sqlite_autoincrement=True,
@@ -215,50 +208,10 @@ log: Final = sa.Table(
     sa.Column("text", sa.Text, nullable=False),
 )  # fmt: skip
 
-node: Final = sa.Table(
-    "node", metadata,
-    sa.Column("uid", sa.String, primary_key=True),
-    sa.Column("host", sa.String, nullable=False),
-    sa.Column("resources", sa.JSON, nullable=False),
-    sa.Column("alive", sa.Boolean, nullable=False),
-    sa.Column("seen", UtcTime, nullable=False),
-)  # fmt: skip
-
-slot: Final = sa.Table(
-    "slot", metadata,
-    sa.Column("name", sa.String, primary_key=True),  # as `attempt.holder`
-    sa.Column("node", sa.String, nullable=False),  # the first characters of its node's uid
-    sa.Column("host", sa.String, nullable=False),
-    sa.Column("resources", sa.JSON, nullable=False),  # what it takes of its node
-    sa.Column("attempt", _UID),  # that it trains; null: none
-    sa.Column("usage", sa.JSON(none_as_null=True)),  # what its process takes; null: it has not said so yet
-    sa.Column("lag", _DOUBLE),  # seconds that the oldest message which is not recorded has waited; null: there is none
-    sa.Column("seen", UtcTime, nullable=False),
-)  # fmt: skip
-
-_READS = sa.Column("reads", sa.JSON, nullable=False)
-need: Final = sa.Table("need", metadata, sa.Column("key", _NEED, primary_key=True), _READS)
-
-sweep_need: Final = sa.Table(
-    "sweep_need", metadata,
-    sa.Column("sweep_id", sa.ForeignKey("sweep.id"), primary_key=True),
-    sa.Column("need", sa.ForeignKey("need.key"), primary_key=True),
-)  # fmt: skip
-
-finding: Final = sa.Table(
-    "finding", metadata,
-    sa.Column("node", sa.String, primary_key=True),
-    sa.Column("need", sa.ForeignKey("need.key"), primary_key=True),
-    sa.Column("host", sa.String, nullable=False),
-    sa.Column("state", _STATE, nullable=False),  # ok, missing, wrong
-    sa.Column("said", sa.Text, nullable=False),
-    sa.Column("looked", UtcTime, nullable=False),
-)  # fmt: skip
-
 installation: Final = sa.Table(
     "installation", metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),  # 1: there is one row
-    sa.Column("uid", _UID, nullable=False),
+    sa.Column("uid", UID, nullable=False),
 )  # fmt: skip
 
 lease: Final = sa.Table(
@@ -266,8 +219,8 @@ lease: Final = sa.Table(
     sa.Column("name", sa.String(32), primary_key=True),
     sa.Column("holder", sa.String, nullable=False),
     sa.Column("fence", sa.Integer, nullable=False),
-    sa.Column("until", _DOUBLE, nullable=False),
-    sa.Column("seconds", _DOUBLE, nullable=False),
+    sa.Column("until", DOUBLE, nullable=False),
+    sa.Column("seconds", DOUBLE, nullable=False),
 )  # fmt: skip
 
 outbox: Final = sa.Table(
@@ -279,8 +232,8 @@ outbox: Final = sa.Table(
     sa.Column("entity", sa.Integer, nullable=False),  # trial id, cell index, or sweep id
     sa.Column("version", sa.Integer, nullable=False, default=1),  # bumped when marked again
     sa.Column("failures", sa.Integer, nullable=False, default=0),
-    sa.Column("next_try", _DOUBLE, nullable=False, default=0.0),
-    sa.Column("marked", _DOUBLE, nullable=False, default=DatabaseSeconds(), server_default="0"),  # 0: not known
+    sa.Column("next_try", DOUBLE, nullable=False, default=0.0),
+    sa.Column("marked", DOUBLE, nullable=False, default=DatabaseSeconds(), server_default="0"),  # 0: not known
     sa.Column("error", sa.Text),
     sa.UniqueConstraint("kind", "sweep_id", "entity"),
     sa.Index(None, "next_try", "id"),
@@ -288,9 +241,9 @@ outbox: Final = sa.Table(
 )
 
 change: Final = sa.Table(
-    "change", metadata, sa.Column("id", _BIG, primary_key=True),  # in the order in which transactions ended
+    "change", metadata, sa.Column("id", BIG, primary_key=True),  # in the order in which transactions ended
     sa.Column("kind", sa.String(8), nullable=False),
     sa.Column("sweep_id", sa.Integer, nullable=False),  # no key: that a sweep was deleted is told after it went
     sa.Column("entity", sa.Integer, nullable=False),  # trial id, cell index, request id, or sweep id
-    sa.Column("state", _STATE), sqlite_autoincrement=True,  # that a sweep entered; null: it stayed in its own
+    sa.Column("state", STATE), sqlite_autoincrement=True,  # that a sweep entered; null: it stayed in its own
 )  # fmt: skip

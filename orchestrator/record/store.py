@@ -16,13 +16,16 @@ from orchestrator.record.reads.cluster import ClusterReader
 from orchestrator.record.reads.collectable import CollectionReader
 from orchestrator.record.reads.curves import CurveReader
 from orchestrator.record.reads.data import DataReader
+from orchestrator.record.reads.deliveries import DeliveryReader
 from orchestrator.record.reads.gauges import GaugeReader
 from orchestrator.record.reads.listings import ListingReader
+from orchestrator.record.reads.logs import LogReader
 from orchestrator.record.reads.neighbours import NeighbourReader
 from orchestrator.record.reads.outcomes import OutcomeReader
 from orchestrator.record.reads.plot_points import PlotReader
 from orchestrator.record.reads.pruning import PruningReader
 from orchestrator.record.reads.requests import RequestReader
+from orchestrator.record.reads.resolutions import ResolutionReader
 from orchestrator.record.reads.searches import SearchReader
 from orchestrator.record.reads.sizes import SizeReader
 from orchestrator.record.reads.sweeps import SweepReader
@@ -32,10 +35,12 @@ from orchestrator.record.writes.capacity import CapacityWriter, DataWriter
 from orchestrator.record.writes.changes import ChangeWriter
 from orchestrator.record.writes.claims import ClaimWriter
 from orchestrator.record.writes.collection import CollectionWriter
+from orchestrator.record.writes.deliveries import DeliveryWriter
 from orchestrator.record.writes.events import EventWriter
 from orchestrator.record.writes.lease import Lease, LeaseWriter
 from orchestrator.record.writes.pruning import PruningWriter
 from orchestrator.record.writes.remarks import Remarks
+from orchestrator.record.writes.resolutions import ResolutionWriter
 from orchestrator.record.writes.searches import SearchWriter
 from orchestrator.record.writes.submissions import RequestWriter, Submissions
 from orchestrator.record.writes.sweeps import SweepWriter
@@ -58,8 +63,10 @@ class Store:
         self.trainings = TrainingReader(database)
         self.outcomes = OutcomeReader(database)
         self.curves = CurveReader(database)
+        self.logs = LogReader(database)
         self.artifacts = ArtifactReader(database)
         self.requests = RequestReader(database)
+        self.resolutions = ResolutionReader(database)
         self.changes = ChangeReader(database)
         self.lease = Lease(database)
         self.claims = ClaimReader(database)
@@ -74,6 +81,7 @@ class Store:
         self.runs = RunReader(database)
         self.outbox = OutboxReader(database)
         self.mirror_states = MirrorStateReader(database)
+        self.deliveries = DeliveryReader(database)
 
     @classmethod
     def open(cls, url: str, migrate: bool = True) -> "Store":
@@ -113,6 +121,7 @@ class Writer:
         self.trials = TrialWriter(fenced)
         self.trainings = TrainingWriter(fenced)
         self.requests = RequestWriter(fenced)
+        self.resolutions = ResolutionWriter(fenced)
         self.claims = ClaimWriter(fenced)
         self.changes = ChangeWriter(fenced)
         self.events = EventWriter(fenced)
@@ -122,3 +131,4 @@ class Writer:
         self.data = DataWriter(fenced)
         self.collection = CollectionWriter(fenced)
         self.outbox = OutboxWriter(fenced)
+        self.deliveries = DeliveryWriter(fenced)

@@ -5,22 +5,20 @@ from typing import Final
 
 import sqlalchemy as sa
 
+from orchestrator.record.cluster_tables import finding, need, node, slot, sweep_need
+from orchestrator.record.delivery_table import delivery
 from orchestrator.record.listed_tables import note, tag, trial_column
+from orchestrator.record.resolution_table import resolution
 from orchestrator.record.schema import (
     attempt,
     candidate,
-    finding,
     installation,
     lease,
     log,
     metric,
-    need,
-    node,
     outbox,
     request,
-    slot,
     sweep,
-    sweep_need,
     training,
     trial,
 )
@@ -36,7 +34,7 @@ _EXTENDED: Final = frozenset({"state", "priority", "text", "spec", "total"})
 
 _DELETED: Final = (
     "log", "metric", "attempt", "note", "tag", "trial", "trial_column", "candidate", "cell",
-    "sweep_need", "sweep", "training",
+    "sweep_need", "resolution", "sweep", "training",
 )  # fmt: skip
 """What goes with a deleted sweep; its requests stay, without their arguments, to say what became of them."""
 
@@ -114,6 +112,11 @@ WRITERS: Final[Mapping[str, Mapping[tuple[str, str], frozenset[str]]]] = {
         ("insert", "outbox"): _columns(outbox),
         ("update", "outbox"): frozenset({"version", "failures", "next_try", "marked", "error"}),
         ("delete", "outbox"): frozenset(),
+        ("insert", "resolution"): _columns(resolution),
+        ("update", "resolution"): frozenset({"position", "report", "ended", "outcome"}),
+        ("insert", "delivery"): _columns(delivery),
+        ("update", "delivery"): frozenset({"state", "tries", "next_try", "error"}),
+        ("delete", "delivery"): frozenset(),
         **{("delete", name): frozenset() for name in _DELETED},
     },
 }

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from orchestrator.host.storage import opened
+from orchestrator.host.traces import attempt_span, span
 from orchestrator.run.memory_growth import Allowance
 from orchestrator.run.message import Message
 from orchestrator.run.out_of_memory import explained, out_of_memory
@@ -95,10 +96,15 @@ def execute(order: Order, workplace: Workplace, stop: Callable[[], bool], tell: 
     Raises nothing of the training's. What `stop` or `tell` raise, such as a database that is away, leaves the attempt
     where it is and is raised here.
     """
-    try:
-        last = _attempt(order, workplace, _carried(stop), _carried(tell))
-    except _Ours as carried:
-        raise carried.__cause__ or carried from None
+    facts = {"sweep": order.sweep, "trial": order.trial, "number": order.number, "resume": order.resume}
+    with attempt_span(order.training, order.attempt, label=order.label, **facts) as noted:
+        try:
+            last = _attempt(order, workplace, _carried(stop), _carried(tell))
+        except _Ours as carried:
+            raise carried.__cause__ or carried from None
+        noted.note(outcome=last.kind)
+        if last.kind == "failed":
+            noted.fail(str(last.body.get("message", "")))
     tell(last)
 
 
@@ -106,11 +112,14 @@ def _attempt(order: Order, workplace: Workplace, stop: Callable[[], bool], tell:
     """Run one attempt; gives its last message, which is spooled and not told yet."""
     directory = work_directory_for(opened(workplace.storage), order, unmade(), stop)
     try:
-        directory.open()
+        with span("open"):
+            directory.open()
         place = workplace.place(order, directory.folder, stop)
         carry_out = _train if order.evaluation is None else _evaluate
-        result = carry_out(order, workplace, place, directory, lambda progress: tell(directory.report(progress)))
-        directory.keep(result)
+        with span("train" if order.evaluation is None else "evaluate"):
+            result = carry_out(order, workplace, place, directory, lambda progress: tell(directory.report(progress)))
+        with span("keep"):
+            directory.keep(result)
         return directory.end("finished", result.model_dump(mode="json"))
     except Stopped:
         return directory.end("stopped", {})

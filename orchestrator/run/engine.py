@@ -20,6 +20,9 @@ class Broker(Protocol):
     def installation(self) -> str:
         """A name that no other installation on the same cluster has, and that a next conductor has too."""
 
+    def fence(self) -> int:
+        """The lease's number, which grows with each conductor: by it slots know a former one's orders."""
+
     def tick(self) -> None:
         """Apply requests and expand queued sweeps; cheap enough to be called at every turn."""
 
@@ -42,7 +45,7 @@ class Broker(Protocol):
         """The order stopped because it was no longer wanted."""
 
     def returned(self, order: Order, reason: str) -> None:
-        """The order was not begun: its training waits again."""
+        """The order was not begun, or was given back: its training waits again, to go on from its last checkpoint."""
 
     def outranked(self, order: Order) -> bool:
         """Whether, before the order has begun, another of a higher priority waits, or only paused sweeps want it."""

@@ -1,4 +1,6 @@
-"""A lost order, whose holder is gone: it ends as the spool says, else as a failure."""
+"""A lost order, whose holder is gone: it ends, or waits again, as the spool says; else it is a failure."""
+
+from dataclasses import replace
 
 from orchestrator.host.storage import opened
 from orchestrator.run import spool
@@ -19,8 +21,9 @@ def settle_from_spool(broker: Broker, order: Order, workplace: Workplace, seen: 
         raise UnavailableError(f"the storage does not answer: {error}") from error
     for message in messages:
         if message.kind == "stopped" and broker.wanted(order):
-            break
+            broker.returned(order, "given back by its slot while nobody conducted")
+            return
         broker.told(order, message)
         if message.final:
             return
-    broker.failed(order, failure)
+    broker.failed(order, replace(failure, begun=True) if messages else failure)  # who has spooled had begun

@@ -29,6 +29,7 @@ class BundleQueries:
             evidence=self._store.outcomes.provenance(sweep),
             catalog=self._catalog,
             sources=self._sources,
+            looks=self._store.requests.looks(sweep),
         )
         file = cast(IO[bytes], TemporaryFile())  # noqa: SIM115 - the caller reads and closes it
         try:

@@ -57,7 +57,8 @@ class SweepCommands:
         spec, text = checked.spec.model_dump(mode="json"), body.decode("utf-8-sig")
         if self._store.sweeps.get(sweep).state is SweepState.QUEUED:
             raise ConflictError(f"sweep {sweep} is not expanded yet; try again in a moment")
-        extension(self._store.trials.keys(sweep), checked.plan, text, spec, self._catalog)
+        wider = extension(self._store.trials.keys(sweep), checked.plan, text, spec, self._catalog)
+        self._store.collection.require_kept(wider.measured, checked.spec.fresh)
         return self._ask("extend", sweep, None, actor, {"text": text, "spec": spec})
 
     def delete(self, sweep: int, confirm: str, actor: str | None = None) -> RequestView:

@@ -1,6 +1,6 @@
 """Figures drawn from what is known now."""
 
-from orchestrator.publish.figures import drawing, rendering
+from orchestrator.publish import figures
 from orchestrator.publish.figures.sketch import Sources
 from orchestrator.record.store import Store
 from orchestrator.views.files import FigureView, Rendered
@@ -16,11 +16,11 @@ class FigureQueries:
     def listed(self, sweep: int) -> list[FigureView]:
         """The figures of a sweep."""
         found = self._store.sweeps.get(sweep)
-        return drawing.listed(sweep, found.name, found.spec)
+        return figures.drawing.listed(sweep, found.name, found.spec)
 
     def render(self, sweep: int, name: str, file_format: str, heading: bool = True) -> Rendered:
         """A figure of a sweep in one of the formats, drawn from what is known now; `heading`: with its words."""
         outcomes = self._store.outcomes.of(sweep)
-        return rendering.render(
-            drawing.draw(outcomes, name, self._catalog, self._sources, heading=heading), file_format
+        return figures.rendering.render(
+            figures.drawing.draw(outcomes, name, self._catalog, self._sources, heading=heading), file_format
         )

@@ -82,7 +82,7 @@ class Operations:
         yield Check(name="database", ok=True, detail="answers")
         for name, check in (
             ("migrations", self._migrations), ("conductor", self._conductor), ("engine", self._engine),
-            ("mlflow", self._mlflow),
+            ("mlflow", self._mlflow), ("webhook", self._webhook),
         ):  # fmt: skip
             yield _asked(name, check)
         yield from self._beside()
@@ -105,6 +105,8 @@ class Operations:
 
     def _engine(self) -> tuple[bool, str]:
         known, there = self._store.capacity.nodes(), self._store.capacity.nodes(present=True)
+        if self._settings.engine == "files":  # without anything to train there is none, and that is as it should be
+            return True, f"{len(there)} slots have joined" if len(there) != 1 else "1 slot has joined"
         if self._settings.engine != "ray_tune" or not known:
             return True, "no node has been seen yet" if self._settings.engine == "ray_tune" else "is no cluster"
         if not there:
@@ -120,6 +122,15 @@ class Operations:
         if backlog.seconds > BEHIND_SECONDS:
             return False, f"is behind: the oldest of {backlog.runs} runs has waited for {backlog.seconds / 60:.0f} min"
         return True, "shows all runs" if not backlog.runs else f"is told of {backlog.runs} runs"
+
+    def _webhook(self) -> tuple[bool, str]:
+        if self._settings.webhook_url is None:
+            return True, "none is named"
+        told = self._store.deliveries.backlog()
+        if told.failing or told.given_up:
+            given_up = f" and {told.given_up} were given up within a week" if told.given_up else ""
+            return False, f"was not told {told.failing} of {told.waiting} events{given_up}; the last try: {told.error}"
+        return True, "was told of everything" if not told.waiting else f"is told of {told.waiting} events"
 
     def _disk(self) -> tuple[bool, str]:
         places = self.places()

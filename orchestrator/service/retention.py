@@ -43,7 +43,7 @@ class Retention:
                 total[kind_of(name)] += size
                 for owner in owners & by_sweep.keys():
                     by_sweep[owner][kind_of(name)] += size
-        for owner, size in self._store.sizes.logs().items():
+        for owner, size in self._store.sizes.logs(sweep).items():
             if owner in by_sweep:
                 by_sweep[owner]["logs"] = size
                 total["logs"] += size

@@ -4,8 +4,7 @@ from typing import Any
 
 from orchestrator.host.private import own_folder
 from orchestrator.plan import schema
-from orchestrator.publish import paper
-from orchestrator.publish.figures import vega
+from orchestrator.publish import figures, paper
 from orchestrator.publish.figures.sketch import Sources
 from orchestrator.publish.published import library
 from orchestrator.record.figure_files import FigureFiles
@@ -14,12 +13,17 @@ from orchestrator.service import offline
 from orchestrator.service.bundles import BundleQueries
 from orchestrator.service.commands import SweepCommands
 from orchestrator.service.curves import CurveQueries
+from orchestrator.service.drifts import DriftQueries
 from orchestrator.service.figures import FigureQueries
+from orchestrator.service.foresight import Foresight
 from orchestrator.service.frames import FrameQueries
+from orchestrator.service.ledgers import LedgerQueries
 from orchestrator.service.listings import ListingQueries
 from orchestrator.service.operations import Operations
+from orchestrator.service.papers import PaperQueries
 from orchestrator.service.plots import PlotQueries
 from orchestrator.service.remarks import RemarkQueries
+from orchestrator.service.resolutions import ResolutionCommands
 from orchestrator.service.retention import Retention
 from orchestrator.service.submissions import SpecSubmissions
 from orchestrator.service.sweeps import SweepQueries
@@ -42,6 +46,8 @@ class Service:
         sources = Sources(store.curves.of_trials, files.arrays_of, files.pictures_of)
         self.submissions = SpecSubmissions(settings, store, catalog)
         self.commands = SweepCommands(store, catalog)
+        self.resolutions = ResolutionCommands(store, catalog)
+        self.foresight = Foresight(store, catalog)
         self.sweeps = SweepQueries(store, catalog, links)
         self.changes = store.changes
         self.trials = TrialQueries(store, catalog, links, files)
@@ -52,6 +58,9 @@ class Service:
         self.figures = FigureQueries(store, catalog, sources)
         self.frames = FrameQueries(store, catalog)
         self.curves = CurveQueries(store, catalog)
+        self.papers = PaperQueries(store, catalog)
+        self.drifts = DriftQueries(store, catalog)
+        self.ledgers = LedgerQueries(store, catalog)
         self.bundles = BundleQueries(store, catalog, sources)
         self.operations = Operations(settings, store)
         self.retention = Retention(settings, store, catalog)
@@ -94,4 +103,4 @@ class Service:
 
     def vega(self) -> bytes:
         """The scripts that draw figures in a browser without a network."""
-        return vega.bundle().encode()
+        return figures.vega.bundle().encode()

@@ -3,12 +3,12 @@
 from typing import Any
 
 from orchestrator.cost.view import Cost
-from orchestrator.publish.figures import candidates
+from orchestrator.publish import figures
 from orchestrator.publish.tables import cell as cells
 from orchestrator.record.store import Store
 from orchestrator.service.naming import named
 from orchestrator.service.outlook import Outlook
-from orchestrator.views.cells import CellView
+from orchestrator.views.cells import CellView, ComparedCell
 from orchestrator.views.links import Links
 from orchestrator.views.mirror import MirrorView
 from orchestrator.views.pages import Page
@@ -23,9 +23,11 @@ class SweepQueries:
         self._store, self._catalog, self._links = store, catalog, links
         self._outlook = Outlook(store, catalog)
 
-    def page(self, state: str | None, name: str | None, cursor: str | None, limit: int) -> Page[SweepSummary]:
-        """Sweeps, newest first; `name` is a part of the name."""
-        return self._store.sweeps.page(state, name, cursor, limit)
+    def page(
+        self, state: str | None, name: str | None, cursor: str | None, limit: int, tag: str | None = None
+    ) -> Page[SweepSummary]:
+        """Sweeps, newest first; `name` is a part of the name, `tag` a whole tag of the sweep itself."""
+        return self._store.sweeps.page(state, name, cursor, limit, tag and tag.strip())
 
     def get(self, sweep: int) -> SweepView:
         """One sweep whole."""
@@ -62,7 +64,16 @@ class SweepQueries:
 
     def cell_figure(self, cell: CellView) -> dict[str, Any] | None:
         """A cell's candidates by their scores, as a Vega-Lite figure; none where nothing competes."""
-        return candidates.chart(cell)
+        return figures.candidates.chart(cell)
+
+    def compared(self, sweep: int, index: int) -> ComparedCell:
+        """A cell of a sweep as it stands beside others; NotFoundError."""
+        found, trial = cells.compared(self._store.outcomes.of(sweep, [index]), index, self._catalog)
+        if trial is None:
+            return found
+        recipe = self._store.trials.get(trial.trial).recipe
+        alike = {path: value for path, value in recipe.items() if path not in trial.repeat_labels}
+        return found.model_copy(update={"recipe": alike})
 
     def cell(self, sweep: int, index: int) -> CellView:
         """A cell of a sweep with its candidates, their trials and provenance; NotFoundError."""
@@ -70,4 +81,5 @@ class SweepQueries:
         found = cells.trace(self._store.outcomes.of(sweep), index, evidence, self._catalog)
         runs = {one.outcome.trial: one.run for one in evidence if one.run is not None}
         own = self._store.runs.run("cell", sweep, index)
-        return cells.linked(found, self._links, self._store.runs.experiment(sweep), runs, own)
+        linked = cells.linked(found, self._links, self._store.runs.experiment(sweep), runs, own)
+        return linked.model_copy(update={"remark": self._store.remarks.of("cell", sweep, index)})

@@ -5,18 +5,24 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from orchestrator.publish import formats
+from orchestrator.publish.optimism import optimism
+from orchestrator.publish.select import direction, selection
 from orchestrator.publish.tables import contrast, merge, published_comparison
+from orchestrator.publish.tables.judged_cells import JudgedTable, judged
 from orchestrator.publish.tables.shading import counts_by_cell, shaded
 from orchestrator.publish.tables.table_data import Numbers, Table
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.files import Rendered
+from orchestrator.views.optimism import OptimismView
 from orchestrator.views.outcomes import SweepOutcomes
 from orchestrator.views.sweeps import Heat
+from orchestrator.views.verdicts import VerdictsView
 from workers.catalog import Catalog, unknown
 
 View = Literal["merge", "difference"]
+_WORDY: Final = ("html", "json")
 MOST_KEPT: Final = 64
 """Tables of pages that are remembered."""
 
@@ -36,10 +42,32 @@ class TableQueries:
         show_tuned: bool | None = None,
         numbers: Numbers = "own",
     ) -> Rendered:
-        """A table of a sweep in one of the formats, computed from what is known now."""
+        """A table of a sweep in one of the formats, computed from what is known now.
+
+        Of own numbers HTML and JSON say in words whether cells are better than their baselines; other formats have
+        marks for it where the table's `verdicts` ask for them.
+        """
         outcomes = self._outcomes(sweep, name)
         built = published_comparison.build(outcomes, name, self._catalog, show_tuned=show_tuned, numbers=numbers)
+        wordy = file_format in _WORDY
+        if numbers == "own" and (wordy or _marks(outcomes, name)):
+            built = self._judged(built, outcomes).shown(marks=not wordy)
         return formats.render(self._addressed(built, here=False), file_format)
+
+    def verdicts(self, sweep: int, name: str | None = None) -> VerdictsView:
+        """Whether the cells of a table (its sweep's first one by default) are better than their baselines.
+
+        NotFoundError where the sweep or the table is not there.
+        """
+        outcomes = self._store.outcomes.of(sweep)
+        chosen = name if name is not None else next(iter(outcomes.spec.get("tables") or {}), "")
+        built = published_comparison.build(self._named(outcomes, chosen), chosen, self._catalog)
+        return self._judged(built, outcomes).view({cell.index: cell.labels for cell in outcomes.cells})
+
+    def optimism(self, sweep: int) -> OptimismView:
+        """By how much the best candidate of each cell looks better than it is; NotFoundError."""
+        outcomes = self._store.outcomes.of(sweep)
+        return optimism(outcomes, direction(selection(outcomes.spec).metric, self._catalog))
 
     def html(self, sweep: int, name: str, heat: Heat = "none") -> str:
         """A table as a fragment of HTML for our own pages: linked, coloured, and marked where bold may rest on noise.
@@ -51,6 +79,7 @@ class TableQueries:
         if known is None or known[0] != stamp:
             outcomes = self._outcomes(sweep, name)
             built = published_comparison.build(outcomes, name, self._catalog, doubts=True)
+            built = self._judged(built, outcomes).shown(marks=False)
             built = shaded(built, heat, counts_by_cell(outcomes))
             known = (stamp, formats.render(self._addressed(built, here=True), "html").content.decode())
             self._pages.pop(key, None)
@@ -81,14 +110,23 @@ class TableQueries:
         stem = "-".join(("compare", *map(str, sweeps), chosen, view))
         return rendered.model_copy(update={"filename": f"{stem}.{suffix}"})
 
+    def _judged(self, built: Table, outcomes: SweepOutcomes) -> JudgedTable:
+        return judged(built, outcomes, self._store.requests.looks(outcomes.sweep))
+
     def _outcomes(self, sweep: int, name: str) -> SweepOutcomes:
-        outcomes = self._store.outcomes.of(sweep)
+        return self._named(self._store.outcomes.of(sweep), name)
+
+    def _named(self, outcomes: SweepOutcomes, name: str) -> SweepOutcomes:
         tables = outcomes.spec.get("tables", {})
         if name not in tables:
-            raise NotFoundError(f"in sweep {sweep}: {unknown('table', name, tables)}")
+            raise NotFoundError(f"in sweep {outcomes.sweep}: {unknown('table', name, tables)}")
         return outcomes
 
     def _addressed(self, table: Table, *, here: bool) -> Table:
         """The table with links from its cells: within our own pages, or, where this server's address is set, to it."""
         known = self._settings.address if self._settings.url else None
         return replace(table, address="" if here else known)
+
+
+def _marks(outcomes: SweepOutcomes, name: str) -> bool:
+    return bool(((outcomes.spec["tables"][name].get("verdicts")) or {}).get("marks"))

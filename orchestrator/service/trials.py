@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from orchestrator.publish.figures import training
+from orchestrator.publish import figures
 from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.store import Store
 from orchestrator.views.files import FigureFile, Rendered
@@ -44,7 +44,7 @@ class TrialQueries:
 
     def curves_figure(self, trial: int) -> dict[str, Any]:
         """A trial's curves as a Vega-Lite figure."""
-        return training.curves(self._store.curves.of(trial), f"Trial {trial}", self._catalog)
+        return figures.training.curves(self._store.curves.of(trial), f"Trial {trial}", self._catalog)
 
     def neighbours(self, trial: int) -> list[Neighbour]:
         """The trials that a trial is compared with, and how their recipes differ."""
@@ -57,7 +57,7 @@ class TrialQueries:
 
     def log(self, trial: int, offset: int = 0) -> LogView:
         """A trial's log from a character offset on."""
-        return self._store.trials.log(trial, offset)
+        return self._store.logs.of(trial, offset)
 
     def files(self, trial: int) -> list[FigureFile]:
         """The files that a trial's training kept for figures."""

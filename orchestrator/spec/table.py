@@ -91,6 +91,25 @@ class Deviation(Frozen):
     decimals: Decimals | None = None
 
 
+class VerdictSpec(Frozen):
+    """Which cells of a table are judged against which, and by what."""
+
+    against: Annotated[dict[str, str] | None, Posted(min_length=1)] = None
+    """The labels of the baseline, the others alike; none: the table's `against`, else the regularizer `none`."""
+    of: Annotated[dict[str, str] | None, Posted(min_length=1)] = None
+    """The labels of the cells that are judged; none: all but the baselines."""
+    metrics: Annotated[list[Text], Posted(max_length=MOST_METRICS)] = Field(default_factory=list)
+    """Of the table's metrics those that are judged; empty: all of which one value is better than another."""
+    margin: Annotated[float | None, Posted(gt=0, le=1_000_000)] = None
+    """The smallest difference of interest in the unit of the column: in points where it is in percent."""
+    level: Annotated[float, Posted(gt=0, le=0.2)] = 0.05
+    """How probable one wrong verdict or more may be in the whole table."""
+    looks: Literal["planned", "any"] = "planned"
+    """`planned`: once the plan has ended, and after every extension; `any`: whenever there are three pairs."""
+    marks: bool = False
+    """Whether formats for print show marks with a legend."""
+
+
 class TableSpec(Frozen):
     """How cells are laid out; rows and columns name axes or fields of the recipe."""
 
@@ -112,6 +131,12 @@ class TableSpec(Frozen):
     """What is printed for the labels of an axis; `{path}` stands for the label of the cell on another axis."""
     titles: dict[str, Text | None] = Field(default_factory=dict)
     """The headings of axes; null: the axis tells rows or columns apart without headings of its own."""
+    arrows: bool = Field(default=False, exclude_if=lambda value: not value)
+    """Whether each metric's heading says which way is better, by ↑ or ↓; without it only ↓ stands, where that is so."""
+    groups: Literal["always", "several"] = Field(default="always", exclude_if=lambda value: value == "always")
+    """Whether a heading over all columns of a table's only panel stands (`always`), or is left to the caption."""
+    lead: Literal["name", "contents"] = Field(default="name", exclude_if=lambda value: value == "name")
+    """What a caption that the spec does not write begins with: the sweep's name, or metrics, data sets and rows."""
     show_tuned: bool = False
     std: bool | Deviation = True
     """Whether a spread stands after each number, and in which form."""
@@ -125,6 +150,8 @@ class TableSpec(Frozen):
     """The labels of the baseline with which every other cell is compared run by run."""
     test: Literal["t", "wilcoxon"] = "t"
     """The paired test of those comparisons."""
+    verdicts: VerdictSpec | None = Field(default=None, exclude_if=lambda value: value is None)
+    """What is judged; none: every regularizer against `none`, where words are shown."""
     missing: Annotated[str, Posted(max_length=40)] = "–"
     """What is printed where there is no number and never will be."""
     diverged: Annotated[str, Posted(min_length=1, max_length=100)] = "diverged"

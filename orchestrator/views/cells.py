@@ -1,8 +1,13 @@
 """What stands behind a cell of a table: its candidates, their trials and where these ran, and what a paper printed."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from pydantic import BaseModel, Field
 
 from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.outcomes import Statistic
+from orchestrator.views.remarks import Remark
 
 
 class CellTrial(BaseModel):
@@ -92,3 +97,26 @@ class CellView(BaseModel):
     candidates: list[CellCandidate]
     """The selected one first, then the others in their order."""
     mlflow_url: str | None = None
+    remark: Remark = Field(default_factory=Remark)
+
+
+class ComparedCell(BaseModel):
+    """A cell as it stands beside others: its selected candidate, and what that measured."""
+
+    sweep: int
+    sweep_name: str
+    index: int
+    labels: dict[str, str]
+    status: str
+    """complete, partial, failed, diverged or missing."""
+    selection_key: str
+    candidates: int
+    """How many compete in it."""
+    selected: dict[str, str] | None
+    """The labels of the selected candidate; of a cell with one candidate always that one's; none: none is chosen."""
+    trials: dict[str, int]
+    """How many of that candidate's trials are in each state; of all trials where none is chosen."""
+    recipe: Mapping[str, Any]
+    """Of that candidate's trainings, without what its repeats differ by; empty where none is chosen."""
+    metrics: dict[str, Statistic]
+    """By checkpoint/split/metric; of a candidate that is not complete, over the repeats that have finished so far."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from orchestrator.views.planned import Candidate, Cell, Labels, PlannedTrial
@@ -30,6 +31,15 @@ class MeasuredTrial:
 
     trial: int
     plan: PlannedTrial
+
+
+@dataclass(frozen=True, slots=True)
+class SweepLook:
+    """When a sweep was extended, so that its numbers may have been looked at before."""
+
+    at: datetime
+    position: int | None  # of the first trial that was added; none: it was not noted, by an older release
+    finished: int  # trials that had finished by then
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.views.cluster import SlotView
+from orchestrator.views.deliveries import DeliveryBacklog
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,5 +29,6 @@ class Gauges:
     offered: Mapping[str, float]  # by the nodes that are there, by resource
     held: Mapping[str, float]  # by slots that train, by resource
     backlog: Backlog
+    deliveries: DeliveryBacklog
     report_lag: float
     heartbeat: float | None

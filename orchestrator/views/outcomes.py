@@ -24,6 +24,8 @@ class TrialOutcome:
     """The result's metrics, keyed checkpoint/split/metric; empty unless finished."""
     stamp: str = ""  # of the versions that a finished one was planned with
     coming: tuple[str, ...] = ()  # metrics that are being evaluated of its kept weights
+    position: int = 0  # in the order in which the sweep came to hold it
+    seconds: float | None = None  # that a finished one was trained
 
 
 NO_SWEEP: Final = 0

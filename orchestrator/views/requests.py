@@ -11,8 +11,8 @@ class RequestView(BaseModel):
 
     id: int
     kind: str
-    """cancel, retry, pause, resume, priority, extend, delete, collect or mirror; renew: of itself, since numbers
-    changed."""
+    """cancel, retry, pause, resume, priority, extend, delete, collect, mirror, resolve or halt (of a resolution);
+    renew: of itself, since numbers changed."""
     sweep: int
     trial: int | None = None
     cell: int | None = None

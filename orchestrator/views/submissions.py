@@ -27,6 +27,28 @@ class Preview(View):
     notes: list[str] = Field(default_factory=list)
     """What the subset that `only` and `without` take can no longer show."""
 
+    @property
+    def said(self) -> list[str]:
+        """In words, two lines: how many of what there would be, and what would come of them."""
+        most = "" if self.exact else "at most "
+        counts = f"{self.cells} cells, {most}{self.candidates} candidates, {most}{self.trials} trials"
+        return [f"{self.name}: {counts}", self._evaluated if self.evaluated else f"{most}{self._trained}"]
+
+    @property
+    def _evaluated(self) -> str:
+        counts = [f"{self.evaluated} evaluated from kept weights"]
+        trained = self.trials - self.evaluated - self.cached
+        counts += [f"{trained} trained"] if trained else []
+        counts += [f"{self.cached} trained already"] if self.cached else []
+        return f"{self.trials} trials: {', '.join(counts)}"
+
+    @property
+    def _trained(self) -> str:
+        reused = self.trainings - self.cost.trainings
+        of_trials = f" for {self.cached} trials" if self.cached > reused else ""
+        counts = f"{self.cost.trainings} to be trained, {reused} trained already{of_trials}"
+        return f"{self.trainings} different trainings: {counts}"
+
 
 class Submitted(View):
     """The answer to a submit; `created` is false when the idempotency key was known."""

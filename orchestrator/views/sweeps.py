@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from orchestrator.views.durations import time_left
 from orchestrator.views.lifecycle import SweepState, TrialState
 from orchestrator.views.pages import View
 from orchestrator.views.remarks import Remark
@@ -87,11 +88,18 @@ class SweepSummary(View):
     """and at most so long."""
     tables: list[str] = Field(default_factory=list)
     figures: list[str] = Field(default_factory=list)
+    tags: list[str] = Field(default_factory=list)
+    """Its own, by which it is found; those of its cells and trials stand with these."""
     actor: str | None = None
     priority: int = 0
     error: str | None = None
     notice: str | None = None
     """Why trials wait, a line for each slot that no node can hold and each data set that no machine has."""
+
+    @property
+    def left(self) -> str:
+        """The time until the last trial in words; empty where it is not known."""
+        return time_left(self.eta_seconds, self.eta_low_seconds, self.eta_high_seconds)
 
 
 class PartUse(View):

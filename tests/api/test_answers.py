@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from dashboards import pages
 from orchestrator.service.service import Service
-from tests.api.conftest import BEARER
+from tests.api.conftest import BEARER, URL
 from tests.api.played import SPEC, YAML, Conductor
 
 PAGE = {"Accept": "text/html"}
@@ -94,6 +94,22 @@ def test_errors_pictures_and_great_answers_are_not_kept(http: TestClient, runnin
     picture = [http.get(f"/v1/sweeps/{running}/tables/main?format=png", headers=kept).headers for kept in SECONDS]
     assert picture[0]["content-type"] == "image/png"
     assert picture[0]["etag"] == picture[1]["etag"]  # its route's own
+
+
+def test_what_failed_is_asked_anew(
+    app: FastAPI, running: int, made: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, failures = pages.sweep_page, [ValueError("once")]
+
+    def failing(*given: Any, **more: Any) -> str:
+        if failures:
+            raise failures.pop()
+        return make(*given, **more)
+
+    monkeypatch.setattr(pages, "sweep_page", failing)
+    with TestClient(app, base_url=URL, headers=BEARER, raise_server_exceptions=False) as http:
+        answers = [http.get(f"/sweeps/{running}", headers=SHARED).status_code for _ in range(3)]
+    assert (answers, made) == ([500, 200, 200], [running])
 
 
 def test_texts_are_compressed_and_secrets_are_not(

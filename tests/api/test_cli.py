@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from api.cli import COMMANDS, app
+from api.cli import app
 from api.client import Client
+from api.commands.index import COMMANDS
 from api.failures import ApiError, Unreachable
 from api.main import create_app
 from orchestrator.conduct.renewal import Renewal
@@ -98,9 +99,11 @@ def conducting(conductor: Conductor, tracker: Shelf | None) -> Iterator[None]:
 
     thread = threading.Thread(target=conduct)
     thread.start()
-    yield
-    ended.set()
-    thread.join()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def test_mlflow_is_told_anew(url: str, spec: Path, conductor: Conductor) -> None:
@@ -334,6 +337,8 @@ def test_tables_are_printed_and_written(url: str, spec: Path, tmp_path: Path, co
         assert metricsweep(url, "table", 1, "--out", file).exit_code == 0
         assert sign in file.read_bytes()
     assert metricsweep(url, "table", 1, "nope").exit_code == 2
+    assert "Nothing is judged: no cell has a baseline." in metricsweep(url, "verdicts", 1).stdout
+    assert json.loads(metricsweep(url, "verdicts", 1, "main", "--json").stdout)["comparisons"] == []
     assert metricsweep(url, "table", 1, "--format", "docx").exit_code == 2
 
 
@@ -409,7 +414,7 @@ def test_wrong_settings_are_named(spec: Path) -> None:
             "look",
             "METRICSWEEP_INSPECT expected `module:function`, such as `workers.data.inspection:inspect`",
         ),
-        ("ENGINE", "ray", "METRICSWEEP_ENGINE expected `ray_tune`, `inline` or `module:factory` of an engine"),
+        ("ENGINE", "ray", "METRICSWEEP_ENGINE expected `ray_tune`, `files`, `inline` or `module:factory` of an engine"),
         ("PARTS", "/nowhere", "metricsweep: /nowhere: the folder of own parts does not exist"),
     ],
 )
@@ -455,3 +460,45 @@ def test_weights_are_those_of_the_workers_command(tmp_path: Path) -> None:
     assert "missing  bn_inception   bn_inception-52deb4733.pth" in listed.stdout
     assert verified.returncode == 1
     assert "expected one that begins with f37072fd; fetch it again" in verified.stderr
+
+
+def test_notes_and_tags_are_written_and_shown(url: str, spec: Path, conductor: Conductor) -> None:
+    metricsweep(url, "submit", spec)
+    conductor.begin()
+    assert "no note" in metricsweep(url, "note", 1).stderr
+    assert metricsweep(url, "note", 1, "eta 1\ndiverges").stdout == "sweep 1: noted\n"
+    assert metricsweep(url, "note", 1).stdout == "eta 1\ndiverges\n"
+    assert metricsweep(url, "tag", 1, "paper", "wip", "harder").stdout == "sweep 1: harder, paper, wip\n"
+    assert metricsweep(url, "tag", 1, "-wip", "-harder").stdout == "sweep 1: paper\n"
+    assert metricsweep(url, "tag", 1).stdout == "sweep 1: paper\n"
+    assert metricsweep(url, "tag", "1/1", "best").stdout == "cell 1 of sweep 1: best\n"
+    assert metricsweep(url, "tag", "--trial", 2, "odd, late").stdout == "trial 2: late, odd\n"
+    assert json.loads(metricsweep(url, "note", "--trial", 2, "slow", "--json").stdout)["tags"] == ["late", "odd"]
+    assert "note      eta 1\n          diverges\ntags      paper\n" in metricsweep(url, "show", 1).stdout
+    shown = metricsweep(url, "show", "1/1").stdout
+    assert "cell      1 of sweep 1 four-trials\nlabels    loss=" in shown
+    assert "tags      best\n" in shown
+    assert json.loads(metricsweep(url, "show", "1/1", "--json").stdout)["remark"]["tags"] == ["best"]
+    trial = metricsweep(url, "show", "--trial", 2).stdout
+    assert "note      slow\ntags      late, odd\n" in trial
+    assert metricsweep(url, "list", "--tag", "Paper").stdout.splitlines()[-1].split()[-1] == "paper"
+    assert "no sweeps like this" in metricsweep(url, "list", "--tag", "wip").stderr
+    assert metricsweep(url, "note", 1, "").stdout == "sweep 1: has no note now\n"
+    with Client(url, TOKEN) as client:
+        assert [one.id for one in client.sweeps(tag="paper")] == [1]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("note", "7/3/1"), "expected such as 7, or 7/3"),
+        (("tag", "0", "x"), "is no number of a sweep"),
+        (("show", "9" * 12), "is no number of a sweep"),
+        (("note", "--trial", "7/3"), "expected the number of a trial"),
+        (("tag", "7", "--jsn"), "there is no option --jsn"),
+    ],
+)
+def test_a_wrong_place_is_told(given: tuple[str, ...], said: str) -> None:
+    answer = metricsweep("", *given)
+    assert answer.exit_code == 2
+    assert said in " ".join(answer.stderr.split())

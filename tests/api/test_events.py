@@ -3,7 +3,7 @@
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
@@ -18,7 +18,7 @@ from orchestrator.record.writes import changes
 from orchestrator.settings import Settings
 from orchestrator.views.changes import ChangeKind, ChangeSpan, ChangeView, Told
 from tests.api.conftest import BEARER
-from tests.api.listening import listening
+from tests.api.listening import Listener, listening
 from tests.api.played import SPEC, YAML, Conductor
 from tests.api.test_connections import OURS, serving, wait_until
 from tests.served_app import served
@@ -79,10 +79,11 @@ def test_a_sweeps_stream_has_its_own_events_alone(http: TestClient, url: str, co
 
 
 def test_who_comes_back_is_told_what_came_meanwhile_each_thing_once(
-    http: TestClient, url: str, conductor: Conductor
+    http: TestClient, url: str, conductor: Conductor, app: FastAPI
 ) -> None:
     with listening(url) as heard:
         last = heard.next("hello").id
+    wait_until(lambda: app.state.feed.streams == 0)  # what it still read would be told in several parts
     sweep = submitted(http)
     conductor.begin()
     for priority in (1, 2, 3):
@@ -143,6 +144,21 @@ def test_ids_hold_over_a_restart_and_in_another_process(
     second.close()
 
 
+def test_notes_and_tags_are_told_to_pages_that_show_them(http: TestClient, url: str, conductor: Conductor) -> None:
+    sweep = submitted(http)
+    conductor.begin()
+    with listening(url) as heard:
+        heard.next("hello")
+        for place in (f"/v1/sweeps/{sweep}", f"/v1/sweeps/{sweep}/cells/1", "/v1/trials/2"):
+            http.patch(f"{place}/remark", json={"tags": ["paper"]}).raise_for_status()
+            told = heard.next()
+            assert (told.data["sweep"], told.data["url"]) == (sweep, place)
+        http.patch("/v1/trials/2/remark", json={"tags": ["a,b"]})
+        http.patch("/v1/trials/99/remark", json={"note": "x"})
+        http.patch(f"/v1/sweeps/{sweep}/remark", json={"note": "x"}).raise_for_status()
+        assert heard.next().type == "sweep"  # what was refused changed nothing
+
+
 def test_more_than_a_hundred_trials_at_once_are_told_as_one_event(
     http: TestClient, url: str, conductor: Conductor
 ) -> None:
@@ -157,27 +173,25 @@ def test_more_than_a_hundred_trials_at_once_are_told_as_one_event(
 
 def test_streams_of_one_process_share_one_read(http: TestClient, url: str, app: FastAPI) -> None:
     feed: Feed = app.state.feed
-    read, turn, reads = feed._after, threading.Semaphore(MOST_OF_A_CLIENT), 0
+    read, begun, turn = feed._after, threading.Semaphore(0), threading.Semaphore(0)
 
-    def counted(position: int, most: int) -> ChangeSpan:
-        nonlocal reads
+    def in_turn(position: int, most: int) -> ChangeSpan:
+        begun.release()
         turn.acquire()
-        reads += 1
         return read(position, most)
 
-    feed._after = counted
+    feed._after = in_turn
     sweep = submitted(http)
     with ExitStack() as stack:
-        heard = [stack.enter_context(listening(url)) for _ in range(MOST_OF_A_CLIENT)]
-        while turn.acquire(blocking=False):
-            pass
-        http.post(f"/v1/sweeps/{sweep}/cancel")
-        before = reads
+        stack.callback(turn.release, 100)
         turn.release()
+        heard = [stack.enter_context(listening(url)) for _ in range(MOST_OF_A_CLIENT)]
+        for _ in range(2):
+            assert begun.acquire(timeout=60)
+        http.post(f"/v1/sweeps/{sweep}/cancel")
+        turn.release()  # of the second look, the last that there is
         for one in heard:
             assert one.next("request").data["sweep"] == sweep
-        assert reads == before + 1
-        turn.release(100)
     wait_until(lambda: feed.streams == 0)
     assert feed._reading is None  # nobody listens, nobody reads
 
@@ -189,15 +203,46 @@ def test_a_client_has_so_many_streams_and_others_still_theirs(url: str, app: Fas
         refused = httpx.get(f"{url}/v1/events", headers=BEARER, trust_env=False)
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
         assert "8 event streams already" in refused.json()["detail"]
-        cookies = {}
-        with httpx.Client(base_url=url, trust_env=False, follow_redirects=False) as browser:
-            browser.get(f"/login?code={app.state.access.codes.new()}")
-            cookies = dict(browser.cookies)
-        with httpx.stream("GET", f"{url}/v1/events", cookies=cookies, trust_env=False) as answer:
+        with browsing(url, app) as browser, browser.stream("GET", "/v1/events") as answer:
             assert answer.status_code == 200
     wait_until(lambda: app.state.feed.streams == 0)
     with listening(url) as again:
         assert again.next().type == "hello"
+
+
+@contextmanager
+def browsing(url: str, app: FastAPI) -> Iterator[httpx.Client]:
+    """A browser that has logged in."""
+    with httpx.Client(base_url=url, trust_env=False, follow_redirects=False, timeout=60) as browser:
+        browser.get(f"/login?code={app.state.access.codes.new()}")
+        yield browser
+
+
+def test_a_stream_ends_with_its_login_and_no_other_does(http: TestClient, url: str, app: FastAPI) -> None:
+    with listening(url) as program, browsing(url, app) as other, browsing(url, app) as browser:
+        with browser.stream("GET", "/v1/events") as answer, other.stream("GET", "/v1/events") as stays:
+            assert browser.post("/logout", headers={"Origin": url}).status_code == 303
+            assert "event: hello" in answer.read().decode()  # which comes to an end
+            sweep = submitted(http)
+            assert program.next("sweep").data["sweep"] == Listener(stays).next("sweep").data["sweep"] == sweep
+        assert browser.get("/v1/events").status_code == 401
+
+
+def test_a_look_that_fails_for_whatever_reason_is_not_the_last(http: TestClient, url: str, app: FastAPI) -> None:
+    feed: Feed = app.state.feed
+    read, failures = feed._after, [ValueError("a state that nobody knows")]
+
+    def failing(position: int, most: int) -> ChangeSpan:
+        if failures:
+            raise failures.pop()
+        return read(position, most)
+
+    feed._after = failing
+    with listening(url) as heard:
+        heard.next("hello")
+        sweep = submitted(http)
+        assert heard.next("sweep").data["sweep"] == sweep
+    assert failures == []
 
 
 @pytest.mark.parametrize(
@@ -225,10 +270,12 @@ def test_a_client_that_never_reads_is_dropped_and_fills_no_memory(
     with socket.socket() as deaf, listening(url) as other:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         deaf.connect((host, int(port)))
+        listened = set(feed._streams)
         deaf.sendall(ASKED)
         wait_until(lambda: feed.streams == 2)
+        (unread,) = feed._streams - listened
         seen = [other.next("sweep").id]
-        while not all(stream._ended for stream in feed._streams if stream._unsent):
+        while not unread._ended:
             seen.append(other.next("sweep").id)
             assert all(stream._unsent <= 2 * 64 * 1024 for stream in list(feed._streams))
         assert seen == list(range(seen[0], seen[0] + len(seen)))  # who reads misses nothing meanwhile

@@ -1,6 +1,7 @@
 """Plots of listings over REST: Vega-Lite over what the filter leaves, bounded, and the same each time."""
 
 import json
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -33,6 +34,29 @@ def test_plots_draw_what_the_filter_leaves(http: TestClient, trained: None, monk
     points = drawn[0]["data"]["values"] if "values" in drawn[0]["data"] else next(iter(drawn[0]["datasets"].values()))
     assert len(points) == 3
     assert drawn[0]["usermeta"]["total"] == 12
+
+
+def test_what_spans_decades_is_drawn_by_factors(http: TestClient, conductor: Conductor) -> None:
+    decades = TUNED.replace(
+        "embedding: [8, 16, 32]", "optimizer.lr: [1.0e-4, 1.0e-3, 1.0e-2]\n  embedding: [8, 16, 32]"
+    )
+    http.post("/v1/sweeps", content=decades, headers=YAML).raise_for_status()
+    conductor.begin()
+    for at in range(36):
+        conductor.finish(0.5 + at / 100)
+
+    def plot(name: str, **asked: str) -> tuple[Any, list[dict[str, Any]]]:
+        figure = http.get(f"/v1/plots/{name}", params=asked).raise_for_status().json()
+        return figure, figure["data"].get("values") or next(iter(figure["datasets"].values()))
+
+    figure, rows = plot("parallel")
+    heights = {row["value"]: row["height"] for row in rows if row["column"].endswith("lr")}
+    assert heights == pytest.approx({1e-4: 0.0, 1e-3: 0.5, 1e-2: 1.0})
+    assert "lr: 0.0001 to 0.01 (log)" in figure["usermeta"]["notes"][0]
+    even = {row["value"]: row["height"] for row in rows if row["column"].endswith("embedding")}
+    assert even == pytest.approx({8.0: 0.0, 16.0: 1 / 3, 32.0: 1.0})
+    encoding = plot("scatter", x="lr", y="map@r")[0]["encoding"]
+    assert (encoding["x"]["scale"], encoding["y"]["scale"]) == ({"type": "log"}, {"zero": False})
 
 
 def test_what_cannot_be_drawn_is_told(http: TestClient, trained: None) -> None:

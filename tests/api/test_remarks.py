@@ -33,6 +33,15 @@ def test_notes_and_tags_are_kept_and_found_by(http: TestClient, conductor: Condu
     assert "diverges\\x1b[31m late" in page
     http.post("/trials/1/remark", data={"note": "", "tags": "x, y,"}, headers=BEARER)
     assert http.get("/v1/trials/1/remark").json() == {"note": "", "tags": ["x", "y"], "actor": None, "changed": None}
+    form = 'action="/sweeps/1/cells/1/remark"'
+    assert form in http.get("/sweeps/1/cells/1", headers={"Accept": "text/html"}).text
+    said = {"note": "two\r\nlines <b>", "tags": "cell, slow"}
+    answer = http.post("/sweeps/1/cells/1/remark", data=said, headers=BEARER, follow_redirects=False)
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/sweeps/1/cells/1#remark")
+    kept = http.get("/v1/sweeps/1/cells/1").json()["remark"]
+    assert (kept["note"], kept["tags"]) == ("two\nlines <b>", ["cell", "slow"])
+    assert "lines &lt;b&gt;" in http.get("/sweeps/1/cells/1", headers={"Accept": "text/html"}).text
+    assert http.post("/sweeps/1/cells/7/remark", data=said, headers=BEARER).status_code == 404
     assert "recipe" in http.get("/compare?trial=1&trial=3", headers={"Accept": "text/html"}).text
     assert "takes two trials" in http.get("/compare", headers={"Accept": "text/html"}).text
 
@@ -62,3 +71,47 @@ def test_they_go_with_their_sweep(http: TestClient, conductor: Conductor) -> Non
     with conductor.store.database.reading() as connection:
         for table in ("note", "tag", "trial_column"):
             assert connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one() == 0
+
+
+def test_tags_are_added_and_removed_beside_those_that_others_gave(http: TestClient, conductor: Conductor) -> None:
+    http.post("/v1/sweeps", content=SPEC, headers=YAML).raise_for_status()
+    conductor.begin()
+
+    def put(**change: object) -> list[str]:
+        return http.patch("/v1/sweeps/1/remark", json=change).raise_for_status().json()["tags"]
+
+    assert put(added=["paper", "wip"]) == ["paper", "wip"]
+    assert put(added=["late"], removed=["WIP", "never there"]) == ["late", "paper"]
+    assert put(tags=["x"], added=["y"]) == ["x", "y"]
+    assert put(note="only this") == ["x", "y"]
+    http.patch("/v1/sweeps/1/remark", json={"tags": [f"tag {n}" for n in range(20)]}).raise_for_status()
+    refused = http.patch("/v1/sweeps/1/remark", json={"added": ["one more"]})
+    assert (refused.status_code, refused.json()["detail"]) == (
+        409, "there would be 21 tags, and there may be 20; remove some",
+    )  # fmt: skip
+    assert put(added=["one more"], removed=["tag 0"])[0] == "one more"
+
+
+def test_sweeps_are_listed_by_their_own_tags_page_by_page(http: TestClient, conductor: Conductor) -> None:
+    for number in range(1, 6):
+        text = SPEC.replace("name: four-trials", f"name: sweep {number}")
+        http.post("/v1/sweeps", content=text, headers=YAML).raise_for_status()
+    for number in (1, 3, 5):
+        http.patch(f"/v1/sweeps/{number}/remark", json={"tags": ["Paper", "b & <c>"]}).raise_for_status()
+    http.patch("/v1/sweeps/2/remark", json={"tags": ["paperback"]}).raise_for_status()
+    first = http.get("/v1/sweeps", params={"tag": "paper", "limit": 2})
+    assert [one["id"] for one in first.json()["items"]] == [5, 3]
+    assert first.json()["items"][0]["tags"] == ["Paper", "b & <c>"]
+    assert "tag=paper" in first.headers["Link"]
+    last = http.get("/v1/sweeps", params={"tag": "paper", "limit": 2, "cursor": first.json()["next_cursor"]}).json()
+    assert ([one["id"] for one in last["items"]], last["next_cursor"]) == ([1], None)
+    assert http.get("/v1/sweeps", params={"tag": "pap%"}).json()["items"] == []
+    assert [one["id"] for one in http.get("/v1/sweeps?tag=").json()["items"]] == [5, 4, 3, 2, 1]
+
+    page = http.get("/", params={"tag": "paper", "limit": 2}, headers={"Accept": "text/html"}).text
+    assert 'href="/?tag=b+%26+%3Cc%3E"' in page
+    assert "sweep 4" not in page
+    assert "/?tag=paper&amp;cursor=" in page
+    assert "tagged “none”" in http.get("/?tag=none", headers={"Accept": "text/html"}).text
+    whole = http.get("/", headers={"Accept": "text/html"}).text
+    assert "paperback" in whole

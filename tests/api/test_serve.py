@@ -1,5 +1,6 @@
 """The supervisor with real processes: stand-ins for our own two, and the real MLflow and Ray."""
 
+import base64
 import http.client
 import json
 import os
@@ -12,9 +13,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import psutil
@@ -176,6 +178,10 @@ def test_every_setting_reaches_the_children(tmp_path: Path, monkeypatch: pytest.
         "slot_growth": 2.5,
         "request_seconds": 45.0,
         "mlflow_socket": tmp_path / "mlflow.sock",
+        "traces_url": "http://127.0.0.1:4318",
+        "webhook_url": "https://hooks.lab/sweeps",
+        "webhook_secret": "whsec_" + base64.b64encode(b"a secret of the tests, long enough").decode(),
+        "webhook_secret_file": tmp_path / "webhook.secret",
     }
     (tmp_path / "parts").mkdir()
     settings = Settings(**given)
@@ -191,7 +197,8 @@ def test_every_setting_reaches_the_children(tmp_path: Path, monkeypatch: pytest.
         for variable, value in environment.items():
             if variable.startswith("METRICSWEEP_"):
                 monkeypatch.setenv(variable, value)
-        withheld = {"mlflow_socket": None} | ({} if name == "api" else {"token": None})  # MLflow's address wins
+        hook = dict.fromkeys(("webhook_url", "webhook_secret", "webhook_secret_file"))
+        withheld = {"mlflow_socket": None} | (hook if name == "api" else {"token": None})  # MLflow's address wins
         expected = settings.model_copy(update=withheld)
         assert Settings() == expected, name
 
@@ -523,6 +530,37 @@ def test_a_signal_ends_all_in_order(
     assert output.splitlines()[-1] == "clean"
     assert all(is_gone(pid) for pid in pids)
     assert (tmp_path / "ended").read_text().split() == ["conductor", "api"], output
+
+
+@pytest.mark.parametrize("moment", range(36))
+def test_a_signal_may_come_at_any_moment_of_the_wait(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    """What its exception leaves must hold no lock that the supervisor needs to say that all have ended."""
+    monkeypatch.setattr("api.local.serve._TICK", 0.001)
+    passed = 0
+
+    def interrupting(frame: FrameType, event: str, argument: object) -> Callable[..., object] | None:
+        nonlocal passed
+        if event == "call" and passed == 0 and frame.f_code.co_name != "wait":
+            return None  # of the wait alone
+        passed += 1
+        if passed == moment + 2:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return interrupting
+
+    stack = Stack(settings, children=[])  # not entered: leaving it would wait, too
+    stack.start()
+    before = sys.gettrace()
+    sys.settrace(interrupting)
+    with suppress(KeyboardInterrupt):  # after the last thing that the wait does it strikes whoever called it
+        stack.wait()
+    sys.settrace(before)
+    ending = threading.Thread(target=stack.stop, daemon=True)
+    ending.start()
+    ending.join(30)
+    assert not ending.is_alive(), "it waits for ever"
 
 
 def test_a_second_signal_does_not_wait_for_the_grace(

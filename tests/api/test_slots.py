@@ -65,20 +65,24 @@ def test_watching_says_once_why_trials_wait_and_when_that_is_over(
 ) -> None:
     store = seen(settings, conductor)
     text = io.StringIO()
-    looks = iter(range(100))
     with Client(url, TOKEN) as client:
         sweep = client.submit(BIG.encode()).id
         conductor.begin()
         conductor.writer.capacity.note_notices({sweep: WARNING})
 
+        def end() -> None:
+            for _ in range(4):
+                conductor.finish()
+            conductor.settle()
+
+        acts = iter([lambda: conductor.writer.capacity.note_notices({}), end])
+        awaited = [WARNING, "what its trials waited for is there"]
+
         def play() -> None:
-            match next(looks):
-                case 3:
-                    conductor.writer.capacity.note_notices({})
-                case 5:
-                    for _ in range(4):
-                        conductor.finish()
-                    conductor.settle()
+            """Act once what was done before has been said: who watches need not see what is over at the next look."""
+            if awaited and awaited[0] in text.getvalue():
+                del awaited[0]
+                next(acts)()
 
         follow(client, sweep, Into(text), 0.01, play)
     store.close()

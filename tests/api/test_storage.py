@@ -1,5 +1,6 @@
 """What lies on disk and what may go, over HTTP and on the command line."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -111,3 +112,29 @@ def test_the_commands(ended: TestClient, conductor: Conductor, settings: Setting
     assert weights(settings) == 4
     assert "collected" in run("requests", "1")
     assert "nothing can go" in run("gc", "--days", "0")
+
+
+def test_the_page_of_a_sweep_leads_to_what_it_keeps_and_what_could_go(
+    ended: TestClient, conductor: Conductor, settings: Settings
+) -> None:
+    html = {"Accept": "text/html"}
+    assert 'data-from="/sweeps/1/storage"' in ended.get("/sweeps/1", headers=html).text
+    page = " ".join(re.sub(r"<[^>]+>", " ", ended.get("/sweeps/1/storage", headers=html).text).split())
+    sizes = ended.get("/v1/storage?sweep=1").json()["sweeps"][0]
+    assert f"weights 8 KiB figures 0 B spools 0 B logs {sizes['logs_bytes']} B together" in page
+    assert "could go 4 KiB : weights and checkpoints of 4 trainings; 4 trainings would keep what they have" in page
+    assert weights(settings) == 8
+    ended.post("/v1/collections?days=0&dry_run=false&sweep=1")
+    apply(conductor, settings)
+    assert "could go nothing" in " ".join(re.sub(r"<[^>]+>", " ", ended.get("/sweeps/1/storage").text).split())
+    ended.post("/v1/sweeps", content=SPEC.replace("iterations: 20", "iterations: 10"), headers=YAML)
+    assert "nothing while the sweep goes on" in ended.get("/sweeps/2/storage", headers=html).text
+    assert ended.get("/sweeps/3/storage", headers=html).status_code == 404
+
+
+def test_the_sizes_of_one_sweep_read_no_other_sweeps_logs(ended: TestClient, conductor: Conductor) -> None:
+    ended.post("/v1/sweeps", content=SPEC.replace("iterations: 20", "iterations: 10"), headers=YAML)
+    conductor.begin()
+    conductor.finish()
+    assert set(conductor.store.sizes.logs()) == {1, 2}
+    assert set(conductor.store.sizes.logs(2)) == {2}

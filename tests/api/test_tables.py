@@ -58,3 +58,20 @@ def test_an_unknown_table_names_those_there_are(http: TestClient, path: str) -> 
     answer = http.get("/v1/sweeps/1/tables/mian")
     assert answer.status_code == 404
     assert "main" in answer.json()["detail"]
+
+
+def test_verdicts_stand_by_themselves_and_in_the_json_of_the_table(
+    http: TestClient, path: str, conductor: Conductor
+) -> None:
+    against = {"loss": "triplet"}
+    judged = SPEC.replace("{rows: [loss]", "{verdicts: {against: {loss: triplet}}, rows: [loss]")
+    assert http.get("/v1/sweeps/1/verdicts").json()["comparisons"] == []
+    assert http.post("/v1/sweeps", content=judged, headers=YAML).status_code == 201
+    conductor.begin()
+    found = http.get("/v1/sweeps/2/verdicts", params={"table": "main"}).json()
+    assert (found["against"], found["level"], found["looks"]) == (against, 0.05, "planned")
+    assert {(one["labels"]["loss"], one["word"]) for one in found["comparisons"]} == {("semihard", "untested")}
+    rows = http.get("/v1/sweeps/2/tables/main").json()["panels"][0]["rows"]
+    assert ["verdict" in cell for row in rows for cell in row["cells"]] == [False, False, True, True]
+    assert http.get("/v1/sweeps/2/verdicts?table=mian").status_code == 404
+    assert http.get("/v1/sweeps/9/verdicts").status_code == 404

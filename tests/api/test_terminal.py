@@ -10,9 +10,9 @@ from typing import ClassVar
 import pytest
 from fastapi.testclient import TestClient
 
-from api.cli import COMMANDS
 from api.client import Client
 from api.commands import terminal
+from api.commands.index import COMMANDS
 from api.commands.terminal import Output, print_markdown, print_rows
 from tests.api.played import SPEC, Conductor, Into
 from tests.api.test_cli import metricsweep

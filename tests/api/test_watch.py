@@ -6,14 +6,22 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from api.cli import app
+from api.cli import app as commands
 from api.client import Client
 from api.commands import tables, terminal
 from api.commands.local import unfinished
-from api.commands.terminal import duration
 from api.commands.watch import follow, verdict
+from api.main import create_app
+from api.streams.changes import SweepChanges
+from orchestrator.service.service import Service
+from orchestrator.settings import Settings
+from orchestrator.views.durations import duration
+from orchestrator.views.sweeps import SweepView
 from tests.api.conftest import TOKEN
 from tests.api.played import SPEC, Conductor, Into
+from tests.ports import free_port
+from tests.served import until
+from tests.served_app import served
 
 NAMED = SPEC.replace("four-trials", "'four [red]trials[/red]'")
 
@@ -47,6 +55,74 @@ def test_progress_says_what_ends_how(
         assert "[red]trials" in said  # a name is no markup
 
 
+class Counting(Client):
+    """A client that counts how often it looks at a sweep."""
+
+    looks = 0
+    listening: SweepChanges
+
+    def sweep(self, sweep: int) -> SweepView:
+        """One sweep."""
+        self.looks += 1
+        return super().sweep(sweep)
+
+    def changes(self, sweep: int) -> SweepChanges:
+        """What changes of it."""
+        self.listening = super().changes(sweep)
+        return self.listening
+
+
+def test_it_looks_only_when_it_is_told_that_something_changed(url: str, conductor: Conductor) -> None:
+    text = io.StringIO()
+    client = Counting(url, TOKEN)
+    with client:
+        sweep = client.submit(SPEC.encode()).id
+        conductor.begin()
+        looks: list[int] = []
+
+        def play() -> None:
+            """Fifty ticks in which nothing happens, once it listens; and then everything."""
+            if not client.listening._live or len(looks) == 50:
+                return
+            looks.append(client.looks)
+            if len(looks) == 50:
+                for _ in range(4):
+                    conductor.finish()
+                conductor.settle()
+
+        ended = follow(client, sweep, Into(text, terminal=False), every=0.02, check=play)
+    assert ended.state == "finished"
+    assert looks[-1] - looks[0] <= 3, "polling would have looked fifty times"
+    assert "finished   100 % of 80 steps" in text.getvalue()
+
+
+def test_it_polls_where_no_events_come_and_goes_on_listening_where_it_was(
+    service: Service, settings: Settings, conductor: Conductor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.streams.changes.AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr("api.streams.changes.REFUSED_SECONDS", 0.05)
+    app, port = create_app(service, settings), free_port()
+    app.state.feed.most = 0  # as where there are as many streams as there may be
+    with served(app, port=port) as url, Client(url, TOKEN) as client:
+        sweep = client.submit(SPEC.encode()).id
+        conductor.begin()
+        with client.changes(sweep) as changes:
+            assert all(changes.due() for _ in range(100))
+            app.state.feed.most = 8
+            until(lambda: not changes.due(), "it listens")
+            conductor.finish()
+            until(changes.due, "it is told")
+    with client.changes(sweep) as changes:
+        assert all(changes.due() for _ in range(100)), "the server is away"
+        with served(create_app(service, settings), port=port):
+            until(lambda: not changes.due(), "it listens")
+        until(lambda: changes.due() and changes.due(), "the server is away again")
+        heard = int(changes._last)
+        with served(create_app(service, settings), port=port):
+            conductor.finish()
+            until(lambda: int(changes._last) > heard, "what came is told after the restart")
+
+
 def test_a_table_is_laid_out_for_the_eye(url: str, conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
     text = io.StringIO()
     monkeypatch.setattr(terminal, "out", Into(text, terminal=True))
@@ -77,12 +153,12 @@ def test_an_interrupted_run_is_found(url: str, conductor: Conductor) -> None:
 
 def test_run_refuses_a_wrong_spec_before_it_starts_anything(spec: Path, tmp_path: Path) -> None:
     spec.write_text(SPEC.replace("semihard", "semihart"))
-    answer = CliRunner().invoke(app, ["run", str(spec), "--home", str(tmp_path / "none")])
+    answer = CliRunner().invoke(commands, ["run", str(spec), "--home", str(tmp_path / "none")])
     assert answer.exit_code == 2
     assert "semihard" in answer.stderr
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize(("seconds", "said"), [(0.4, "0 s"), (59.4, "59 s"), (61, "1 min 1 s"), (7260, "2 h 1 min")])
+@pytest.mark.parametrize(("seconds", "said"), [(0.4, "0.4 s"), (59.4, "59 s"), (61, "1 min 1 s"), (7260, "2 h 1 min")])
 def test_a_length_of_time(seconds: float, said: str) -> None:
     assert duration(seconds) == said

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,11 +12,14 @@ from fastapi import FastAPI
 from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
 from api.main import create_app
+from dashboards import guide
 from orchestrator.record.store import Store
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.dashboards.stage import Stage
 from tests.served_app import served
+
+ROOT = Path(__file__).parents[2]
 
 # It must reach nothing but the server of the test: no updates, no services of the browser's maker.
 FLAGS = [
@@ -58,6 +63,17 @@ def application(settings: Settings, service: Service) -> FastAPI:
 def address(application: FastAPI) -> Iterator[str]:
     with served(application) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The guide that `make check` built, or one of our own where nobody has built it."""
+    if guide.built():
+        return guide.FOLDER
+    target = tmp_path_factory.mktemp("guide")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-c", "docs/site", "-d", str(target / ".doctrees")]
+    subprocess.run([*command, "docs", str(target / "site")], cwd=ROOT, check=True)
+    return target / "site"
 
 
 @pytest.fixture

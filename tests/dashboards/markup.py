@@ -3,7 +3,7 @@
 import re
 from html.parser import HTMLParser
 
-VOID = {"meta", "link", "input", "br", "img", "hr"}
+VOID = {"wbr", "meta", "link", "input", "br", "img", "hr"}
 LOADED = {("script", "src"), ("link", "href"), ("img", "src"), ("form", "action"), ("iframe", "src"), ("use", "href")}
 
 

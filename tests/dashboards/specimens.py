@@ -1,10 +1,11 @@
 """Views as the service gives them, in every state and with hostile names."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from orchestrator.views.files import FigureFile
 from orchestrator.views.lifecycle import SweepState, TrialState
+from orchestrator.views.resolutions import CellSeeds, LeftOut, ResolutionBudget, ResolutionRound, ResolutionView
 from orchestrator.views.sweeps import (
     Counts,
     GridCandidate,
@@ -16,6 +17,7 @@ from orchestrator.views.sweeps import (
     TrialProblem,
 )
 from orchestrator.views.trials import AttemptView, LogView, TrialView
+from orchestrator.views.verdicts import CellVerdictView
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 HOSTILE = """</script><script>alert(1)</script><img src=x onerror='alert("2")'>{{ 7*7 }}&amp;"""
@@ -52,6 +54,29 @@ def _sweep(state: SweepState) -> dict[str, Any]:
         "counts": counts, "total": 12, "steps": STEPS, "tables": ["main"], "actor": "ada",
         "eta_seconds": 260.0, "eta_low_seconds": 200.0, "eta_high_seconds": 340.0,
     }  # fmt: skip
+
+
+def resolution(state: Literal["going", "ended"] = "going", label: str = "sec") -> ResolutionView:
+    """One of a round, with a comparison that it was to decide and one that it left out."""
+
+    def verdict(cell: int, name: str, said: str) -> CellVerdictView:
+        return CellVerdictView(
+            cell=cell, labels={"regularizer": name}, baseline=0, metric="best/test/map@r", title="MAP@R",
+            word="unresolved", said=said, reason="", pairs=5, difference=0.01, interval=[-0.01, 0.03], p=0.1,
+            needs=0.02, spent=0.8, looks=1, more_seeds=4, more_hours=0.8,
+        )  # fmt: skip
+
+    before = [verdict(1, label, "unresolved: about 4 more seeds, 48 min"), verdict(2, "svmax", "unresolved")]
+    cells = [CellSeeds(cell=at, labels={"regularizer": name}, seeds=[5, 6]) for at, name in enumerate(("none", label))]
+    left_out = [LeftOut(cell=2, labels={"regularizer": "svmax"}, metric="best/test/map@r", why="needs more")]
+    one = ResolutionRound(number=1, cells=cells, trials=4, hours=0.4, open=2, left_out=left_out, request=3, begun=NOW)
+    ended = state == "ended"
+    return ResolutionView(
+        sweep=7, table="main", budget=ResolutionBudget(hours=2, seeds=12), state=state, actor="ada", request=2,
+        said="1 of 2 comparisons decided, 1 open" if ended else "trains round 1: 4 trials, 2 comparisons open",
+        begun=NOW, ended=NOW if ended else None, before=before, rounds=[one], trials=4, hours_spent=0.4, saved=2,
+        after=[verdict(1, label, "better (7 seeds, p = 0.001)"), before[1]] if ended else [],
+    )  # fmt: skip
 
 
 def problem(trial: int, message: str = "ValueError: no", state: TrialState = TrialState.FAILED) -> TrialProblem:

@@ -5,10 +5,13 @@ import random
 
 from orchestrator.publish import select
 from orchestrator.record.store import Store
+from orchestrator.record.writes.resolutions import NewResolution
 from orchestrator.service.service import Service
 from orchestrator.views import events
 from orchestrator.views.orders import Failure, Order
+from orchestrator.views.resolutions import ResolutionBudget
 from tests.api import played
+from tests.dashboards import specimens
 from tests.expanding import expand_queued
 from workers.contract import Progress, Result
 
@@ -133,6 +136,14 @@ class Stage:
             self.writer.events.write(events.CellSettled(sweep, summary))
         for sweep in self.writer.sweeps.unsettled():
             self.writer.events.write(events.SweepSettled(sweep))
+
+    def resolve(self, sweep: int) -> None:
+        """A resolution under way."""
+        budget = ResolutionBudget(hours=2, seeds=12)
+        asked = self.service.resolutions.ask(sweep, budget, actor="ada@lab").id
+        self.writer.resolutions.begin(NewResolution(sweep, asked, "main", budget, "ada@lab"))
+        (going,) = self.store.resolutions.going(sweep)
+        self.writer.resolutions.grow(going, specimens.resolution(), {})
 
     def obey(self) -> None:
         """Apply what the pages' forms asked for."""

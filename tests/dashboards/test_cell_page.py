@@ -32,10 +32,22 @@ def test_it_shows_the_way_of_a_number() -> None:
     assert page.having("a", href="/v1/sweeps/7/cells/0")
 
 
+def test_columns_of_published_numbers_are_there_where_there_are_some() -> None:
+    number = {name: None if name in {"published", "printed", "source", "difference", "tolerance", "verdict"} else value
+              for name, value in examples.CELL["numbers"][0].items()}  # fmt: skip
+    heads = [f'<th scope="col">{name}</th>' for name in ("published", "difference", "reproduction")]
+    beside, alone = pages.cell_page(cell()), pages.cell_page(cell(numbers=[number]))
+    assert all(head in beside for head in heads)
+    assert not any(head in alone for head in heads)
+    assert '<th scope="col">printed</th>' in alone
+
+
 def test_runs_lead_to_mlflow_and_changed_code_is_said() -> None:
     (candidate,) = examples.CELL["candidates"]
     trial = {**candidate["trials"][0], "mlflow_url": MLFLOW, "git_commit": "5580518a9d-dirty"}
+    other = {**candidate["trials"][0], "trial": 99}
     lost = {**candidate, "index": 1, "selected": False, "score": None, "std": None, "n": 0, "status": "diverged"}
+    lost["trials"] = [other]
     page = read(pages.cell_page(cell(candidates=[{**candidate, "trials": [trial]}, lost], mlflow_url=MLFLOW)))
     assert len(page.having("a", href=MLFLOW)) == 2
     assert "changed" in page.text

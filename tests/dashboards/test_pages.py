@@ -279,9 +279,10 @@ def hostile_pages() -> dict[str, str]:
         recipe={HOSTILE: {"name": HOSTILE, HOSTILE: [HOSTILE]}}, provenance={HOSTILE: HOSTILE}, fingerprint=HOSTILE,
     )  # fmt: skip
     grid = specimens.grid(2, 2, 3, labels=named)
+    tables = pages.ShownTables({HOSTILE: TABLE}, resolution=specimens.resolution(label=HOSTILE))
     return {
         "sweeps": listed(specimens.summary(**hard), name=HOSTILE, cursor=HOSTILE),
-        "sweep": pages.sweep_page(sweep, grid, pages.ShownTables({HOSTILE: TABLE}), now=NOW),
+        "sweep": pages.sweep_page(sweep, grid, tables, now=NOW),
         "trial": pages.trial_page(trial, FIGURE, specimens.log(HOSTILE), now=NOW),
         "login": pages.login_page(HOSTILE),
         "problem": pages.problem_page(422, HOSTILE, f"{HOSTILE}\n{HOSTILE}"),

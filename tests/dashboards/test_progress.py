@@ -36,9 +36,9 @@ def test_an_empty_sweep_has_an_empty_bar() -> None:
 
 
 def test_the_time_left_is_told_with_its_uncertainty() -> None:
-    assert progress.left(specimens.summary()) == "about 4 min left (3 min to 5 min)"
-    assert progress.left(specimens.summary(eta_low_seconds=250.0, eta_high_seconds=270.0)) == "about 4 min left"
-    assert progress.left(specimens.summary(eta_seconds=None)) == ""
+    assert specimens.summary().left == "about 4 min 20 s left (3 min 20 s to 5 min 40 s)"
+    assert specimens.summary(eta_low_seconds=260.0, eta_high_seconds=260.2).left == "about 4 min 20 s left"
+    assert specimens.summary(eta_seconds=None).left == ""
 
 
 def test_a_candidate_is_out_once_a_repeat_ended_otherwise_than_ok() -> None:

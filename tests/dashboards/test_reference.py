@@ -1,7 +1,5 @@
 """What there is to read, in Chromium: the API's operations and the guide, drawn without any network."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,19 +10,6 @@ from playwright.sync_api import BrowserContext, expect
 from dashboards import guide
 from orchestrator.host.identity import made_for
 from orchestrator.settings import Settings
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The guide that `make check` built, or one of our own where nobody has built it."""
-    if guide.built():
-        return guide.FOLDER
-    target = tmp_path_factory.mktemp("guide")
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-c", "docs/site", "-d", str(target / ".doctrees")]
-    subprocess.run([*command, "docs", str(target / "site")], cwd=ROOT, check=True)
-    return target / "site"
 
 
 @pytest.fixture

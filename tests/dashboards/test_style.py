@@ -63,3 +63,10 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
     for name in ("style.css", "refresh.js", "figure.js", "sweep_figures.js", "icon.svg"):
         text = (rendering.static(name) or b"").decode().replace("http://www.w3.org/2000/svg", "")
         assert not re.search(r"https?://|@import|url\(|eval\(|new Function", text), name
+
+
+def test_paper_is_neither_dark_nor_a_phone() -> None:
+    """A page of A4 is 718 pixels wide between its margins, and whoever prints may have a dark screen."""
+    for sheet in ("style.css", "listing.css", "catalog.css", "submit.css"):
+        rules = re.findall(r"@media ([^{]+) {", (rendering.static(sheet) or b"").decode())
+        assert [one for one in rules if "screen" not in one and ("width" in one or "color-scheme" in one)] == [], sheet

@@ -8,9 +8,10 @@ from fastapi.testclient import TestClient
 
 from dashboards import pages, problems, progress
 from orchestrator.views.lifecycle import SweepState
+from orchestrator.views.resolutions import ResolutionView
 from orchestrator.views.sweeps import Counts
 from tests.dashboards import specimens
-from tests.dashboards.markup import read
+from tests.dashboards.markup import Markup, read
 from tests.dashboards.stage import SMALL_SPEC, Stage
 
 
@@ -43,6 +44,32 @@ def test_what_waits_is_said_with_its_reason(more: dict[str, object], said: str) 
     page = read(pages.sweep_page(sweep, specimens.grid(), pages.ShownTables(), now=specimens.NOW))
     assert said in page.text
     assert progress.waits(specimens.sweep(SweepState.FINISHED)) == ""
+
+
+def test_a_resolution_is_asked_for_shown_and_ended() -> None:
+    sweep = specimens.sweep(SweepState.FINISHED, spec={"repeat": {"seed": []}})
+
+    def shown(resolution: ResolutionView | None, **more: object) -> Markup:
+        found = sweep.model_copy(update=more)
+        return read(pages.sweep_page(found, [], pages.ShownTables(resolution=resolution), now=specimens.NOW))
+
+    assert shown(None).having("form", action="/sweeps/7/resolve")
+    assert not shown(None, spec={}).having("form", action="/sweeps/7/resolve"), "no seed can be added"
+    going = shown(specimens.resolution())
+    assert not going.having("form", action="/sweeps/7/resolve")
+    assert going.having("form", action="/sweeps/7/halt")
+    assert "Trains round 1: 4 trials, 2 comparisons open." in going.text
+    assert "sec: 5, 6" in going.text
+    assert "svmax, MAP@R: needs more" in going.text
+    ended = shown(specimens.resolution("ended"))
+    assert "better (7 seeds, p = 0.001)" in ended.text
+    assert "2 trials less than with as many seeds for every compared cell" in ended.text
+    assert not ended.having("form", action="/sweeps/7/halt")
+    one = specimens.resolution("ended")
+    after = [one.after[0], one.after[0].model_copy(update={"said": "equal"})]
+    twice = shown(one.model_copy(update={"before": [one.before[0]] * 2, "after": after}))
+    assert twice.text.count("better (7 seeds, p = 0.001)") == 1, "a table by two selections judges a metric twice"
+    assert "equal" in twice.text
 
 
 def test_cells_are_grouped_by_their_first_axis() -> None:
@@ -97,3 +124,17 @@ def test_a_table_is_computed_anew_only_when_something_changed(stage: Stage, monk
     stage.finish()
     with pytest.raises(TypeError):
         stage.service.tables.html(sweep, "main")
+
+
+def test_cells_say_whether_they_are_better_than_their_baselines(stage: Stage) -> None:
+    judged = SMALL_SPEC.replace("[0, 1]", "[0, 1, 2]").replace(
+        "{rows: [loss]", "{verdicts: {against: {loss: triplet}, looks: any}, rows: [loss]"
+    )
+    sweep = stage.submit(judged)
+    for _ in range(5):
+        stage.finish()
+    assert 'class="verdict' not in stage.service.tables.html(sweep, "main"), "a cell without a number has no verdict"
+    stage.finish()
+    text = stage.service.tables.html(sweep, "main")
+    assert 'class="verdict unresolved" title="unresolved: ' in text
+    assert "valid after looks at any time" in text

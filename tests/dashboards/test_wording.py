@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from dashboards import wording
+from orchestrator.views.durations import duration
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 
@@ -16,7 +17,7 @@ NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
      (7_805, "2 h 10 min"), (273_600, "3 d 4 h"), (3_605, "1 h"), (-5, "0 s")],
 )  # fmt: skip
 def test_a_length_of_time_in_its_largest_units(seconds: float, said: str) -> None:
-    assert wording.length(seconds) == said
+    assert duration(seconds) == said
 
 
 @pytest.mark.parametrize(

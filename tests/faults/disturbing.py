@@ -33,6 +33,11 @@ def go_on(installation: Installation, hold: int | None = None) -> None:
     _pace(installation, {**(json.loads(file.read_text()) if file.exists() else {}), "hold": hold})
 
 
+def deafen(installation: Installation, process: int) -> None:
+    """Have what a process trains not stop when it is asked to."""
+    _pace(installation, {**json.loads((installation.home / PACE).read_text()), "deaf": process})
+
+
 def _pace(installation: Installation, told: dict[str, Any]) -> None:
     """All at once, for trainings read it at every step."""
     file = installation.home / PACE

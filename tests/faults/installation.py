@@ -120,7 +120,7 @@ class Processes:
                 ends = "\n".join(f"--- {name}\n{self.log(name)[-3000:]}" for name in self._kept)
                 said = f"{gone} ended" if gone else f"waited {patience:g} s in vain"
                 raise AssertionError(f"{said}: {what}\n{ends}")
-            time.sleep(0.1)
+            time.sleep(0.25)  # each look asks the API or the database, whose CPU the tests beside this one need
         return time.monotonic() - began
 
 

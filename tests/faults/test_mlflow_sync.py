@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from mlflow.tracking import MlflowClient
 
@@ -46,6 +47,7 @@ def test_both_ends_are_killed_at_random(tmp_path: Path, monkeypatch: pytest.Monk
     run_all(store, fence)
     settle(store, fence, sweep)
     store.writer(fence).lease.release()
+    servers: set[psutil.Process] = set()
     seeds = range(int(os.environ.get("FAULT_MOMENTS", "1")))
     with Gate.served(tmp_path / "home", home / "mlflow.sock") as gate:
         client = MlflowClient(tracking_uri=gate.mlflow)
@@ -55,19 +57,22 @@ def test_both_ends_are_killed_at_random(tmp_path: Path, monkeypatch: pytest.Monk
             moments = sorted(drawn.sample(range(16), 4)) if drawn else []
             while True:
                 with running(home) as server:
+                    servers.update(server.tree())
                     teller = subprocess.Popen([sys.executable, "-c", TELLER, database, gate.mlflow])
-                    moment = moments.pop() if moments else -1  # runs that are left
-                    while teller.poll() is None and store.outbox.lag() > moment:
-                        time.sleep(0.005)
-                    if drawn is None or moment < 0:
-                        assert teller.wait(300) == 0
-                        return
-                    time.sleep(drawn.uniform(0.0, 0.1))
-                    if drawn.random() < 0.5 and server.pid:
-                        os.kill(server.pid, signal.SIGKILL)
-                        time.sleep(drawn.uniform(0.0, 1.0))
-                    teller.kill()
-                    teller.wait()
+                    try:
+                        moment = moments.pop() if moments else -1  # runs that are left
+                        while teller.poll() is None and store.outbox.lag() > moment:
+                            time.sleep(0.005)
+                        if drawn is None or moment < 0:
+                            assert teller.wait(300) == 0
+                            return
+                        time.sleep(drawn.uniform(0.0, 0.1))
+                        if drawn.random() < 0.5 and server.pid:
+                            os.kill(server.pid, signal.SIGKILL)
+                            time.sleep(drawn.uniform(0.0, 1.0))
+                    finally:  # else it would go on for ever, where a test has failed
+                        teller.kill()
+                        teller.wait()
 
         tell(None)
         with running(home):
@@ -86,3 +91,4 @@ def test_both_ends_are_killed_at_random(tmp_path: Path, monkeypatch: pytest.Monk
             with running(home):
                 assert shown(client, store, sweep) == whole
     store.close()
+    assert not [one for one in servers if one.is_running()], "nothing of MLflow is left behind"

@@ -17,7 +17,8 @@ EVERY = 5
 POISON = 0.5
 """The learning rate whose process kills itself in its third step, in every attempt."""
 LEDGER, PACE = "ledger", "pace.json"
-"""Beside the storage folder: a file of steps for each training, and how long a step takes and which one none passes."""
+"""Beside the storage folder: a file of steps for each training; how long a step takes, which one none passes, who is
+deaf."""
 
 
 def counted(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
@@ -29,9 +30,9 @@ def counted(recipe: Recipe, place: Place, report: Callable[[Progress], None], re
     seed = f"{recipe.regularizer.name}:{recipe.optimizer.options['lr']}"
     began = time.monotonic()
     while step < total:
-        while _pace(home).get("hold") == step and not place.stop():
+        while _pace(home).get("hold") == step and not _asked(place, home):
             time.sleep(0.02)
-        if place.stop():
+        if _asked(place, home):
             raise Stopped
         time.sleep(pace.get("seconds", 0.0))
         step += 1
@@ -75,6 +76,11 @@ def real(recipe: Recipe, place: Place, report: Callable[[Progress], None], resum
 
     _note(home / LEDGER, place, 0)
     return train(recipe, replace(place, checkpoint_seconds=0.5), report_and_wait, resume)
+
+
+def _asked(place: Place, home: Path) -> bool:
+    """Whether it is to stop; a process that is deaf never hears it."""
+    return place.stop() and _pace(home).get("deaf") != os.getpid()
 
 
 def _pace(home: Path) -> dict[str, Any]:

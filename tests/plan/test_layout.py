@@ -45,6 +45,10 @@ def test_runs_may_be_told_in_other_ways(small: Small, checked: Any) -> None:
     given = {"spread": "ci95", "counts": "always", "against": {"regularizer": "none"}, "test": "wilcoxon"}
     table = checked(with_table(small, **given)).tables["main"]
     assert table.model_dump(include={*given}) == given
+    assert "verdicts" not in table.model_dump(), "what was stored before there were any reads as it was"
+    judged = {"against": {"regularizer": "none"}, "margin": 0.5, "level": 0.05, "looks": "any", "marks": True}
+    kept = checked(with_table(small, verdicts=judged)).tables["main"].model_dump()["verdicts"]
+    assert kept == {**judged, "of": None, "metrics": []}
     assert table.center == "mean"
     assert checked(with_table(small, center="median", spread="std")).tables["main"].center == "median"
     assert checked(with_wide(small, against={"optimizer.lr": 1e-5})).tables["main"].against == {"optimizer.lr": "1e-05"}
@@ -61,6 +65,18 @@ def test_runs_may_be_told_in_other_ways(small: Small, checked: Any) -> None:
         ({"against": {"regularizer": "nne"}}, "against.regularizer", "axis 'regularizer' has no alternative 'nne'"),
         ({"against": {"regularizer": ["none", "l2"]}}, "against.regularizer", "expected one label, found 'none', 'l2'"),
         ({"against": {}}, "against", "expected a mapping from an axis"),
+        ({"verdicts": "sec"}, "verdicts", "expected"),
+        ({"verdicts": {"against": {"regularizr": "none"}}}, "verdicts.against.regularizr", "there is no compare axis"),
+        (
+            {"verdicts": {"of": {"regularizer": "nne"}}},
+            "verdicts.of.regularizer",
+            "axis 'regularizer' has no alternative 'nne'",
+        ),
+        ({"verdicts": {"margin": 0}}, "verdicts.margin", "expected more than 0, found 0"),
+        ({"verdicts": {"level": 0.5}}, "verdicts.level", "expected at most 0.2, found 0.5"),
+        ({"verdicts": {"looks": "never"}}, "verdicts.looks", "expected 'planned' or 'any', found 'never'"),
+        ({"verdicts": {"metrics": ["recal@1"]}}, "verdicts.metrics[0]", "'recal@1' is no metric of the table"),
+        ({"verdicts": {"agianst": {}}}, "verdicts.agianst", "there is no key 'agianst' here; did you mean 'against'?"),
         ({"test": "anova"}, "test", "expected 't' or 'wilcoxon', found 'anova'"),
     ],
 )

@@ -166,6 +166,7 @@ def test_tables_follow(design: Any, catalog: Catalog) -> None:
                 {"metric": "recall@1", "delta": {"regularizer": "l2"}, "label": "Δ"},
             ],
             "against": {"regularizer": "none"},
+            "verdicts": {"against": {"regularizer": "none"}, "margin": 1},
             "bold": ["loss", "dataset"],
             "labels": {"dataset": {"mnist": "MNIST"}, "regularizer": {"l2": "L2", "sec": "SEC {regularizer.eta}"}},
         },
@@ -177,6 +178,7 @@ def test_tables_follow(design: Any, catalog: Catalog) -> None:
     assert table.panels == [{"dataset": ["digits"]}]
     assert table.metrics == ["recall@1", MetricColumn(metric="nmi", when={"dataset": ["digits"]})]
     assert table.against == {"regularizer": "none"}
+    assert (table.verdicts and table.verdicts.against) == {"regularizer": "none"}
     assert table.labels == {"dataset": {}, "regularizer": {"sec": "SEC {regularizer.eta}"}}
     assert notes == [
         "table 'main': the difference of recall@1 to regularizer l2 is left out: that is not taken",

@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
+from PIL import Image
 
 from orchestrator.publish.formats import names, render
 from orchestrator.publish.tables.table import build
@@ -133,3 +134,23 @@ def test_markdown_rows_have_equally_many_cells():
     assert len(lines) == 2 + 9
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {13}
     assert len({len(line) for line in lines}) == 1  # padded: it reads as plain text too
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        {"caption": "W" * 200 + " and words", "metrics": ["nmi"]},
+        {"metrics": [{"metric": "nmi", "label": "ЩЖШЫЮМФщжюы" * 4}]},
+        {"metrics": [{"metric": "nmi", "label": "ΩΨΦΘωψπ…ŒÆœæ—ÀÉ" * 2}]},
+        {"labels": {"regularizer": {"sec": "A regularizer of a very long name, (η = 0.5) " * 3}}, "metrics": ["nmi"]},
+        {"labels": {"dataset": {"digits": "A data set that is wider than its columns " * 3}}, "metrics": ["nmi"]},
+        {"missing": "nothing is known of this", "titles": {"loss": "A title above narrow labels " * 2}},
+    ],
+)
+def test_nothing_of_a_picture_is_cut_off(layout):
+    main = {**sweeps.digits().spec["tables"]["main"], **layout}
+    drawn = render(build(sweeps.digits(tables={"main": main}), "main", sweeps.catalog()), "png")
+    picture = Image.open(io.BytesIO(drawn.content))
+    wide, high = picture.size
+    left, top, right, bottom = picture.convert("L").point(lambda value: 255 * (value < 200)).getbbox()
+    assert min(left, top, wide - right, high - bottom) >= 12, (picture.size, left, top, right, bottom)

@@ -44,7 +44,7 @@ def test_own_cells_know_what_is_printed_there():
     nmi, recall, precision = cells(built("own"), 2)
     assert (nmi.quotation.number.printed, nmi.quotation.number.bold) == ("64.24", True)
     assert recall.quotation.number.value == 0.6082
-    assert recall.quotation.verdict.difference == recall.statistic.mean - 0.6082
+    assert recall.quotation.reproduction.difference == recall.statistic.mean - 0.6082
     assert precision.quotation is None
     assert "SEC-T3 prints 60.82 (regularizer.eta = 1.0), difference " in recall.note
     assert "tolerance " in recall.note

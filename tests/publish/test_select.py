@@ -3,7 +3,9 @@ from dataclasses import replace
 
 import pytest
 
+from orchestrator.publish import aggregate
 from orchestrator.publish.select import direction, selection, summaries, summarize
+from orchestrator.publish.statistics import statistic
 from orchestrator.views.errors import ConflictError
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
@@ -121,3 +123,16 @@ def test_nothing_is_selected_by_a_metric_without_direction(metric):
         direction(metric, sweeps.catalog())
     assert direction("recall@1", sweeps.catalog()) == "higher"
     assert direction("spread", sweeps.catalog()) == "lower"
+
+
+def test_of_candidates_that_lose_only_the_score_is_computed(monkeypatch):
+    computed = []
+
+    def counting(values):
+        computed.append(values)
+        return statistic(values)
+
+    monkeypatch.setattr(aggregate, "statistic", counting)
+    found = summarize(outcomes(*[[score / 10, score / 10] for score in range(1, 9)]), 0, "higher")
+    assert (found.candidate, set(found.metrics)) == (7, {KEY, "best/test/map@r"})
+    assert len(computed) == 8 + 1, "each one's score, and what else the best one has"

@@ -328,7 +328,7 @@ def test_every_event_may_be_applied_twice(store: Store) -> None:
         store.writer(fence).events.write(SweepSettled(sweep))
     assert states(store, sweep) == ["finished", "waiting"]
     first = store.trials.page(sweep).items[0]
-    assert store.trials.log(first.id, 0).text == "step 10\n"
+    assert store.logs.of(first.id, 0).text == "step 10\n"
     assert [curve.points for curve in store.curves.of(first.id) if curve.key == "validation/map@r"] == [[(20, 0.7)]]
     assert store.sweeps.get(sweep).state == "running"
 

@@ -107,11 +107,11 @@ def check(store: Store) -> None:
         if row.state in ACTIVE or row.state == "finished":
             assert row.training_state == row.state, row
         if row.state in ACTIVE:
-            assert row.of == "running"
+            assert row.of in {"running", "paused"}
             assert row.ended is None
         else:
             assert row.ended is not None
-        assert row.started is not None or row.state in {"waiting", "cancelled", "failed"}
+        assert row.started is not None or row.state in {"waiting", "cancelled", "failed", "pruned"}
     wanted = {row.training_id for row in trials if row.state in ACTIVE}
     assert {one.id for one in trainings.values() if one.state == "waiting"} <= wanted
 

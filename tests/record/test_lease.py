@@ -9,7 +9,7 @@ from orchestrator.conduct.standby import Standby
 from orchestrator.record.recorder import Recorder
 from orchestrator.record.store import Store
 from orchestrator.record.writes.lease import Held
-from orchestrator.views.errors import FencedError
+from orchestrator.views.errors import FencedError, UnavailableError
 from orchestrator.views.events import AttemptStopped, CellSettled, Finished, Progressed, Started, SweepSettled
 from orchestrator.views.outcomes import CellSummary
 from tests.record.sample import SLOT, claimed, lease, new_sweep, planned, progress, result, started, states
@@ -82,6 +82,20 @@ def test_a_standby_judges_by_its_own_clock(store: Store) -> None:
     assert standby.lapsed(renewed) is None, "it was renewed"
     moment[0] += 16
     assert standby.lapsed(renewed) == renewed
+
+
+def test_a_standby_outlives_a_database_that_does_not_answer(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    held, left = store.lease.held, iter([1])
+
+    def refusing() -> Held | None:
+        if next(left, None):
+            raise UnavailableError("the database cannot be used: a test")
+        return held()
+
+    monkeypatch.setattr(store.lease, "held", refusing)
+    writer = Standby(store, 0.5).take_lease(lambda: False)
+    assert writer is not None
+    assert next(left, None) is None
 
 
 def test_of_many_that_want_the_lease_one_gets_it(store: Store, another: Callable[[], Store]) -> None:

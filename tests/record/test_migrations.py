@@ -1,6 +1,5 @@
 """The schema's versions: the steps give what `schema.py` says, and old databases are brought along."""
 
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -15,9 +14,12 @@ from alembic.script import ScriptDirectory
 from orchestrator.record.column_types import metadata
 from orchestrator.record.database import Database
 from orchestrator.record.migrations import config, migrate
+from orchestrator.record.reads.listed_rows import Sought
 from orchestrator.record.store import Store
 from orchestrator.views.errors import UnavailableError
+from orchestrator.views.filters import parse
 from tests.record.sample import lease, run_all
+from tests.record.transfer import restore
 
 RELEASED = Path(__file__).parent / "released"
 
@@ -56,19 +58,17 @@ def test_the_steps_are_one_line_and_every_version_is_kept() -> None:
 
 
 @pytest.mark.parametrize("dump", sorted(RELEASED.glob("*.sql")), ids=lambda dump: dump.stem)
-def test_a_database_of_every_version_is_brought_along(dump: Path, tmp_path: Path) -> None:
-    path = tmp_path / "metricsweep.db"
-    with sqlite3.connect(path) as connection:
-        connection.executescript(dump.read_text(encoding="utf-8"))
-    connection.close()
-    url = f"sqlite:///{path}"
-    store = Store.open(url)
-    assert differences(url) == []
+def test_a_database_of_every_version_is_brought_along(dump: Path, database_url: str, tmp_path: Path) -> None:
+    restore(dump, database_url, tmp_path)
+    store = Store.open(database_url)
+    assert differences(database_url) == []
     (sweep,) = store.sweeps.page().items
     assert (sweep.name, sweep.counts.finished, sweep.counts.failed) == ("released", 3, 1)
     first = store.trials.page(sweep.id).items[0]
     assert store.trials.get(first.id).metrics["best/validation/map@r"] == 0.5
-    assert store.trials.log(first.id).text == "step 10\n"
+    assert store.logs.of(first.id).text == "step 10\n"
+    placed = Sought(parse("margin:.2 map@r>=0.4 validation/map@r:0.5.. -loss:triplet"))
+    assert [row.trial for row in store.listings.page(placed, "-map@r", (), None, 10, count=True).items] == [4, 3]
     fence = lease(store)
     store.writer(fence).trials.retry(sweep.id)
     assert run_all(store, fence) == 1

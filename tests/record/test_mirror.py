@@ -11,10 +11,12 @@ from orchestrator.record.mirror import Mirror
 from orchestrator.record.mlflow.client import MlflowTracker
 from orchestrator.record.mlflow.entities import KEY_TAG
 from orchestrator.record.store import Store
+from orchestrator.record.tracker import RunMirror
 from orchestrator.record.writes.dirty_flags import mark_cell
-from orchestrator.views.events import Progressed, Started
+from orchestrator.views.errors import FencedError
+from orchestrator.views.events import Finished, Progressed, Started
 from tests.inline_conductor import Killed
-from tests.record.sample import claimed, lease, progress, run_all, started
+from tests.record.sample import claimed, lease, progress, result, run_all, started
 from tests.record.test_recorder import forward_all, rested, settle
 
 Shown = dict[str, tuple[Any, ...]]
@@ -159,6 +161,45 @@ def mortal(call: Callable[..., Any], drawn: random.Random, kills: int) -> Callab
         return answer
 
     return either
+
+
+def test_what_a_conductor_sends_after_its_lease_is_told_anew_by_the_next(
+    sqlite_store: Store, client: MlflowClient, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stood still with a request on its way; MLflow knows no fence, and shows what it was sent last."""
+    fence = lease(sqlite_store)
+    sweep = started(sqlite_store, fence, losses=["triplet"], seeds=[0])
+    order = claimed(sqlite_store, fence)
+    for event in (
+        Started(order.attempt, "slot-0", "host-a"),
+        Progressed(order.attempt, 1, progress(10, metrics={"train/loss": 1.0})),
+    ):
+        sqlite_store.writer(fence).events.write(event)
+    rested(sqlite_store)
+    tracker, real = MlflowTracker(address), MlflowTracker.mirror
+    next_fence: list[int] = []
+
+    def late(self: MlflowTracker, experiment: str, run: RunMirror) -> str:
+        if self is tracker and run.points and not next_fence:
+            sqlite_store.writer(fence).lease.release()
+            next_fence.append(lease(sqlite_store, "next"))
+            sqlite_store.writer(next_fence[0]).events.write(Finished(order.attempt, result()))
+            forward_all(Mirror(sqlite_store, sqlite_store.writer(next_fence[0]), MlflowTracker(address)))
+        return real(self, experiment, run)
+
+    monkeypatch.setattr(MlflowTracker, "mirror", late)
+    mirror = Mirror(sqlite_store, sqlite_store.writer(fence), tracker)
+    with pytest.raises(FencedError):
+        forward_all(mirror)
+    (asked,) = sqlite_store.requests.pending()
+    assert (asked.kind, asked.sweep) == ("mirror", sweep)
+    assert mirror.forward() == 0
+    assert len(sqlite_store.requests.pending()) == 1, "asked for once"
+    writer = sqlite_store.writer(next_fence[0])
+    writer.outbox.tell_anew(asked.sweep)
+    forward_all(Mirror(sqlite_store, writer, MlflowTracker(address)))
+    (trial,) = sqlite_store.trials.page(sweep).items
+    assert client.get_run(sqlite_store.runs.run("trial", sweep, trial.id)).info.status == "FINISHED"
 
 
 def test_what_was_sent_while_all_was_to_be_told_anew_is_not_noted(sqlite_store: Store) -> None:

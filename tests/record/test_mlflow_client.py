@@ -18,10 +18,10 @@ from orchestrator.record.mlflow.client import (
     CLIENT_ENVIRONMENT,
     NOT_FINITE_TAG,
     PARAMS_DIFFER_TAG,
-    SWEEP_TAG,
     MlflowTracker,
 )
 from orchestrator.record.mlflow.entities import KEY_TAG
+from orchestrator.record.mlflow.experiments import SWEEP_TAG
 from orchestrator.record.tracker import CurvePoint, DatasetMirror, ExperimentGoneError, RunGoneError, RunMirror
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.links import Links

@@ -92,6 +92,7 @@ def test_an_extension_that_was_carried_out_keeps_no_spec(store: Store) -> None:
     for one in (wider, part):
         store.writer(fence).requests.applied(one, "0 trials")
     assert store.requests.get(part).cell == 1
+    assert store.requests.looks(sweep) == ()
     with store.database.reading() as connection:
         kept = sa.select(schema.request.c.arguments).where(schema.request.c.id == wider)
         assert connection.execute(kept).scalar_one() is None

@@ -8,8 +8,9 @@ from itertools import pairwise
 import pytest
 import sqlalchemy as sa
 
-from orchestrator.record.reads import trials as trial_views
-from orchestrator.record.schema import attempt
+from orchestrator.record.reads import logs
+from orchestrator.record.reads.early_ends import PRIOR_SHARE, ExpectedShare, early_ends
+from orchestrator.record.schema import attempt, metric
 from orchestrator.record.store import Store
 from orchestrator.record.writes.pruning import PruningDecision
 from orchestrator.views.errors import NotFoundError
@@ -78,7 +79,7 @@ def test_what_does_not_exist_is_said_so(store: Store) -> None:
         store.trials.page,
         store.trials.get,
         store.curves.of,
-        store.trials.log,
+        store.logs.of,
         store.outcomes.of,
     ):
         with pytest.raises(NotFoundError, match=r"no (sweep|trial) 7"):
@@ -124,6 +125,36 @@ def test_the_time_left_is_that_of_the_steps_left_in_the_slots_at_work(store: Sto
     assert [one.eta_seconds for one in store.sweeps.page().items] == [view.eta_seconds]
     reused = started(store, fence, losses=["triplet"], seeds=[0])
     assert store.sweeps.get(reused).eta_seconds is None
+
+
+def test_what_a_new_slot_took_to_be_there_is_not_taken_for_the_pace(store: Store) -> None:
+    fence = lease(store)
+    sweep = started(store, fence, seeds=[0, 1, 2])
+    run(store, fence, claimed(store, fence))
+    ago = datetime.now(UTC) - timedelta(hours=1)
+    with store.database.writing() as connection:
+        connection.execute(sa.update(attempt).values(started=ago, ended=ago + timedelta(seconds=300)))
+    assert store.sweeps.get(sweep).eta_seconds == pytest.approx(5 * 8.0), "the training itself took eight"
+    run(store, fence, claimed(store, fence))
+    with store.database.writing() as connection:  # the next one on the same slot: what it held it for counts
+        later = sa.update(attempt).where(attempt.c.id == 2)
+        connection.execute(later.values(started=ago + timedelta(seconds=301), ended=ago + timedelta(seconds=313)))
+    assert store.sweeps.get(sweep).eta_seconds == pytest.approx(4 * 10.0)
+
+
+def test_what_runs_is_timed_from_its_first_number(store: Store) -> None:
+    fence = lease(store)
+    sweep = started(store, fence, losses=["triplet"], seeds=[0, 1])
+    order = claimed(store, fence)
+    writer = store.writer(fence)
+    writer.events.write(Progressed(order.attempt, 1, progress(10, metrics={"train/loss": 1.0})))
+    assert store.sweeps.get(sweep).eta_seconds is None, "no step is timed yet"
+    writer.events.write(Progressed(order.attempt, 2, progress(50, metrics={"train/loss": 0.5})))
+    now = datetime.now(UTC)
+    with store.database.writing() as connection:
+        connection.execute(sa.update(attempt).values(started=now - timedelta(minutes=10)))
+        connection.execute(sa.update(metric).values(at=now - timedelta(seconds=20)))
+    assert store.sweeps.get(sweep).eta_seconds == pytest.approx((50 + 3 * 100) * 20 / 40, abs=2)
 
 
 def test_progress_counts_steps_and_what_failed_or_was_cancelled_is_never_done(store: Store) -> None:
@@ -182,6 +213,33 @@ def test_a_pruned_trial_is_done_with_what_it_trained(store: Store) -> None:
     steps = store.sweeps.get(sweep).steps
     assert steps.shares == {"pruned": 20, "waiting": 100}
     assert (steps.done, steps.percent) == (20, 16)
+
+
+def test_what_early_stopping_leaves_is_told_without_the_first_of_each_cell(store: Store) -> None:
+    fence = lease(store)
+    writer = store.writer(fence)
+    plan = planned(losses=["triplet"], seeds=[0])
+    for number, loss in enumerate(("semihard", "contrastive", "multi_similarity"), start=1):
+        made = recipe(loss, 0)
+        plan["candidates"].append(Candidate(0, number, {"loss.margin": f"0.{number}"}))
+        plan["trials"].append(PlannedTrial(0, number, 0, {"seed": "0"}, made, made.fingerprint))
+    sweep = store.submissions.add_sweep(new_sweep(total=4)).id
+    writer.sweeps.start(sweep, **plan, slot=SLOT, fresh=False)
+    run(store, fence, claimed(store, fence))
+
+    def told() -> ExpectedShare:
+        with store.database.reading() as connection:
+            return early_ends(connection, sweep, 0)
+
+    nothing = told()
+    assert nothing.mean == PRIOR_SHARE, "the first had nothing to be worse than"
+    second = claimed(store, fence)
+    writer.events.write(Progressed(second.attempt, 1, progress(20)))
+    pruned = store.trials.page(sweep).items[1].id
+    assert writer.pruning.prune(PruningDecision(sweep, 0, 1, pruned, 2, 0.1, "hopeless")) == 1
+    writer.events.write(AttemptStopped(second.attempt))
+    assert told().mean == pytest.approx((PRIOR_SHARE + 0.2) / 2)
+    assert 0 < told().doubt < nothing.doubt / told().mean
 
 
 def test_a_trial_shows_its_recipe_attempts_and_result(store: Store) -> None:
@@ -267,31 +325,31 @@ def test_a_log_is_read_from_an_offset_over_all_attempts(store: Store) -> None:
     first = claimed(store, fence)
     store.writer(fence).events.write(Started(first.attempt, "slot-0", "host-a"))
     store.writer(fence).events.write(Progressed(first.attempt, 1, progress(1, log="größe 1\n")))
-    view = store.trials.log(trial, 0)
+    view = store.logs.of(trial, 0)
     assert (view.text, view.next_offset, view.complete) == ("größe 1\n", 8, False)
     store.writer(fence).events.write(Progressed(first.attempt, 2, progress(2, log="zwei\x00\n")))
-    assert store.trials.log(trial, 4).text == "e 1\nzwei\n"
-    assert store.trials.log(trial, 99).text == ""
+    assert store.logs.of(trial, 4).text == "e 1\nzwei\n"
+    assert store.logs.of(trial, 99).text == ""
     store.writer(fence).events.write(Failed(first.attempt, Failure("infrastructure", "slot lost"), requeue=True))
     second = claimed(store, fence)
     store.writer(fence).events.write(Progressed(second.attempt, 1, progress(2, log="drei\n")))
     store.writer(fence).events.write(Finished(second.attempt, result()))
-    view = store.trials.log(trial, view.next_offset)
+    view = store.logs.of(trial, view.next_offset)
     assert view.text == "zwei\n--- attempt 2 ---\ndrei\n"
     assert view.complete
-    assert store.trials.log(trial, view.next_offset).complete
+    assert store.logs.of(trial, view.next_offset).complete
 
 
 def test_a_log_stops_at_its_limit_with_a_note(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orchestrator.record.writes.progress.MAX_LOG_BYTES", 10)
-    monkeypatch.setattr(trial_views, "MAX_LOG_PAGE", 7)
+    monkeypatch.setattr(logs, "MAX_LOG_PAGE", 7)
     fence = lease(store)
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
     order = claimed(store, fence)
     for seq in range(1, 5):
         store.writer(fence).events.write(Progressed(order.attempt, seq, progress(seq, log="öabc")))
     trial, text, offset = store.trials.page(sweep).items[0].id, "", 0
-    while page := store.trials.log(trial, offset).text:
+    while page := store.logs.of(trial, offset).text:
         assert len(page) <= 7
         text, offset = text + page, offset + len(page)
     assert text == "öabcöabc\n[the log is cut here: it passed 10 MiB]\n"

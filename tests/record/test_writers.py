@@ -72,7 +72,7 @@ def use_as_client(store: Store, fence: int) -> None:
     store.capacity.nodes()
     for read in (store.sweeps.get, store.sweeps.grid, store.outcomes.of, store.trials.page):
         read(sweep)
-    for look in (store.trials.get, store.curves.of, store.trials.log):
+    for look in (store.trials.get, store.curves.of, store.logs.of):
         look(trial)
     store.trainings.known(["abc"])
 

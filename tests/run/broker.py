@@ -50,6 +50,9 @@ class MemoryBroker:
     def installation(self) -> str:
         return self.name
 
+    def fence(self) -> int:
+        return 1
+
     def tick(self) -> None:
         self.at_tick(self)
 
@@ -83,13 +86,14 @@ class MemoryBroker:
     def failed(self, order: Order, failure: Failure) -> None:
         self.failures.append(failure)
         if failure.kind == "infrastructure" and order.number <= self.retries:
-            resume = f"{order.training}/{order.number}/last.pt" if order.training in self.last else order.resume
-            again = replace(
-                order, attempt=str(uuid.uuid4()), number=order.number + 1, holder=None, seen=0, resume=resume
-            )
-            self.waiting.append(again)
+            self._again(order)
         else:
             self.ended.append(order.training)
+
+    def _again(self, order: Order) -> None:
+        resume = f"{order.training}/{order.number}/last.pt" if order.training in self.last else order.resume
+        again = replace(order, attempt=str(uuid.uuid4()), number=order.number + 1, holder=None, seen=0, resume=resume)
+        self.waiting.append(again)
 
     def stopped(self, order: Order) -> None:
         self.ended.append(order.training)
@@ -99,6 +103,8 @@ class MemoryBroker:
 
     def returned(self, order: Order, reason: str) -> None:
         self.given_back.append(order.training)
+        if order.training in self.last:  # it had begun
+            self._again(order)
 
     def wanted(self, order: Order) -> bool:
         return order.training not in self.unwanted

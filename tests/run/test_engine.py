@@ -30,7 +30,13 @@ def engine(engine_name: str, request: pytest.FixtureRequest, tmp_path: Path, mon
     if engine_name == "ray_tune":
         request.getfixturevalue("local_ray")
         monkeypatch.setattr("orchestrator.run.ray.engine.LINGER_SECONDS", 0)
-    return engine_named(engine_name, Site(workplace, tmp_path / "tune"))
+    if engine_name == "files":
+        request.getfixturevalue("file_slot")
+        monkeypatch.setattr("orchestrator.run.files.engine.LINGER_SECONDS", 0)
+    made = engine_named(engine_name, Site(workplace, tmp_path / "tune"))
+    while engine_name == "files" and not made.machines():
+        made.rest(broker_of())  # by which its slot is greeted
+    return made
 
 
 def broker_of(*orders: Order) -> MemoryBroker:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.run import slot_actor
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.memory_growth import GIB, Allowance
 from orchestrator.run.message import Message
-from orchestrator.run.ray import slot_actor
-from orchestrator.run.ray.slot_actor import SlotActor
+from orchestrator.run.slot_actor import SlotActor
 from orchestrator.spec.slot import Slot
 from orchestrator.views.orders import Order
 from tests.run.broker import order

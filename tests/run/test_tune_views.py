@@ -13,6 +13,7 @@ from orchestrator.run.attempt import Workplace
 from orchestrator.run.ray import trial_files, tuner
 from orchestrator.run.ray.assignment import Assignment
 from orchestrator.run.ray.engine import RayTune
+from orchestrator.run.report import Report
 from tests.run.broker import MemoryBroker, order
 
 LABEL = "digits #3 · triplet / sec · lr=0.1 · seed=1"
@@ -103,7 +104,7 @@ def test_a_disk_that_takes_no_files_of_trials_ends_no_tuner(tmp_path: Path, capl
     """Tune's loop, and with it the conductor, would end with an error of a callback."""
     (tmp_path / "full").write_text("no folder")
     trial = Homeless(tmp_path / "full" / "trial")
-    reports: SimpleQueue[tuner.Report] = SimpleQueue()
+    reports: SimpleQueue[Report] = SimpleQueue()
     reporting = tuner.Reporting(reports)
     reporting.on_trial_start(0, [], trial)
     reporting.on_trial_result(1, [], trial, {"said": [b"line"], "evaluations": 1})

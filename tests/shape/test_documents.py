@@ -10,7 +10,8 @@ import pytest
 from typer import Context
 from typer.main import get_command
 
-from api.cli import COMMANDS, app
+from api.cli import app
+from api.commands.index import COMMANDS
 from api.main import create_app
 from orchestrator.settings import Settings
 from orchestrator.views.state_diagram import diagrams

@@ -36,6 +36,7 @@ ARROW = "Arrow is at home in orchestrator.publish and api.notebooks, S3 in orche
 HTTP = "HTTP is at home in api"
 TERMINAL = "The terminal is at home in api"
 HTML = "HTML is at home in dashboards"
+TRACES = "Traces are at home in orchestrator.host.traces"
 PROMETHEUS = "Prometheus is at home in api.telemetry"
 
 PLANTED = [
@@ -85,6 +86,7 @@ PLANTED = [
     ("api/problems.py", "import jinja2", {HTML}),
     ("api/client.py", "import pyarrow", {ARROW}),
     ("api/problems.py", "import prometheus_client", {PROMETHEUS}),
+    ("orchestrator/run/engine.py", "import opentelemetry.trace", {TRACES}),
 ]
 
 
@@ -143,8 +145,9 @@ def test_every_contract_has_a_planted_violation() -> None:
     assert set().union(*(fires for _, _, fires in PLANTED)) == CONTRACTS
 
 
-def test_the_api_loads_nothing_heavy() -> None:
+def test_the_api_and_the_conductor_load_nothing_heavy() -> None:
     """What the contracts say of the source, seen while it runs."""
-    code = "import sys, api.main, api.cli; print(*sys.modules)"
+    code = "import sys, api.main, api.cli, orchestrator.conduct.conductor; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert not {"torch", "sklearn", "faiss", "ray", "mlflow"} & set(done.stdout.split())
+    heavy = {"torch", "sklearn", "faiss", "ray", "mlflow", "pandas", "scipy", "altair", "vl_convert"}
+    assert not heavy & set(done.stdout.split())

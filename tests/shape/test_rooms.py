@@ -15,7 +15,7 @@ LOOSE: Final = {
     "dashboards": {
         "catalog", "cluster", "comparison", "curves", "guide", "listing", "pages",
         "problems", "progress", "rendering", "training", "wording",
-        "editor", "gallery",
+        "editor", "gallery", "ledger",
     },
     "api": {
         "cli", "client", "connection", "dependencies", "discovery", "examples", "failures", "main", "openapi", "paging",

@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from tests.costs import MOST, MOST_OF_A_FILE, Cost, warned
 from tests.scheduling import LONG, TOGETHER, by_group, group, longest_first
 
 ROOT = Path(__file__).parents[2]
@@ -79,6 +80,15 @@ def test_what_follows_a_long_group_is_the_least_and_is_told_late() -> None:
     scheduler.mark_test_complete(other, 3)
     scheduler.mark_test_complete(other, 4)
     assert other.told == TESTS[3:9]
+
+
+def test_who_adds_tests_is_told_what_takes_too_much() -> None:
+    known = [Cost(LONG[0], MOST_OF_A_FILE + 1, 1.0, 0.0), Cost("record", MOST_OF_A_FILE + 1, 1.0, 0.0)]
+    assert list(warned(known)) == []
+    (said,) = warned([*known, Cost(SHORT[0], MOST_OF_A_FILE + 1, 1.0, 0.0)])
+    assert said.startswith(f"{SHORT[0]} took 16 s of CPU: ")
+    (said,) = warned([*known, Cost(LONG[1], MOST, 1.0, 0.0)])
+    assert said.startswith(f"BEYOND THE BUDGET: {MOST + 32:.0f} s of CPU")
 
 
 def test_what_computes_runs_beside_what_waits() -> None:

@@ -1,7 +1,13 @@
 """What a GPU's training does ahead of time, on the CPU: the same numbers, resumes, outcomes and messages as without."""
 
-from collections.abc import Callable
+import gc
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +18,7 @@ from tests.workers import recipes
 from tests.workers.recipes import numbers, own_part, place, recipe, run, same, weights
 from workers.contract import DataDamagedError, Result, Stopped
 from workers.data import batches as batches_module
+from workers.data import prefetch
 from workers.data.batches import Batches, LabelledBatch
 from workers.data.images import Images
 from workers.data.prefetch import Prefetcher
@@ -115,13 +122,12 @@ def test_a_checkpoint_of_a_training_that_has_diverged_is_not_written(
     assert (result.outcome, result.steps) == ("diverged", 6)
 
 
-def test_images_that_cannot_be_taken_end_the_training_at_their_batch(
-    tmp_path: Path, ahead: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def damaged_after(count: int) -> Callable[..., Any]:
+    """What takes images, and fails when so many batches were."""
     begin, begun = Images.begin, iter(range(100))
 
     def damaged(self: Images, *given: Any) -> Any:
-        if next(begun) < 4:
+        if next(begun) < count:
             return begin(self, *given)
 
         def end() -> Any:
@@ -129,14 +135,97 @@ def test_images_that_cannot_be_taken_end_the_training_at_their_batch(
 
         return end
 
+    return damaged
+
+
+def test_images_that_cannot_be_taken_end_the_training_at_their_batch(
+    tmp_path: Path, ahead: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     ahead(True)
     batches = Batches(recipe(), place(tmp_path), CPU, lambda _: 3)
-    monkeypatch.setattr(Images, "begin", damaged)
+    monkeypatch.setattr(Images, "begin", damaged_after(4))
     for _ in range(4):
         assert isinstance(batches.next(), LabelledBatch)
     assert len(batches.state_dict()["ahead"]) == 2, "that the next one is damaged is told by the step that takes it"
     with pytest.raises(DataDamagedError, match="image 7"):
         batches.next()
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """Has Python free what nothing refers to, and look for no cycles."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def never() -> bool:
+    return False
+
+
+@pytest.mark.usefixtures("uncollected")
+@pytest.mark.parametrize("end", ["finished", "stopped", "diverged", "damaged"])
+def test_a_training_leaves_no_thread_and_no_images(
+    end: str, tmp_path: Path, ahead: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that trains one recipe after the other holds what one of them needs, however they end."""
+    made: list[weakref.ref[Batches]] = []
+    init = Batches.__init__
+
+    def noted(self: Batches, *given: Any) -> None:
+        init(self, *given)
+        made.append(weakref.ref(self))
+
+    ahead(True)
+    monkeypatch.setattr(Batches, "__init__", noted)
+    before, asked = {*threading.enumerate()}, iter(range(100))
+    what = doomed(tmp_path, "nan") if end == "diverged" else recipe()
+    stop = (lambda: next(asked) >= 7) if end == "stopped" else never
+    if end == "damaged":
+        monkeypatch.setattr(Images, "begin", damaged_after(4))
+    if end in {"stopped", "damaged"}:
+        with pytest.raises(Stopped if end == "stopped" else DataDamagedError):
+            run(what, tmp_path, stop=stop, parts=tmp_path)
+    else:
+        assert run(what, tmp_path, parts=tmp_path)[0].outcome == {"finished": "ok"}.get(end, end)
+    for thread in {*threading.enumerate()} - before:
+        given_up = time.monotonic() + 60
+        while thread.is_alive() and time.monotonic() < given_up:
+            if end == "damaged":
+                gc.collect()  # what a thread has raised refers to what it is of; slots collect between two trainings
+            thread.join(0.1)
+        assert not thread.is_alive(), thread.name
+    assert [one() for one in made] == [None]
+
+
+def test_what_is_prepared_for_a_gpu_waits_until_it_has_come_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the images of a whole evaluation would lie in its memory: nobody waits for it but at the end."""
+    taken, computed, waiting = 0, 0, list[int]()
+
+    class Event:
+        """All that the GPU was given before now."""
+
+        def __init__(self) -> None:
+            self._before = taken
+
+        def synchronize(self) -> None:
+            nonlocal computed
+            computed = max(computed, self._before)
+
+    def prepare() -> Any:
+        waiting.append(taken - computed)
+        return (SimpleNamespace(record_stream=lambda _: None),)
+
+    stream = SimpleNamespace(record_event=Event, wait_event=lambda _: None, wait_stream=lambda _: None)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda _: stream)
+    monkeypatch.setattr(torch.cuda, "stream", nullcontext)
+    monkeypatch.setattr(prefetch, "_stream", lambda _: stream)
+    ahead = Prefetcher(torch.device("cuda"))
+    for _ in range(20):
+        ahead.begin(prepare)()
+        taken += 1
+    assert waiting == [0, 1, 2, 3, 4, *[5] * 15]
 
 
 class Waits(TorchDispatchMode):

@@ -88,3 +88,13 @@ def __init__(self, *, a: float = 1.0, b: float = 1.0, c: int = 2, d: float = 0.0
     assert isinstance(function, ast.FunctionDef)
     both = "above 0, at most 2.5"
     assert stated(function) == {"a": both, "b": both, "d": "at least -1", "e": "at least 4"}
+
+
+@pytest.mark.parametrize("test", ["'a' in a", "0 != a", "2 > a > 1", "0 < a in b", "0 < a == b", "a is None"])
+def test_another_comparison_says_nothing_of_a_range(test: str) -> None:
+    """A researcher's own part may compare as it likes: its catalog is read all the same."""
+    (function,) = ast.parse(
+        f"def __init__(self, *, a: float = 1.0):\n    if not {test}:\n        raise ValueError"
+    ).body
+    assert isinstance(function, ast.FunctionDef)
+    assert stated(function) == {}

@@ -39,7 +39,7 @@ def _of(test: ast.expr) -> Iterator[tuple[str, str]]:
         match node:
             case ast.UnaryOp(
                 op=ast.Not(), operand=ast.Compare(left=low, ops=[first, *rest], comparators=[ast.Name(id=name), *high])
-            ):
+            ) if {type(first), *map(type, rest)} <= _LOWER.keys():
                 lower = f"{_LOWER[type(first)]} {_number(low)}"
                 upper = f"{_UPPER[type(rest[0])]} {_number(high[0])}" if rest and not _infinite(high[0]) else ""
                 yield name, ", ".join(filter(None, [lower, upper]))

@@ -1,26 +1,30 @@
 """What a training takes next, prepared while it computes, and copies to a GPU that nobody waits for."""
 
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
-from typing import TypeVar
+from functools import cache, partial
+from typing import Final, TypeVar
 
 import torch
 
 Prepared = TypeVar("Prepared", bound=tuple[torch.Tensor, ...])
 
+_UNDONE: Final = 4  # things that were taken, beside the last one, which a GPU may not have computed with yet
+
 
 class Prefetcher:
     """Prepares one thing after the other on a thread, and on a GPU on a stream of its own, beside the computation.
 
-    Numbers are the same as without: only when something is computed differs.
+    Numbers are the same as without: only when something is computed differs. What the GPU has not come to yet holds
+    memory, so that nothing is prepared while more than a few things wait for it.
     """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._thread = ThreadPoolExecutor(1, "prefetching")
-        on_gpu = device.type == "cuda"
-        self._stream = torch.cuda.Stream(device) if on_gpu else None  # type: ignore[no-untyped-call]
+        self._given: deque[torch.cuda.Event] = deque()  # what the GPU was told to compute before each thing was taken
+        self._stream = _stream(device) if device.type == "cuda" else None
         if self._stream is not None:  # what is prepared from was copied to the GPU on the stream that is current now
             self._stream.wait_stream(torch.cuda.current_stream(device))
 
@@ -31,6 +35,8 @@ class Prefetcher:
     def _prepared(self, prepare: Callable[[], Prepared]) -> tuple[Prepared, torch.cuda.Event | None]:
         if self._stream is None:
             return prepare(), None
+        while len(self._given) > _UNDONE:
+            self._given.popleft().synchronize()
         with torch.cuda.stream(self._stream):
             return prepare(), self._stream.record_event()
 
@@ -39,10 +45,17 @@ class Prefetcher:
         prepared, done = future.result()
         if done is not None:
             computing = torch.cuda.current_stream(self._device)
+            self._given.append(computing.record_event())
             computing.wait_event(done)
             for tensor in prepared:
                 tensor.record_stream(computing)  # its memory is not given away before the computation has used it
         return prepared
+
+
+@cache
+def _stream(device: torch.device) -> torch.cuda.Stream:
+    """One of a device for all trainings of the process: freed memory serves again only on the stream that it was of."""
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 def prefetcher(device: torch.device) -> Prefetcher | None:

@@ -7,7 +7,6 @@ from typing import Final
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.manifold import TSNE
 from torch import Tensor
 
 from workers.embeddings import geometry
@@ -120,6 +119,8 @@ def in_the_plane(unit: NDArray[np.float32], perplexity: float, seed: int) -> NDA
     if len(unit) < 3:
         raise ValueError(f"tsne: expected at least 3 images, found {len(unit)}")
     init = "pca" if min(unit.shape) >= 2 else "random"
+    from sklearn.manifold import TSNE  # only now: it takes two seconds, and most trainings draw no map
+
     perplexity = min(perplexity, (len(unit) - 1) / 3)
     placed: NDArray[np.float32] = TSNE(perplexity=perplexity, init=init, random_state=seed).fit_transform(unit)
     return placed

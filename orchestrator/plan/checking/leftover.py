@@ -12,7 +12,7 @@ from orchestrator.plan.reading.reader import SpecDraft
 from orchestrator.spec.axis import labels_of
 from orchestrator.spec.figure import FigureSpec
 from orchestrator.spec.spec import Spec
-from orchestrator.spec.table import PLACE, MetricColumn, TableSpec
+from orchestrator.spec.table import PLACE, MetricColumn, TableSpec, VerdictSpec
 from orchestrator.spec.when import When
 from workers.catalog import Problem
 
@@ -81,8 +81,15 @@ class Leftover:
             "rows": rows, "columns": columns, "metrics": metrics, "panels": panels or None, "bold": bold,
             "against": self._baseline(table.against, f"{place}: the comparison with"),
             "labels": self._printed(table.labels), "titles": self._of_axes(table.titles),
+            "verdicts": self._judged(table.verdicts, place),
         }  # fmt: skip
         return table.model_copy(update=changed)
+
+    def _judged(self, verdicts: VerdictSpec | None, place: str) -> VerdictSpec | None:
+        for labels in (verdicts.against, verdicts.of) if verdicts else ():
+            if labels and not self._baseline(labels, f"{place}: the verdicts on"):
+                return None
+        return verdicts
 
     def figure(self, name: str, figure: FigureSpec) -> FigureSpec | None:
         """The figure of what is left; none where that is nothing."""

@@ -14,7 +14,7 @@ from orchestrator.plan.reading.naming import Naming
 from orchestrator.plan.reading.reader import SpecDraft
 from orchestrator.spec.patch import Patch
 from orchestrator.spec.recipe import PARTS, held
-from orchestrator.spec.table import MetricColumn, TableSpec
+from orchestrator.spec.table import MetricColumn, TableSpec, VerdictSpec
 from workers.catalog import Problem, listed, meant, shown
 
 DEFAULT: Final = "main"
@@ -53,6 +53,8 @@ class _Table:
             given["labels"] = naming.labels(posted["labels"])
         if posted.get("against") is not None:
             given["against"] = self._columns.one_label_each(posted["against"], "against")
+        if isinstance(posted.get("verdicts"), Mapping):
+            given["verdicts"] = self._verdicts(posted["verdicts"])
         try:
             table = TableSpec.model_validate(given, strict=True)
         except ValidationError as error:
@@ -62,6 +64,7 @@ class _Table:
         self._check_bold(table)
         self._check_selections(table)
         self._check_spread(table)
+        self._check_judged(table)
         naming.check(table, self._unreadable)
         for at, panel in enumerate(table.panels or ()):
             self._check_panel(panel, f"panels[{at}]", table)
@@ -71,6 +74,25 @@ class _Table:
         else:
             self._check_quoted(table)
         return table
+
+    def _verdicts(self, posted: Mapping[str, Any]) -> VerdictSpec | None:
+        labels = {
+            field: self._columns.one_label_each(posted[field], f"verdicts.{field}")
+            for field in ("against", "of")
+            if posted.get(field) is not None
+        }
+        try:
+            return VerdictSpec.model_validate({**posted, **labels}, strict=True)
+        except ValidationError as error:
+            self._place.problems.extend(sentences(error, f"{self._place.path}.verdicts", VerdictSpec))
+            return None
+
+    def _check_judged(self, table: TableSpec) -> None:
+        shown_metrics = [column.metric for column in table.metric_columns]
+        for at, metric in enumerate(table.verdicts.metrics if table.verdicts else ()):
+            if metric not in shown_metrics:
+                said = f"'{metric}' is no metric of the table; {meant(metric, shown_metrics)}"
+                self._note(f"verdicts.metrics[{at}]", said)
 
     def _check_axes(self, table: TableSpec) -> None:
         seen: set[str] = set()

@@ -8,6 +8,7 @@ from typing import IO, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from orchestrator.views.drift import RunFacts
 from orchestrator.views.errors import DamagedError
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.outcomes import TrialOutcome
@@ -80,7 +81,7 @@ def read_trials(trials: bytes, metrics: bytes) -> tuple[TrialOutcome, ...]:
         values.setdefault(row["trial"], {})[row["key"]] = row["value"]
     wanted = ["trial", "cell", "candidate", "repeat", "repeat_labels", "state", "diverged", "reused", "recipe"]
     outcomes = []
-    for row in _rows(trials, TRIALS, "trials", wanted):
+    for position, row in enumerate(_rows(trials, TRIALS, "trials", [*wanted, "seconds"])):
         try:
             state = TrialState(row.pop("state"))
         except ValueError as error:
@@ -88,8 +89,18 @@ def read_trials(trials: bytes, metrics: bytes) -> tuple[TrialOutcome, ...]:
         labels, recipe = dict(row.pop("repeat_labels")), row.pop("recipe")
         planned = stamp(json.loads(recipe)) if state is TrialState.FINISHED else ""
         its = values.get(row["trial"], {})
-        outcomes.append(TrialOutcome(**row, repeat_labels=labels, state=state, values=its, stamp=planned))
+        outcomes.append(
+            TrialOutcome(**row, repeat_labels=labels, state=state, values=its, stamp=planned, position=position)
+        )
     return tuple(outcomes)
+
+
+def read_facts(trials: bytes) -> Iterator[tuple[int, RunFacts]]:
+    """What may explain the numbers of each trial in a file."""
+    wanted = ["trial", "recipe", "git_commit", "data_hash", "versions"]
+    for row in _rows(trials, TRIALS, "trials", wanted):
+        facts = RunFacts(json.loads(row["recipe"]), row["git_commit"], row["data_hash"], dict(row["versions"]))
+        yield row["trial"], facts
 
 
 def _trial(one: TrialProvenance) -> dict[str, Any]:

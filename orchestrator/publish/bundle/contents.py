@@ -15,7 +15,7 @@ from orchestrator.views.provenance import TrialProvenance
 
 POSTED, SPEC, SWEEP, CATALOG, README = "spec.yaml", "spec.json", "sweep.json", "catalog.json", "README.md"
 CELLS, CANDIDATES = "data/cells.parquet", "data/candidates.parquet"
-TRIALS, METRICS = "data/trials.parquet", "data/metrics.parquet"
+TRIALS, METRICS, LOOKS = "data/trials.parquet", "data/metrics.parquet", "data/looks.json"
 
 MAKERS: Final = ("metricsweep", "altair", "numpy", "pyarrow", "scipy", "vl-convert-python")
 """The packages that may change a byte of what is made here, or its last digit."""
@@ -26,6 +26,9 @@ WORDS: Final = """\
 {description}A sweep of metricsweep as one archive. `manifest.json` has the SHA-256 of every file.
 
 - `tables/<name>/<numbers>/`: every table in every format; `figures/<name>.*`: every figure.
+- `ledger/<paper>.*`: what this sweep says of the numbers of the papers that its tables name.
+- `verdicts/<name>.json`: whether the cells of a table are better than their baselines; `data/looks.json`: when the
+  sweep was extended after a look, which these rest on.
 - `spec.yaml` as it was posted, `spec.json` as it was understood.
 - `data/trials.parquet`: every trial with its completed recipe, provenance, data set hash and code commit.
 - `data/metrics.parquet`: every result metric of every trial.
@@ -45,6 +48,45 @@ class Rendering(BaseModel):
     numbers: Numbers
     format: str
     file: str
+
+
+class PackedLedger(BaseModel):
+    """The ledger of a paper by this sweep alone, in one format."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    paper: str
+    format: str
+    file: str
+
+    @property
+    def table(self) -> str:
+        """Whose numbers it is about."""
+        return self.paper
+
+    @property
+    def numbers(self) -> str:
+        """What it shows of them."""
+        return "ledger"
+
+
+class PackedVerdicts(BaseModel):
+    """The verdicts between the cells of a table."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    table: str
+    file: str
+
+    @property
+    def numbers(self) -> str:
+        """What it shows of them."""
+        return "verdicts"
+
+    @property
+    def format(self) -> str:
+        """The only one."""
+        return "json"
 
 
 class Head(BaseModel):

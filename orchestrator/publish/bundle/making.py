@@ -1,18 +1,22 @@
 """Makes the bundle of a sweep: its tables from the very trials that it holds."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from tempfile import TemporaryFile
 from typing import IO, Any, Final
 
-from orchestrator.publish import formats
+from orchestrator.publish import figures, formats
 from orchestrator.publish.bundle import columns, contents
 from orchestrator.publish.bundle.archive import ArchiveWriter
-from orchestrator.publish.bundle.contents import BundleFacts, Head, Rendering
-from orchestrator.publish.figures import drawing, rendering
+from orchestrator.publish.bundle.contents import BundleFacts, Head, PackedLedger, Rendering
+from orchestrator.publish.bundle.verdict_files import looks_file, verdict_files
 from orchestrator.publish.figures.sketch import Sources
+from orchestrator.publish.ledger import ledger
+from orchestrator.publish.ledger import rendering as ledgers
+from orchestrator.publish.ledger.findings import findings, published_tables
+from orchestrator.publish.ledger.standing import WITHIN
 from orchestrator.publish.published import library
 from orchestrator.publish.tables import published_comparison
 from orchestrator.publish.tables.layout import parse
@@ -20,6 +24,7 @@ from orchestrator.publish.tables.table_data import Numbers
 from orchestrator.views import deadline
 from orchestrator.views.deadline import ENDED, timely
 from orchestrator.views.errors import MetricsweepError, NotFoundError
+from orchestrator.views.extension import SweepLook
 from orchestrator.views.files import FIGURE_FORMATS
 from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
 from orchestrator.views.provenance import TrialProvenance
@@ -39,6 +44,7 @@ class Material:
     evidence: Iterable[TrialProvenance]
     catalog: Catalog
     sources: Sources  # of figures
+    looks: Sequence[SweepLook] = ()
 
 
 def make(material: Material, out: IO[bytes]) -> None:
@@ -49,11 +55,14 @@ def make(material: Material, out: IO[bytes]) -> None:
         for name, content in _texts(material):
             writer.add(name, content)
         tables = [one.model_dump() for one in _tables(outcomes, material.catalog, writer, skipped)]
-        figures = list(_figures(outcomes, material, writer, skipped))
+        kept = [one.model_dump() for one in _ledgers(outcomes, material.catalog, writer)]
+        said_of_cells = list(_verdicts(outcomes, material, writer))
+        drawn = list(_figures(outcomes, material, writer, skipped))
         for id_ in _papers(outcomes.spec):
             writer.add(f"published/{id_.lower()}.csv", library.text(id_).encode())
         said = {"sweep": material.head.model_dump(mode="json"), "made_with": contents.made_with(), **facts.said()}
-        writer.finish({**said, "tables": tables, "figures": figures, "skipped": skipped})
+        made = {"tables": tables, "ledgers": kept, "verdicts": said_of_cells, "figures": drawn}
+        writer.finish({**said, **made, "skipped": skipped})
 
 
 def _data(material: Material, facts: BundleFacts, writer: ArchiveWriter) -> tuple[TrialOutcome, ...]:
@@ -63,7 +72,8 @@ def _data(material: Material, facts: BundleFacts, writer: ArchiveWriter) -> tupl
     def some() -> Iterator[list[TrialProvenance]]:
         passing = facts.passing(material.evidence)
         while batch := list(islice(passing, columns.AT_ONCE)):
-            kept.extend(one.outcome for one in batch)
+            first = len(kept)  # positions as they are read back: in the order of the plan
+            kept.extend(replace(one.outcome, position=first + at, seconds=one.seconds) for at, one in enumerate(batch))
             yield batch
 
     with TemporaryFile() as trials, TemporaryFile() as metrics:
@@ -111,6 +121,25 @@ def _tables(
                 yield Rendering(table=name, numbers=numbers, format=format_name, file=file)
 
 
+def _ledgers(outcomes: SweepOutcomes, catalog: Catalog, writer: ArchiveWriter) -> Iterator[PackedLedger]:
+    papers = dict.fromkeys(table.paper for table in published_tables(outcomes.spec).values())
+    found = findings(outcomes, catalog, WITHIN) if papers else []
+    for paper in papers:
+        view = ledger.ledger(paper, found, WITHIN)
+        for format_name in ledgers.formats():
+            made = ledgers.render(view, format_name)
+            file = f"ledger/{paper.lower()}.{made.filename.rpartition('.')[2]}"
+            writer.add(file, made.content)
+            yield PackedLedger(paper=paper, format=format_name, file=file)
+
+
+def _verdicts(outcomes: SweepOutcomes, material: Material, writer: ArchiveWriter) -> Iterator[dict[str, Any]]:
+    writer.add(contents.LOOKS, looks_file(material.looks))
+    for packed, content in verdict_files(outcomes, material.catalog, material.looks):
+        writer.add(packed.file, content)
+        yield packed.model_dump()
+
+
 def _figures(
     outcomes: SweepOutcomes, material: Material, writer: ArchiveWriter, skipped: list[dict[str, str]]
 ) -> Iterator[dict[str, str]]:
@@ -118,8 +147,8 @@ def _figures(
         for format_name in FIGURE_FORMATS:
             deadline.check()
             try:
-                figure = drawing.draw(outcomes, name, material.catalog, material.sources)
-                made = rendering.render(figure, format_name)
+                figure = figures.drawing.draw(outcomes, name, material.catalog, material.sources)
+                made = figures.rendering.render(figure, format_name)
             except ENDED:
                 raise
             except (MetricsweepError, ValueError, OSError) as error:

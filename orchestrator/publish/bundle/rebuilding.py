@@ -4,26 +4,45 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.publish import formats
 from orchestrator.publish.bundle import columns, contents
 from orchestrator.publish.bundle.archive import Reader, opened
-from orchestrator.publish.bundle.contents import Head, Rendering
+from orchestrator.publish.bundle.contents import Head, PackedLedger, PackedVerdicts, Rendering
+from orchestrator.publish.bundle.verdict_files import read_looks, verdict_files
+from orchestrator.publish.ledger import ledger
+from orchestrator.publish.ledger import rendering as ledgers
+from orchestrator.publish.ledger.findings import findings
+from orchestrator.publish.ledger.standing import WITHIN
 from orchestrator.publish.tables import published_comparison
 from orchestrator.publish.tables.table_data import Numbers, Table
 from orchestrator.views.errors import DamagedError, NotFoundError
 from orchestrator.views.outcomes import SweepOutcomes
 from workers.catalog import Catalog
 
+_MEANINGLESS: Final = (ValidationError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""What reading data that make no sense may raise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """What a bundle's tables are computed from."""
+
+    head: Head
+    outcomes: SweepOutcomes
+    catalog: Catalog
+    trials: bytes
+    """The file of its trials."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """A table made again in one format."""
+    """A table, a ledger, or a table's verdicts, made again in one format."""
 
-    rendering: Rendering
+    rendering: Rendering | PackedLedger | PackedVerdicts
     content: bytes
     difference: str  # how it differs from the one in the bundle; "" where it does not
 
@@ -41,30 +60,75 @@ class RebuildReport:
     head: Head
     files: int
     tables: tuple[Rebuilt, ...]
+    ledgers: tuple[Rebuilt, ...]
+    verdicts: tuple[Rebuilt, ...]
     versions: Mapping[str, tuple[str, str]]
     """What made the bundle and what makes it again, where they are not the same."""
 
     @property
     def identical(self) -> bool:
-        """Whether every table is."""
-        return all(one.identical for one in self.tables)
+        """Whether all of it is."""
+        return all(one.identical for one in self.made)
+
+    @property
+    def made(self) -> tuple[Rebuilt, ...]:
+        """All that was made again."""
+        return (*self.tables, *self.ledgers, *self.verdicts)
 
 
 def rebuild(source: IO[bytes], table: str | None = None, file_format: str | None = None) -> RebuildReport:
-    """Check an archive and make its tables again, or one of them, or those of one format.
+    """Check an archive and make its tables and ledgers again, or one table, or those of one format.
 
     Raises DamagedError for what is no intact bundle, and NotFoundError where no such table is in it.
     """
     with opened(source) as archive:
         try:
             wanted = _wanted(archive.manifest, table, file_format)
-            head = Head.model_validate_json(archive.read(contents.SWEEP))
-            outcomes = _outcomes(archive, head)
-            catalog = Catalog.model_validate_json(archive.read(contents.CATALOG))
-            rebuilt = tuple(_rebuilt(archive, outcomes, catalog, wanted))
-        except (ValidationError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            data = _data(archive)
+            rebuilt = tuple(_rebuilt(archive, data.outcomes, data.catalog, wanted))
+            books = () if table else tuple(_ledgers(archive, data, file_format))
+            words = tuple(_verdicts(archive, data, table)) if file_format in (None, "json") else ()
+        except _MEANINGLESS as error:
             raise DamagedError(f"the bundle cannot be understood: {error}") from error
-        return RebuildReport(archive.id, head, len(archive.manifest["files"]), rebuilt, _versions(archive.manifest))
+        count, versions = len(archive.manifest["files"]), _versions(archive.manifest)
+        return RebuildReport(archive.id, data.head, count, rebuilt, books, words, versions)
+
+
+def unpacked(source: IO[bytes]) -> Unpacked:
+    """What the tables of an archive are computed from, checked; raises DamagedError."""
+    with opened(source) as archive:
+        try:
+            return _data(archive)
+        except _MEANINGLESS as error:
+            raise DamagedError(f"the bundle cannot be understood: {error}") from error
+
+
+def _data(archive: Reader) -> Unpacked:
+    head = Head.model_validate_json(archive.read(contents.SWEEP))
+    catalog = Catalog.model_validate_json(archive.read(contents.CATALOG))
+    return Unpacked(head, _outcomes(archive, head), catalog, archive.read(contents.TRIALS))
+
+
+def _ledgers(archive: Reader, data: Unpacked, format_name: str | None) -> Iterator[Rebuilt]:
+    known = TypeAdapter(list[PackedLedger]).validate_python(archive.manifest.get("ledgers", []))
+    wanted = [one for one in known if format_name in (None, one.format)]
+    found = findings(data.outcomes, data.catalog, WITHIN) if wanted else []
+    views = {paper: ledger.ledger(paper, found, WITHIN) for paper in dict.fromkeys(one.paper for one in wanted)}
+    for one in wanted:
+        content = ledgers.render(views[one.paper], one.format).content
+        yield Rebuilt(one, content, _difference(archive.read(one.file), content))
+
+
+def _verdicts(archive: Reader, data: Unpacked, table: str | None) -> Iterator[Rebuilt]:
+    known = TypeAdapter(list[PackedVerdicts]).validate_python(archive.manifest.get("verdicts", []))
+    if not known:  # as of an older release, which kept no looks
+        return
+    again = {one.table: content for one, content in verdict_files(
+        data.outcomes, data.catalog, read_looks(archive.read(contents.LOOKS)))}  # fmt: skip
+    for one in known:
+        if table in (None, one.table):
+            content = again.get(one.table, b"")
+            yield Rebuilt(one, content, _difference(archive.read(one.file), content))
 
 
 def _wanted(manifest: Mapping[str, Any], table: str | None, format_name: str | None) -> list[Rendering]:

@@ -1,1 +1,28 @@
-"""Figures of sweeps and trainings: from outcomes, curves and data files to Vega-Lite, and to files for print."""
+"""Figures of sweeps and trainings: from outcomes, curves and data files to Vega-Lite, and to files for print.
+
+The modules that draw are attributes of this package and imported when they are first used: Altair takes half a second
+of each conductor and each API, of which most draw nothing.
+"""
+
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from orchestrator.publish.figures import (
+        candidates,
+        drawing,
+        interactive,
+        listing_plots,
+        rendering,
+        training,
+        vega,
+    )
+
+__all__ = ["candidates", "drawing", "interactive", "listing_plots", "rendering", "training", "vega"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module(f"{__name__}.{name}")

@@ -1,10 +1,12 @@
 """The candidates of a cell by their scores: each run a dot, the mean a bar, the selected one in its own colour."""
 
-from typing import Any
+from typing import Any, Final
 
 import altair as alt
 
 from orchestrator.views.cells import CellCandidate, CellView
+
+ASLANT: Final = 12
 
 
 def chart(cell: CellView) -> dict[str, Any] | None:
@@ -23,7 +25,10 @@ def chart(cell: CellView) -> dict[str, Any] | None:
         if one.score is not None
     ]
     order = [_name(one) for one in sorted(cell.candidates, key=lambda one: one.index)]
-    x = alt.X("candidate:N", sort=order, title=_axes(cell), axis=alt.Axis(labelAngle=-30, labelLimit=160))
+    # Aslant they are read best; beyond a dozen only upright ones stand beside each other, each second one if need be.
+    many = len(order) > ASLANT
+    labels = alt.Axis(labelAngle=-90 if many else -30, labelLimit=160, labelOverlap=many)
+    x = alt.X("candidate:N", sort=order, title=_axes(cell), axis=labels)
     y = alt.Y("score:Q", title=cell.selection_key, scale=alt.Scale(zero=False), axis=alt.Axis(format="~g"))
     colour = alt.Color(
         "what:N", title=None, legend=alt.Legend(orient="bottom"),

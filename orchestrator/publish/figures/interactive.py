@@ -37,9 +37,8 @@ def chart(found: CurveLines, title: str, *, log: bool = False) -> dict[str, Any]
     lines = alt.Chart(alt.NamedData(POINTS)).mark_line(strokeWidth=1.6).encode(
         x=x, y=y, color=colour, strokeDash=dash, opacity=_lit(picked, 1.0, 0.12)
     ).add_params(zoom, picked)  # fmt: skip
-    seen = alt.when(near).then(alt.value(1.0)).when("datum.alone").then(alt.value(1.0)).otherwise(alt.value(0.0))
     dots = alt.Chart(alt.NamedData(POINTS)).transform_filter("isValid(datum.y)").mark_circle(size=46).encode(
-        x=x, y=y, color=colour, tooltip=tooltip, opacity=seen
+        x=x, y=y, color=colour, tooltip=tooltip, opacity=_seen(near)
     ).add_params(near)  # fmt: skip
     layers = [bands, lines, dots] if data[BANDS] else [lines, dots]  # an area of nothing has no extent
     made: dict[str, Any] = alt.layer(*layers).properties(height=HEIGHT, width="container").to_dict()
@@ -61,11 +60,17 @@ def _lit(by: alt.Parameter, lit: float, other: float) -> Any:
     return alt.condition(by, alt.value(lit), alt.value(other))
 
 
+def _seen(near: alt.Parameter) -> Any:
+    """A dot is seen beside the pointer, and where no line leads to it: a single evaluation, or one between two gaps."""
+    return alt.when(near).then(alt.value(1.0)).when("datum.alone").then(alt.value(1.0)).otherwise(alt.value(0.0))
+
+
 def _points(one: CurveLine, *, log: bool) -> list[dict[str, Any]]:
-    alone = {"alone": True} if len(one.points) == 1 else {}  # a line of one point has no length
+    heights = [None if y is None or (log and y <= 0) else y for _, y in one.points]
+    padded = [None, *heights, None]
     return [
-        {"label": one.label, "x": x, "y": None if y is None or (log and y <= 0) else y, "n": one.runs, **alone}
-        for x, y in one.points
+        {"label": one.label, "x": x, "y": y, "n": one.runs, "alone": before is None and after is None}
+        for (x, _), before, y, after in zip(one.points, padded[:-2], heights, padded[2:], strict=True)
     ]
 
 

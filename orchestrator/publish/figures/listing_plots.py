@@ -4,6 +4,7 @@ Rows that are chosen elsewhere stand out: `chosen` is a parameter whose value ma
 part of a plot that a person drew a frame around.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -26,7 +27,8 @@ def scatter(points: Points, x: str, y: str, colour: str) -> dict[str, Any]:
         alt.Chart(_data(points.rows))
         .mark_point(filled=True, size=42)
         .encode(
-            x=_value("v0", x), y=_value("v1", y), color=_colour(points, colour), opacity=emphasis,
+            x=_value(alt.X, points, "v0", x), y=_value(alt.Y, points, "v1", y),
+            color=_colour(points, colour), opacity=emphasis,
             tooltip=[_tip("trial", "trial"), _tip("v0", x), _tip("v1", y), _tip("colour", colour)],
         )
         .add_params(brush)
@@ -35,17 +37,15 @@ def scatter(points: Points, x: str, y: str, colour: str) -> dict[str, Any]:
 
 
 def parallel(points: Points, names: Sequence[str], colour: str) -> dict[str, Any]:
-    """A line a row over several columns, each stretched to its own range."""
-    ranges = {
-        at: (min(row[f"v{at}"] for row in points.rows), max(row[f"v{at}"] for row in points.rows))
-        for at in range(len(names) if points.rows else 0)
-    }
+    """A line a row over several columns, each stretched to its own range, by logarithms where that spans decades."""
+    columns = [[row[f"v{at}"] for row in points.rows] for at in range(len(names))]
+    heights = [_heights(values) for values in columns]
     rows = [
         {
             "trial": row["trial"], "colour": row["colour"], "column": f"{at + 1}. {name}", "value": row[f"v{at}"],
-            "height": (row[f"v{at}"] - ranges[at][0]) / ((ranges[at][1] - ranges[at][0]) or 1.0),
+            "height": heights[at][place],
         }
-        for row in points.rows
+        for place, row in enumerate(points.rows)
         for at, name in enumerate(names)
     ]  # fmt: skip
     emphasis = alt.condition(f"{_ANY} ? {_CHOSEN} : true", alt.value(0.55), alt.value(0.05))
@@ -59,7 +59,11 @@ def parallel(points: Points, names: Sequence[str], colour: str) -> dict[str, Any
             tooltip=[_tip("trial", "trial"), _tip("column", "column"), _tip("value", "value")],
         )
     )  # fmt: skip
-    said = "; ".join(f"{name}: {ranges[at][0]:.4g} to {ranges[at][1]:.4g}" for at, name in enumerate(names) if ranges)
+    said = "; ".join(
+        f"{name}: {min(values):.4g} to {max(values):.4g}{' (log)' if _spans_decades(values) else ''}"
+        for name, values in zip(names, columns, strict=True)
+        if values
+    )
     return _finished(chart, points, f"{', '.join(names)} of each row", said)
 
 
@@ -71,8 +75,9 @@ def sensitivity(points: Points, axis: str, number: str, colour: str) -> dict[str
                "low": row["mean"] - (row["std"] or 0), "high": row["mean"] + (row["std"] or 0)}
         for row in points.rows
     ]  # fmt: skip
-    across = _across(axis, [row["x"] for row in rows]) if numeric else alt.X("x:N", title=axis, sort=None)
-    whole = alt.Chart(_data(rows)).encode(x=across, color=_colour(Points(rows, points.total), colour))
+    placed = Points(rows, points.total)
+    across = _value(alt.X, placed, "x", axis) if numeric else alt.X("x:N", title=axis, sort=None)
+    whole = alt.Chart(_data(rows)).encode(x=across, color=_colour(placed, colour))
     titled = alt.Y("mean:Q", title=number, scale=alt.Scale(zero=False))
     band = whole.mark_area(opacity=0.16).encode(y=alt.Y("low:Q", title=number), y2="high:Q")
     tips = [_tip("x", axis), _tip("colour", colour), _tip("mean", number), _tip("std", "deviation"), _tip("n", "rows")]
@@ -91,7 +96,8 @@ def heat(points: Points, x: str, y: str, number: str) -> dict[str, Any]:
         alt.Chart(_data(points.rows))
         .mark_rect()
         .encode(
-            x=alt.X("k0:N", title=x, sort=order("k0")), y=alt.Y("k1:N", title=y, sort=order("k1")[::-1]),
+            x=alt.X("k0:N", title=x, sort=order("k0"), axis=alt.Axis(labelOverlap=True)),
+            y=alt.Y("k1:N", title=y, sort=order("k1")[::-1], axis=alt.Axis(labelOverlap=True)),
             color=alt.Color("mean:Q", title=number, scale=alt.Scale(scheme="viridis", zero=False)),
             tooltip=[_tip("k0", x), _tip("k1", y), _tip("mean", number), _tip("std", "deviation"), _tip("n", "rows")],
         )
@@ -119,7 +125,8 @@ def distribution(points: Points, number: str, colour: str) -> dict[str, Any]:
         .transform_window(share="cume_dist()", sort=[alt.SortField("v0")], groupby=["colour"])
         .mark_line(interpolate="step-after")
         .encode(
-            x=_value("v0", number), y=alt.Y("share:Q", title="share of the rows", axis=alt.Axis(format="%")),
+            x=_value(alt.X, points, "v0", number),
+            y=alt.Y("share:Q", title="share of the rows", axis=alt.Axis(format="%")),
             color=_colour(points, colour), tooltip=[_tip("v0", number), _tip("share", "share"), _tip("colour", colour)],
         )
     )  # fmt: skip
@@ -156,22 +163,29 @@ def _data(rows: Sequence[Mapping[str, Any]]) -> alt.Data:
     return alt.Data(values=list(rows))
 
 
-def _value(field: str, title: str) -> Any:
+def _value(channel: Any, points: Points, field: str, title: str) -> Any:
     """The horizontal or vertical axis of a number."""
-    made = alt.X if field == "v0" else alt.Y
-    return made(f"{field}:Q", title=title, scale=alt.Scale(zero=False))
+    log = _spans_decades([row[field] for row in points.rows])
+    return channel(f"{field}:Q", title=title, scale=alt.Scale(type="log") if log else alt.Scale(zero=False))
 
 
-def _across(title: str, values: Sequence[float]) -> Any:
-    positive = [value for value in values if value > 0]
-    log = len(positive) == len(values) > 0 and max(values) >= 20 * min(values)
-    return alt.X("x:Q", title=title, scale=alt.Scale(type="log") if log else alt.Scale(zero=False))
+def _heights(values: Sequence[float]) -> list[float]:
+    """Where values lie between their least, 0, and their greatest, 1."""
+    placed = [math.log(value) for value in values] if _spans_decades(values) else list(values)
+    low = min(placed, default=0.0)
+    width = max(placed, default=0.0) - low
+    return [(value - low) / (width or 1.0) for value in placed]
+
+
+def _spans_decades(values: Sequence[float]) -> bool:
+    """Whether an axis of these is read by factors; zero and what is below has no logarithm."""
+    return bool(values) and min(values) > 0 and max(values) >= 20 * min(values)
 
 
 def _colour(points: Points, title: str) -> Any:
     labels = sorted({str(row["colour"]) for row in points.rows})
     scale = alt.Scale(domain=labels, range=[_drawn(one) for one in palette.colours(labels)])
-    return alt.Color("colour:N", title=title, scale=scale)
+    return alt.Color("colour:N", title=title, scale=scale, legend=alt.Legend(symbolOpacity=1))
 
 
 def _drawn(colour: str) -> str:
@@ -186,7 +200,6 @@ def _tip(field: str, title: str) -> Any:
 
 def _is_number(label: Any) -> bool:
     try:
-        float(label)
+        return math.isfinite(float(label))
     except (TypeError, ValueError):
         return False
-    return True

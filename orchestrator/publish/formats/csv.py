@@ -89,10 +89,10 @@ def _quoted(quotation: Quotation | None) -> list[str]:
     """The published value (or word), its deviation, own - published, the tolerance and the verdict."""
     if quotation is None:
         return [""] * len(_PAPER)
-    number, verdict = quotation.number, quotation.verdict
+    number, found = quotation.number, quotation.reproduction
     value = guarded(number.printed) if number.value is None else repr(number.value)
-    rest = (number.std, verdict.difference, verdict.tolerance)
-    return [value, *("" if one is None else repr(one) for one in rest), verdict.word or ""]
+    rest = (number.std, found.difference, found.tolerance)
+    return [value, *("" if one is None else repr(one) for one in rest), found.word or ""]
 
 
 def _is_number(text: str) -> bool:

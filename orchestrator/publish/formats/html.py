@@ -114,4 +114,13 @@ def _content(cell: TableCell) -> str:
     after = f'<sup class="runs">{_text(cell.after)}</sup>' if cell.after else ""
     if cell.doubt:
         after = f'<sup class="doubt">{SIGN}<span class="unseen"> {_text(cell.doubt)}</span></sup>{after}'
-    return shown + (f'<span class="std">±{_text(cell.std)}</span>' if cell.std else "") + star + after
+    spread = f'<span class="std">±{_text(cell.std)}</span>' if cell.std else ""
+    return shown + spread + star + after + _verdict(cell)
+
+
+def _verdict(cell: TableCell) -> str:
+    if cell.verdict is None:
+        return ""
+    word, more = cell.verdict.word, cell.verdict.more
+    shown = f"{word} (+{more})" if more else word
+    return f' <span class="verdict {word}" title="{_text(cell.said)}">{shown}</span>'

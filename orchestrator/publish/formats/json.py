@@ -7,6 +7,7 @@ from typing import Any
 from orchestrator.publish.statistics import interval, standard_error
 from orchestrator.publish.tables.significance import Comparison
 from orchestrator.publish.tables.table_data import Column, Panel, Quotation, Table, TableCell, TableRow
+from orchestrator.publish.verdicts.judgement import CellVerdict
 from orchestrator.views.outcomes import NO_SWEEP, CellSummary, Statistic
 
 media_type = "application/json"
@@ -88,6 +89,8 @@ def _cell(cell: TableCell) -> dict[str, Any]:
         fields["runs"] = cell.count
     if cell.comparison is not None:
         fields["comparison"] = _comparison(cell.comparison)
+    if cell.verdict is not None:
+        fields["verdict"] = _judged(cell.verdict, cell.said)
     if cell.lone:
         fields["partner"] = None
     if cell.quotation is not None:
@@ -106,8 +109,22 @@ def _comparison(one: Comparison) -> dict[str, Any]:
     }
 
 
+def _judged(one: CellVerdict, said: str) -> dict[str, Any]:
+    return {
+        "word": one.word,
+        "said": said,
+        "pairs": one.pairs,
+        "difference": one.difference,
+        "interval": None if one.interval is None else list(one.interval),
+        "p": one.p,
+        "needs": one.needs,
+        "spent": one.spent,
+        "more_seeds": one.more,
+    }
+
+
 def _quotation(quotation: Quotation) -> dict[str, Any]:
-    number, verdict = quotation.number, quotation.verdict
+    number, found = quotation.number, quotation.reproduction
     return {
         "printed": number.printed,
         "value": number.value,
@@ -115,9 +132,9 @@ def _quotation(quotation: Quotation) -> dict[str, Any]:
         "bold": number.bold,
         "tuned": dict(number.tuned),
         "source": number.source or None,
-        "difference": verdict.difference,
-        "tolerance": verdict.tolerance,
-        "verdict": verdict.word,
+        "difference": found.difference,
+        "tolerance": found.tolerance,
+        "verdict": found.word,
     }
 
 

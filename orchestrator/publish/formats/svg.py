@@ -209,8 +209,9 @@ def _draw_word(sheet: _Sheet, cell: TableCell, x: float, y: float) -> None:
 
 
 def _broken(text: str, space: float) -> Iterator[str]:
+    """Lines that fit; a word that is longer than a line is broken where the line ends."""
     line = ""
-    for word in text.split(" "):
+    for word in _pieces(text, space):
         longer = f"{line} {word}" if line else word
         if line and width(longer, _PROSE) > space:
             yield line
@@ -218,3 +219,14 @@ def _broken(text: str, space: float) -> Iterator[str]:
         line = longer
     if line:
         yield line
+
+
+def _pieces(text: str, space: float) -> Iterator[str]:
+    for word in text.split(" "):
+        piece = ""
+        for character in word if width(word, _PROSE) > space else ():
+            if width(piece + character, _PROSE) > space:
+                yield piece
+                piece = ""
+            piece += character
+        yield piece or word

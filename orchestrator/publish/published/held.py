@@ -22,7 +22,7 @@ def held_labels(spec: Mapping[str, Any], labels: Labels, table: PublishedTable, 
     varied = {names.axis(axis) for axis in spec.get("compare") or {}}
     open_ = set(_varied(spec))
     missing = [axis for axis in table.axes if axis not in given and axis not in open_]
-    recipe = _recipe(spec, labels)
+    recipe = held_recipe(spec, labels)
     found = {axis: "" if axis in varied else _at(recipe, axis, parts) for axis in missing}
     return {**labels, **{axis: label for axis, label in found.items() if label is not None}}
 
@@ -36,7 +36,7 @@ def _varied(spec: Mapping[str, Any]) -> Iterator[str]:
                 yield from choice["patch"]
 
 
-def _recipe(spec: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
+def held_recipe(spec: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
     """The base recipe with the cell's alternatives, then the rules that apply to it."""
     chosen = [
         choice["patch"]

@@ -7,6 +7,7 @@ from orchestrator.publish.aggregate import by_cell
 from orchestrator.publish.labels import metric_entry, metric_title
 from orchestrator.publish.tables.averaging import averaged, runs
 from orchestrator.publish.tables.budget import budget
+from orchestrator.publish.tables.column_titles import without_arrow
 from orchestrator.publish.tables.entries import PARTIAL_SIGN, EntryWriter, mark_meaning
 from orchestrator.publish.tables.facts import TableFacts, few, listed, lower
 from orchestrator.publish.tables.layout import Placement
@@ -37,7 +38,8 @@ def caption(facts: TableFacts, placement: Placement) -> str:
         _aged, _loud, averaged, _splits, _units, _rules, _tested, _selected, _selections, _stopped, _budget, _bold,
         _done,
     )  # fmt: skip
-    words = (say(facts) for say in ((_printed, _units, _bold) if facts.published else own))
+    said = (say(facts) for say in ((_printed, _units, _bold) if facts.published else own))
+    words = (_everywhere(facts, placement), *said)
     return " ".join((lead, *(one for one in words if one)))
 
 
@@ -81,7 +83,21 @@ def _title(facts: TableFacts, placement: Placement) -> str:
     axes = placement.column_axes
     points = [" / ".join(facts.names.point(axes, one)) for one in placement.columns]
     where = f"on {few(points)}" if any(points) else ""
-    return ": ".join(one for one in (facts.outcomes.name, f"{rows} {where}".strip()) if one)
+    if facts.layout.lead == "name":
+        return ": ".join(one for one in (facts.outcomes.name, f"{rows} {where}".strip()) if one)
+    titles = [without_arrow(c.title) for panel in facts.panels for c in panel.columns if c.kind == "metric"]
+    by = [lower(facts.names.said(axis)) for axis in placement.row_axes if facts.names.heads(axis)]
+    shown = f"{few([*dict.fromkeys(one for one in titles if one)] or ['Numbers'], 6)} {where}".strip()
+    return (f"{shown}, by {listed(by)}" if by else shown) + f" ({facts.outcomes.name})"
+
+
+def _everywhere(facts: TableFacts, placement: Placement) -> str:
+    """What no heading says, since it would stand over all columns, and a caption of the spec's own may not either."""
+    if facts.layout.groups == "always" or len(facts.panels) > 1 or not (facts.layout.caption or facts.published):
+        return ""
+    points = [facts.names.point(placement.column_axes, one) for one in placement.columns]
+    alike = [texts[0] for texts in zip(*points, strict=True) if len(set(texts)) == 1 and texts[0]]
+    return f"All on {' / '.join(alike)}." if alike else ""
 
 
 def _printed(facts: TableFacts) -> str:
@@ -118,7 +134,7 @@ def _tested(facts: TableFacts) -> str:
 def _splits(facts: TableFacts) -> str:
     """Which columns are not of test images."""
     columns = [c for panel in facts.panels for c in panel.columns if c.kind == "metric"]
-    others = {c.title: c.key.split("/")[1] for c in columns if "/test/" not in c.key}
+    others = {c.title: c.split for c in columns if "/test/" not in c.key}
     found = {
         split: [title for title, one in others.items() if one == split] for split in dict.fromkeys(others.values())
     }
@@ -135,7 +151,7 @@ def _images(split: str) -> str:
 
 def _units(facts: TableFacts) -> str:
     titles = {c.title: c.unit for panel in facts.panels for c in panel.columns if c.kind == "metric"}
-    percent = [title.removesuffix(" ↓") for title, unit in titles.items() if unit == "percent"]
+    percent = [without_arrow(title) for title, unit in titles.items() if unit == "percent"]
     if not percent:
         return ""
     return "In percent." if len(percent) == len(titles) else f"{listed(percent)} in percent."
@@ -147,7 +163,7 @@ def _rules(facts: TableFacts) -> str:
     for column in (c for panel in facts.panels for c in panel.columns if c.kind == "metric"):
         entry = metric_entry(column.name.rpartition(":")[2], facts.names.parts)
         if entry and (words := entry.facts.get("caption")):
-            found.setdefault(str(words), []).append(column.title.removesuffix(" ↓"))
+            found.setdefault(str(words), []).append(without_arrow(column.title))
     return " ".join(f"{listed([*dict.fromkeys(titles)])} {words}." for words, titles in found.items())
 
 

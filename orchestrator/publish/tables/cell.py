@@ -1,15 +1,17 @@
 """One cell of a sweep: who competed in it, who won, and which numbers of which tables it fills."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from orchestrator.publish.aggregate import CandidateOutcome, of_cell
+from orchestrator.publish.aggregate import CandidateOutcome, Means, of_cell
 from orchestrator.publish.select import direction, selection, summary_of
 from orchestrator.publish.tables import published_comparison
 from orchestrator.publish.tables.table_data import Column, Table, TableCell
-from orchestrator.views.cells import CellCandidate, CellNumber, CellTrial, CellView
+from orchestrator.views.cells import CellCandidate, CellNumber, CellTrial, CellView, ComparedCell
 from orchestrator.views.errors import ConflictError, NotFoundError
+from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.links import Links
-from orchestrator.views.outcomes import SweepOutcomes
+from orchestrator.views.outcomes import Statistic, SweepOutcomes, TrialOutcome
 from orchestrator.views.provenance import TrialProvenance
 from workers.catalog import Catalog, changes
 
@@ -38,6 +40,25 @@ def trace(outcomes: SweepOutcomes, cell: int, evidence: Iterable[TrialProvenance
         numbers=list(_numbers(outcomes, cell, catalog)),
         candidates=sorted(listed, key=lambda one: not one.selected),
     )
+
+
+def compared(outcomes: SweepOutcomes, index: int, catalog: Catalog) -> tuple[ComparedCell, TrialOutcome | None]:
+    """A cell without its recipe, and a trial that has it; NotFoundError where there is no such cell."""
+    cell = next((one for one in outcomes.cells if one.index == index), None)
+    if cell is None:
+        raise NotFoundError(f"sweep {outcomes.sweep} has no cell {index}")
+    select, candidates = selection(outcomes.spec), of_cell(outcomes, index)
+    summary = summary_of(index, candidates, select.key, direction(select.metric, catalog))
+    chosen = candidates[0].index if len(candidates) == 1 else summary.candidate
+    trials = [one for one in outcomes.trials_of(index) if chosen is None or one.candidate == chosen]
+    view = ComparedCell(
+        sweep=outcomes.sweep, sweep_name=outcomes.name, index=index, labels=dict(cell.labels), status=summary.status,
+        selection_key=select.key, candidates=len(candidates),
+        selected=next((dict(one.labels) for one in candidates if one.index == chosen), None),
+        trials=dict(Counter("diverged" if one.diverged else one.state.value for one in trials)), recipe={},
+        metrics=dict(summary.metrics or (_so_far(trials) if chosen is not None else {})),
+    )  # fmt: skip
+    return view, trials[0] if trials and chosen is not None else None
 
 
 def linked(view: CellView, links: Links, experiment: str | None, runs: Mapping[int, str], own: str | None) -> CellView:
@@ -130,9 +151,14 @@ def _number(table: Table, column: Column, place: TableCell) -> CellNumber:
         update={
             "published": table.published.id,
             "printed": quoted.number.printed,
-            "difference": quoted.verdict.difference,
-            "tolerance": quoted.verdict.tolerance,
-            "verdict": quoted.verdict.word,
+            "difference": quoted.reproduction.difference,
+            "tolerance": quoted.reproduction.tolerance,
+            "verdict": quoted.reproduction.word,
             "source": quoted.number.source or None,
         }
     )
+
+
+def _so_far(trials: Sequence[TrialOutcome]) -> Mapping[str, Statistic]:
+    finished = [one for one in trials if one.state is TrialState.FINISHED and not one.diverged]
+    return Means(finished) if finished else {}

@@ -1,5 +1,6 @@
 """How wide a text is in Helvetica, Arial or Liberation Sans, which share their widths: no font file is needed."""
 
+import unicodedata
 from typing import Final
 
 # Advance widths of characters 32 to 126 in thousandths of the size, from Adobe's metrics of the core fonts.
@@ -17,10 +18,29 @@ _BOLD: Final = (
     556, 333, 611, 611, 278, 278, 556, 278, 889, 611, 611, 611, 611, 389, 556, 333, 611, 556, 778, 556, 556, 500, 389,
     280, 389, 584,
 )  # fmt: skip
-_OTHERS: Final = {"…": 1000, "—": 1000, "–": 556, "±": 549, "−": 584, "×": 584, "↓": 500, "↑": 500}
+_OTHERS: Final = {
+    "…": 1000,
+    "—": 1000,
+    "–": 556,
+    "±": 549,
+    "−": 584,
+    "×": 584,
+    "↓": 500,
+    "↑": 500,
+    "Δ": 600,
+    "ω": 790,
+    "ψ": 720,
+    "π": 700,
+    "φ": 660,
+    "œ": 945,
+    "æ": 890,
+}
 _LETTER: Final = 600  # Latin and Greek letters beyond ASCII, about
-_WIDE: Final = 1000  # from here on (CJK, emoji) characters fill a square
-_FIRST_WIDE: Final = 0x1100
+_CAPITAL: Final = 1010  # of Greek and Cyrillic the widest, Ю: a text that is taken to be too narrow would be cut off
+_FIRST_CYRILLIC: Final = 0x400
+_CYRILLIC: Final = 810
+_WIDE: Final = 1000  # from here on (Hebrew, Indic scripts, CJK, emoji) characters may fill a square
+_FIRST_WIDE: Final = 0x590
 
 
 def width(text: str, size: float, *, bold: bool = False) -> float:
@@ -33,4 +53,13 @@ def _advance(character: str, table: tuple[int, ...]) -> int:
     code = ord(character)
     if 32 <= code <= 126:
         return table[code - 32]
-    return _OTHERS.get(character, _WIDE if code >= _FIRST_WIDE else _LETTER)
+    if character in _OTHERS:
+        return _OTHERS[character]
+    letter = ord(unicodedata.normalize("NFD", character)[0])  # of an accented one
+    if 32 <= letter <= 126:
+        return table[letter - 32]
+    if code >= _FIRST_WIDE:
+        return _WIDE
+    if character.isupper():
+        return _CAPITAL
+    return _CYRILLIC if code >= _FIRST_CYRILLIC else _LETTER

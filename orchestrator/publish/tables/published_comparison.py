@@ -9,8 +9,8 @@ from orchestrator.publish.published.held import held_labels
 from orchestrator.publish.tables import replica, subcolumns, table
 from orchestrator.publish.tables.layout import parse
 from orchestrator.publish.tables.quoted_rows import quoted
+from orchestrator.publish.tables.reproduction import MEANING, Reproduction, Word, compare
 from orchestrator.publish.tables.table_data import Column, LegendEntry, Numbers, Panel, Quotation, Table, TableCell
-from orchestrator.publish.tables.verdict import MEANING, Verdict, Word, judge
 from orchestrator.spec.table import TableSpec
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.outcomes import CellSummary, SweepOutcomes
@@ -89,7 +89,7 @@ def _paper(layout: TableSpec, name: str, numbers: Numbers) -> PublishedTable | N
 
 @dataclass(frozen=True, slots=True)
 class _Quoting:
-    """Puts published numbers and verdicts into the cells of a table of own numbers."""
+    """Puts published numbers, and how they were reproduced, into the cells of a table of own numbers."""
 
     paper: PublishedTable
     held: Mapping[int, Labels]  # by cell
@@ -109,32 +109,32 @@ class _Quoting:
         number = replica.number(self.paper, self.held[cell.cell], column.name)
         if number is None:
             return cell
-        verdict = judge(cell.statistic, self.summaries[cell.cell], number)
-        words = "; ".join(one for one in (cell.note, _told(self.paper.id, number, verdict, column)) if one)
-        return replace(cell, quotation=Quotation(number, verdict), note=words)
+        found = compare(cell.statistic, self.summaries[cell.cell], number)
+        words = "; ".join(one for one in (cell.note, _told(self.paper.id, number, found, column)) if one)
+        return replace(cell, quotation=Quotation(number, found), note=words)
 
 
-def _told(paper: str, number: Number, verdict: Verdict, column: Column) -> str:
+def _told(paper: str, number: Number, found: Reproduction, column: Column) -> str:
     tuned = ", ".join(f"{axis} = {label}" for axis, label in number.tuned.items())
     said = [f"{paper} prints {number.printed}" + (f" ({tuned})" if tuned else "")]
     said += [f"from {number.source}"] if number.source else []
-    if verdict.difference is not None:
-        said.append(f"difference {printed(verdict.difference, column.unit, column.decimals, signed=True)}")
-    if verdict.tolerance is not None:
-        said.append(f"tolerance {printed(verdict.tolerance, column.unit, column.decimals)}")
-    return ", ".join((*said, *([verdict.word] if verdict.word else [])))
+    if found.difference is not None:
+        said.append(f"difference {printed(found.difference, column.unit, column.decimals, signed=True)}")
+    if found.tolerance is not None:
+        said.append(f"tolerance {printed(found.tolerance, column.unit, column.decimals)}")
+    return ", ".join((*said, *([found.word] if found.word else [])))
 
 
 def _viewed(own: Table, paper: PublishedTable, layout: TableSpec, numbers: Numbers) -> Table:
     cells = (cell for panel in own.panels for row in panel.rows for cell in row.cells)
-    words = {cell.quotation.verdict.word for cell in cells if cell.quotation}
+    words = {cell.quotation.reproduction.word for cell in cells if cell.quotation}
     known = {one.symbol for one in own.legend}
-    verdicts = [LegendEntry(word, MEANING[word]) for word in get_args(Word) if word in words - known]
+    meant = [LegendEntry(word, MEANING[word]) for word in get_args(Word) if word in words - known]
     return replace(
         own,
         panels=tuple(subcolumns.VIEWS[numbers](panel, layout.missing) for panel in own.panels),
         caption=f"{own.caption} {_SAYS[numbers].format(id=paper.id)}",
         notes=(*own.notes, *([f"{paper.id}: {paper.note}"] if paper.note else [])),
-        legend=(*own.legend, *(verdicts if numbers == "verdict" else [])),
+        legend=(*own.legend, *(meant if numbers == "verdict" else [])),
         numbers=numbers,
     )

@@ -6,6 +6,7 @@ from typing import Final
 
 from orchestrator.publish.published import Number, PublishedTable
 from orchestrator.publish.tables import replica
+from orchestrator.publish.tables.reproduction import Reproduction
 from orchestrator.publish.tables.table_data import (
     Column,
     Heading,
@@ -16,7 +17,6 @@ from orchestrator.publish.tables.table_data import (
     TableCell,
     TableRow,
 )
-from orchestrator.publish.tables.verdict import Verdict
 from orchestrator.spec.table import QuotedRow, TableSpec
 from orchestrator.views.outcomes import Statistic
 from orchestrator.views.printing import printed
@@ -106,7 +106,7 @@ class _Writer:
             std=std if std and self.layout.shown_spread != "none" else None,
             bold=bold and number.bold,
             note=f"{self.paper.id} prints {number.printed}{source}; nothing is trained for it",
-            quotation=Quotation(number, Verdict(None, None, None)),
+            quotation=Quotation(number, Reproduction(None)),
         )
         if self.sign or number.value is None:
             return cell

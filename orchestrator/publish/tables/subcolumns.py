@@ -9,7 +9,7 @@ from orchestrator.views.outcomes import Statistic
 from orchestrator.views.printing import printed
 
 PAPER: Final = "paper"
-VERDICT: Final = "verdict"
+REPRODUCTION: Final = "verdict"
 """The titles of the columns beside a metric's own."""
 
 Second = Callable[[TableCell, str], TableCell]
@@ -35,16 +35,16 @@ def both(panel: Panel, missing: str) -> Panel:
     return _split(panel, titled, missing, _paper)
 
 
-def verdict(panel: Panel, missing: str) -> Panel:
-    """A verdict beside each own number."""
-    titled = {id(one): replace(one, kind="verdict", title=VERDICT, better="none") for one in panel.columns}
-    return _split(panel, titled, missing, _verdict)
+def reproduction(panel: Panel, missing: str) -> Panel:
+    """Beside each own number how it compares with the published one."""
+    titled = {id(one): replace(one, kind="verdict", title=REPRODUCTION, better="none") for one in panel.columns}
+    return _split(panel, titled, missing, _reproduction)
 
 
 def _difference(column: Column, cell: TableCell, missing: str) -> TableCell:
     if column.kind != "difference" or cell.statistic is None:
         return cell
-    found = cell.quotation.verdict.difference if cell.quotation else None
+    found = cell.quotation.reproduction.difference if cell.quotation else None
     if found is None:
         return replace(cell, text=missing, std=None, mark=None, statistic=None)
     text = printed(found, column.unit, column.decimals, signed=True)
@@ -62,8 +62,8 @@ def _paper(cell: TableCell, missing: str) -> TableCell:
     return TableCell(mean, std or None, number.bold, note=cell.note, statistic=found, cell=cell.cell)
 
 
-def _verdict(cell: TableCell, missing: str) -> TableCell:
-    word = cell.quotation.verdict.word if cell.quotation else None
+def _reproduction(cell: TableCell, missing: str) -> TableCell:
+    word = cell.quotation.reproduction.word if cell.quotation else None
     return TableCell(missing if word is None else word, note=cell.note, cell=cell.cell)
 
 
@@ -92,6 +92,6 @@ def _widened(level: Sequence[Heading], sizes: Sequence[int]) -> tuple[Heading, .
 
 
 VIEWS: Final[Mapping[str, Callable[[Panel, str], Panel]]] = {
-    "difference": difference, "both": both, "verdict": verdict,
+    "difference": difference, "both": both, "verdict": reproduction,
 }  # fmt: skip
 """What shows a panel whose cells know their published numbers, by the name of the view."""

@@ -184,6 +184,8 @@ def _panel(it: _Build, points: Sequence[Point]) -> Panel:
     rows = [row for row in it.placement.rows if any((row, point) in it.placement.cells for point in wanted)]
     beside = it.headings.beside(rows, wanted)
     levels = [*it.headings.over(under, rows)]
+    if it.layout.groups == "several" and len(wanted) == len(it.placement.columns):  # the only panel
+        levels = [level for level in levels if len(level) > 1]
     levels += [selections.level(under, every)] if it.layout.selections else []
     levels += [grouped(under, every, lambda column: column.over)] if any(column.over for column in every) else []
     return Panel(
@@ -207,7 +209,7 @@ def _columns(it: _Build, point: Point) -> list[Column]:
     labels = dict(zip(it.placement.column_axes, point, strict=True))
     tuned = _tuned_axes(it, point) if it.layout.show_tuned else []
     metrics = it.layout.metrics_at(labels)
-    titled = [*zip(metrics, column_titles(metrics, it.names.parts), strict=True)]
+    titled = [*zip(metrics, column_titles(metrics, it.names.parts, arrows=it.layout.arrows), strict=True)]
     columns: list[Column] = []
     for chosen in it.layout.selections or (None,):
         columns += [Column("tuned", axis, it.names.title(axis), labels, selection=chosen) for axis in tuned]

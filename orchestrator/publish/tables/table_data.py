@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 from orchestrator.publish.published import Number, PublishedTable
+from orchestrator.publish.tables.reproduction import Reproduction
 from orchestrator.publish.tables.significance import Comparison
-from orchestrator.publish.tables.verdict import Verdict
+from orchestrator.publish.verdicts.judgement import CellVerdict
 from orchestrator.spec.table import Center, Spread
 from orchestrator.spec.unit import Unit
 from orchestrator.views.outcomes import NO_SWEEP, CellSummary, Statistic
@@ -58,6 +59,16 @@ class Column:
     over: str = ""  # what stands above it and its neighbours
 
     @property
+    def split(self) -> str:
+        """On which a metric is measured: `test` of `best/test/recall@1`; empty for what is no metric."""
+        return self.key.partition("/")[2].partition("/")[0]
+
+    @property
+    def scale(self) -> int:
+        """By what a fraction is multiplied where it stands in its unit."""
+        return 100 if self.unit == "percent" else 1
+
+    @property
     def wordy(self) -> bool:
         """Whether it holds words, or labels, rather than numbers."""
         return self.kind in {"tuned", "verdict"}
@@ -68,7 +79,7 @@ class Quotation:
     """What a paper printed at a place of the body, and how the own number compares."""
 
     number: Number
-    verdict: Verdict
+    reproduction: Reproduction
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +100,9 @@ class TableCell:
     comparison: Comparison | None = None  # with the baseline, run by run
     doubt: str = ""  # why its being bold may rest on noise, where that was asked for
     shade: str = ""  # the class of its colour on a page
+    verdict: CellVerdict | None = None  # whether it is better than its baseline, where that was asked for
+    said: str = ""  # that verdict in a sentence
+    judged: str = ""  # its mark, where marks stand for words
     lone: bool = False  # the place of a difference between two sweeps, of which only one has this cell
 
     @property
@@ -105,7 +119,7 @@ class TableCell:
     def after(self) -> str:
         """What is printed small behind a number: how it compares with the baseline, and of how many runs it is."""
         count = "" if self.count is None else f"({self.count})"
-        return (self.comparison.sign if self.comparison else "") + count
+        return (self.comparison.sign if self.comparison else "") + self.judged + count
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Brings a database to this version's schema, step by step, from whatever version made it."""
 
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +35,8 @@ def migrate(connection: sa.Connection) -> None:
     if connection.dialect.name == "postgresql":
         # SQLite's BEGIN IMMEDIATE is such a lock already.
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+    if difference(connection) is None:
+        return  # Alembic reads and runs every step's file before it finds that there is nothing to do
     try:
         command.upgrade(config(connection), "head")
     except CommandError as error:
@@ -45,5 +48,10 @@ def migrate(connection: sa.Connection) -> None:
 def difference(connection: sa.Connection) -> str | None:
     """The schema's version in the database beside ours, in words, where the two differ; none: they do not."""
     theirs = MigrationContext.configure(connection).get_current_revision()
-    ours = ScriptDirectory.from_config(config()).get_current_head()
+    ours = _newest()
     return None if theirs == ours else f"its schema is version {theirs or 'none'}, this release's is {ours}"
+
+
+@cache
+def _newest() -> str | None:
+    return ScriptDirectory.from_config(config()).get_current_head()

@@ -20,10 +20,10 @@ from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
 from orchestrator.record.mlflow import entities
-from orchestrator.record.mlflow.answers import TrackerRefusedError, is_deleted, translated
+from orchestrator.record.mlflow.answers import is_deleted, translated
 from orchestrator.record.mlflow.entities import KEY_TAG, MAX_NAME, MAX_TAG, SHAPE, SHAPE_TAG
+from orchestrator.record.mlflow.experiments import Experiments, quoted
 from orchestrator.record.mlflow.login import OwnServer
-from orchestrator.record.mlflow.names import accepted
 from orchestrator.record.mlflow.told import Memory, ToldRun
 from orchestrator.record.tracker import DatasetMirror, ExperimentGoneError, RunGoneError, RunMirror, Tracker
 
@@ -36,8 +36,6 @@ CLIENT_ENVIRONMENT: Mapping[str, str] = {
 }
 """What the client is told through the process's environment; a variable that is already set is left alone."""
 
-SWEEP_TAG: Final = "metricsweep.sweep"
-EXPERIMENT_KIND_TAG: Final = "mlflow.experimentKind"  # else MLflow 3 opens an experiment as if of language models
 NOT_FINITE_TAG: Final = "metricsweep.not_finite"
 PARAMS_DIFFER_TAG: Final = "metricsweep.params_differ"
 _MAX_DIGEST: Final = 36  # characters
@@ -60,8 +58,7 @@ class MlflowTracker(Tracker):
         self._url = url.rstrip("/")
         self._client = MlflowClient(tracking_uri=self._url, registry_uri=self._url)
         self._memory = Memory()
-        self._known: dict[str, str] = {}  # the sweep's uid by experiment, as seen since the last one was missing
-        self._made: set[str] = set()  # experiments in which only this process has made runs
+        self._experiments = Experiments(self._client, self._url)
         self._tried: set[int] = set()  # hashes of the keys of runs that this process has made, or may have
 
     def experiment(self, name: str, uid: str, tags: Mapping[str, str]) -> str:
@@ -69,38 +66,13 @@ class MlflowTracker(Tracker):
 
         A name taken by another sweep's or a deleted experiment gets a suffix from the uid.
         """
-        every = {accepted(key): value[:MAX_TAG] for key, value in tags.items()}
-        every |= {SWEEP_TAG: uid, EXPERIMENT_KIND_TAG: "custom_model_development"}
         with self._reached():
-            ours = self._client.search_experiments(filter_string=f"tags.`{SWEEP_TAG}` = {_quoted(uid)}", max_results=1)
-            if ours:
-                ident = str(ours[0].experiment_id)
-                for key, value in every.items():
-                    if ours[0].tags.get(key) != value:
-                        self._client.set_experiment_tag(ident, key, value)
-            else:
-                ident = self._new_experiment(name, uid, every)
-                self._made.add(ident)
-        self._known[ident] = uid
-        return ident
-
-    def _new_experiment(self, name: str, uid: str, tags: Mapping[str, str]) -> str:
-        for candidate in _names(name, uid):
-            try:
-                return str(self._client.create_experiment(candidate, self._artifact_location(uid), dict(tags)))
-            except MlflowException as error:
-                if error.error_code != "RESOURCE_ALREADY_EXISTS":
-                    raise
-        raise TrackerRefusedError(f"every name like {name!r} is taken in MLflow at {self._url}")
+            return self._experiments.of_sweep(name, uid, tags)
 
     def remove(self, experiment: str) -> None:
         """Move an experiment to MLflow's trash; one that is not there is no error."""
         with self._reached():
-            try:
-                self._client.delete_experiment(experiment)
-            except MlflowException as error:
-                if error.error_code not in {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}:
-                    raise
+            self._experiments.remove(experiment)
 
     def mirror(self, experiment: str, run: RunMirror) -> str:
         """Bring one run up to date and return its id.
@@ -146,19 +118,12 @@ class MlflowTracker(Tracker):
         with translated(self._url):
             yield
 
-    def _artifact_location(self, uid: str) -> str | None:
-        """A server chooses; a bare store would take `./mlruns` of the current folder."""
-        if not self._url.startswith("sqlite:///"):
-            return None
-        folder = Path(self._url.removeprefix("sqlite:///")).absolute().parent / "mlartifacts"
-        return (folder / uid).as_uri()
-
     def _find(self, experiment: str, run: RunMirror) -> str | None:
         """The run of a key, if somebody made it before and it is of today's shape; one of another shape goes."""
         self._require(experiment, run)
-        if experiment in self._made and hash(run.key) not in self._tried:
+        if self._experiments.is_ours_alone(experiment) and hash(run.key) not in self._tried:
             return None
-        runs = self._client.search_runs([experiment], f"tags.`{KEY_TAG}` = {_quoted(run.key)}", max_results=1)
+        runs = self._client.search_runs([experiment], f"tags.`{KEY_TAG}` = {quoted(run.key)}", max_results=1)
         if not runs:
             return None
         if runs[0].data.tags.get(SHAPE_TAG) != SHAPE or _others(runs[0], run):
@@ -169,24 +134,15 @@ class MlflowTracker(Tracker):
         return run_id
 
     def _require(self, experiment: str, run: RunMirror) -> None:
-        """Raise ExperimentGoneError where the experiment is missing: what was wiped gives its numbers out again."""
-        if run.sweep is None or self._known.get(experiment) == run.sweep:
+        """Raise ExperimentGoneError where the experiment is missing."""
+        if run.sweep is None or self._experiments.is_of(experiment, run.sweep):
             return
-        try:
-            tags = self._client.get_experiment(experiment).tags
-        except MlflowException as error:
-            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
-                raise
-            tags = {}
-        if tags.get(SWEEP_TAG) != run.sweep:
-            self._forget()
-            raise ExperimentGoneError(f"experiment {experiment} is not that of {run.name} in MLflow at {self._url}")
-        self._known[experiment] = run.sweep
+        self._forget()
+        raise ExperimentGoneError(f"experiment {experiment} is not that of {run.name} in MLflow at {self._url}")
 
     def _forget(self, run_id: str = "") -> None:
         """Where one thing is missing all may be: experiments are looked at again before runs are made in them."""
-        self._known.clear()
-        self._made.clear()
+        self._experiments.forget()
         self._memory.forget(run_id)
 
     def _create(self, experiment: str, run: RunMirror) -> str:
@@ -282,18 +238,3 @@ def _others(there: Run, run: RunMirror) -> bool:
 def _input(data: DatasetMirror) -> DatasetInput:
     dataset = Dataset(data.name, data.digest[:_MAX_DIGEST], "metricsweep", data.name)
     return DatasetInput(dataset, [InputTag("mlflow.data.context", "training")])
-
-
-def _names(name: str, uid: str) -> Iterator[str]:
-    short = name[:MAX_NAME]
-    yield short
-    yield f"{short} ({uid[:8]})"
-    for number in range(2, 100):
-        yield f"{short} ({uid[:8]}-{number})"
-
-
-def _quoted(text: str) -> str:
-    """`text` as a literal of MLflow's filter language, which knows no escapes."""
-    if "'" in text:
-        raise ValueError(f"a key must not hold a quote: {text!r}")
-    return f"'{text}'"

@@ -16,6 +16,14 @@ from orchestrator.record.reads.trials import first_trial
 from orchestrator.record.schema import attempt, candidate, cell, metric, training, trial
 from orchestrator.record.tracker import CurvePoint
 
+_EARLIER_POINT, _EARLIER = metric.alias(), attempt.alias()
+_TOLD = (  # made once: every trial that is told of asks it
+    sa.exists()
+    .where(_EARLIER_POINT.c.attempt_id == _EARLIER.c.id, _EARLIER.c.training_id == attempt.c.training_id)
+    .where(_EARLIER.c.number < attempt.c.number)
+    .where(_EARLIER_POINT.c.key == metric.c.key, _EARLIER_POINT.c.step == metric.c.step)
+)
+
 
 @dataclass(frozen=True, slots=True)
 class SweepRun:
@@ -153,15 +161,8 @@ def _trial_run(connection: sa.Connection, trial_id: int) -> TrialRun:
 
 def _points(connection: sa.Connection, training_id: int, after: int) -> tuple[tuple[CurvePoint, ...], int]:
     """Points recorded after the row `after`; a step that an earlier attempt had passed is not told twice."""
-    earlier_point, earlier = metric.alias(), attempt.alias()
-    told = (
-        sa.exists()
-        .where(earlier_point.c.attempt_id == earlier.c.id, earlier.c.training_id == attempt.c.training_id)
-        .where(earlier.c.number < attempt.c.number)
-        .where(earlier_point.c.key == metric.c.key, earlier_point.c.step == metric.c.step)
-    )
     query = (
-        sa.select(metric, told.label("told"))
+        sa.select(metric, _TOLD.label("told"))
         .join(attempt, attempt.c.id == metric.c.attempt_id)
         .where(attempt.c.training_id.in_(with_source(connection, training_id)), metric.c.id > after)
         .order_by(metric.c.id)

@@ -12,7 +12,7 @@ from orchestrator.record.schema import cell, change, sweep, training, trial
 from orchestrator.views.changes import ChangeKind, ChangeSpan, ChangeView, Told
 
 _OF_SWEEP = frozenset({ChangeKind.SWEEP, ChangeKind.NOTICE, ChangeKind.TRIALS})
-_OF_TRIAL = frozenset({ChangeKind.TRIAL, ChangeKind.PROGRESS})
+_OF_TRIAL = frozenset({ChangeKind.TRIAL, ChangeKind.PROGRESS, ChangeKind.STALLED})
 
 
 class ChangeReader(Access):

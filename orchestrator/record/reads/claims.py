@@ -16,6 +16,26 @@ from orchestrator.views.orders import Order
 
 RUNNING = "running"
 
+# Made once, since they are asked at every turn.
+_SOURCE = training.alias()
+_IN_TURN = sa.select(
+    sweep.c.id, sweep.c.slot, sa.cast(sweep.c.slot, sa.Text).label("text"), sweep.c.priority, sweep.c.actor
+).where(sweep.c.state == SweepState.RUNNING)
+_TRAINED = (
+    sa.select(sweep.c.actor, sa.func.count(trial.c.training_id.distinct()).label("n"))
+    .join(trial, trial.c.sweep_id == sweep.c.id)
+    .where(sweep.c.state.in_(SWEEP_GOING), trial.c.state == TrialState.RUNNING)
+    .group_by(sweep.c.actor)
+)
+_EVALUATED = (
+    sa.select(sweep.c.actor, sa.func.count(trial.c.evaluation_id.distinct()).label("n"))
+    .join(trial, trial.c.sweep_id == sweep.c.id)
+    .join(training, training.c.id == trial.c.evaluation_id)
+    .where(sweep.c.state.in_(SWEEP_GOING), trial.c.evaluation_id.is_not(None))
+    .where(training.c.state == TrialState.RUNNING)
+    .group_by(sweep.c.actor)
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Exclusions:
@@ -132,8 +152,7 @@ def evaluations_due(sweep_id: int) -> sa.Select[Any]:
 
     One that evaluates can do so once its source has finished.
     """
-    source = training.alias()
-    done = sa.exists().where(source.c.id == training.c.source, source.c.state == TrialState.FINISHED)
+    done = sa.exists().where(_SOURCE.c.id == training.c.source, _SOURCE.c.state == TrialState.FINISHED)
     return (
         sa.select(training.c.id, trial.c.slot)
         .join(training, training.c.id == trial.c.evaluation_id)
@@ -158,29 +177,13 @@ def not_held(held: Collection[str]) -> list[sa.ColumnElement[bool]]:
 
 def in_turn(connection: sa.Connection, busy: Mapping[str | None, int]) -> list[sa.Row[Any]]:
     """Running sweeps by priority; among equals those of the owner who holds the fewest slots; then the oldest."""
-    text = sa.cast(sweep.c.slot, sa.Text).label("text")
-    running = sa.select(sweep.c.id, sweep.c.slot, text, sweep.c.priority, sweep.c.actor)
-    rows = connection.execute(running.where(sweep.c.state == SweepState.RUNNING)).all()
+    rows = connection.execute(_IN_TURN).all()
     return sorted(rows, key=lambda one: (-one.priority, busy.get(one.actor, 0), one.id))
 
 
 def busy_slots(connection: sa.Connection) -> dict[str | None, int]:
     """How many trainings run for each owner; one that two owners share counts for both."""
-    query = (
-        sa.select(sweep.c.actor, sa.func.count(trial.c.training_id.distinct()).label("n"))
-        .join(trial, trial.c.sweep_id == sweep.c.id)
-        .where(sweep.c.state.in_(SWEEP_GOING), trial.c.state == TrialState.RUNNING)
-        .group_by(sweep.c.actor)
-    )
-    evaluated = (
-        sa.select(sweep.c.actor, sa.func.count(trial.c.evaluation_id.distinct()).label("n"))
-        .join(trial, trial.c.sweep_id == sweep.c.id)
-        .join(training, training.c.id == trial.c.evaluation_id)
-        .where(sweep.c.state.in_(SWEEP_GOING), trial.c.evaluation_id.is_not(None))
-        .where(training.c.state == TrialState.RUNNING)
-        .group_by(sweep.c.actor)
-    )
     busy: dict[str | None, int] = {}
-    for row in [*connection.execute(query), *connection.execute(evaluated)]:
+    for row in [*connection.execute(_TRAINED), *connection.execute(_EVALUATED)]:
         busy[row.actor] = busy.get(row.actor, 0) + row.n
     return busy

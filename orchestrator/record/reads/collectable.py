@@ -12,8 +12,10 @@ from orchestrator.record.database import Access, chunked
 from orchestrator.record.existence import require_sweep
 from orchestrator.record.schema import attempt, collected, request, training, trial
 from orchestrator.views.collection import CollectedView, CollectionPolicy
-from orchestrator.views.errors import ConflictError
+from orchestrator.views.errors import ConflictError, InvalidSpecError
+from orchestrator.views.extension import MeasuredTrial
 from orchestrator.views.lifecycle import SWEEP_ENDED, TRIAL_ACTIVE, TrialState
+from workers.catalog import Problem
 
 _CHUNK: Final = 500
 
@@ -83,6 +85,20 @@ class CollectionReader(Access):
             Collectable(row.id, row.uid, tuple(numbers.get(row.id, ())), counted=row.files is not None) for row in rows
         ]
 
+    def require_kept(self, measured: Iterable[MeasuredTrial], fresh: bool) -> None:
+        """Raise InvalidSpecError where trials are to have further metrics of weights that were collected."""
+        lost = 0
+        with self._database.reading() as connection:
+            for chunk in chunked(measured, _CHUNK):
+                coming = set() if fresh else _coming(connection, [one.plan.fingerprint for one in chunk])
+                lost += _lost(connection, [one.trial for one in chunk if one.plan.fingerprint not in coming])
+        if lost:
+            raise InvalidSpecError([Problem(
+                "recipe.metrics",
+                f"the weights of {lost} of the sweep's trials were collected, so that nothing tells them the further "
+                "metrics; submit the wider spec as a new sweep (`metricsweep submit`), which trains these anew",
+            )])  # fmt: skip
+
     def outcome(self, request_id: int) -> tuple[int, int, int]:
         """The trainings, files and bytes of a request."""
         sums = (sa.func.count(), sa.func.sum(collected.c.files), sa.func.sum(collected.c.bytes))
@@ -134,6 +150,22 @@ def collectable(
         )
         for row in rows
     ]  # fmt: skip
+
+
+def _coming(connection: sa.Connection, fingerprints: Collection[str]) -> set[str]:
+    """Of these the ones that a training has or will have, whatever became of the weights of another."""
+    states = (TrialState.FINISHED, *TRIAL_ACTIVE)
+    query = sa.select(training.c.fingerprint).where(training.c.fingerprint.in_(fingerprints))
+    return set(connection.execute(query.where(training.c.state.in_(states))).scalars())
+
+
+def _lost(connection: sa.Connection, trials: Collection[int]) -> int:
+    """How many of some trials show results of weights that were collected."""
+    holder = sa.func.coalesce(training.c.source, training.c.id)
+    query = sa.select(sa.func.count()).select_from(trial).join(training, training.c.id == trial.c.training_id)
+    query = query.join(collected, collected.c.training_id == holder)
+    shows = (trial.c.id.in_(trials), trial.c.state == TrialState.FINISHED, ~trial.c.diverged)
+    return int(connection.execute(query.where(*shows)).scalar_one())
 
 
 def revivals(connection: sa.Connection, sweep: int) -> bool:

@@ -5,12 +5,21 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from orchestrator.record.cluster_tables import finding, need, sweep_need
 from orchestrator.record.database import Access
 from orchestrator.record.reads.wanting import evaluation_left
-from orchestrator.record.schema import finding, need, sweep, sweep_need, training, trial
+from orchestrator.record.schema import sweep, training, trial
 from orchestrator.views.lifecycle import SWEEP_GOING, TrialState
 from orchestrator.views.nodes import Inspected
 from workers.catalog import Finding, Need
+
+_ASKED = (  # made once: the conductor asks it every second
+    sa.select(sweep_need.c.sweep_id, need.c.reads)
+    .join(need, need.c.key == sweep_need.c.need)
+    .join(sweep, sweep.c.id == sweep_need.c.sweep_id)
+    .where(sweep.c.state.in_(SWEEP_GOING))
+    .order_by(sweep_need.c.sweep_id, need.c.key)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +42,8 @@ class DataReader(Access):
 
     def asked_needs(self) -> list[AskedNeed]:
         """The needs of each running or paused sweep, whether a trial still waits for them or not."""
-        query = (
-            sa.select(sweep_need.c.sweep_id, need.c.reads)
-            .join(need, need.c.key == sweep_need.c.need)
-            .join(sweep, sweep.c.id == sweep_need.c.sweep_id)
-            .where(sweep.c.state.in_(SWEEP_GOING))
-            .order_by(sweep_need.c.sweep_id, need.c.key)
-        )
         with self._database.reading() as connection:
-            return [AskedNeed(row.sweep_id, Need.model_validate(row.reads)) for row in connection.execute(query)]
+            return [AskedNeed(row.sweep_id, Need.model_validate(row.reads)) for row in connection.execute(_ASKED)]
 
     def waiting_for(self, sweep: int, key: str) -> bool:
         """Whether a trial of the sweep waits whose training has that need."""

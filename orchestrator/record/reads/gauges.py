@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from orchestrator.record import schema
 from orchestrator.record.clock import DatabaseSeconds
+from orchestrator.record.cluster_tables import slot
 from orchestrator.record.database import Access
 from orchestrator.record.reads.cluster import FORGOTTEN, ClusterReader
+from orchestrator.record.reads.deliveries import DeliveryReader
 from orchestrator.record.schema import attempt, outbox, sweep, trial
 from orchestrator.views.gauges import Backlog, Gauges
 
@@ -32,6 +33,7 @@ class GaugeReader(Access):
             offered=_summed(node.resources for node in cluster.nodes() if node.alive),
             held=_summed(slot.resources for slot in slots if slot.trains is not None),
             backlog=self.backlog(),
+            deliveries=DeliveryReader(self._database).backlog(),
             report_lag=self._report_lag(),
             heartbeat=cluster.heartbeat(),
         )
@@ -60,8 +62,8 @@ class GaugeReader(Access):
 
     def _report_lag(self) -> float:
         """Seconds that the oldest message which is not recorded has waited, over all slots."""
-        fresh = schema.slot.c.seen > datetime.now(UTC) - FORGOTTEN
-        query = sa.select(sa.func.max(schema.slot.c.lag)).where(fresh)
+        fresh = slot.c.seen > datetime.now(UTC) - FORGOTTEN
+        query = sa.select(sa.func.max(slot.c.lag)).where(fresh)
         with self._database.reading() as connection:
             return float(connection.execute(query).scalar() or 0.0)
 

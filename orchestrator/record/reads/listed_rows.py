@@ -10,7 +10,7 @@ from orchestrator.record.reads.trial_columns import Resolved, TrialColumns
 from orchestrator.record.reads.trial_filters import FilterCompiler, sweeps_of
 from orchestrator.record.schema import trial
 from orchestrator.views.errors import InvalidFilterError
-from orchestrator.views.filters import Condition, Filter, Word, conditions
+from orchestrator.views.filters import All, Condition, Filter, Word, conditions
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.listings import SORTED, Listed
 
@@ -20,6 +20,9 @@ _OF_CANDIDATES: Final = (
     TrialState.RUNNING, TrialState.WAITING, TrialState.FAILED, TrialState.CANCELLED, TrialState.PRUNED,
 )  # fmt: skip
 """The states that a candidate has once one of its trials is so, the first before the others."""
+_SHARED_ROLES: Final = ("compare", "tune")
+_SHARED_NAMES: Final = ("sweep", "cell", "candidate")
+"""Of columns: what all trials of a candidate have the same of."""
 
 
 @dataclass
@@ -34,6 +37,11 @@ class Sought:
     path: str = "sort"
     """Whence these names come, for what is said of wrong ones."""
     known: dict[str, tuple[Resolved, int]] = field(default_factory=dict)
+
+    @property
+    def filters(self) -> bool:
+        """Whether it is more than all rows of some sweeps."""
+        return bool(list(conditions(self.where)))
 
     @property
     def sweeps(self) -> set[int] | None:
@@ -57,10 +65,28 @@ class ListedRows:
                 self._have(part.name, part.at, "where")
         for name in sought.names:
             self._have(name, 0, sought.path)
-        places = self.columns.label_places() if any(isinstance(one, Word) for one in said) else []
-        self.rows = self._query(sought.sweeps, places).subquery("listed")
-        sqlite = connection.dialect.name == "sqlite"
-        self.condition = FilterCompiler(self.rows, self._known, places, sqlite=sqlite).condition(sought.where)
+        self._places = self.columns.label_places() if any(isinstance(one, Word) for one in said) else []
+        self._sqlite = connection.dialect.name == "sqlite"
+        shared, rest = self._parted(sought.where)
+        self.rows = self._query(sought.sweeps, shared).subquery("listed")
+        self.condition = self._compiled(self.rows, rest)
+
+    def _compiled(self, rows: sa.FromClause, where: Filter) -> sa.ColumnElement[bool]:
+        return FilterCompiler(rows, self._known, self._places, sqlite=self._sqlite).condition(where)
+
+    def _parted(self, where: Filter) -> tuple[All, All]:
+        """What of a filter trials are asked before candidates are made of them, and the rest of it."""
+        parts = where.parts if isinstance(where, All) else (where,)
+        shared = tuple(part for part in parts if self._kind == "candidates" and self._is_shared(part))
+        return All(shared), All(tuple(part for part in parts if part not in shared))
+
+    def _is_shared(self, part: Filter) -> bool:
+        """Whether it holds for all trials of a candidate or for none."""
+        return all(
+            isinstance(one, Condition)
+            and (self.role(one.name) in _SHARED_ROLES or (one.name in _SHARED_NAMES and one.operator != "~"))
+            for one in conditions(part)
+        )
 
     def _have(self, name: str, at: int, path: str) -> None:
         if name in self._known:
@@ -102,22 +128,23 @@ class ListedRows:
             )
         return sa.func.substr(label, 1, SORT_LETTERS)
 
-    def _query(self, sweeps: Collection[int] | None, places: Iterable[int]) -> sa.Select[Any]:
-        labels: dict[str, sa.ColumnElement[Any]] = {f"label_{place}": trial.c[f"label_{place}"] for place in places}
+    def _query(self, sweeps: Collection[int] | None, shared: All) -> sa.Select[Any]:
+        labels: dict[str, sa.ColumnElement[Any]] = {
+            f"label_{place}": trial.c[f"label_{place}"] for place in self._places
+        }
         numbers: dict[str, sa.ColumnElement[Any]] = {}
         for column, at in self._known.values():
             if column.labels and (label := column.label) is not None:
                 labels[f"label_of_{at}"] = label
             if column.numbers and (number := column.number) is not None:
                 numbers[f"number_of_{at}"] = number
-        query = self._trials(labels, numbers) if self._kind == "trials" else self._candidates(labels, numbers)
-        if sweeps is None:
-            return query
-        if not sweeps:
-            return query.where(sa.false())
-        return query.where(
-            trial.c.sweep_id == min(sweeps) if len(sweeps) == 1 else trial.c.sweep_id.in_(sorted(sweeps))
-        )
+        query = self._trials(labels, numbers)
+        if sweeps is not None and not sweeps:
+            query = query.where(sa.false())
+        elif sweeps is not None:
+            several = trial.c.sweep_id.in_(sorted(sweeps))
+            query = query.where(trial.c.sweep_id == min(sweeps) if len(sweeps) == 1 else several)
+        return query if self._kind == "trials" else self._candidates(query.subquery("one"), labels, numbers, shared)
 
     def _trials(
         self, labels: dict[str, sa.ColumnElement[Any]], numbers: dict[str, sa.ColumnElement[Any]]
@@ -130,9 +157,9 @@ class ListedRows:
         return sa.select(*whole, *(made.label(name) for name, made in (labels | numbers).items()))
 
     def _candidates(
-        self, labels: dict[str, sa.ColumnElement[Any]], numbers: dict[str, sa.ColumnElement[Any]]
+        self, trials: sa.Subquery, labels: Iterable[str], numbers: Iterable[str], shared: All
     ) -> sa.Select[Any]:
-        table, func = trial.c, sa.func
+        table, func = trials.c, sa.func
         states = [(func.max(sa.case((table.state == state, 1), else_=0)) == 1, state.value) for state in _OF_CANDIDATES]
         where = (func.min(table.id).label("id"), table.sweep_id, table.cell, table.candidate)
         whole = {
@@ -145,9 +172,12 @@ class ListedRows:
         # A hundred thousand trials are gone through: what nobody names is not made of them.
         named = {*self._known, *(["diverged"] if "state" in self._known else [])}
         own = [made.label(name) for name, made in whole.items() if name in named]
-        read = [func.max(made).label(name) for name, made in labels.items()]
-        read += [_mean(made).label(name) for name, made in numbers.items()]
-        return sa.select(*where, *own, *read).group_by(table.sweep_id, table.cell, table.candidate)
+        # The mean of ten times 0.1 is not 0.1: what all have the same of is taken as it is.
+        same = {f"number_of_{at}" for column, at in self._known.values() if column.role in _SHARED_ROLES}
+        read = [func.max(table[name]).label(name) for name in labels]
+        read += [(func.max(table[name]) if name in same else _mean(table[name])).label(name) for name in numbers]
+        query = sa.select(*where, *own, *read).where(self._compiled(trials, shared))
+        return query.group_by(table.sweep_id, table.cell, table.candidate)
 
 
 def _mean(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:

@@ -63,20 +63,22 @@ class ListingReader(Access):
             listed = ListedRows(connection, sought)
             by = listed.sorting(name)
             query = sa.select(listed.rows.c.id, by.label("by")).where(listed.condition)
-            ordered = query.order_by(by.is_(None), by.desc() if down else by, listed.rows.c.id).limit(limit + 1)
+            # Rows that are dear to find are found once, to be counted and sorted: candidates are made of their trials,
+            # and Postgres reads every trial that a filter asks. SQLite asks them again in less than it takes to keep
+            # them, and without a filter both count by an index.
+            dear = sought.kind == "candidates" or (connection.dialect.name != "sqlite" and sought.filters)
+            matching = query.cte("matching") if count and dear else query.subquery("matching")
+            by, number = matching.c.by, matching.c.id
+            ordered = sa.select(number, by).order_by(by.is_(None), by.desc() if down else by, number).limit(limit + 1)
             if cursor is not None:
-                ordered = ordered.where(_after(by, listed.rows.c.id, down, cursor))
-            # Candidates are counted while they are made; to count trials once more takes less than to keep them all.
-            together = count and cursor is None and sought.kind == "candidates"
-            if together:
-                ordered = ordered.add_columns(sa.func.count().over().label("total"))
+                ordered = ordered.where(_after(by, number, down, cursor))
+            counting = sa.select(sa.func.count()).select_from(matching)
+            if count and dear:
+                ordered = ordered.add_columns(counting.scalar_subquery().label("total"))
             numbered = connection.execute(ordered).all()
             total = None
-            if count and together and numbered:
-                total = int(numbered[0].total)
-            elif count:
-                counting = sa.select(sa.func.count()).select_from(query.subquery())
-                total = int(connection.execute(counting).scalar_one())
+            if count:
+                total = int(numbered[0].total if dear and numbered else connection.execute(counting).scalar_one())
             rows = _Filled(connection, sought, metrics, listed.columns).rows([row.id for row in numbered[:limit]])
         following = _encode(numbered[limit - 1].by, numbered[limit - 1].id) if len(numbered) > limit else None
         return Listing(items=rows, next_cursor=following, total=total, metrics=list(metrics))

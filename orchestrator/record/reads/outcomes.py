@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -50,6 +51,12 @@ class OutcomeReader(Access):
                 trials=tuple(_trials(connection, sweep, only)) if trials else (),
             )  # fmt: skip
 
+    def ended(self, sweep: int) -> dict[int, datetime]:
+        """When each trial of a sweep ended that has."""
+        query = sa.select(trial.c.id, trial.c.ended).where(trial.c.sweep_id == sweep, trial.c.ended.is_not(None))
+        with self._database.reading() as connection:
+            return {row.id: row.ended for row in connection.execute(query)}
+
     def provenance(self, sweep: int, cell: int | None = None) -> Iterator[TrialProvenance]:
         """A sweep's trials, or those of one cell, in the order of the plan; raises NotFoundError.
 
@@ -87,7 +94,7 @@ def _trials(connection: sa.Connection, sweep: int, only: Collection[int] | None)
     query = (
         sa.select(
             trial.c.id, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.repeat_labels, trial.c.state,
-            trial.c.diverged, trial.c.reused, trial.c.position,
+            trial.c.diverged, trial.c.reused, trial.c.position, trial.c.seconds,
             sa.case((trial.c.state == TrialState.FINISHED, training.c.metrics)).label("metrics"),
             sa.case((trial.c.state == TrialState.FINISHED, training.c.stamp), else_="").label("stamp"),
             new.c.recipe["metrics"].label("coming"),
@@ -105,7 +112,7 @@ def _trials(connection: sa.Connection, sweep: int, only: Collection[int] | None)
         yield TrialOutcome(
             trial=row.id, cell=row.cell, candidate=row.candidate, repeat=row.repeat, repeat_labels=row.repeat_labels,
             state=TrialState(row.state), diverged=row.diverged, reused=row.reused, values=_values(row.metrics),
-            stamp=sys.intern(row.stamp), coming=tuple(row.coming or ()),
+            stamp=sys.intern(row.stamp), coming=tuple(row.coming or ()), position=row.position, seconds=row.seconds,
         )  # fmt: skip
 
 

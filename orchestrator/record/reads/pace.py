@@ -11,8 +11,9 @@ import sqlalchemy as sa
 from orchestrator.cost.estimate import shape_of
 from orchestrator.cost.time_left import Pending, Timed, TimeLeft, time_left
 from orchestrator.record.database import chunked
+from orchestrator.record.reads.early_ends import ExpectedShare, early_ends
 from orchestrator.record.reads.steps import StepTally
-from orchestrator.record.schema import attempt, training, trial
+from orchestrator.record.schema import attempt, metric, training, trial
 from orchestrator.views.lifecycle import TrialState
 
 MOST_TIMED: Final = 200
@@ -41,18 +42,18 @@ class Pace:
         self._kinds: dict[tuple[int, int], str] = {}
 
     def left(
-        self, connection: sa.Connection, sweep: int, found: StepTally, total: int, now: datetime | None = None
+        self, connection: sa.Connection, sweep: int, found: StepTally, total: int, *, prunes: bool = False
     ) -> TimeLeft | None:
-        """That of a sweep of `total` planned trials; none where nothing waits or was timed."""
-        now = now or datetime.now(UTC)
-        share, mean = found.expected_share(), found.mean or 0.0
+        """That of a sweep of `total` planned trials, with early stopping or without; none where nothing was timed."""
+        now, mean = datetime.now(UTC), found.mean or 0.0
+        unborn = max(0, total - sum(one.trials for one in found.kinds.values()))
+        early = early_ends(connection, sweep, unborn) if prunes else ExpectedShare(found.expected_share(), 0.0)
+        share = early.mean
         going, begun = _running(connection, sweep, now, mean)
         stretches = [*_timed(connection, sweep), *begun]
         if not stretches:
             return None
         waiting = _waiting(connection, sweep, mean)
-        rows = sum(one.trials for one in found.kinds.values())
-        unborn = max(0, total - rows)
         cells = {cell for cell, _ in going} | {cell for cell, _, _ in waiting} | {one.cell for one in stretches}
         kinds = self._of_cells(connection, sweep, cells)
         pending = [Pending(kinds[cell], number, steps * share) for cell, number, steps in waiting]
@@ -60,7 +61,7 @@ class Pace:
             pending.append(Pending(kinds[stretches[-1].cell], unborn, unborn * mean * share))
         timed = [Timed(kinds[one.cell], one.steps, one.seconds, one.whole) for one in stretches if one.steps > 0]
         running = [(kinds[cell], steps * share) for cell, steps in going]
-        return time_left(running, pending, timed, _at_once(stretches, len(going), now))
+        return time_left(running, pending, timed, _at_once(stretches, len(going), now), early.doubt)
 
     def _of_cells(self, connection: sa.Connection, sweep: int, cells: Collection[int]) -> dict[int, str]:
         """What the trainings of a cell have in common with all whose steps take as long, by its first trial."""
@@ -77,8 +78,11 @@ class Pace:
 
 
 def _timed(connection: sa.Connection, sweep: int) -> list[Stretch]:
-    """The last trainings of the sweep that finished or were pruned, by the clock of their attempt where it was one."""
-    columns = (trial.c.cell, training.c.step, training.c.seconds, attempt.c.started, attempt.c.ended)
+    """The last trainings of the sweep that finished or were pruned, by the clock of their attempt where it was one.
+
+    Of the first one on a slot the training's own time counts: the slot had to be made, and its libraries to be loaded.
+    """
+    columns = (trial.c.cell, training.c.step, training.c.seconds, attempt.c.started, attempt.c.ended, attempt.c.holder)
     query = (
         sa.select(*columns)
         .join(training, training.c.id == trial.c.training_id)
@@ -87,37 +91,48 @@ def _timed(connection: sa.Connection, sweep: int) -> list[Stretch]:
         .order_by(trial.c.position.desc())
         .limit(MOST_TIMED)
     )
-    stretches = []
-    for state, ending in ((TrialState.FINISHED, "finished"), (TrialState.PRUNED, "stopped")):
-        for row in connection.execute(query.where(trial.c.state == state, attempt.c.state == ending)):
-            held = (row.ended - row.started).total_seconds()
-            seconds = max(held, row.seconds or 0.0)  # over all its attempts
-            whole = state is TrialState.FINISHED
-            stretches.append(Stretch(row.cell, row.started, row.ended, float(row.step), seconds, whole))
+    rows = [
+        (state is TrialState.FINISHED, row)
+        for state, ending in ((TrialState.FINISHED, "finished"), (TrialState.PRUNED, "stopped"))
+        for row in connection.execute(query.where(trial.c.state == state, attempt.c.state == ending))
+    ]
+    stretches, known = [], set[str | None]()
+    for whole, row in sorted(rows, key=lambda one: one[1].started):
+        held = (row.ended - row.started).total_seconds()
+        seconds = max(held, row.seconds or 0.0)  # over all its attempts
+        if row.holder not in known and row.seconds:
+            seconds = row.seconds
+        known.add(row.holder)
+        stretches.append(Stretch(row.cell, row.started, row.ended, float(row.step), seconds, whole))
     return stretches
 
 
 def _running(
     connection: sa.Connection, sweep: int, now: datetime, mean: float
 ) -> tuple[list[tuple[int, float]], list[Stretch]]:
-    """The cell and the steps left of each training that runs, and what it has done so far.
+    """The cell and the steps left of each training that runs, and what it has done since it first told a number.
 
     One that has not told its length yet has the `mean`, here as among those that wait.
     """
     columns = (trial.c.cell, training.c.id, training.c.step, training.c.total_steps, attempt.c.started)
+    of_attempt = sa.select(metric.c.id).where(metric.c.attempt_id == attempt.c.id)
+    first = of_attempt.order_by(metric.c.key, metric.c.step).limit(1).scalar_subquery()
+    told = metric.alias()
     query = (
-        sa.select(*columns, attempt.c.resumed_from)
+        sa.select(*columns, attempt.c.resumed_from, told.c.step.label("from_step"), told.c.at)
         .join(training, training.c.id == trial.c.training_id)
         .join(attempt, sa.and_(attempt.c.training_id == training.c.id, attempt.c.state == "running"))
+        .outerjoin(told, told.c.id == first)
         .where(trial.c.sweep_id == sweep, trial.c.state == TrialState.RUNNING, training.c.source.is_(None))
     )
     rows: dict[int, Any] = {row.id: row for row in connection.execute(query)}  # two trials may share a training
     going = [(row.cell, max(0.0, (row.total_steps or mean) - row.step)) for row in rows.values()]
     begun = []
     for row in rows.values():
-        # What it did before this attempt was not done in this attempt's time.
-        steps = 0.0 if row.resumed_from else float(row.step)
-        begun.append(Stretch(row.cell, row.started, now, steps, (now - row.started).total_seconds(), False))
+        # Before it told a number its slot was made, or another attempt did these steps.
+        before = (row.step if row.resumed_from else 0) if row.at is None else row.from_step
+        steps = max(0.0, float(row.step - before))
+        begun.append(Stretch(row.cell, row.started, now, steps, (now - (row.at or row.started)).total_seconds(), False))
     return going, begun
 
 

@@ -13,12 +13,14 @@ from orchestrator.record.reads.cursors import decode, encode
 from orchestrator.record.reads.wanting import evaluation_left
 from orchestrator.record.schema import cell, request, trial
 from orchestrator.views.errors import ConflictError, NotFoundError
+from orchestrator.views.extension import SweepLook
 from orchestrator.views.lifecycle import SWEEP_ENDED, TRIAL_ACTIVE, TRIAL_ENDED
 from orchestrator.views.pages import Page
 from orchestrator.views.requests import RequestView
 
 MOST_SHOWN: Final = 10
 """The latest requests that a sweep's view holds."""
+_PENDING: Final = sa.select(request).where(request.c.applied.is_(None)).order_by(request.c.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +60,33 @@ class RequestReader(Access):
 
     def pending(self) -> list[PendingRequest]:
         """Requests not applied yet, in the order in which they came."""
-        query = sa.select(request).where(request.c.applied.is_(None)).order_by(request.c.id)
         with self._database.reading() as connection:
             return [
                 PendingRequest(row.id, row.kind, row.sweep_id, row.trial_id, row.actor, row.arguments or {})
-                for row in connection.execute(query)
+                for row in connection.execute(_PENDING)
             ]
+
+    def looks(self, sweep: int) -> tuple[SweepLook, ...]:
+        """The extensions that gave a sweep trials, in order; none of one that was deleted."""
+        query = sa.select(request.c.applied, request.c.arguments, request.c.outcome).order_by(request.c.id)
+        query = query.where(request.c.sweep_id == sweep, request.c.kind == "extend", request.c.applied.is_not(None))
+        with self._database.reading() as connection:
+            rows = connection.execute(query).all()
+        return tuple(
+            SweepLook(row.applied, (row.arguments or {}).get("position"), int((row.arguments or {}).get("finished", 0)))
+            for row in rows
+            if not (row.outcome or "").startswith((REFUSED, "0 trials"))
+        )
+
+    def cancellation(self, sweep: int, after: int) -> int | None:
+        """The first request after another one that the whole sweep be cancelled; none where nobody asked for it."""
+        query = sa.select(request.c.id, request.c.arguments).order_by(request.c.id)
+        query = query.where(
+            request.c.sweep_id == sweep, request.c.kind == "cancel", request.c.trial_id.is_(None), request.c.id > after
+        )
+        with self._database.reading() as connection:
+            rows = connection.execute(query).all()
+        return next((row.id for row in rows if (row.arguments or {}).get("cell") is None), None)
 
     def require_standing(self, asked: PendingRequest) -> None:
         """Raise NotFoundError where a request's sweep is gone, ConflictError where an earlier request deletes it."""

@@ -10,6 +10,17 @@ from orchestrator.record.database import Access
 from orchestrator.record.schema import candidate, cell, training, trial
 from orchestrator.views.lifecycle import TRIAL_ACTIVE, SweepState, TrialState
 
+# Made once, since it is asked at every turn.
+_OPEN = (cell.c.open, schema.sweep.c.state == SweepState.RUNNING)
+_OPEN_CELLS = (
+    sa.select(cell.c.sweep_id, cell.c.cell, sa.func.count(candidate.c.candidate).label("candidates"))
+    .join(schema.sweep, schema.sweep.c.id == cell.c.sweep_id)
+    .outerjoin(candidate, sa.and_(candidate.c.sweep_id == cell.c.sweep_id, candidate.c.cell == cell.c.cell))
+    .where(*_OPEN)
+    .group_by(cell.c.sweep_id, cell.c.cell)
+    .order_by(cell.c.sweep_id, cell.c.cell)
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Suggested:
@@ -46,21 +57,12 @@ class SearchReader(Access):
 
     def open_cells(self) -> list[OpenCell]:
         """Cells of running sweeps that may get further candidates."""
-        running = (cell.c.open, schema.sweep.c.state == SweepState.RUNNING)
-        query = (
-            sa.select(cell.c.sweep_id, cell.c.cell, sa.func.count(candidate.c.candidate).label("candidates"))
-            .join(schema.sweep, schema.sweep.c.id == cell.c.sweep_id)
-            .outerjoin(candidate, sa.and_(candidate.c.sweep_id == cell.c.sweep_id, candidate.c.cell == cell.c.cell))
-            .where(*running)
-            .group_by(cell.c.sweep_id, cell.c.cell)
-            .order_by(cell.c.sweep_id, cell.c.cell)
-        )
         with self._database.reading() as connection:
-            rows = connection.execute(query).all()
+            rows = connection.execute(_OPEN_CELLS).all()
             if not rows:
                 return []
             asked: dict[tuple[int, int], list[Suggested]] = {(row.sweep_id, row.cell): [] for row in rows}
-            untold = _suggested().where(candidate.c.told.is_(None), *running)
+            untold = _suggested().where(candidate.c.told.is_(None), *_OPEN)
             untold = untold.join(
                 cell, sa.and_(cell.c.sweep_id == candidate.c.sweep_id, cell.c.cell == candidate.c.cell)
             )

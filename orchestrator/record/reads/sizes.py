@@ -48,12 +48,14 @@ class SizeReader(Access):
                 folders.setdefault(f"{row.uid}/{row.number}", set()).add(row.sweep_id)
         return folders
 
-    def logs(self) -> dict[int, int]:
-        """By sweep, the bytes of its trainings' logs; what several share counts for each."""
+    def logs(self, sweep: int | None = None) -> dict[int, int]:
+        """By sweep, the bytes of its trainings' logs; what several share counts for each. With `sweep`, of it alone."""
         query = (
             sa.select(trial.c.sweep_id, sa.func.sum(attempt.c.log_bytes).label("size"))
             .join(attempt, attempt.c.training_id == trial.c.training_id)
             .group_by(trial.c.sweep_id)
         )
+        if sweep is not None:
+            query = query.where(trial.c.sweep_id == sweep)
         with self._database.reading() as connection:
             return {row.sweep_id: int(row.size or 0) for row in connection.execute(query)}

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from orchestrator.record import schema
 from orchestrator.record.database import Access, Database
 from orchestrator.record.existence import absence, require_sweep
+from orchestrator.record.listed_tables import tag as tags_table
 from orchestrator.record.reads.cursors import decode, encode
 from orchestrator.record.reads.deletion import Deletion, deletion
 from orchestrator.record.reads.grid import grid
@@ -33,6 +34,18 @@ _LISTED = (
     "spec",
 )  # fmt: skip
 
+# Made once, since the conductor asks them at every turn.
+_STATE = schema.sweep.c.state
+_GOING = sa.select(schema.sweep.c.id).where(_STATE.in_(SWEEP_GOING)).order_by(schema.sweep.c.id)
+_ACTIVE = sa.select(schema.sweep.c.id).where(_STATE.in_([SweepState.QUEUED, SweepState.RUNNING])).limit(1)
+_QUEUED = sa.select(schema.sweep.c.id, schema.sweep.c.uid, schema.sweep.c.spec).where(_STATE == SweepState.QUEUED)
+_QUEUED = _QUEUED.order_by(schema.sweep.c.id)
+_GOES_ON = sa.exists().where(
+    trial.c.sweep_id == cell.c.sweep_id, trial.c.cell == cell.c.cell, trial.c.state.in_(TRIAL_ACTIVE)
+)
+_TO_SETTLE = sa.select(cell.c.sweep_id, cell.c.cell).where(cell.c.settled.is_(None), ~cell.c.open, ~_GOES_ON)
+_TO_SETTLE = _TO_SETTLE.order_by(cell.c.sweep_id, cell.c.cell)
+
 
 @dataclass(frozen=True, slots=True)
 class QueuedSweep:
@@ -51,23 +64,33 @@ class SweepReader(Access):
         self._steps, self._pace = StepCounter(), Pace()
 
     def page(
-        self, state: str | None = None, name: str | None = None, cursor: str | None = None, limit: int = 50
+        self,
+        state: str | None = None,
+        name: str | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+        tag: str | None = None,
     ) -> Page[SweepSummary]:
-        """Sweeps, newest first; `name` is a part of the name, in any case of letters."""
+        """Sweeps, newest first; `name` is a part of the name and `tag` a whole tag, in any case of letters."""
         table = schema.sweep
         query = sa.select(*(table.c[column] for column in _LISTED)).order_by(table.c.id.desc()).limit(limit + 1)
         if state is not None:
             query = query.where(table.c.state == state)
         if name is not None:
             query = query.where(table.c.name.icontains(name, autoescape=True))
+        if tag is not None:
+            query = query.where(table.c.id.in_(_tagged(tag)))
         if cursor is not None:
             query = query.where(table.c.id < decode(cursor))
         with self._database.reading() as connection:
             rows = connection.execute(query).all()
             shown = rows[:limit]
             ids = [row.id for row in shown]
-            counts = _counts(connection, ids)
-            items = [SweepSummary(**self._summary(connection, row, counts.get(row.id, Counts()))) for row in shown]
+            counts, tags = _counts(connection, ids), _tags(connection, ids)
+            items = [
+                SweepSummary(**self._summary(connection, row, counts.get(row.id, Counts())), tags=tags.get(row.id, []))
+                for row in shown
+            ]
         return Page[SweepSummary](items=items, next_cursor=encode(shown[-1].id) if len(rows) > limit else None)
 
     def specs(self, limit: int) -> list[tuple[PartUse, dict[str, Any]]]:
@@ -87,7 +110,8 @@ class SweepReader(Access):
                 raise NotFoundError(absence(connection, sweep))
             summary = self._summary(connection, row, _counts(connection, [sweep]).get(sweep, Counts()))
             problems, asked = _problems(connection, sweep), latest_requests(connection, sweep)
-        return SweepView(**summary, spec=row.spec, text=row.text, problems=problems, requests=asked)
+            tags = _tags(connection, [sweep]).get(sweep, [])
+        return SweepView(**summary, tags=tags, spec=row.spec, text=row.text, problems=problems, requests=asked)
 
     def grid(self, sweep: int, most: int | None = None) -> list[GridCell]:
         """A sweep's cells with their candidates and trials; raises NotFoundError.
@@ -123,33 +147,23 @@ class SweepReader(Access):
 
     def queued(self) -> list[QueuedSweep]:
         """Sweeps to expand, oldest first."""
-        table = schema.sweep
-        query = sa.select(table.c.id, table.c.uid, table.c.spec).where(table.c.state == SweepState.QUEUED)
         with self._database.reading() as connection:
-            return [QueuedSweep(row.id, row.uid, row.spec) for row in connection.execute(query.order_by(table.c.id))]
+            return [QueuedSweep(row.id, row.uid, row.spec) for row in connection.execute(_QUEUED)]
 
     def active(self) -> bool:
         """Whether any sweep is queued or running."""
-        table = schema.sweep
-        unended = table.c.state.in_([SweepState.QUEUED, SweepState.RUNNING])
         with self._database.reading() as connection:
-            return connection.execute(sa.select(table.c.id).where(unended).limit(1)).first() is not None
+            return connection.execute(_ACTIVE).first() is not None
 
     def going(self) -> list[int]:
         """Sweeps in which something may train."""
-        table = schema.sweep
-        query = sa.select(table.c.id).where(table.c.state.in_(SWEEP_GOING))
         with self._database.reading() as connection:
-            return list(connection.execute(query.order_by(table.c.id)).scalars())
+            return list(connection.execute(_GOING).scalars())
 
     def cells_to_settle(self) -> list[tuple[int, int]]:
         """(sweep, cell) of each cell whose trials have all ended and that has no summary yet."""
-        active = sa.exists().where(
-            trial.c.sweep_id == cell.c.sweep_id, trial.c.cell == cell.c.cell, trial.c.state.in_(TRIAL_ACTIVE)
-        )
-        query = sa.select(cell.c.sweep_id, cell.c.cell).where(cell.c.settled.is_(None), ~cell.c.open, ~active)
         with self._database.reading() as connection:
-            rows = connection.execute(query.order_by(cell.c.sweep_id, cell.c.cell)).all()
+            rows = connection.execute(_TO_SETTLE).all()
         return [(row.sweep_id, row.cell) for row in rows]
 
     def _summary(self, connection: sa.Connection, row: sa.Row[Any], counts: Counts) -> dict[str, Any]:
@@ -162,7 +176,7 @@ class SweepReader(Access):
             steps = counted(steps_by_kind, row.total)
             # What trains in a paused sweep goes on, but nobody knows when the others will.
             left = (
-                self._pace.left(connection, row.id, steps_by_kind, row.total)
+                self._pace.left(connection, row.id, steps_by_kind, row.total, prunes=bool(row.spec.get("prune")))
                 if row.state == SweepState.RUNNING
                 else None
             )
@@ -193,6 +207,21 @@ def _counts(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, Count
     for row in connection.execute(each.where(evaluation_failed())):
         by_sweep[row.sweep_id].evaluations_failed = row.n
     return by_sweep
+
+
+def _tagged(word: str) -> sa.Select[tuple[int]]:
+    """The numbers of the sweeps that have a tag themselves, in any case of letters."""
+    its = tags_table.c
+    return sa.select(its.sweep_id).where(its.kind == "sweep", sa.func.lower(its.tag) == sa.func.lower(word))
+
+
+def _tags(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, list[str]]:
+    its = tags_table.c
+    query = sa.select(its.sweep_id, its.tag).where(its.kind == "sweep", its.sweep_id.in_(sweeps))
+    by_sweep: dict[int, list[str]] = defaultdict(list)
+    for row in connection.execute(query.order_by(its.sweep_id, its.tag)):
+        by_sweep[row.sweep_id].append(row.tag)
+    return dict(by_sweep)
 
 
 def _problems(connection: sa.Connection, sweep: int) -> list[TrialProblem]:

@@ -1,6 +1,6 @@
-"""Trials: a page of them, one with its attempts, its log, and what tells them apart."""
+"""Trials: a page of them, one with its attempts, and what tells them apart."""
 
-from typing import Any, Final
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -9,26 +9,21 @@ from orchestrator.record.database import Access
 from orchestrator.record.existence import require_sweep
 from orchestrator.record.reads.cursors import decode, encode
 from orchestrator.record.reads.joins import of_candidate
-from orchestrator.record.reads.sources import with_source
 from orchestrator.record.reads.wanting import EVALUATION_FAILED
-from orchestrator.record.schema import attempt, candidate, cell, log, training, trial
+from orchestrator.record.schema import attempt, candidate, cell, training, trial
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.extension import TrialKey
-from orchestrator.views.lifecycle import TRIAL_ACTIVE, TRIAL_ENDED, TrialState
+from orchestrator.views.lifecycle import TRIAL_ACTIVE, TrialState
 from orchestrator.views.pages import Page
 from orchestrator.views.trials import (
     AttemptView,
     EvaluatedFrom,
     EvaluationView,
-    LogView,
     Replaced,
     TrialSummary,
     TrialView,
 )
 from workers.catalog import asked_of
-
-MAX_LOG_PAGE: Final = 262_144
-"""Characters of a log in one answer."""
 
 
 class TrialReader(Access):
@@ -87,32 +82,6 @@ class TrialReader(Access):
             replaced=replaced, evaluation=evaluation, evaluated_from=evaluated_from,
             reason=row.reason if row.state == TrialState.PRUNED else None,
         )  # fmt: skip
-
-    def log(self, trial: int, offset: int = 0) -> LogView:
-        """At most 256 Ki characters of a training's log from a character on, counted from its end when negative.
-
-        After it stands that of the evaluation of its kept weights, where there is one. Raises NotFoundError.
-        """
-        columns = sa.select(training.c.id, training.c.state, training.c.log_length)
-        with self._database.reading() as connection:
-            told = [connection.execute(columns.where(training.c.id == one)).one() for one in _told(connection, trial)]
-            length = sum(row.log_length for row in told)
-            if offset < 0:
-                offset = max(0, length + offset)
-            text, before = "", 0
-            for row in told:
-                if before <= offset + len(text) < before + row.log_length and len(text) < MAX_LOG_PAGE:
-                    text += _log_text(connection, row.id, offset + len(text) - before)
-                before += row.log_length
-        text = text[:MAX_LOG_PAGE]
-        following = offset + len(text)
-        return LogView(
-            trial=trial,
-            text=text,
-            offset=offset,
-            next_offset=following,
-            complete=all(row.state in TRIAL_ENDED for row in told) and following >= length,
-        )
 
     def keys(self, sweep: int) -> list[TrialKey]:
         """All trials of a sweep in their order; an evaluation that failed was not asked for: it may be once more."""
@@ -236,29 +205,6 @@ def training_of(connection: sa.Connection, trial: int) -> int:
     if found is None:
         raise NotFoundError(f"no trial {trial}")
     return int(found)
-
-
-def _told(connection: sa.Connection, trial: int) -> list[int]:
-    """The trainings of which the log of a trial tells: its own after its source, and what it is evaluated for."""
-    own = with_source(connection, training_of(connection, trial))
-    query = sa.select(schema.trial.c.evaluation_id).where(schema.trial.c.id == trial)
-    evaluation = connection.execute(query).scalar()
-    return own if evaluation is None else [*own, evaluation]
-
-
-def _log_text(connection: sa.Connection, training_id: int, offset: int) -> str:
-    query = (
-        sa.select(log.c.start, log.c.text)
-        .join(attempt, attempt.c.id == log.c.attempt_id)
-        .where(attempt.c.training_id == training_id)
-        .where(log.c.start + sa.func.length(log.c.text) > offset, log.c.start < offset + MAX_LOG_PAGE)
-        .order_by(log.c.start)
-    )
-    rows = connection.execute(query).all()
-    if not rows:
-        return ""
-    begin = offset - rows[0].start
-    return "".join(row.text for row in rows)[begin : begin + MAX_LOG_PAGE]
 
 
 def _predecessors(connection: sa.Connection, heir: int) -> list[Any]:

@@ -8,6 +8,8 @@ import sqlalchemy as sa
 from orchestrator.record.schema import training, trial
 from orchestrator.views.lifecycle import TRIAL_ACTIVE, TrialState
 
+_WAITING, _MOVING, _NEW = trial.alias(), trial.alias(), training.alias()
+"""Made once: an alias has a column for each of the table, and every report of a training asks who wants it."""
 EVALUATION_FAILED: Final = (TrialState.FAILED, TrialState.CANCELLED)
 """Of a training that finished trials are to move to: nothing comes of it until somebody asks once more."""
 
@@ -19,14 +21,12 @@ def wanted(training_id: sa.ColumnElement[int] | int) -> sa.ColumnElement[bool]:
 
 def wanted_by_active(training_id: sa.ColumnElement[int] | int) -> sa.ColumnElement[bool]:
     """Whether a trial waits for a training or runs with it."""
-    one = trial.alias()
-    return sa.exists().where(one.c.training_id == training_id, one.c.state.in_(TRIAL_ACTIVE))
+    return sa.exists().where(_WAITING.c.training_id == training_id, _WAITING.c.state.in_(TRIAL_ACTIVE))
 
 
 def wanted_as_evaluation(training_id: sa.ColumnElement[int] | int) -> sa.ColumnElement[bool]:
     """Whether a trial is to move to a training once that has finished."""
-    one = trial.alias()
-    return sa.exists().where(one.c.evaluation_id == training_id)
+    return sa.exists().where(_MOVING.c.evaluation_id == training_id)
 
 
 def evaluation_left() -> sa.ColumnElement[bool]:
@@ -40,6 +40,5 @@ def evaluation_failed() -> sa.ColumnElement[bool]:
 
 
 def _evaluation_is(states: Collection[TrialState]) -> sa.ColumnElement[bool]:
-    new = training.alias()
-    its = sa.exists().where(new.c.id == trial.c.evaluation_id, new.c.state.in_(states))
+    its = sa.exists().where(_NEW.c.id == trial.c.evaluation_id, _NEW.c.state.in_(states))
     return sa.and_(trial.c.evaluation_id.is_not(None), trial.c.state == TrialState.FINISHED, its)

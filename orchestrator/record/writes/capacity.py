@@ -6,9 +6,11 @@ from typing import Final
 
 import sqlalchemy as sa
 
+from orchestrator.record.cluster_tables import finding, node, slot
 from orchestrator.record.database import FencedAccess, insertion
-from orchestrator.record.schema import finding, node, slot, sweep
+from orchestrator.record.schema import sweep
 from orchestrator.record.writes.changes import note
+from orchestrator.record.writes.deliveries import tell_hindered
 from orchestrator.record.writes.trial_rows import write_needs
 from orchestrator.views.changes import ChangeKind
 from orchestrator.views.cluster import SlotReport
@@ -68,12 +70,15 @@ class CapacityWriter(FencedAccess):
         with self._database.reading() as connection:
             rows = connection.execute(query).all()
         changed = {row.id: notices.get(row.id) for row in rows if row.notice != notices.get(row.id)}
+        before = {row.id: row.notice for row in rows}
         if not changed:
             return
         with self._database.writing() as connection:
             for number, notice in changed.items():
                 connection.execute(sa.update(sweep).where(sweep.c.id == number).values(notice=notice))
                 note(connection, ChangeKind.NOTICE, number, number)
+                if notice and not before[number]:
+                    tell_hindered(connection, number, notice)
 
 
 class DataWriter(FencedAccess):

@@ -47,6 +47,12 @@ def note_progress(connection: sa.Connection, training_id: int) -> list[tuple[int
     return [(row.sweep_id, row.entity) for row in rows]
 
 
+def note_stalled(connection: sa.Connection, rows: Iterable[tuple[int, int]]) -> None:
+    """Note that trials, given as (sweep, trial), were silent for too long."""
+    for number, stalled in rows:
+        note(connection, ChangeKind.STALLED, number, stalled)
+
+
 def alone(connection: sa.Connection) -> None:
     """Let nobody else note a change before this transaction, which is no conductor's, has ended; called first in it."""
     if connection.dialect.name == "postgresql":

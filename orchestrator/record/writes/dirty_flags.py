@@ -1,4 +1,4 @@
-"""Dirty marks: what MLflow does not show yet, written in the transaction that changed it; and that it changed."""
+"""Dirty marks: what MLflow does not show yet, written in the transaction that changed it; and who else is told."""
 
 from typing import Final
 
@@ -8,6 +8,7 @@ from orchestrator.record.clock import DatabaseSeconds
 from orchestrator.record.database import insertion
 from orchestrator.record.schema import outbox
 from orchestrator.record.writes.changes import note
+from orchestrator.record.writes.deliveries import tell_state
 from orchestrator.views.changes import ChangeKind
 
 REST_SECONDS: Final = 5.0
@@ -19,6 +20,8 @@ def mark_sweep(connection: sa.Connection, sweep: int, state: str | None = None) 
     """Note that a sweep changed, and which state it entered by that."""
     _upsert(connection, [{"kind": "sweep", "sweep_id": sweep, "entity": sweep}], 0.0)
     note(connection, ChangeKind.SWEEP, sweep, sweep, state)
+    if state is not None:
+        tell_state(connection, sweep, state)
 
 
 def mark_cell(connection: sa.Connection, sweep: int, index: int) -> None:

@@ -158,6 +158,8 @@ def move(connection: sa.Connection, trainings: Sequence[int]) -> None:
             trial.c.evaluation_id.is_not(None),
             trial.c.state == TrialState.FINISHED,
         )
+        if connection.execute(sa.select(trial.c.id).where(*mine).limit(1)).first() is None:
+            continue  # as nearly always
         _bequeath(connection, mine)
         lost = sa.select(trial.c.evaluation_id).where(*mine, trial.c.diverged)
         left = list(connection.execute(lost).scalars())

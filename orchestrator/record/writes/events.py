@@ -11,7 +11,8 @@ from orchestrator.record.database import FencedAccess
 from orchestrator.record.json_floats import dump_result, finite_or_none, selection_score
 from orchestrator.record.schema import attempt, cell, training, trial
 from orchestrator.record.writes import evaluations
-from orchestrator.record.writes.changes import note_progress, note_trials
+from orchestrator.record.writes.changes import note_progress, note_stalled, note_trials
+from orchestrator.record.writes.deliveries import tell_stalled
 from orchestrator.record.writes.dirty_flags import REST_SECONDS, mark_cell, mark_sweep, mark_trials
 from orchestrator.record.writes.progress import WRITTEN_LAST, append_log, append_points, write_log
 from orchestrator.record.writes.pruning import unwanted
@@ -34,6 +35,9 @@ from workers.contract import Result
 
 MAX_TRACE: Final = 65_536
 """Characters of the end of a failure's traceback."""
+_RUNNING: Final = (  # made once: every message of a training asks it
+    sa.select(attempt).where(attempt.c.uid == sa.bindparam("named"), attempt.c.state == "running").with_for_update()
+)
 
 
 class EventWriter(FencedAccess):
@@ -54,9 +58,7 @@ class EventWriter(FencedAccess):
     def _of_attempt(
         self, connection: sa.Connection, event: Started | Progressed | Finished | Failed | AttemptStopped
     ) -> None:
-        running = connection.execute(
-            sa.select(attempt).where(attempt.c.uid == event.attempt, attempt.c.state == "running").with_for_update()
-        ).one_or_none()
+        running = connection.execute(_RUNNING, {"named": event.attempt}).one_or_none()
         if running is None:
             return
         match event:
@@ -115,6 +117,10 @@ class EventWriter(FencedAccess):
         message = storable(failure.message)[:MAX_MESSAGE]
         ending = "lost" if failure.kind in ("infrastructure", "stalled") else "failed"
         _end_attempt(connection, running.id, ending, message, failure.kind)
+        if failure.kind == "stalled":
+            stalled = _active(connection, running.training_id)
+            note_stalled(connection, stalled)
+            tell_stalled(connection, stalled, message)
         wanted = is_wanted(connection, running.training_id)
         if failure.kind == "kept_weights" and evaluations.train_instead(connection, running.training_id):
             note = f"{message}; training in place of that\n"
@@ -151,11 +157,7 @@ class EventWriter(FencedAccess):
                 take_result(connection, sweep, [row.id for row in moved if row.sweep_id == sweep], values)
 
     def _mark_active(self, connection: sa.Connection, training_id: int) -> None:
-        active = sa.select(trial.c.sweep_id, trial.c.id).where(
-            trial.c.training_id == training_id, trial.c.state.in_(TRIAL_ACTIVE)
-        )
-        rows = connection.execute(active).all()
-        mark_trials(connection, [(row.sweep_id, row.id) for row in rows], REST_SECONDS)
+        mark_trials(connection, _active(connection, training_id), REST_SECONDS)
 
     def _cell_settled(self, connection: sa.Connection, event: CellSettled) -> None:
         summary = event.summary
@@ -194,6 +196,12 @@ def _trained(recipe: Mapping[str, Any], result: Result) -> dict[str, Any]:
         "result": dump_result(result),
         "step": result.steps,
     }
+
+
+def _active(connection: sa.Connection, training_id: int) -> list[tuple[int, int]]:
+    """The active trials of a training, as (sweep, trial)."""
+    its = sa.select(trial.c.sweep_id, trial.c.id).where(trial.c.training_id == training_id)
+    return [(row.sweep_id, row.id) for row in connection.execute(its.where(trial.c.state.in_(TRIAL_ACTIVE)))]
 
 
 def _end_attempt(

@@ -1,7 +1,7 @@
 """The lease that makes one conductor the only writer, with a fence number that grows with every holder."""
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
@@ -10,6 +10,8 @@ from orchestrator.record.database import CONDUCTOR, Access, Database, FencedData
 from orchestrator.record.schema import installation, lease
 
 _OURS = lease.c.name == CONDUCTOR
+_FREE = lease.c.until <= DatabaseSeconds()
+_HELD = sa.select(lease.c.fence, lease.c.until, lease.c.seconds, _FREE.label("free")).where(_OURS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,8 @@ class Held:
     fence: int
     until: float
     seconds: float
+    free: bool = field(default=False, compare=False)
+    """Whether it was given back or had run out, by the database's clock."""
 
 
 class Lease(Access):
@@ -26,10 +30,9 @@ class Lease(Access):
 
     def held(self) -> Held | None:
         """The lease as it is; none where nobody ever took it."""
-        query = sa.select(lease.c.fence, lease.c.until, lease.c.seconds).where(_OURS)
         with self._database.reading() as connection:
-            row = connection.execute(query).one_or_none()
-        return None if row is None else Held(row.fence, row.until, row.seconds)
+            row = connection.execute(_HELD).one_or_none()
+        return None if row is None else Held(row.fence, row.until, row.seconds, bool(row.free))
 
     def acquire(self, holder: str, seconds: float, lapsed: Held | None = None) -> int | None:
         """The new fence when the lease was free or had run out, none while another holds it.
@@ -63,6 +66,11 @@ class LeaseWriter:
 
     def __init__(self, database: Database, fenced: FencedDatabase) -> None:
         self._database, self._fenced = database, fenced
+
+    @property
+    def fence(self) -> int:
+        """The number that it carries."""
+        return self._fenced.fence
 
     def installation(self) -> str:
         """The UUID of whatever shares this database, made by its first conductor."""

@@ -1,6 +1,5 @@
 """Notes and tags, which clients write themselves: the conductor only deletes them with their sweep."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import sqlalchemy as sa
@@ -9,8 +8,10 @@ from orchestrator.record.database import Access, insertion
 from orchestrator.record.existence import require_lasting, require_sweep
 from orchestrator.record.listed_tables import note, tag
 from orchestrator.record.schema import cell, trial
-from orchestrator.views.errors import NotFoundError
-from orchestrator.views.remarks import Remark, Remarked
+from orchestrator.record.writes import changes
+from orchestrator.views.changes import ChangeKind
+from orchestrator.views.errors import ConflictError, NotFoundError
+from orchestrator.views.remarks import MOST_TAGS, Remark, Remarked, TagChange
 
 
 class Remarks(Access):
@@ -21,18 +22,18 @@ class Remarks(Access):
         with self._database.reading() as connection:
             _require(connection, kind, sweep, entity)
             said = connection.execute(sa.select(note).where(*_its(note, kind, sweep, entity))).one_or_none()
-            tags = sa.select(tag.c.tag).where(*_its(tag, kind, sweep, entity)).order_by(tag.c.tag)
-            known = list(connection.execute(tags).scalars())
+            known = _tags(connection, kind, sweep, entity)
         if said is None:
             return Remark(tags=known)
         return Remark(note=said.text, tags=known, actor=said.actor, changed=said.changed)
 
     def put(
-        self, where: tuple[Remarked, int, int], text: str | None, tags: Sequence[str] | None, actor: str | None
+        self, where: tuple[Remarked, int, int], text: str | None, tags: TagChange | None, actor: str | None
     ) -> None:
-        """Set the note, the tags or both; an empty note is none. Raises NotFoundError, and ConflictError."""
+        """Set the note, change the tags, or both; an empty note is none. Raises NotFoundError, and ConflictError."""
         kind, sweep, entity = where
         with self._database.writing() as connection:
+            changes.alone(connection)  # its deletion, or another's remark, comes before or after
             _require(connection, kind, sweep, entity)
             require_lasting(connection, sweep)
             keys = {"kind": kind, "sweep_id": sweep, "entity": entity}
@@ -43,10 +44,14 @@ class Remarks(Access):
                 adding = insertion(connection, note).values(**keys, **said)
                 connection.execute(adding.on_conflict_do_update(index_elements=list(keys), set_=said))
             if tags is not None:
+                words = tags.of(_tags(connection, kind, sweep, entity))
+                if len(words) > MOST_TAGS:
+                    raise ConflictError(f"there would be {len(words)} tags, and there may be {MOST_TAGS}; remove some")
                 connection.execute(sa.delete(tag).where(*_its(tag, kind, sweep, entity)))
-                rows = [{**keys, "tag": one} for one in dict.fromkeys(tags)]
+                rows = [{**keys, "tag": one} for one in words]
                 if rows:
                     connection.execute(sa.insert(tag), rows)
+            changes.note(connection, ChangeKind(kind), sweep, entity)
 
     def sweep_of(self, number: int) -> int:
         """The sweep of a trial; raises NotFoundError."""
@@ -60,6 +65,11 @@ class Remarks(Access):
 
 def _its(table: sa.Table, kind: str, sweep: int, entity: int) -> tuple[sa.ColumnElement[bool], ...]:
     return table.c.kind == kind, table.c.sweep_id == sweep, table.c.entity == entity
+
+
+def _tags(connection: sa.Connection, kind: str, sweep: int, entity: int) -> list[str]:
+    query = sa.select(tag.c.tag).where(*_its(tag, kind, sweep, entity)).order_by(tag.c.tag)
+    return list(connection.execute(query).scalars())
 
 
 def _require(connection: sa.Connection, kind: Remarked, sweep: int, entity: int) -> None:

@@ -13,13 +13,16 @@ from orchestrator.record.database import Access, FencedAccess
 from orchestrator.record.existence import require_lasting, require_sweep
 from orchestrator.record.writes.backlog import require_room
 from orchestrator.record.writes.changes import alone, note
+from orchestrator.record.writes.looks import forget_spec
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
 from orchestrator.views.changes import ChangeKind
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.submissions import Submitted
 
-RequestKind = Literal["cancel", "retry", "pause", "resume", "priority", "extend", "delete", "collect", "mirror"]
+RequestKind = Literal[
+    "cancel", "retry", "pause", "resume", "priority", "extend", "delete", "collect", "mirror", "resolve", "halt"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,7 @@ class RequestWriter(FencedAccess):
         done = sa.update(schema.request).where(schema.request.c.id == request_id, schema.request.c.applied.is_(None))
         said = storable(outcome)[:MAX_MESSAGE]
         with self._database.writing() as connection:
-            connection.execute(done.where(schema.request.c.kind == "extend").values(arguments=None))
+            forget_spec(connection, request_id)
             answered = done.values(applied=datetime.now(UTC), outcome=said).returning(schema.request.c.sweep_id)
             for sweep in connection.execute(answered).scalars().all():
                 note(connection, ChangeKind.REQUEST, sweep, request_id)

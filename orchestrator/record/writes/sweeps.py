@@ -7,16 +7,18 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from orchestrator.record import listed_tables, schema
+from orchestrator.record import cluster_tables, listed_tables, schema
 from orchestrator.record.database import FencedAccess, chunked
 from orchestrator.record.existence import require_sweep
 from orchestrator.record.reads.deletion import only_of
 from orchestrator.record.reads.wanting import evaluation_left
+from orchestrator.record.resolution_table import resolution
 from orchestrator.record.schema import attempt, candidate, cell, log, metric, training, trial
 from orchestrator.record.writes import evaluations
 from orchestrator.record.writes.changes import note
 from orchestrator.record.writes.dirty_flags import mark_cell, mark_sweep
 from orchestrator.record.writes.lease import extend
+from orchestrator.record.writes.looks import note_look
 from orchestrator.record.writes.pruning import prune_added
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
 from orchestrator.record.writes.trial_rows import TrialRows, insert
@@ -27,6 +29,19 @@ from orchestrator.views.errors import ConflictError
 from orchestrator.views.extension import Extension
 from orchestrator.views.lifecycle import SWEEP_ENDED, SWEEP_STEPS, TRIAL_ACTIVE, SweepState, before
 from orchestrator.views.planned import Candidate, Cell, PlannedTrial
+
+# Made once, since it is asked at every turn.
+_ITS = trial.c.sweep_id == schema.sweep.c.id
+_LEFT = (
+    sa.exists().where(_ITS, trial.c.state.in_(TRIAL_ACTIVE)),
+    sa.exists().where(cell.c.sweep_id == schema.sweep.c.id, cell.c.open),
+    sa.exists().where(_ITS, evaluation_left()),
+)
+_UNSETTLED = (
+    sa.select(schema.sweep.c.id)
+    .where(schema.sweep.c.state == SweepState.RUNNING, *(~one for one in _LEFT))
+    .order_by(schema.sweep.c.id)
+)
 
 
 class SweepWriter(FencedAccess):
@@ -68,8 +83,11 @@ class SweepWriter(FencedAccess):
             mark_sweep(connection, sweep, SweepState.RUNNING)
             extend(connection)
 
-    def extend(self, sweep: int, wider: Extension) -> None:
-        """Write the added rows and let the sweep go on; finished trainings are reused at once."""
+    def extend(self, sweep: int, wider: Extension, by: int | None = None) -> None:
+        """Write the added rows and let the sweep go on; finished trainings are reused at once.
+
+        The request that it is done for, `by`, keeps where they begin and how many trials had finished by then.
+        """
         table = schema.sweep
         with self._database.writing() as connection:
             require_sweep(connection, sweep)
@@ -81,6 +99,8 @@ class SweepWriter(FencedAccess):
             insert(connection, candidate, _candidates(sweep, wider.candidates))
             position = sa.select(sa.func.coalesce(sa.func.max(trial.c.position), -1) + 1)
             first = connection.execute(position.where(trial.c.sweep_id == sweep)).scalar_one()
+            if wider.trials and by is not None:
+                note_look(connection, sweep, by, first)
             fresh = bool(wider.spec.get("fresh"))
             TrialRows(connection, sweep, uuid.UUID(row.uid), fresh, first).write(wider.trials)
             prune_added(connection, sweep, first)
@@ -151,13 +171,8 @@ class SweepWriter(FencedAccess):
 
     def unsettled(self) -> list[int]:
         """Running sweeps whose trials, evaluations and searches have all ended; raises FencedError."""
-        active = sa.exists().where(trial.c.sweep_id == schema.sweep.c.id, trial.c.state.in_(TRIAL_ACTIVE))
-        searched = sa.exists().where(cell.c.sweep_id == schema.sweep.c.id, cell.c.open)
-        evaluated = sa.exists().where(trial.c.sweep_id == schema.sweep.c.id, evaluation_left())
-        query = sa.select(schema.sweep.c.id).where(schema.sweep.c.state == SweepState.RUNNING)
-        query = query.where(~active, ~searched, ~evaluated)
         with self._database.holding() as connection:
-            return list(connection.execute(query.order_by(schema.sweep.c.id)).scalars())
+            return list(connection.execute(_UNSETTLED).scalars())
 
     def delete(self, sweep: int, by: int | None = None, outcome: str = "deleted") -> str | None:
         """Delete an ended sweep's rows, and those of the trainings that no other sweep points to.
@@ -168,6 +183,7 @@ class SweepWriter(FencedAccess):
         """
         table = schema.sweep
         with self._database.writing() as connection:
+            note(connection, ChangeKind.SWEEP, sweep, sweep)  # first: nobody remarks on what is just being deleted
             require_sweep(connection, sweep)
             ended = sa.select(table.c.mlflow_experiment).where(table.c.id == sweep, table.c.state.in_(SWEEP_ENDED))
             row = connection.execute(ended.with_for_update()).first()
@@ -180,7 +196,7 @@ class SweepWriter(FencedAccess):
             connection.execute(done.values(applied=datetime.now(UTC), outcome=outcome))
             for rows in (
                 listed_tables.note, listed_tables.tag, listed_tables.trial_column, schema.outbox, trial,
-                schema.candidate, schema.cell, schema.sweep_need,
+                schema.candidate, schema.cell, cluster_tables.sweep_need, resolution,
             ):  # fmt: skip
                 connection.execute(sa.delete(rows).where(rows.c.sweep_id == sweep))
             for chunk in chunked(alone, 1_000):
@@ -191,7 +207,6 @@ class SweepWriter(FencedAccess):
                     connection.execute(sa.delete(rows).where(rows.c.training_id.in_(chunk)))
                 connection.execute(sa.delete(training).where(training.c.id.in_(chunk)))
             connection.execute(sa.delete(table).where(table.c.id == sweep))
-            note(connection, ChangeKind.SWEEP, sweep, sweep)
             experiment: str | None = row.mlflow_experiment
             return experiment
 

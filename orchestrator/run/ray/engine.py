@@ -14,12 +14,14 @@ import ray
 from ray.exceptions import RayError
 
 from orchestrator.run.attempt import Workplace
+from orchestrator.run.dispatch import Dispatch
 from orchestrator.run.engine import Broker, Site
+from orchestrator.run.ray.assignment import Assignment
 from orchestrator.run.ray.cluster import alive_nodes, connect
 from orchestrator.run.ray.demand import ClusterDemand
-from orchestrator.run.ray.dispatch import Dispatch
 from orchestrator.run.ray.inspections import Inspections
 from orchestrator.run.ray.pool import SlotPool
+from orchestrator.run.ray.slot_handle import HeldSlot
 from orchestrator.run.ray.tuner import TunerThread
 from orchestrator.spec.slot import Slot
 from orchestrator.views.cluster import SlotReport
@@ -63,7 +65,7 @@ class RayTune:
         self._workplace, self._address, self._limit = workplace, address, limit
         self._scratch, self._linger = scratch, linger
         self._pool: SlotPool | None = None
-        self._dispatch: Dispatch | None = None
+        self._dispatch: Dispatch[HeldSlot] | None = None
         self._tuner = TunerThread(scratch)
         self._demand = ClusterDemand()
         self._inspections = Inspections(workplace)
@@ -74,15 +76,15 @@ class RayTune:
     def run(self, broker: Broker) -> None:
         """Execute orders until there are none or the broker is closing."""
         self._connect()
-        self._pool = SlotPool(self._limit, broker.installation(), self._workplace.edition)
-        dispatch = self._dispatch = Dispatch(broker, self._pool, self._workplace)
+        pool = self._pool = SlotPool(self._limit, broker.installation(), self._workplace.edition)
+        dispatch = self._dispatch = Dispatch(broker, pool, self._workplace)
         self._renew_tuner()  # an earlier one may have hung
         try:
-            self._serve(broker, dispatch)
+            self._serve(broker, dispatch, pool)
         finally:
             self._tuner.end()
 
-    def _serve(self, broker: Broker, dispatch: Dispatch) -> None:
+    def _serve(self, broker: Broker, dispatch: Dispatch[HeldSlot], pool: SlotPool) -> None:
         """The conductor's own loop: its chores, orders to slots, what trains to relays, reports to the broker."""
         busy = watched = time.monotonic()
         while not broker.closing():
@@ -90,8 +92,8 @@ class RayTune:
             if self._tuner.spent:
                 self._renew_tuner()
                 dispatch.leave_all()
-            for assignment in dispatch.assignments():
-                self._tuner.follow(assignment)
+            for begun in dispatch.begun():
+                self._tuner.follow(Assignment(begun.order, begun.slot.name, pool.namespace, begun.seen))
             now = time.monotonic()
             if dispatch.busy():
                 busy = now

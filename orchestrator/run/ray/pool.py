@@ -13,9 +13,9 @@ from ray.util import list_named_actors
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from orchestrator.run.ray.cluster import NAMESPACE, alive_nodes
-from orchestrator.run.ray.slot_actor import FORM, SlotActor
 from orchestrator.run.ray.slot_handle import PREFIX, HeldSlot, name_of, read_name, short
 from orchestrator.run.ray.slot_reports import SlotReports
+from orchestrator.run.slot_actor import FORM, SlotActor
 from orchestrator.spec.slot import Slot
 from orchestrator.views.cluster import SlotReport
 from orchestrator.views.nodes import Node

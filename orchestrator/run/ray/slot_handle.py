@@ -10,7 +10,9 @@ import ray
 from ray.actor import ActorHandle
 from ray.exceptions import ActorUnschedulableError, GetTimeoutError, RayActorError, RayError
 
+from orchestrator.run.attempt import Workplace
 from orchestrator.views.nodes import Node
+from orchestrator.views.orders import Order
 from orchestrator.views.resources import Shape
 
 PREFIX: Final = "slot"
@@ -31,6 +33,14 @@ class HeldSlot:
     answer: Any = None  # what a new actor says of itself once it has begun; none: it has
     foreign: bool = False  # it holds the code of another release
     since: float = field(default_factory=time.monotonic)  # when it was made, and later when it was given back
+
+    def start(self, order: Order, workplace: Workplace) -> None:
+        """Have it train an order."""
+        self.actor.start.remote(order, workplace)
+
+    def stop(self, attempt: str) -> None:
+        """Ask it to stop an attempt at its next step."""
+        self.actor.stop.remote(attempt)
 
     @property
     def late(self) -> bool:

@@ -2,8 +2,7 @@
 
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -16,6 +15,7 @@ from orchestrator.run.ray.actor_reuse import ActorReuse
 from orchestrator.run.ray.assignment import Assignment, folder_of
 from orchestrator.run.ray.relay import Relay
 from orchestrator.run.ray.trial_files import TrialFiles, remove_old
+from orchestrator.run.report import Report
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.resources import MOST_TRAININGS
 
@@ -26,18 +26,6 @@ END_SECONDS: Final = 120.0
 REST_SECONDS: Final = 5.0
 """How long Tune's loop rests at most while it has no trial."""
 PREFIX: Final = "relays-"
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a relay tells of the attempt that it follows."""
-
-    attempt: str
-    said: Sequence[bytes] = ()
-    host: str | None = None
-    worn: str | None = None  # why the slot is to be replaced
-    lost: str | None = None  # why it can be followed no more
-    ended: bool = False  # the relay is gone
 
 
 class Unkept:

@@ -18,11 +18,11 @@ MEANING: Final[dict[Word, str]] = {
     "failed": "no own number, since no candidate finished in every repeat",
     "diverged": "no own number, since the loss became NaN in every candidate",
 }
-"""What each verdict says."""
+"""What each word says."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Reproduction:
     """An own number beside a published one; shares are fractions."""
 
     word: Word | None  # none where only the paper has words for a number
@@ -30,21 +30,21 @@ class Verdict:
     tolerance: float | None = None  # how far they may lie apart and still be `reproduced`
 
 
-def judge(own: Statistic | None, summary: CellSummary, number: Number) -> Verdict:
-    """The verdict on one metric of a cell; where either has no number there is no difference."""
+def compare(own: Statistic | None, summary: CellSummary, number: Number) -> Reproduction:
+    """How one metric of a cell reproduces a number; where either has no number there is no difference."""
     if own is None:
-        return Verdict(_without(summary, number))
+        return Reproduction(_without(summary, number))
     if number.value is None:
-        return Verdict(None)
+        return Reproduction(None)
     difference = own.mean - number.value
     bounds = interval(own)
     if bounds is None:
-        return Verdict("no spread", difference)
+        return Reproduction("no spread", difference)
     tolerance = (bounds[1] - bounds[0]) / 2 + number.rounding
     # Equal numbers differ in the last bits once they went through percent.
     if abs(difference) <= tolerance + 1e-12:
-        return Verdict("reproduced", difference, tolerance)
-    return Verdict("above" if difference > 0 else "below", difference, tolerance)
+        return Reproduction("reproduced", difference, tolerance)
+    return Reproduction("above" if difference > 0 else "below", difference, tolerance)
 
 
 def _without(summary: CellSummary, number: Number) -> Word:

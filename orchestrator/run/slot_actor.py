@@ -1,5 +1,6 @@
 """The slot actor: holds a slot's resources and trains one attempt at a time, whoever listens."""
 
+import logging
 import os
 import socket
 import threading
@@ -9,11 +10,15 @@ from collections.abc import Callable, Mapping
 from queue import SimpleQueue
 from typing import Any, Final
 
+from orchestrator.host.traces import begin_tracing
 from orchestrator.run.attempt import TRACE_CHARACTERS, Workplace, execute
 from orchestrator.run.memory_growth import GIB, MemoryGrowth, release
 from orchestrator.run.message import Message
 from orchestrator.run.usage import Meter
+from orchestrator.views.errors import MetricsweepError
 from orchestrator.views.orders import Order
+
+log = logging.getLogger(__name__)
 
 FORM: Final = 3
 """Of what a slot is given and tells. A conductor stops one of another form, and its training goes on in a new one."""
@@ -33,6 +38,7 @@ class SlotActor:
     def __init__(
         self, lonely: float = LONELY_SECONDS, leave: Callable[[int], object] = os._exit, edition: str = ""
     ) -> None:
+        _trace()
         self._edition = edition  # of the code that this process imports
         self._asked = time.monotonic()
         self._changed = threading.Condition()
@@ -138,3 +144,11 @@ class SlotActor:
             held, worn = {}, f"its memory cannot be given back: {type(error).__name__}: {error}"[:1000]
         with self._changed:
             self._held, self._worn = held, worn
+
+
+def _trace() -> None:
+    """A machine without the packages for it trains all the same."""
+    try:
+        begin_tracing("slot", os.environ.get("METRICSWEEP_TRACES_URL", ""))
+    except MetricsweepError as error:
+        log.warning("this slot is not traced: %s", error)

@@ -1,44 +1,93 @@
-"""The dispatch: which order trains on which slot, and which relay follows it."""
+"""The dispatch: which order trains on which slot, and whether anybody follows it."""
 
 import time
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Broker
 from orchestrator.run.lost_order import settle_from_spool
 from orchestrator.run.message import Message
 from orchestrator.run.out_of_memory import explained
-from orchestrator.run.ray.assignment import Assignment
-from orchestrator.run.ray.pool import SlotPool
-from orchestrator.run.ray.slot_handle import HeldSlot
-from orchestrator.run.ray.tuner import Report
+from orchestrator.run.report import Report
+from orchestrator.spec.slot import Slot
 from orchestrator.views.orders import Failure, FailureKind, Order
 
 STOP_SECONDS: Final = 30.0
-"""An attempt that has not stopped this long after it was asked loses its slot actor."""
+"""An attempt that has not stopped this long after it was asked loses its slot."""
 ROOM_SECONDS: Final = 3600.0
 """How long a slot may wait for room that something else on its node holds; then it is tried again, on any node."""
 
 
+class Holder(Protocol):
+    """A slot as its pool hands it out."""
+
+    name: str
+    since: float  # by the monotonic clock: when it was made, and later when it was given back
+
+    @property
+    def begun(self) -> bool:
+        """Whether it ever was there."""
+
+    def start(self, order: Order, workplace: Workplace) -> None:
+        """Have it train an order; nobody waits for it."""
+
+    def stop(self, attempt: str) -> None:
+        """Ask it to stop an attempt at its next step."""
+
+
+H = TypeVar("H", bound=Holder)
+
+
+class Pool(Protocol[H]):
+    """The slots of a cluster, whatever they are made of."""
+
+    def unclaimed(self) -> bool:
+        """Whether a slot trains what no order stands for yet."""
+
+    def full(self) -> bool:
+        """True when no order can be taken."""
+
+    def reap(self) -> None:
+        """End what no order stands for."""
+
+    def take(self, order: Order) -> H | None:
+        """A free slot, now the order's; none: wait until there is one."""
+
+    def possible(self, slot: Slot) -> bool:
+        """Whether what is there could hold such a slot, were it empty."""
+
+    def holding(self, name: str | None, attempt: str) -> H | None:
+        """The slot of that name if it trains, or has just trained, this attempt."""
+
+    def release(self, slot: H) -> None:
+        """Give a slot back."""
+
+    def replace(self, slot: H, reason: str) -> None:
+        """End a slot between two trainings."""
+
+    def lost(self, slot: H) -> None:
+        """End a slot that was lost."""
+
+
 @dataclass(slots=True)
-class Execution:
-    """An order that a slot actor trains."""
+class Execution(Generic[H]):
+    """An order that a slot trains."""
 
     order: Order
-    slot: HeldSlot
+    slot: H
     seen: int
     heard: float  # when it last reported anything
-    followed: bool = False  # by a relay
+    followed: bool = False  # somebody listens to it
     asked_to_stop: float | None = None
 
 
-class Dispatch:
-    """Joins the broker, the slots and the relays; outlives any one Tuner."""
+class Dispatch(Generic[H]):
+    """Joins the broker, the slots and who follows them, which it outlives."""
 
-    def __init__(self, broker: Broker, pool: SlotPool, workplace: Workplace) -> None:
+    def __init__(self, broker: Broker, pool: Pool[H], workplace: Workplace) -> None:
         self._broker, self._pool, self._workplace = broker, pool, workplace
-        self._running: dict[str, Execution] = {}  # by attempt
+        self._running: dict[str, Execution[H]] = {}  # by attempt
         self._held: Order | None = None  # claimed, but its slot is not free yet
 
     @property
@@ -55,16 +104,16 @@ class Dispatch:
         """Whether anything trains or waits for its slot."""
         return bool(self._running) or self._held is not None
 
-    def assignments(self) -> list[Assignment]:
-        """Begin orders as far as slots are free; what trains, and no relay follows yet."""
+    def begun(self) -> list[Execution[H]]:
+        """Begin orders as far as slots are free; what trains, and nobody follows yet."""
         self._dispatch()
         left = [execution for execution in self._running.values() if not execution.followed]
         for execution in left:
             execution.followed = True
-        return [Assignment(one.order, one.slot.name, self._pool.namespace, one.seen) for one in left]
+        return left
 
     def take(self, report: Report) -> None:
-        """What a relay reports; where it is gone and its attempt goes on, another one will follow that."""
+        """What is reported of an attempt; where its follower is gone and it goes on, another one will follow it."""
         execution = self._running.get(report.attempt)
         if execution is None:
             return
@@ -74,7 +123,10 @@ class Dispatch:
             if message.seq <= execution.seen:
                 continue
             execution.seen, execution.heard = message.seq, time.monotonic()
-            self._broker.told(execution.order, message)
+            if message.kind == "stopped" and execution.asked_to_stop is None and self._broker.wanted(execution.order):
+                self._broker.returned(execution.order, "given back by its slot, whose time was up")
+            else:
+                self._broker.told(execution.order, message)
             if message.final:
                 self._end(execution, report.worn)
         if report.lost:
@@ -83,17 +135,17 @@ class Dispatch:
             execution.followed = False
 
     def leave_all(self) -> None:
-        """No relay follows anything any more."""
+        """Nobody follows anything any more."""
         for execution in self._running.values():
             execution.followed = False
 
     def watch(self) -> None:
-        """Stop what is no longer wanted; end a slot actor that does not obey, or whose training reports nothing."""
+        """Stop what is no longer wanted; end a slot that does not obey, or whose training reports nothing."""
         for execution in list(self._running.values()):
             if execution.asked_to_stop is None:
                 if not self._broker.wanted(execution.order):
                     execution.asked_to_stop = time.monotonic()
-                    execution.slot.actor.stop.remote(execution.order.attempt)
+                    execution.slot.stop(execution.order.attempt)
                 else:
                     self._listen(execution)
             elif time.monotonic() - execution.asked_to_stop > STOP_SECONDS:
@@ -128,7 +180,7 @@ class Dispatch:
         if order.holder is not None:
             self._adopt(order)
         elif (slot := self._pool.take(order)) is not None:
-            slot.actor.start.remote(order, self._workplace)
+            slot.start(order, self._workplace)
             self._begin(order, slot)
             self._broker.started(order, slot.name, "")
         elif not self._pool.possible(order.slot):  # its node left since it was claimed
@@ -150,17 +202,17 @@ class Dispatch:
         else:
             self._begin(order, slot)
 
-    def _begin(self, order: Order, slot: HeldSlot) -> None:
+    def _begin(self, order: Order, slot: H) -> None:
         self._running[order.attempt] = Execution(order, slot, order.seen, time.monotonic())
 
-    def _end(self, execution: Execution, worn: str | None) -> None:
+    def _end(self, execution: Execution[H], worn: str | None) -> None:
         self._running.pop(execution.order.attempt, None)
         if worn:
             self._pool.replace(execution.slot, worn)
         else:
             self._pool.release(execution.slot)
 
-    def _listen(self, execution: Execution) -> None:
+    def _listen(self, execution: Execution[H]) -> None:
         """End what has had no room for long, and what has reported nothing for long since it began."""
         minutes, now = execution.order.slot.stall_minutes, time.monotonic()
         if not execution.slot.begun:  # somebody whom the pool does not know holds its room: no fault of the training's
@@ -170,7 +222,7 @@ class Dispatch:
         elif now - execution.heard > 60 * minutes:
             self._lose(execution, f"nothing was reported for {minutes:g} minutes (slot.stall_minutes)", "stalled")
 
-    def _lose(self, execution: Execution, reason: str, kind: FailureKind = "infrastructure") -> None:
+    def _lose(self, execution: Execution[H], reason: str, kind: FailureKind = "infrastructure") -> None:
         begun = execution.seen > 0 or execution.slot.begun
         self._running.pop(execution.order.attempt, None)
         self._pool.lost(execution.slot)

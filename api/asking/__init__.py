@@ -1,0 +1,1 @@
+"""What a client asks a server for, by noun, beside what sweeps do."""

@@ -1,0 +1,182 @@
+"""What resolving a table saves beside as many seeds for every cell: on drawn numbers, and on digits.
+
+    python -m benchmarks.resolving --drawn [--tables 1000] [--plan 5] [--seeds 20]
+    python -m benchmarks.resolving --digits FOLDER [--plan 5] [--seeds 20] [--losses triplet] [--engine inline]
+
+Drawn: tables of two losses and three regularizers, each compared with `none` of its loss, whose true differences are
+known, in standard deviations of a paired difference. Digits: a sweep of one loss or several through `metricsweep
+serve`, resolved over REST, and then the same sweep with all seeds for all cells: what the resolution left out.
+"""
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from api.client import Client
+from api.discovery import connect
+from api.local.serve import Stack
+from orchestrator.publish.verdicts.replay import Design, Played, Supposed, for_all, resolved
+from orchestrator.publish.verdicts.rounds import Limits
+from orchestrator.settings import Settings
+from orchestrator.views.foresight import SupposedTruth
+from orchestrator.views.resolutions import ResolutionBudget, ResolutionView
+from orchestrator.views.verdicts import CellVerdictView
+
+LOSSES, REGULARIZERS = 2, 3
+WORLDS: Final[Mapping[str, Sequence[float]]] = {
+    "0 (nothing differs)": (0,) * 6,
+    "0.5": (0.5,) * 6,
+    "1": (1,) * 6,
+    "1.5": (1.5,) * 6,
+    "2": (2,) * 6,
+    "3": (3,) * 6,
+    "0, 0.5, 1, 1.5, 2, 3": (0, 0.5, 1, 1.5, 2, 3),
+}
+"""The true differences of the six comparisons."""
+
+Play = Callable[[Any, Sequence[Supposed]], Played]
+
+
+def supposed(effects: Sequence[float]) -> list[Supposed]:
+    places = [(loss, which) for loss in range(LOSSES) for which in range(1, REGULARIZERS + 1)]
+    cells = [(loss * (REGULARIZERS + 1), loss * (REGULARIZERS + 1) + which) for loss, which in places]
+    return [Supposed(cell, baseline, effect, 1.0) for (baseline, cell), effect in zip(cells, effects, strict=True)]
+
+
+def plays(plan: int, seeds: int) -> Iterator[tuple[str, Play]]:
+    for says, any_time in (("planned", False), ("any", True)):
+        design = Design(plan, Limits(seeds=seeds - plan), any_time=any_time)
+        yield f"resolved, `looks: {says}`", partial(resolved, design=design)
+        together = partial(for_all, design=design, seeds=seeds, until_decided=True)
+        yield f"all cells seed by seed until all is decided, `looks: {says}`", together
+    fixed = partial(for_all, design=Design(plan, Limits()), seeds=seeds, until_decided=False)
+    yield f"{seeds} seeds for all, one look", fixed
+
+
+def drawn(tables: int, plan: int, seeds: int) -> None:
+    print(f"{tables} tables of {LOSSES * REGULARIZERS} comparisons, {plan} to {seeds} seeds, {os.cpu_count()} cores\n")
+    print("| true differences | who is given seeds | tables with a false verdict | decided | trainings | rounds |")
+    print("|---|---|--:|--:|--:|--:|")
+    for name, effects in WORLDS.items():
+        for says, play in plays(plan, seeds):
+            random = np.random.default_rng(20_261_123)
+            found = [play(random, supposed(effects)) for _ in range(tables)]
+            false = np.mean([not all(one.right) for one in found])
+            decided = np.mean([word in ("better", "worse") for one in found for word in one.words])
+            trainings = np.mean([one.trainings for one in found])
+            rounds = np.mean([one.rounds for one in found])
+            print(f"| {name} | {says} | {false:.1%} | {decided:.0%} | {trainings:.0f} | {rounds:.1f} |", flush=True)
+
+
+def spec(plan: Sequence[int], name: str, losses: Sequence[str]) -> bytes:
+    """The demo's recipe with a smaller network; eta is fixed, so that a cell is one candidate."""
+    return json.dumps({
+        "version": 1, "name": name,
+        "recipe": {
+            "task": "retrieval", "dataset": "digits", "backbone": {"name": "mlp", "width": 32}, "head": "bn_fc",
+            "embedding": 32, "sampler": {"name": "balanced", "classes": 4, "per_class": 4},
+            "optimizer": {"name": "adam", "lr": 1.0e-3}, "iterations": 100, "evaluate_every": 100,
+            "validation": {"name": "class_holdout", "folds": 3, "fold": 0},
+        },
+        "compare": {
+            "loss": list(losses),
+            "regularizer": ["none", {"name": "l2", "eta": 0.01}, {"name": "sec", "eta": 0.5},
+                            {"name": "svmax", "eta": 0.5}],
+        },
+        "repeat": {"seed": list(plan)},
+        "tables": {"main": {
+            "rows": ["loss", "regularizer"], "columns": [], "metrics": ["map@r"],
+            "verdicts": {"margin": 2, "looks": "any"},
+        }},
+    }).encode()  # fmt: skip
+
+
+def digits(home: Path, plan: int, seeds: int, engine: str, losses: Sequence[str]) -> None:
+    config = Settings(home=home, host="127.0.0.1", engine=engine)
+    with Stack(config) as stack, ExitStack() as closing:
+        stack.start()
+        client = closing.enter_context(connect(stack.addresses["api"], None, config.resolved_home))
+        sweep = client.submit(spec(range(plan), "resolved-digits", losses)).id
+        began = time.monotonic()
+        ended(client, sweep)
+        print(f"plan of {plan} seeds: {client.sweep(sweep).counts.finished} trainings, {clock(began)}")
+        budget = ResolutionBudget(seeds=seeds - plan)
+        foreseen = client.resolutions.foresee(spec(range(plan), "foreseen", losses), budget, SupposedTruth(like=sweep))
+        for one in foreseen.comparisons:
+            print(f"foreseen: {', '.join(one.labels.values())}: {one.supposed}; decided {one.decided:.0%}, "
+                  f"{one.seeds:.1f} seeds")  # fmt: skip
+        print(f"foreseen: {foreseen.said}, {foreseen.trials:.0f} trials ({foreseen.low_trials} to "
+              f"{foreseen.high_trials})")  # fmt: skip
+        began = time.monotonic()
+        found = waited(client, sweep, budget)
+        print(f"resolved: {found.trials} trials in {len(found.rounds)} rounds, {clock(began)}: {found.said}\n")
+        print("| cell | before | after | seeds |\n|---|---|---|--:|")
+        held = {tuple(one.labels.values()): one for one in client.grid(sweep)}
+        for before, after in zip(found.before, found.after, strict=True):
+            labels = tuple(before.labels.values())
+            number = sum(len(one.trials) for one in held[labels].candidates)
+            print(f"| {', '.join(labels)} | {said(before)} | {said(after)} | {number} |")
+        for step in found.rounds:
+            given = "; ".join(f"{', '.join(c.labels.values())}: {c.seeds[0]} to {c.seeds[-1]}" for c in step.cells)
+            print(f"\nround {step.number}: {step.open} open, {step.trials} trials, {given}")
+        print(client.verdicts(sweep).said)
+        most = max(sum(len(one.trials) for one in cell.candidates) for cell in held.values())
+        whole = client.submit(spec(range(most), "all-seeds-digits", losses)).id
+        ended(client, whole)
+        print(f"\nwith {most} seeds for all: {client.sweep(whole).counts.finished} trainings")
+        for verdict in client.verdicts(whole).comparisons:
+            print(f"| {', '.join(verdict.labels.values())} | {said(verdict)} |")
+        trained = client.sweep(sweep).counts.finished
+        print(f"\n{trained} trainings instead of {client.sweep(whole).counts.finished}")
+
+
+def waited(client: Client, sweep: int, budget: ResolutionBudget) -> ResolutionView:
+    asked = client.resolutions.ask(sweep, budget)
+    while client.request(asked.request).state == "waiting":
+        time.sleep(0.5)
+    while (found := client.resolutions.get(sweep)).state == "going":
+        time.sleep(1)
+    return found
+
+
+def said(one: CellVerdictView) -> str:
+    difference = "" if one.difference is None else f", {100 * one.difference:+.2f}"
+    interval = "" if not one.interval else f" [{100 * one.interval[0]:+.2f}, {100 * one.interval[1]:+.2f}]"
+    return f"{one.said}{difference}{interval}"
+
+
+def ended(client: Client, sweep: int) -> None:
+    while client.sweep(sweep).state in ("queued", "running"):
+        time.sleep(1)
+
+
+def clock(began: float) -> str:
+    return f"{(time.monotonic() - began) / 60:.1f} min"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--drawn", action="store_true")
+    parser.add_argument("--digits", type=Path, metavar="FOLDER")
+    parser.add_argument("--tables", type=int, default=1000)
+    parser.add_argument("--plan", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--losses", nargs="+", default=["triplet", "multi_similarity"])
+    parser.add_argument("--engine", default="ray_tune", help="or inline: one training after the other")
+    asked = parser.parse_args()
+    if asked.drawn:
+        drawn(asked.tables, asked.plan, asked.seeds)
+    if asked.digits:
+        digits(asked.digits, asked.plan, asked.seeds, asked.engine, asked.losses)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""How a table differs from another one, or from itself at another time."""

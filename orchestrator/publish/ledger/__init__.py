@@ -1,0 +1,1 @@
+"""What own runs say of the papers' numbers."""

@@ -1,0 +1,1 @@
+"""A table as macros of LaTeX, and the papers that use them."""

@@ -1,0 +1,138 @@
+r"""A manuscript in LaTeX: the files that it takes in, the files of macros among them, and the macros that it uses."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from orchestrator.publish.macros.macro_file import MacroFile, read
+from orchestrator.publish.macros.macro_name import macro_names
+from orchestrator.views.errors import ConflictError, NotFoundError
+from orchestrator.views.macros import MacroNumber, MacrosView
+
+MOST_FILES: Final = 500
+MOST_BYTES: Final = 8 * 2**20
+_TAKEN: Final = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}]+)\}|\\input\s+([^\s{}\\]+)")
+_COMMENT: Final = re.compile(r"(?<!\\)((?:\\\\)*)%.*")
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A number of a manuscript that is not what the records say."""
+
+    where: str  # file and line of the macro
+    name: str
+    said: str
+    used: Sequence[str]  # files and lines where the manuscript prints it
+
+
+@dataclass(frozen=True, slots=True)
+class Manuscript:
+    """What a paper takes in and prints."""
+
+    files: Sequence[MacroFile]
+    uses: Mapping[str, Sequence[str]]  # by the name of a macro: files and lines
+
+    def compare(self, file: MacroFile, today: MacrosView) -> Iterator[Disagreement]:
+        """Each macro of a file that says something else than the records do today."""
+        if today.uid != file.address.uid:
+            their, ours = f"sweep {file.address.sweep} ({today.sweep_name})", file.address.uid
+            said = f"{their} is another one there: its id is {today.uid}, not {ours}"
+            uses = [use for name in file.numbers for use in self.uses.get(name, ())]
+            yield Disagreement(f"{file.path}:1", "", said, uses)
+            return
+        current = {_key(number): number for number in today.numbers}
+        for name, (line, number) in file.numbers.items():
+            said = _difference(number, current.get(_key(number)))
+            if name in file.edited:
+                said = "; ".join(filter(None, ("its line was edited by hand", said)))
+            if said:
+                yield Disagreement(f"{file.path}:{line}", name, said, self.uses.get(name, ()))
+
+    def strange(self) -> Iterator[Disagreement]:
+        """Macros with the prefix of a file that no file defines."""
+        known = {name for file in self.files for name in file.numbers}
+        starts = tuple({f"{file.address.prefix}{_camel(file.address.table)}" for file in self.files})
+        for name, places in self.uses.items():
+            if name not in known and starts and name.startswith(starts):
+                yield Disagreement(places[0], name, "no file of macros defines it", places)
+
+
+def manuscript(paper: Path) -> Manuscript:
+    """A paper with all that it takes in; NotFoundError where it is not there, ConflictError where it uses no macros."""
+    if not paper.is_file():
+        raise NotFoundError(f"there is no file {paper}")
+    files: list[MacroFile] = []
+    uses: dict[str, list[str]] = {}
+    for path, text in _texts(paper):
+        if (sheet := read(path, text)) is not None:
+            files.append(sheet)
+        else:
+            _note(path, text, uses)
+    if not files:
+        raise ConflictError(
+            f"{paper} takes in no file of macros; `metricsweep table 7 main --macros main.tex` writes one"
+        )
+    starts = tuple({file.address.prefix for file in files})
+    return Manuscript(files, {name: places for name, places in uses.items() if name.startswith(starts)})
+
+
+def _texts(paper: Path) -> Iterator[tuple[Path, str]]:
+    """The files of a paper, each once; paths are those from the folder of the paper, as TeX finds them."""
+    waiting, seen = [paper], set[Path]()
+    while waiting:
+        path = waiting.pop()
+        if path.resolve() in seen or not path.is_file():
+            continue
+        seen.add(path.resolve())
+        if len(seen) > MOST_FILES or path.stat().st_size > MOST_BYTES:
+            raise ConflictError(f"{path}: a paper of more than {MOST_FILES} files, or of larger ones, is not read")
+        text = path.read_text(encoding="utf-8", errors="replace")
+        yield path, text
+        for match in _TAKEN.finditer(_bare(text)):
+            name = (match[1] or match[2]).strip().strip('"')
+            for candidate in (name, f"{name}.tex"):
+                if _lies(there := paper.parent / candidate):
+                    waiting.append(there)
+                    break
+
+
+def _lies(path: Path) -> bool:
+    """Whether there is such a file; what cannot be the name of one is none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _note(path: Path, text: str, uses: dict[str, list[str]]) -> None:
+    for number, line in enumerate(_bare(text).splitlines(), 1):
+        for name in re.findall(r"\\([A-Za-z]+)", line):
+            uses.setdefault(name, []).append(f"{path}:{number}")
+
+
+def _bare(text: str) -> str:
+    """A text without its comments, line by line."""
+    return "\n".join(_COMMENT.sub(r"\1", line) for line in text.splitlines())
+
+
+def _key(one: MacroNumber) -> tuple[object, ...]:
+    return frozenset(one.labels.items()), one.metric, one.split, one.selection
+
+
+def _difference(then: MacroNumber, now: MacroNumber | None) -> str:
+    if now is None:
+        return "the table has no such number any more"
+    fields = [
+        f"{title}: {old} in the paper, {new} now"
+        for title, old, new in (
+            ("value", then.value, now.value), ("interval", then.interval, now.interval), ("std", then.std, now.std),
+            ("seeds", then.seeds, now.seeds),
+        ) if old != new
+    ]  # fmt: skip
+    return "; ".join(fields)
+
+
+def _camel(table: str) -> str:
+    return macro_names("", [(table,)])[0]

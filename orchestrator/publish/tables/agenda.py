@@ -1,0 +1,105 @@
+"""What of a judged table is open, and the seeds that would settle it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from orchestrator.publish.tables.evidence import CellPair, Judgeable
+from orchestrator.publish.tables.judged_cells import JudgedTable
+from orchestrator.publish.verdicts.judgement import CellVerdict
+from orchestrator.publish.verdicts.rounds import Limits, Question, Round, Stock, next_round
+from orchestrator.publish.verdicts.spending import LEAST
+from orchestrator.spec.seeds import SeedAxis
+from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
+from orchestrator.views.resolutions import ResolutionBudget
+
+
+@dataclass(frozen=True, slots=True)
+class Agenda:
+    """The comparisons of a table that further seeds may decide, and those of which they will not."""
+
+    questions: tuple[Question[Judgeable], ...]
+    hopeless: Mapping[Judgeable, str]
+    """Those that seeds do not help, and why: a baseline that is missing, a cell that diverged."""
+    cells: frozenset[int]
+    """All that are compared, decided or not."""
+
+    def round(self, stock: Stock, budget: ResolutionBudget, spent: float) -> Round[Judgeable]:
+        """What to train next, after so many hours."""
+        hours = None if budget.hours is None else budget.hours - spent
+        return next_round(self.questions, stock, Limits(hours, budget.seeds))
+
+
+def agenda(judged: JudgedTable, budget: ResolutionBudget, per_seed: int) -> Agenda:
+    """What is open of a table; each seed gives `per_seed` pairs."""
+    questions, hopeless = [], {}
+    for place, verdict in judged.verdicts.items():
+        pair = judged.pairs[place]
+        if pair.baseline is None or pair.evidence.obstacle or (verdict.word == "untested" and verdict.pairs >= LEAST):
+            hopeless[place] = verdict.reason
+        elif verdict.word in ("unresolved", "untested") and not _known(pair, verdict, budget.within):
+            questions.append(_question(place, pair, verdict, budget.within, per_seed))
+    cells = {cell for pair in judged.pairs.values() if pair.baseline is not None for cell in (pair.cell, pair.baseline)}
+    return Agenda(tuple(questions), hopeless, frozenset(cells))
+
+
+def stock(outcomes: SweepOutcomes, axis: SeedAxis, since: int | None) -> Stock:
+    """The seeds that each cell has, and was given from the trial at position `since` on."""
+    held: dict[int, set[int]] = {cell.index: set() for cell in outcomes.cells}
+    added: dict[int, set[int]] = {cell.index: set() for cell in outcomes.cells}
+    for trial in outcomes.trials:
+        seed = axis.by_label.get(trial.repeat_labels.get(axis.name, ""))
+        if seed is not None:
+            (held if since is None or trial.position < since else added)[trial.cell].add(seed)
+    hours = {cell.index: _hours(list(outcomes.trials_of(cell.index))) for cell in outcomes.cells}
+    return Stock(
+        seeds=tuple(axis.by_label.values()),
+        held={cell: frozenset(seeds | added[cell]) for cell, seeds in held.items()},
+        hours=hours,
+        added={cell: len(seeds - held[cell]) for cell, seeds in added.items()},
+    )
+
+
+def pairs_a_seed(outcomes: SweepOutcomes, axis: SeedAxis) -> int:
+    """How many repeats one seed has: more than one where another axis is repeated too."""
+    beside = {tuple(label for name, label in one.repeat_labels.items() if name != axis.name) for one in outcomes.trials}
+    return max(1, len(beside))
+
+
+def spent_hours(outcomes: SweepOutcomes, since: int | None) -> float:
+    """What the trainings of the trials from a position on took; what was reused took none."""
+    added = (one for one in outcomes.trials if since is not None and one.position >= since and not one.reused)
+    return sum(one.seconds or 0.0 for one in added) / 3600
+
+
+def _question(
+    place: Judgeable, pair: CellPair, verdict: CellVerdict, within: float | None, per_seed: int
+) -> Question[Judgeable]:
+    assert pair.baseline is not None  # such a one is hopeless
+    prospect = verdict.prospect
+    if prospect is None:  # too few pairs for a test: first of all so many
+        needed = -(-(LEAST - verdict.pairs) // per_seed)
+        return Question(place, pair.cell, pair.baseline, verdict.pairs // per_seed, needed)
+    narrow = None if within is None else prospect.narrow(within / pair.column.scale)
+    known = [-(-one // per_seed) for one in (verdict.more, narrow) if one is not None]
+
+    def chance(seeds: int) -> float:
+        return 1.0 if narrow is not None and seeds * per_seed >= narrow else prospect.chance(seeds * per_seed)
+
+    return Question(place, pair.cell, pair.baseline, verdict.pairs // per_seed, min(known, default=None), chance)
+
+
+def _known(pair: CellPair, verdict: CellVerdict, within: float | None) -> bool:
+    """Whether the difference is known as closely as was asked for."""
+    if within is None or verdict.interval is None:
+        return False
+    low, high = verdict.interval
+    return (high - low) / 2 * pair.column.scale <= within
+
+
+def _hours(trials: list[TrialOutcome]) -> float | None:
+    """That one more seed of a cell takes on one slot: of each of its candidates, as long as its trainings took."""
+    timed = [one.seconds for one in trials if one.seconds]
+    if not timed:
+        return None
+    repeats = {tuple(sorted(one.repeat_labels.items())) for one in trials}
+    return sum(timed) / len(timed) * len(trials) / len(repeats) / 3600

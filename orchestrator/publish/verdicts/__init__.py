@@ -1,0 +1,1 @@
+"""Whether one cell is better than another, and how sure that is after several looks."""

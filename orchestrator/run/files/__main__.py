@@ -1,0 +1,83 @@
+"""`python -m orchestrator.run.files`: joins as a slot, from any job of any scheduler."""
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import uuid
+
+from orchestrator.host.logs import begin_logging
+from orchestrator.host.private import write_for_us_alone
+from orchestrator.run.files.allocation import Allocation
+from orchestrator.run.files.post import HERE, Box, room
+from orchestrator.run.files.slot import POLL_SECONDS, FileSlot, state_of
+from orchestrator.settings import Settings
+from orchestrator.views.errors import MetricsweepError
+from workers import catalog as catalogs
+
+log = logging.getLogger("orchestrator.run.files")
+
+IDLE_SECONDS = 300.0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Serve as a slot until there is nothing to do, or a signal says that time is nearly up."""
+    options = _parser().parse_args(arguments)
+    begin_logging()
+    try:
+        settings = Settings()
+        allocation = Allocation(os.environ)
+        offer = {**allocation.resources(), **dict(options.resource)}
+        offer |= {key: value for key, value in {"CPU": options.cpus, "GPU": options.gpus}.items() if value is not None}
+        there = room(settings.storage)
+        name = f"{allocation.job or os.getpid()}-{uuid.uuid4().hex[:8]}".replace("/", "_")
+        edition = catalogs.edition(catalogs.load(settings.parts))
+        state = state_of({key: value for key, value in offer.items() if value}, edition, allocation.job)
+    except (MetricsweepError, catalogs.PartSourceError, OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    slot = FileSlot(Box(there / HERE / name), there.parent, state, idle=options.idle, poll=options.poll)
+    for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, frame: slot.leave(f"it was sent {signal.Signals(number).name}"))
+    log.info("slot %s joins %s and offers %s", name, there, state.resources)
+    renewed = slot.run()
+    log.info("slot %s leaves: %s", name, slot.why)
+    if renewed:
+        again = [sys.executable, "-m", "orchestrator.run.files", *(arguments or sys.argv[1:])]
+        os.execv(sys.executable, again)  # noqa: S606  the same process to its scheduler
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m orchestrator.run.files", description=__doc__)
+    parser.add_argument(
+        "--idle",
+        type=float,
+        default=IDLE_SECONDS,
+        help="seconds without a training after which it leaves (default 300)",
+    )
+    parser.add_argument(
+        "--poll", type=float, default=POLL_SECONDS, help="seconds between two looks for an order (default 1)"
+    )
+    parser.add_argument("--cpus", type=float, help="what it offers (default: its job's, else this machine's)")
+    parser.add_argument("--gpus", type=float, help="the same (default: those that its job sees)")
+    parser.add_argument(
+        "--resource",
+        action="append",
+        default=[],
+        type=_named,
+        metavar="NAME=AMOUNT",
+        help="a custom resource, such as a100=1",
+    )
+    return parser
+
+
+def _named(text: str) -> tuple[str, float]:
+    name, _, amount = text.partition("=")
+    return name, float(amount or 1)
+
+
+if __name__ == "__main__":
+    write_for_us_alone()
+    sys.exit(main())

@@ -1,0 +1,16 @@
+"""A report: what whoever follows an attempt tells the dispatch of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """News of one attempt and of the slot that trains it."""
+
+    attempt: str
+    said: Sequence[bytes] = ()  # lines of its spool
+    host: str | None = None
+    worn: str | None = None  # why the slot is to be replaced
+    lost: str | None = None  # why it can be followed no more
+    ended: bool = False  # who followed it is gone

@@ -1,0 +1,73 @@
+"""Ledgers of the papers over all sweeps, or over bundles."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from orchestrator.publish.bundle import rebuilding
+from orchestrator.publish.ledger import ledger, rendering
+from orchestrator.publish.ledger.findings import LedgerFinding, findings, published_tables
+from orchestrator.publish.ledger.standing import WITHIN
+from orchestrator.record.store import Store
+from orchestrator.views.deadline import timely
+from orchestrator.views.errors import NotFoundError
+from orchestrator.views.files import Rendered
+from orchestrator.views.ledger import LedgerSummary, LedgerView
+from workers.catalog import Catalog
+
+MOST_SWEEPS: Final = 10_000
+"""The newest sweeps that are looked through."""
+MOST_KEPT: Final = 256
+"""Sweeps whose findings are remembered."""
+
+
+class LedgerQueries:
+    """Makes ledgers; what a sweep says is computed anew only when a trial of it has begun or ended since."""
+
+    def __init__(self, store: Store, catalog: Catalog) -> None:
+        self._store, self._catalog = store, catalog
+        self._kept: dict[tuple[int, float], tuple[str, list[LedgerFinding]]] = {}
+
+    def summaries(self) -> list[LedgerSummary]:
+        """Every paper with how many of its numbers stand how."""
+        found = list(self._findings(WITHIN))
+        return [ledger.summary(ledger.ledger(paper, found, WITHIN)) for paper in ledger.papers()]
+
+    def of(self, paper: str, within: float = WITHIN) -> LedgerView:
+        """The ledger of a paper; NotFoundError with a near miss."""
+        return ledger.ledger(ledger.known_paper(paper), self._findings(within), within)
+
+    def render(self, paper: str, file_format: str, within: float = WITHIN) -> Rendered:
+        """The same as a file; NotFoundError where there is no such paper or format."""
+        return rendering.render(self.of(paper, within), file_format)
+
+    def _findings(self, within: float) -> Iterator[LedgerFinding]:
+        for use, spec in timely(self._store.sweeps.specs(MOST_SWEEPS)):
+            if published_tables(spec):
+                with suppress(NotFoundError):  # it was deleted meanwhile
+                    yield from self._of_sweep(use.id, within)
+
+    def _of_sweep(self, sweep: int, within: float) -> list[LedgerFinding]:
+        key, stamp = (sweep, within), self._store.sweeps.change(sweep)
+        known = self._kept.get(key)
+        if known is None or known[0] != stamp:
+            known = (stamp, findings(self._store.outcomes.of(sweep), self._catalog, within))
+            self._kept.pop(key, None)
+            self._kept[key] = known
+            while len(self._kept) > MOST_KEPT:
+                self._kept.pop(next(iter(self._kept)), None)
+        return known[1]
+
+
+def from_bundles(bundles: Sequence[Path], paper: str, file_format: str, within: float = WITHIN) -> Rendered:
+    """The ledger of a paper from bundles alone, asking no server; raises DamagedError and NotFoundError."""
+    name = ledger.known_paper(paper)
+    return rendering.render(ledger.ledger(name, _packed(bundles, within), within), file_format)
+
+
+def _packed(bundles: Iterable[Path], within: float) -> Iterator[LedgerFinding]:
+    for file in bundles:
+        with file.open("rb") as source:
+            packed = rebuilding.unpacked(source)
+        yield from findings(packed.outcomes, packed.catalog, within)

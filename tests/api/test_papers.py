@@ -1,0 +1,100 @@
+"""Macros, their page, the checklist and the check of a paper, over HTTP and from the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+from typer.testing import CliRunner, Result
+
+from api.cli import app
+from orchestrator.service.service import Service
+from tests.api.conftest import named
+from tests.api.played import SPEC, YAML, Conductor
+
+
+def metricsweep(*arguments: object, url: str = "http://127.0.0.1:1") -> Result:
+    return CliRunner().invoke(app, [str(one) for one in arguments], env=named(url))
+
+
+@pytest.fixture
+def ran(http: TestClient, conductor: Conductor) -> None:
+    """A sweep of which one of two cells has its two seeds."""
+    http.post("/v1/sweeps", content=SPEC, headers=YAML)
+    conductor.begin()
+    conductor.finish(0.5)
+    conductor.finish(0.6)
+
+
+def test_over_http(http: TestClient, ran: None) -> None:
+    tex = http.get("/v1/sweeps/1/tables/main/macros").text
+    assert "\\ms@number{msMainTripletRecallAtOne}{55.00}" in tex
+    view = http.get("/v1/sweeps/1/tables/main/macros?format=json&prefix=xy").json()
+    assert view["numbers"][0]["name"] == "xyMainTripletRecallAtOne"
+    assert http.get("/v1/sweeps/1/tables/mian/macros").status_code == 404
+    assert http.get("/v1/sweeps/1/tables/main/macros?prefix=m2").status_code == 422
+    page = http.get("/v1/sweeps/1/tables/main/macros?format=html").text
+    assert '<details id="msMainTripletRecallAtOne">' in page
+    fingerprint = http.get("/v1/trials/1").json()["fingerprint"]
+    assert fingerprint in page
+    assert "<script" not in page
+    assert "http" not in page.replace("http-equiv", ""), "it fetches nothing"
+
+
+def test_the_checklist_says_what_is_recorded_and_what_is_open(http: TestClient, ran: None) -> None:
+    answers = {one["question"]: one for one in http.get("/v1/sweeps/1/checklist").json()["answers"]}
+    assert answers["How many random seeds were used, and which?"]["answer"] == (
+        "Each candidate was trained 2 times (seed 0, 1)."
+    )
+    assert (
+        "map@r on the validation split; held out by class_holdout"
+        in (answers["How were hyper-parameters and checkpoints selected?"]["answer"])
+    )
+    assert answers["What compute was used?"]["answer"] == "0.000833 hours of training in all: 2 runs (2 on cpu)."
+    assert answers["Which data were used?"]["open"] == "Licence, consent, and where to get them."
+    assert "2 finished, 2 waiting" in answers["Were runs left out?"]["answer"]
+
+
+def test_selection_of_nothing_is_said(http: TestClient, ran: None, url: str) -> None:
+    cells = http.get("/v1/sweeps/1/optimism").json()["cells"]
+    assert [one["reason"] for one in cells] == [
+        "a single candidate: nothing was selected", "no candidate has finished in every repeat"
+    ]  # fmt: skip
+    assert "nested resampling over repeats" in metricsweep("optimism", 1, url=url).stdout.replace("\n", " ")
+    assert json.loads(metricsweep("optimism", 1, "--json", url=url).stdout)["cells"] == cells
+    assert http.get("/v1/sweeps/9/optimism").status_code == 404
+
+
+def test_a_paper_from_macros_to_check(
+    url: str, service: Service, ran: None, conductor: Conductor, tmp_path: Path
+) -> None:
+    numbers, paper, bundle = tmp_path / "numbers.tex", tmp_path / "paper.tex", tmp_path / "out.zip"
+    wrote = metricsweep("table", 1, "main", "--macros", numbers, url=url)
+    assert wrote.exit_code == 0, wrote.output
+    assert (tmp_path / "numbers.html").read_text().startswith("<!doctype html>")
+    paper.write_text("\\input{numbers} \\msMainTripletRecallAtOne\n\\msMainSemihardMapAtR")
+    assert metricsweep("check", paper, url=url).stdout.endswith("2 of 4 numbers in 1 file are printed: all agree\n")
+    with service.bundles.make(1) as made:
+        bundle.write_bytes(made.read())
+    assert metricsweep("check", paper, "--bundle", bundle).exit_code == 0
+    conductor.finish(0.7)
+    conductor.finish(0.8)
+    stale = metricsweep("check", paper, url=url)
+    assert stale.exit_code == 1
+    assert f"printed at {paper}:2" in stale.stdout.replace("\n", "")
+    assert metricsweep("check", paper, "--bundle", bundle).exit_code == 0, "the bundle is what it was"
+    assert metricsweep("check", tmp_path / "none.tex", url=url).exit_code == 2
+    assert metricsweep("check", paper).exit_code == 3, "there is no server"
+    answers = metricsweep("checklist", 1, url=url).stdout
+    assert "To add: Licence, consent, and where to get them." in answers
+    assert len(json.loads(metricsweep("checklist", 1, "--json", url=url).stdout)["answers"]) == 8
+
+
+def test_a_paper_of_a_sweep_that_is_not_there(url: str, ran: None, tmp_path: Path) -> None:
+    numbers, paper = tmp_path / "numbers.tex", tmp_path / "paper.tex"
+    metricsweep("table", 1, "--macros", numbers, "--prefix", "ours", url=url)
+    numbers.write_text(numbers.read_text().replace('"sweep": 1', '"sweep": 9'))
+    paper.write_text("\\input{numbers} \\oursMainTripletRecallAtOne")
+    answer = metricsweep("check", paper, url=url)
+    assert answer.exit_code == 1
+    assert "its numbers are not there: no sweep 9" in answer.stdout

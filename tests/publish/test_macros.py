@@ -1,0 +1,160 @@
+"""Numbers of a table as macros: their names, the file that LaTeX reads, and a paper that is checked against records."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator.publish.macros.macro_file import read, written
+from orchestrator.publish.macros.macro_name import checked_prefix, macro_names
+from orchestrator.publish.macros.macros import macros
+from orchestrator.service.manuscripts import ManuscriptReport, check
+from orchestrator.views.errors import ConflictError, DamagedError, NotFoundError
+from orchestrator.views.macros import MacrosView
+from orchestrator.views.outcomes import SweepOutcomes
+from tests.publish import sweeps
+from tests.publish.test_latex import compiled
+
+LAYOUT = {"rows": ["loss"], "columns": [], "metrics": ["recall@1", "norm_var"]}
+PAPER = r"""\documentclass{article}
+\input{numbers}
+\begin{document}
+Triplet reaches \msMainTripletRecallAtOne{} \msMainTripletRecallAtOne[interval] % \msMainTripletNormVar
+over \msMainTripletRecallAtOne[seeds] seeds: \msMainTripletRecallAtOne[all], std \msMainTripletRecallAtOne[std].
+\end{document}
+"""
+
+
+def outcomes(seeds: int = 3, **given: object) -> SweepOutcomes:
+    return sweeps.grid({"loss": ("triplet", "semihard")}, sweeps.spec(tables={"main": LAYOUT}), seeds=seeds, **given)  # type: ignore[arg-type]
+
+
+def table(given: SweepOutcomes | None = None, prefix: str = "ms") -> MacrosView:
+    return macros(given or outcomes(), "uid-7", "main", sweeps.catalog(), prefix).view
+
+
+@pytest.fixture
+def paper(tmp_path: Path) -> Path:
+    (tmp_path / "numbers.tex").write_text(written(table()))
+    (tmp_path / "paper.tex").write_text(PAPER)
+    return tmp_path / "paper.tex"
+
+
+def checked(paper: Path, today: MacrosView | None = None) -> ManuscriptReport:
+    return check(paper, lambda of: today or table())
+
+
+def test_names_are_letters_and_each_its_own() -> None:
+    assert macro_names("ms", [("main", "l2", "1e-4", "recall@1"), ("main", "L2", "1e-4", "recall@1")]) == [
+        "msMainLTwoOneEMinusFourRecallAtOne", "msMainLTwoOneEMinusFourRecallAtOneXA",
+    ]  # fmt: skip
+    assert macro_names("ms", [("è", "nmi_sec", "0.5")]) == ["msENmiSecZeroPointFive"]
+    assert macro_names("ms", [("中",), ("文",)]) == ["ms", "msXA"]
+    with pytest.raises(ConflictError, match="'m2' cannot begin macros"):
+        checked_prefix("m2")
+
+
+def test_a_number_has_value_interval_deviation_and_seeds() -> None:
+    first, second = table().numbers[:2]
+    assert (first.name, first.labels, first.seeds) == ("msMainTripletRecallAtOne", {"loss": "triplet"}, 3)
+    low, high = (float(one) for one in first.interval.strip("[]").split(","))
+    # t(0.975, 2) = 4.3027
+    assert (high - low) / 2 == pytest.approx(4.3027 * float(first.std) / 3**0.5, abs=0.01)
+    assert float(first.value) == pytest.approx((low + high) / 2, abs=0.01)
+    assert float(second.value) < 1, "norms are no percents"
+    alone = table(outcomes(seeds=1)).numbers[0]
+    assert (alone.interval, alone.std, alone.seeds) == ("one run", "one run", 1)
+    failed = table(outcomes(fate=lambda labels, candidate, repeat: "failed")).numbers[0]
+    assert (failed.interval, failed.seeds) == ("no number", 0)
+
+
+@pytest.mark.latex
+def test_latex_reads_the_file(paper: Path) -> None:
+    compiled(paper.read_bytes(), paper.parent)
+    wrong = paper.read_text().replace("[seeds]", "[sedes]")
+    with pytest.raises(AssertionError, match="msMainTripletRecallAtOne has no sedes"):
+        compiled(wrong.encode(), paper.parent)
+    twice = paper.read_text().replace("\\input{numbers}", "\\input{numbers}\\input{numbers}")
+    with pytest.raises(AssertionError, match="is there already"):
+        compiled(twice.encode(), paper.parent)
+
+
+def test_a_file_reads_back_as_it_was_written(paper: Path) -> None:
+    text = (paper.parent / "numbers.tex").read_text()
+    found = read(Path("numbers.tex"), text)
+    assert found is not None
+    assert [one for _, one in found.numbers.values()] == table().numbers
+    assert (found.address.uid, found.address.table, found.edited) == ("uid-7", "main", frozenset())
+    line, _ = found.numbers["msMainTripletRecallAtOne"]
+    assert text.splitlines()[line - 1].startswith("\\ms@number{msMainTripletRecallAtOne}")
+    assert read(Path("paper.tex"), PAPER) is None
+    with pytest.raises(DamagedError, match=r"numbers.tex, line \d+: the macros cannot be read"):
+        read(Path("numbers.tex"), text.replace('"metric"', '"metrik"', 1))
+
+
+def test_a_paper_that_agrees(paper: Path) -> None:
+    report = checked(paper)
+    assert (report.agrees, report.files, report.used, report.numbers) == (True, 1, 1, 4), "a comment prints nothing"
+
+
+def test_a_number_that_changed_is_found_where_it_is_printed(paper: Path) -> None:
+    report = checked(paper, table(outcomes(seeds=5)))
+    assert not report.agrees
+    (printed,) = [one for one in report.disagreements if one.used]
+    assert printed.name == "msMainTripletRecallAtOne"
+    assert "seeds: 3 in the paper, 5 now" in printed.said
+    assert printed.used[0] == f"{paper}:4"
+    assert len(report.disagreements) == 4, "what is not printed is told, too"
+
+
+def test_a_metric_of_two_splits_is_two_numbers(paper: Path) -> None:
+    layout = {**LAYOUT, "metrics": ["norm_mean", {"metric": "norm_mean", "split": "train"}]}
+    given = sweeps.grid({"loss": ("triplet",)}, sweeps.spec(tables={"main": layout}), seeds=3)
+    norms = {"best/test/norm_mean": 3.0, "best/train/norm_mean": 7.0}
+    given = replace(given, trials=tuple(replace(one, values={**one.values, **norms}) for one in given.trials))
+    (paper.parent / "numbers.tex").write_text(written(table(given)))
+    paper.write_text(PAPER.replace("RecallAtOne", "NormMean"))
+    assert [one.value for one in table(given).numbers] == ["3.00", "7.00"]
+    assert checked(paper, table(given)).disagreements == ()
+
+
+def test_what_is_gone_edited_foreign_or_undefined_is_found(paper: Path) -> None:
+    numbers = paper.parent / "numbers.tex"
+    text = numbers.read_text()
+    given = outcomes()
+    fewer = replace(
+        given, cells=given.cells[1:], candidates=given.candidates[1:],
+        trials=tuple(one for one in given.trials if one.cell),
+    )  # fmt: skip
+    assert checked(paper, table(fewer)).disagreements[0].said == "the table has no such number any more"
+    value = table().numbers[0].value
+    numbers.write_text(text.replace(f"AtOne}}{{{value}}}", "AtOne}{99.99}", 1))
+    edited = checked(paper)
+    assert [(one.said, bool(one.used)) for one in edited.disagreements] == [("its line was edited by hand", True)]
+    numbers.write_text(text.replace("uid-7", "uid-8"))
+    assert "is another one there: its id is uid-7, not uid-8" in checked(paper).disagreements[0].said
+    numbers.write_text(text)
+    paper.write_text(PAPER.replace("std \\msMainTriplet", "std \\msMainTriplett"))
+    assert checked(paper).disagreements[0].said == "no file of macros defines it"
+    assert not checked(paper).agrees
+
+
+@pytest.mark.parametrize("name", ["a" * 5_000, "../" * 3_000, "a\0b", "~", " "])
+def test_a_name_that_no_file_can_have_takes_nothing_in(paper: Path, name: str) -> None:
+    paper.write_text(PAPER + f"\\input{{{name}}}\n")
+    assert checked(paper).agrees
+
+
+def test_braces_that_never_close_are_read_once(paper: Path) -> None:
+    paper.write_text(PAPER + "\\input{" * 300_000)
+    assert checked(paper).agrees
+
+
+def test_what_is_no_paper_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="there is no file"):
+        checked(tmp_path / "none.tex")
+    (tmp_path / "plain.tex").write_text("\\documentclass{article}")
+    with pytest.raises(ConflictError, match="takes in no file of macros"):
+        checked(tmp_path / "plain.tex")
+    with pytest.raises(NotFoundError):
+        macros(outcomes(), "uid-7", "mian", sweeps.catalog())

@@ -1,0 +1,108 @@
+"""Changes over both databases: each is told once, in the order in which transactions ended."""
+
+from collections.abc import Callable
+
+import pytest
+import sqlalchemy as sa
+
+from orchestrator.record import schema
+from orchestrator.record.store import Store
+from orchestrator.record.writes import changes
+from orchestrator.views.changes import ChangeKind
+from tests.record.sample import claimed, fail, lease, new_sweep, run, started
+from tests.record.side_by_side import HANGS, OVER_POSTGRES, beside, waits_for_a_lock
+
+
+def told(store: Store, position: int = 0) -> list[tuple[str, int]]:
+    span = store.changes.after(position, 1_000)
+    return [(one.view.type, one.view.trial or one.view.request or one.view.sweep) for one in span.changes]
+
+
+def test_what_happens_is_told_in_order_and_once(store: Store) -> None:
+    fence = lease(store)
+    sweep = started(store, fence)
+    first = store.changes.newest()
+    run(store, fence, claimed(store, fence))
+    store.submissions.add_request("cancel", sweep, None, "ann")
+    heard = told(store, first)
+    assert heard[-1][0] == "request"
+    assert ("trial", 1) in heard
+    assert len(heard) == len(set(heard)), "of several of one thing the last"
+    assert told(store, store.changes.newest()) == []
+
+
+def test_a_stall_is_told_and_another_loss_is_not(store: Store) -> None:
+    fence = lease(store)
+    sweep = started(store, fence)
+    for kind in ("infrastructure", "stalled"):
+        order, before = claimed(store, fence), store.changes.newest()
+        fail(store, fence, order, requeue=True, kind=kind)
+        heard = [one.view for one in store.changes.after(before, 1_000).changes]
+        found = [(one.sweep, one.trial) for one in heard if one.type is ChangeKind.STALLED]
+        assert found == ([(sweep, order.trial)] if kind == "stalled" else [])
+        assert "trial" in {one.type for one in heard}, "it waits again either way"
+
+
+def test_only_the_latest_are_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    fence = lease(store)
+    started(store, fence)
+    monkeypatch.setattr(changes, "KEPT", 2)
+    for number in range(5):
+        store.submissions.add_sweep(new_sweep(f"one-{number}"))
+    newest = store.changes.newest()
+    store.writer(fence).changes.prune()
+    with store.database.reading() as connection:
+        assert list(connection.execute(sa.select(schema.change.c.id)).scalars()) == [newest - 1, newest]
+    assert store.changes.after(1, 1_000).since == newest - 2, "who comes back later is told where it goes on"
+
+
+@OVER_POSTGRES
+def test_a_client_waits_for_the_conductors_change(store: Store, another: Callable[[], Store]) -> None:
+    """Else a stream that has read the later number would never look for the earlier one."""
+    fence = lease(store)
+    sweep = started(store, fence)
+    other, before = another(), store.changes.newest()
+    with store.writer(fence).sweeps._database.writing() as connection:
+        changes.note(connection, ChangeKind.NOTICE, sweep, sweep)
+        client = beside(lambda: other.submissions.add_request("pause", sweep, None, "ann"))
+        waits_for_a_lock(other)
+        assert other.changes.newest() == before
+    client.join(HANGS)
+    assert [kind for kind, _ in told(store, before)] == ["notice", "request"]
+
+
+@OVER_POSTGRES
+def test_the_conductor_waits_for_a_clients_change(store: Store, another: Callable[[], Store]) -> None:
+    fence = lease(store)
+    sweep = started(store, fence)
+    other, before = another(), store.changes.newest()
+    with other.database.writing() as connection:
+        changes.alone(connection)
+        changes.note(connection, ChangeKind.REQUEST, sweep, 7)
+        conductor = beside(lambda: store.writer(fence).sweeps.prioritize(sweep, 3))
+        waits_for_a_lock(other)
+        assert other.changes.newest() == before
+    conductor.join(HANGS)
+    assert [kind for kind, _ in told(store, before)] == ["request", "sweep"]
+
+
+@OVER_POSTGRES
+def test_a_client_needs_nothing_that_a_conductor_holds_who_waits_for_it(
+    store: Store, another: Callable[[], Store]
+) -> None:
+    """A conductor has changed the rows of a sweep when it comes to note that: nobody may wait for both."""
+    fence = lease(store)
+    sweep = started(store, fence)
+    other = another()
+    with store.writer(fence).sweeps._database.writing() as connection:
+        for table, mine in ((schema.sweep, schema.sweep.c.id), (schema.trial, schema.trial.c.sweep_id)):
+            connection.execute(sa.update(table).where(mine == sweep).values(started=None))
+        acts = (
+            lambda: other.submissions.add_request("cancel", sweep, 1, "ann"),
+            lambda: other.submissions.add_sweep(new_sweep("second")),
+        )
+        for act in acts:
+            client = beside(act)
+            client.join(HANGS)
+            assert not client.is_alive()
+        changes.note(connection, ChangeKind.SWEEP, sweep, sweep)

@@ -1,0 +1,60 @@
+"""The dump of a released SQLite database, as one of the same version and rows on either kind of database."""
+
+import json
+import sqlite3
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import command
+
+from orchestrator.record.migrations import config
+
+
+def restore(dump: Path, url: str, folder: Path) -> None:
+    """Make the empty database at the URL what the dump says."""
+    sqlite = url.startswith("sqlite")
+    path = sa.make_url(url).database if sqlite else folder / "dumped.db"
+    with sqlite3.connect(str(path)) as connection:
+        connection.executescript(dump.read_text(encoding="utf-8"))
+    connection.close()
+    if not sqlite:
+        _transfer(sa.create_engine(f"sqlite:///{path}"), sa.create_engine(url), dump.stem)
+
+
+def _transfer(source: sa.Engine, target: sa.Engine, version: str) -> None:
+    with source.begin() as old, target.begin() as new:
+        command.upgrade(config(new), version)
+        tables = sa.MetaData()
+        tables.reflect(new)
+        for table in tables.sorted_tables:
+            if table.name == "alembic_version":
+                continue
+            rows = old.execute(sa.text(f'SELECT * FROM "{table.name}"')).mappings()
+            values = [{key: _value(table.c[key], value) for key, value in row.items()} for row in rows]
+            if values:
+                new.execute(sa.insert(table), values)
+            _count_on(new, table)
+    source.dispose()
+    target.dispose()
+
+
+def _value(column: sa.Column[Any], value: Any) -> Any:
+    """What SQLite has as text and numbers, as the column's type has it."""
+    if value is None:
+        return None
+    if isinstance(column.type, sa.JSON):
+        return json.loads(value)
+    if isinstance(column.type, sa.DateTime):
+        return datetime.fromisoformat(value).replace(tzinfo=UTC)
+    return bool(value) if isinstance(column.type, sa.Boolean) else value
+
+
+def _count_on(connection: sa.Connection, table: sa.Table) -> None:
+    """Have what is added numbered after what there is."""
+    if "id" not in table.c:
+        return
+    sequence = sa.func.pg_get_serial_sequence(table.name, "id")
+    highest = sa.select(sa.func.max(table.c.id)).scalar_subquery()
+    connection.execute(sa.select(sa.func.setval(sequence, highest)))

@@ -1,0 +1,248 @@
+"""Slots that join by files: whom they obey, when either side gives the other up, and what is refused."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator.run.attempt import Workplace, execute
+from orchestrator.run.files import roster as rosters
+from orchestrator.run.files.allocation import Allocation
+from orchestrator.run.files.demand import STALE_SECONDS, Demanded, DemandFile
+from orchestrator.run.files.engine import FileSlots
+from orchestrator.run.files.held import JoinedSlot
+from orchestrator.run.files.pool import FilePool
+from orchestrator.run.files.post import HERE, SILENT_SECONDS, Box, Instruction, State, boxes, room
+from orchestrator.run.files.roster import Allegiance, Roster
+from orchestrator.run.files.slot import FileSlot, state_of
+from orchestrator.run.lost_order import settle_from_spool
+from orchestrator.spec.slot import Slot
+from orchestrator.views.errors import MetricsweepError
+from orchestrator.views.orders import Failure
+from orchestrator.views.resources import Shape
+from tests.run.broker import MemoryBroker, order
+
+OFFER = {"CPU": 2.0, "memory": 2.0**30}
+
+
+class Clock:
+    """Seconds that pass as a test says."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(rosters, "LOOK_SECONDS", 1e-9)
+    return room(tmp_path / "storage")
+
+
+@pytest.fixture
+def join(there: Path) -> Iterator[Callable[..., FileSlot]]:
+    """Has a slot join, in a thread that ends with the test."""
+    joined: list[tuple[FileSlot, threading.Thread]] = []
+
+    def joining(name: str = "slot", *, idle: float = 600, edition: str = "") -> FileSlot:
+        slot = FileSlot(Box(there / HERE / name), there.parent, state_of(OFFER, edition, ""), idle=idle, poll=0.01)
+        thread = threading.Thread(target=slot.run, daemon=True)
+        thread.start()
+        joined.append((slot, thread))
+        until(lambda: boxes(there))
+        return slot
+
+    yield joining
+    for slot, thread in joined:
+        slot.leave("the test is over")
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def until(true: Callable[[], object]) -> None:
+    hang = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < hang, "waited in vain"
+        time.sleep(0.01)
+
+
+def greeted(there: Path, fence: int, edition: str = "") -> Roster:
+    """The slots once they have answered a conductor of this lease."""
+    roster = Roster(there, Allegiance("ours", fence, edition))
+    until(roster.mustered)
+    return roster
+
+
+def test_a_slot_obeys_no_conductor_whose_lease_another_one_has_taken(
+    join: Callable[..., FileSlot], there: Path
+) -> None:
+    join()
+    (former,) = greeted(there, 4)
+    roster = greeted(there, 5)
+    (slot,) = roster
+    former.start(order(), Workplace("tests.run.trainings:quick", there.parent, there))
+    wanted, work = order(), Workplace("tests.run.trainings:quick", there.parent, there)
+    taken = FilePool(roster, 9).take(wanted)
+    assert taken is slot
+    slot.start(wanted, work)
+    former.stop(wanted.attempt)  # which writes over what stands there
+    until(lambda: roster.refresh() or (slot.answers and slot.state.attempt))
+    assert slot.state.attempt == wanted.attempt
+    assert former.begun is False
+
+
+def test_what_trains_though_no_order_stands_for_it_is_stopped(join: Callable[..., FileSlot], there: Path) -> None:
+    join()
+    left = order("waits", iterations=9)
+    (former,) = greeted(there, 1)
+    former.start(left, Workplace("tests.run.trainings:quick", there.parent, there))
+    until(lambda: Box(there / HERE / "slot").state().busy)
+    roster = greeted(there, 2)
+    pool = FilePool(roster, 9)
+    assert pool.unclaimed()
+    assert pool.take(order()) is None, "it is not free"
+    pool.reap()
+    until(lambda: roster.refresh() or not pool.full())
+    assert not pool.unclaimed()
+
+
+def test_a_slot_that_tells_nothing_is_lost_and_one_that_nobody_listened_to_is_not(there: Path) -> None:
+    clock, box = Clock(), Box(there / HERE / "slot")
+    box.make(State(beat=1, resources=OFFER))
+    slot = JoinedSlot(box, Instruction(fence=1), clock)
+    slot.look()
+    clock.now += SILENT_SECONDS - 1
+    slot.look()
+    assert [slot.gone] == [None]
+    clock.now += 2
+    slot.look()
+    assert slot.gone == "it has told nothing for 60 s"
+    roster = Roster(there, Allegiance("ours", 1, ""), clock)
+    roster.refresh()
+    clock.now += 10 * SILENT_SECONDS  # nothing ran meanwhile
+    roster.refresh()
+    assert [one.gone for one in roster] == [None]
+    for _ in range(30):
+        clock.now += 3
+        roster.refresh()
+    assert boxes(there) == [], "it was listened to, and said nothing"
+
+
+def test_a_slot_without_its_storage_gives_up_before_it_is_given_up(there: Path) -> None:
+    clock = Clock()
+    slot = FileSlot(Box(there / HERE / "slot"), there.parent, state_of(OFFER, "", ""), idle=600, poll=0.01, now=clock)
+    thread = threading.Thread(target=slot.run, daemon=True)
+    thread.start()
+    until(lambda: boxes(there))
+    (there / HERE / "slot" / "order.json").write_text("damaged")
+    time.sleep(0.05)
+    assert slot.why is None
+    while thread.is_alive():  # when it sees the damage is its own affair
+        clock.now += SILENT_SECONDS / 2 + 1
+        thread.join(0.1)
+    assert "does not answer" in str(slot.why)
+
+
+def test_a_slot_that_was_struck_off_ends_and_one_that_is_idle_leaves(
+    join: Callable[..., FileSlot], there: Path
+) -> None:
+    struck = join("struck")
+    Box(there / HERE / "struck").remove()
+    until(lambda: struck.why == "it was given up")
+    idle = join("idle", idle=0.05)
+    until(lambda: idle.why)
+    assert "nothing to train" in idle.why
+
+
+def test_a_slot_of_other_code_trains_nothing_and_ends(join: Callable[..., FileSlot], there: Path) -> None:
+    slot = join(edition="older")
+    roster = greeted(there, 1, "newer")
+    assert FilePool(roster, 9).take(order()) is None
+    until(lambda: roster.refresh() or slot.why)
+    assert slot.why == "it was asked to"
+
+
+def test_an_order_that_a_slot_gives_back_waits_again(
+    join: Callable[..., FileSlot], there: Path, tmp_path: Path
+) -> None:
+    slot, each = join(), order("waits", iterations=9)
+    engine = FileSlots(Workplace("tests.run.trainings:quick", there.parent, tmp_path), None, linger=0.3)
+
+    def leave(broker: MemoryBroker) -> None:
+        if each.training in broker.last and broker.last[each.training].step == 5:
+            slot.leave("its time is up")
+
+    broker = MemoryBroker(deque([each]))
+    broker.at_tick = leave
+    until(lambda: engine.rest(broker) or engine.nodes())
+    engine.run(broker)
+    assert (broker.given_back, broker.failures, broker.ended) == ([each.training], [], [])
+    assert boxes(there) == [], "a slot that has left is forgotten"
+
+
+@pytest.mark.parametrize(
+    ("fence", "installation", "said"), [(3, "theirs", "another installation"), (2, "ours", "an older copy")]
+)
+def test_slots_of_others_are_left_alone(there: Path, fence: int, installation: str, said: str) -> None:
+    Allegiance("ours", 3, "").claim(there)
+    with pytest.raises(MetricsweepError, match=said):
+        Roster(there, Allegiance(installation, fence, ""))
+
+
+def test_a_bucket_is_no_place_for_files_that_are_replaced() -> None:
+    with pytest.raises(MetricsweepError, match="need a folder"):
+        room("s3://bucket/folder")
+
+
+def test_the_demand_counts_what_an_offer_holds_and_grows_old(there: Path) -> None:
+    told, heard = Clock(), Clock()
+    tells, hears = DemandFile(there, told), Demanded(there, heard)
+    assert hears.slots(OFFER) is None, "nobody has told anything"
+    small, large = Shape(1, 0, 0), Shape(1, 1, 0)
+    tells.tell([small], [small, large, Shape(1, 0, 2**40)])
+    assert hears.slots(OFFER) == 2
+    assert hears.slots({**OFFER, "GPU": 1.0}) == 3
+    heard.now += STALE_SECONDS + 1
+    assert hears.slots(OFFER) is None, "its conductor is gone"
+    told.now += STALE_SECONDS + 1
+    tells.tell([], [])
+    assert hears.slots(OFFER) == 0
+
+
+def test_a_slot_offers_what_its_job_was_given() -> None:
+    told = {
+        "SLURM_ARRAY_JOB_ID": "12", "SLURM_ARRAY_TASK_ID": "3", "SLURM_JOB_ID": "15", "SLURM_CPUS_PER_TASK": "4",
+        "SLURM_CPUS_ON_NODE": "8", "SLURM_GPUS_ON_NODE": "1", "SLURM_MEM_PER_CPU": "512", "SLURM_RESTART_COUNT": "2",
+    }  # fmt: skip
+    assert Allocation(told).resources() == {"CPU": 4.0, "GPU": 1.0, "memory": 2.0**31}
+    assert Allocation(told).job == "12_3r2"
+    assert Allocation({**told, "CUDA_VISIBLE_DEVICES": "0,3"}).resources()["GPU"] == 2.0
+    assert Allocation({}).job == ""
+
+
+def test_an_order_goes_to_the_smallest_slot_that_holds_it_and_whose_host_has_its_data(there: Path) -> None:
+    for name, cpus, gpus, host in (("a", 8, 0, "one"), ("b", 2, 0, "two"), ("c", 2, 1, "one"), ("d", 2, 0, "one")):
+        offer = {"CPU": cpus, "GPU": gpus, "memory": 2.0**30}
+        Box(there / HERE / name).make(State(beat=1, fence=1, host=host, resources=offer))
+    roster = Roster(there, Allegiance("ours", 1, ""))
+    pool = FilePool(roster, 3)
+    assert pool.take(replace(order(), lacking=("d",))).name == "b"
+    assert pool.take(replace(order(), slot=Slot(gpus=1))).name == "c"
+    assert pool.take(replace(order(), slot=Slot(cpus=4, gpus=0))).name == "a"
+    assert pool.full(), "three is the limit"
+    assert pool.take(order()) is None
+
+
+def test_what_was_given_back_while_nobody_conducted_is_no_failure(tmp_path: Path) -> None:
+    left, work = order(iterations=9), Workplace("tests.run.trainings:quick", tmp_path, tmp_path)
+    execute(left, work, (tmp_path / left.training / "steps.txt").exists, lambda message: None)
+    broker = MemoryBroker(deque())
+    settle_from_spool(broker, left, work, 0, Failure("infrastructure", "its slot is gone"))
+    assert (broker.given_back, broker.failures) == ([left.training], [])
+    assert broker.waiting[0].resume == f"{left.training}/1/last.pt"

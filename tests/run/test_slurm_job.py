@@ -1,0 +1,69 @@
+"""What is asked of Slurm for a slot, and what of our own is kept from it."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.run.files.post import HERE, Box, State, boxes, room
+from orchestrator.run.slurm.graves import Graves
+from orchestrator.run.slurm.job import PLENTY, SlotJob
+from orchestrator.run.slurm.queue import Queued, _without_secrets
+
+JOB = SlotJob(partition="gpu", account="lab", gres="gpu:a100:2", cpus=4, mem="16G", time="4:00:00", more=("--nice",))
+
+
+def test_every_option_reaches_sbatch(tmp_path: Path) -> None:
+    options = JOB.options(tmp_path, 3)
+    assert {
+        "--partition=gpu", "--account=lab", "--gres=gpu:a100:2", "--cpus-per-task=4", "--mem=16G", "--time=4:00:00",
+        "--nice", "--array=1-3", "--requeue", "--signal=B:USR1@120", f"--job-name={JOB.name(tmp_path)}",
+    } <= set(options)  # fmt: skip
+    assert not [one for one in SlotJob(requeue=False).options(tmp_path, 1) if "qos" in one or one == "--requeue"]
+
+
+def test_keepers_of_the_same_slots_know_the_same_jobs_and_others_do_not(tmp_path: Path) -> None:
+    assert JOB.name(tmp_path) == SlotJob(partition="gpu", account="lab", gres="gpu:a100:2", cpus=4, mem="16G").name(
+        tmp_path
+    )
+    assert JOB.name(tmp_path) not in {JOB.name(tmp_path / "other"), SlotJob(partition="gpu").name(tmp_path)}
+
+
+@pytest.mark.parametrize(
+    ("gres", "gpus"), [(None, 0), ("gpu", 1), ("gpu:2", 2), ("gpu:a100", 1), ("gpu:a100:4(S:0)", 4), ("lic:3,gpu:1", 1)]
+)
+def test_what_a_job_offers(gres: str | None, gpus: int) -> None:
+    assert SlotJob(gres=gres, mem="512M").offer == {"CPU": 1, "GPU": gpus, "memory": 2**29}
+    assert SlotJob(gres=gres, resources={"a100": 1}).offer == {"CPU": 1, "GPU": gpus, "memory": PLENTY, "a100": 1}
+
+
+def test_a_wrong_memory_is_told() -> None:
+    with pytest.raises(ValueError, match="--mem: expected a number"):
+        SlotJob(mem="plenty")
+
+
+def test_the_slot_takes_the_place_of_the_shell(tmp_path: Path) -> None:
+    script = SlotJob(setup=("module load cuda",), python="/opt/my python").script({"METRICSWEEP_STORAGE_URL": "/a b"})
+    assert script.splitlines()[-2:] == [
+        "module load cuda",
+        "exec '/opt/my python' -m orchestrator.run.files --idle=300",
+    ]
+    assert "export METRICSWEEP_STORAGE_URL='/a b'" in script
+
+
+def test_no_secret_goes_into_a_job() -> None:
+    told = {"METRICSWEEP_TOKEN": "x", "METRICSWEEP_DATABASE_URL": "x", "AWS_SECRET_ACCESS_KEY": "x", "HOME": "/me"}
+    assert _without_secrets(told) == {"HOME": "/me"}
+
+
+def test_slots_of_jobs_that_are_no_more_are_struck_off_at_the_second_look(tmp_path: Path) -> None:
+    there = room(tmp_path)
+    graves = Graves(there)
+    for name in ("7_1-aaaaaaaa", "7_2-bbbbbbbb", "9_1-cccccccc", "7_3-dddddddd", "7_3r1-eeeeeeee"):
+        Box(there / HERE / name).make(State())
+    running = [Queued(f"7_{index}", "RUNNING", "None") for index in (1, 2, 3)]
+    graves.bury(running)
+    assert len(boxes(there)) == 5
+    for _ in range(2):
+        graves.bury([running[0], Queued("7_2", "PENDING", "BeginTime"), running[2]])
+    left = {box.name for box in boxes(there)}
+    assert left == {"7_1-aaaaaaaa", "9_1-cccccccc", "7_3r1-eeeeeeee"}, "nobody saw 9_1: another keeper's, maybe"

@@ -1,0 +1,108 @@
+"""The engine of a world: the product's dispatch and pool over its cluster; reports come late, or twice."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from orchestrator.run.attempt import Workplace
+from orchestrator.run.dispatch import Dispatch
+from orchestrator.run.engine import Broker
+from orchestrator.run.inline import Inline
+from orchestrator.run.ray.pool import SlotPool
+from orchestrator.run.report import Report
+from orchestrator.spec.slot import Slot
+from orchestrator.views.cluster import SlotReport
+from orchestrator.views.nodes import Node
+from tests.simulation.cluster import Cluster
+
+TURN, WATCH, LINGER = 0.5, 1.0, 4.0
+"""Seconds, as in the engine of Ray but for the last."""
+
+
+@dataclass
+class Relay:
+    """Follows an attempt; what it has handed on may be handed on again."""
+
+    slot: str
+    seen: int
+    told: bool = False  # where its slot is
+
+
+class Simulated(Inline):
+    """As `RayTune`, whose loop it repeats, without Tune."""
+
+    def __init__(self, cluster: Cluster, workplace: Workplace) -> None:
+        super().__init__(workplace)
+        self._cluster, self._world = cluster, cluster.world
+        self._pool: SlotPool | None = None
+        self._dispatch: Dispatch | None = None
+        self.unheard = 0.0  # the chance that a report is late, comes twice, or that its slot seems lost
+
+    def run(self, broker: Broker) -> None:
+        """Execute orders until there have been none for a while, or the broker is closing."""
+        self._pool = SlotPool(None, broker.installation(), self._workplace.edition)
+        dispatch = self._dispatch = Dispatch(broker, self._pool, self._workplace)
+        relays: dict[str, Relay] = {}
+        busy = watched = self._world.now
+        while not broker.closing():
+            broker.tick()
+            for one in dispatch.begun():
+                relays[one.order.attempt] = Relay(one.slot.name, one.seen)
+            if dispatch.busy():
+                busy = self._world.now
+            elif self._world.now - busy >= LINGER:
+                return
+            self._world.sleep(TURN)
+            for report in list(self._reports(relays)):
+                dispatch.take(report)
+            if self._world.now - watched > WATCH:
+                watched = self._world.now
+                dispatch.watch()
+
+    def _reports(self, relays: dict[str, Relay]) -> Iterator[Report]:
+        for attempt, relay in list(relays.items()):
+            actor = self._cluster.actors.get(relay.slot)
+            if actor is None or self._world.chance(self.unheard / 10):
+                del relays[attempt]
+                self._world.faults["slots that seem lost"] += actor is not None
+                yield Report(attempt, lost="it does not answer")
+                continue
+            if self._world.chance(self.unheard):
+                self._world.faults["late reports"] += 1
+                continue
+            lines = self._cluster.poll(actor, attempt, relay.seen)
+            host = None if relay.told else actor.node
+            relay.told = True
+            if self._world.chance(self.unheard):
+                self._world.faults["reports that come twice"] += 1
+                yield Report(attempt, said=lines, host=host)
+            elif lines:
+                relay.seen += len(lines)
+            yield Report(attempt, said=lines, host=host)
+            if actor.attempt != attempt or (not actor.busy and relay.seen >= len(actor.messages)):
+                relays.pop(attempt, None)
+                yield Report(attempt, ended=True)
+
+    def nodes(self) -> Sequence[Node] | None:  # type: ignore[override]
+        """The nodes of the cluster."""
+        return list(self._cluster.there)
+
+    def slots(self) -> Sequence[SlotReport]:
+        """The slots that this conductor knows."""
+        return [] if self._pool is None else self._pool.look(self._dispatch.seen if self._dispatch else {})
+
+    def demand(self, waiting: Sequence[Slot]) -> None:
+        """What waits, for the pool: nobody makes nodes here."""
+        if self._pool is not None:
+            self._pool.expect(waiting)
+            self._pool.rest()
+
+    def rest(self, broker: Broker) -> None:
+        """End in time what an earlier conductor left idle."""
+        if self._pool is None:
+            self._pool = SlotPool(None, broker.installation(), self._workplace.edition)
+            self._pool.reap()
+
+    def leave(self) -> None:
+        """End the slots that train nothing."""
+        if self._pool is not None:
+            self._pool.leave()

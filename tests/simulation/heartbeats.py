@@ -1,0 +1,39 @@
+"""The threads beside a conductor, as threads of its process in the world."""
+
+from collections.abc import Callable
+from threading import Event
+
+from orchestrator.views.errors import MetricsweepError
+from tests.simulation.world import Process, World
+
+
+def of(world: World, current: Callable[[], Process]) -> type:
+    """What stands for the class of heartbeats: those that are made belong to the process that is current."""
+
+    class Heartbeat:
+        """Calls `beat` every so many seconds until it is ended, or until that answers False."""
+
+        def __init__(self, name: str, beat: Callable[[], bool], seconds: float) -> None:
+            self._name, self._beat, self._seconds = name, beat, seconds
+            self._ended = False
+            self.lost = Event()
+
+        def start(self) -> None:
+            """Begin a thread of the process that makes it."""
+            world.begin(current(), self._name, self._run, self._seconds)
+
+        def _run(self) -> None:
+            while not self._ended:
+                try:
+                    if not self._beat():
+                        self.lost.set()
+                        return
+                except MetricsweepError:
+                    pass
+                world.sleep(self._seconds)
+
+        def end(self, patience: float = 10.0) -> None:
+            """Stop beating."""
+            self._ended = True
+
+    return Heartbeat

@@ -1,0 +1,216 @@
+"""An installation in a world: a database, two conductors, a cluster, a tracker and clients, from trouble to rest."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, fields
+from unittest.mock import patch
+
+import sqlalchemy as sa
+
+from orchestrator.conduct.availability import Availability
+from orchestrator.conduct.capacity import Capacity
+from orchestrator.conduct.conductor import Conductor
+from orchestrator.conduct.finalization import Finalization
+from orchestrator.conduct.retries import Retries
+from orchestrator.conduct.slot_watch import SlotWatch
+from orchestrator.conduct.standby import Standby
+from orchestrator.record import schema
+from orchestrator.record.store import Store
+from orchestrator.record.tracker import Exhibit
+from orchestrator.run.attempt import Workplace
+from orchestrator.service.remembered import Remembered
+from orchestrator.service.service import Service
+from orchestrator.settings import Settings
+from orchestrator.views.errors import FencedError, MetricsweepError
+from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState
+from orchestrator.views.nodes import Node
+from tests.simulation import heartbeats, training
+from tests.simulation.clients import Client
+from tests.simulation.cluster import Cluster
+from tests.simulation.engine import Simulated
+from tests.simulation.ground import Ground
+from tests.simulation.invariants import Invariants
+from tests.simulation.shelf import Shelf
+from tests.simulation.tracking import Tracking
+from tests.simulation.transactions import Transactions
+from tests.simulation.world import Process, World
+
+CLOCKED = (Availability, Capacity, Finalization, Remembered, Retries, SlotWatch, Standby)
+LEASE_SECONDS = 6.0
+MOST_TURNS = 60_000
+"""Turns within which a world comes to rest once nothing disturbs it; the longest of thousands took a tenth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """How often each kind of fault strikes, as a chance."""
+
+    crashes: float = 0.006
+    """Of a process, at a transaction: before it, before its commit, after it; while it sleeps or writes."""
+    stalls: float = 0.004
+    """Of a process, at a transaction: it stands still, longer than its lease at times."""
+    stops: float = 0.002
+    """Of a process, in the middle of a transaction that writes: nobody else can write meanwhile."""
+    jumps: float = 0.002
+    """That the clock of the machines, the database's too, is set back or forward, at a turn."""
+    refusals: float = 0.004
+    """That the database refuses a transaction."""
+    torn: float = 0.5
+    """That a slot which is ended does not hear of it, and trains on for a while."""
+    away: float = 0.2
+    """That the tracker does not answer, before or after it has done what was asked."""
+    lost: float = 0.05
+    """That the object store does not answer, before or after it has done what was asked."""
+    lies: float = 0.03
+    """That it keeps a part of what it is given, or nothing, or gives what is damaged."""
+    unheard: float = 0.2
+    """That a report is late, or comes twice; a tenth of it: that a slot seems lost."""
+
+
+USUAL = Trouble()
+QUIET = Trouble(*(0.0 for _ in fields(Trouble)))
+
+
+class NoExhibits:
+    """Tables and figures are drawn from the same rows elsewhere: what a run shows is none of a world's business."""
+
+    def __init__(self, *given: object) -> None:
+        self.of: Callable[[int, bool], Exhibit] = lambda sweep, ended: Exhibit()
+
+
+class Installation:
+    """Made anew for each world; its processes share one store, whose transactions are each their own."""
+
+    def __init__(self, world: World, ground: Ground) -> None:
+        self.world, self.ground, self._catalog = world, ground, ground.catalog
+        self.transactions = Transactions(world, ground)
+        folder = ground.cleared(world)
+        self.settings = Settings(
+            home=folder, train="tests.simulation.training:train", lease_seconds=LEASE_SECONDS, inspection=None
+        )
+        self.cluster = Cluster(world, [Node("a" * 56, "hall", {"CPU": 2.0}), Node("b" * 56, "lab", {"CPU": 1.0})])
+        self.tracking = Tracking(world)
+        self.store = Store(ground.database)
+        self.shelf = Shelf(world) if world.seed % 3 == 0 else None
+        self.clients: list[Client] = []
+        self.engines: list[Simulated] = []
+        self._unheard = 0.0
+
+    @contextmanager
+    def laws(self) -> Iterator[None]:
+        """Those of the world, and what stands in it for the threads of a conductor, for Ray and for drawings."""
+        conduct = "orchestrator.conduct"
+        training.here[:] = [self.world]
+        with (
+            self.world.laws(CLOCKED),
+            self.transactions.laws(),
+            self.cluster.reached(),
+            patch(f"{conduct}.conductor.Heartbeat", heartbeats.of(self.world, self.world.process)),
+            patch(f"{conduct}.chores.Exhibits", NoExhibits),
+            self.shelf.reached(self.settings.home / "scratch") if self.shelf else nullcontext(),
+        ):
+            try:
+                yield
+            finally:
+                self.world.end()
+
+    def live(self, clients: Sequence[str], wishes: int, trouble: Trouble) -> Invariants:
+        """A life: clients ask for things while faults strike, then nothing disturbs it any more; it comes to rest."""
+        invariants = Invariants(self)
+        self.world.looks.append(invariants.look)
+        for name in clients:
+            self._client(name, wishes)
+        for name in ("first", "second"):
+            self.conduct(name)
+        self.disturb(trouble)
+        self.world.run(lambda: all(one.done for one in self.clients), MOST_TURNS)
+        self.world.run(self._quiet_or(self.world.now + 12.0), MOST_TURNS)
+        self.disturb(QUIET)
+        self.world.tell("nothing disturbs any more")
+        self.resume()
+        self.world.run(self.rested, MOST_TURNS)
+        invariants.at_rest()
+        return invariants
+
+    def disturb(self, trouble: Trouble) -> None:
+        """How often each kind of fault strikes from now on."""
+        world = self.world
+        world.crashes, world.stalls, world.jumps = trouble.crashes, trouble.stalls, trouble.jumps
+        self.transactions.refusals, self.transactions.stops = trouble.refusals, trouble.stops
+        if self.shelf is not None:
+            self.shelf.away, self.shelf.lies = trouble.lost, trouble.lies
+        self.cluster.torn, self.tracking.away = trouble.torn, trouble.away
+        self._unheard = trouble.unheard
+        for engine in self.engines:
+            engine.unheard = trouble.unheard
+
+    def conduct(self, name: str, after: float = 0.0) -> None:
+        """Begin a conductor, which begins anew whenever it ends."""
+        process = Process(f"conductor {name}")
+        engine = Simulated(self.cluster, self._workplace())
+        engine.unheard = self._unheard
+        self.engines = [*self.engines[-1:], engine]
+        conductor = Conductor(self.settings, self.store, engine, self._catalog, self.tracking)
+
+        def act() -> None:
+            try:
+                conductor.conduct()
+            except FencedError:
+                self.world.tell(f"{process.name} has lost its lease")
+                self.world.kill(process, "by itself")
+
+        process.farewell.append(lambda: self.conduct(name, self.world.drawn.choice([0.5, 2.0, 8.0])))
+        self.world.begin(process, "", act, after)
+
+    def resume(self) -> None:
+        """Have what pauses go on: else nothing would ever end."""
+        service = self._service()
+        person = Process("a person", mortal=False)
+
+        def act() -> None:
+            while True:
+                with suppress(MetricsweepError):  # such as that a conductor stands still in the middle of a transaction
+                    for sweep in self._paused():
+                        service.commands.resume(sweep)
+                self.world.sleep(5.0)
+
+        self.world.begin(person, "", act)
+
+    def _paused(self) -> list[int]:
+        with self.store.database.reading() as connection:
+            query = sa.select(schema.sweep.c.id).where(schema.sweep.c.state == SweepState.PAUSED)
+            return list(connection.execute(query).scalars())
+
+    def rested(self) -> bool:
+        """Whether all that was asked for is done and told."""
+        if not all(one.done for one in self.clients):
+            return False
+        if self.store.requests.pending() or self.store.sweeps.active() or self.store.outbox.lag():
+            return False
+        with self.store.database.reading() as connection:
+            states = set(connection.execute(sa.select(schema.sweep.c.state)).scalars())
+        return states <= set(SWEEP_ENDED)
+
+    def tables(self, sweep: int) -> bytes:
+        """The table of a sweep, as a person downloads it."""
+        return self._service().tables.render(sweep, "main", "csv").content
+
+    def _quiet_or(self, until: float) -> Callable[[], bool]:
+        return lambda: self.rested() or self.world.now > until
+
+    def _client(self, name: str, wishes: int) -> None:
+        process = Process(f"client {name}")
+        service = self._service()
+        client = next((one for one in self.clients if one.name == name), None)
+        if client is None:
+            client = Client(self.world, service, name, wishes)
+            self.clients.append(client)
+        client.service = service
+        process.farewell.append(lambda: self._client(name, wishes))
+        self.world.begin(process, "", client.live, self.world.drawn.choice([0.0, 1.0]))
+
+    def _service(self) -> Service:
+        return Service(self.settings, self.store, self._catalog)
+
+    def _workplace(self) -> Workplace:
+        return Workplace(self.settings.train, self.settings.storage, self.settings.data_root)

@@ -1,0 +1,74 @@
+"""Lives of worlds: one by its seed, and the shortest story of one that breaks."""
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, fields, replace
+
+from tests.simulation.ground import Ground
+from tests.simulation.installation import USUAL, Installation, Trouble
+from tests.simulation.transactions import Blow
+from tests.simulation.world import World
+
+SIZES = (1, 1, 2, 1, 3, 1, 4)
+"""Wishes of each of the two clients: small worlds are many, since their stories are short."""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What makes a world: the same always comes to the same end."""
+
+    seed: int
+    wishes: int
+    """What each of the two clients asks for."""
+    trouble: Trouble = USUAL
+    clients: tuple[str, ...] = ("ann", "bob")
+    blow: Blow | None = None
+    """What befalls one operation on the database, whatever else happens."""
+
+    @classmethod
+    def of(cls, seed: int) -> "Life":
+        """The one that a seed stands for."""
+        return cls(seed, SIZES[seed % len(SIZES)])
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """How a world broke: whatever was raised that its own processes did not catch, and what came before."""
+
+    life: Life
+    error: Exception
+    story: list[str]
+
+    def __str__(self) -> str:
+        return "\n".join([*self.story, f"{type(self.error).__name__}: {self.error}", f"{self.life}"])
+
+
+def live(ground: Ground, life: Life, without: AbstractContextManager[object] | None = None) -> Break | None:
+    """Live it, `without` a safeguard; none: all invariants held to the end."""
+    return lived(ground, life, without)[1]
+
+
+def lived(
+    ground: Ground, life: Life, without: AbstractContextManager[object] | None = None
+) -> tuple[Installation, Break | None]:
+    """The same, with what there was in the end."""
+    world = World(life.seed)
+    installation = Installation(world, ground)
+    installation.transactions.blow = life.blow
+    try:
+        with without or nullcontext(), installation.laws():
+            installation.live(life.clients, life.wishes, life.trouble)
+    except Exception as error:
+        return installation, Break(life, error, world.story)
+    return installation, None
+
+
+def shortest(ground: Ground, broken: Break) -> Break:
+    """The shortest story that is found by leaving out kinds of faults, and wishes, one after the other."""
+    for kind in fields(Trouble):
+        calmer = replace(broken.life, trouble=replace(broken.life.trouble, **{kind.name: 0.0}))
+        broken = live(ground, calmer) or broken
+    for wishes in range(1, broken.life.wishes):
+        shorter = live(ground, replace(broken.life, wishes=wishes))
+        if shorter is not None:
+            return shorter
+    return broken

@@ -1,0 +1,143 @@
+"""The product's safeguards, each with the switch that takes it out: a world must then break."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, Final
+from unittest.mock import patch
+
+import sqlalchemy as sa
+
+from orchestrator.conduct.retries import Retries
+from orchestrator.conduct.standby import Standby
+from orchestrator.record import schema
+from orchestrator.record.mlflow import outbox
+from orchestrator.record.mlflow.outbox import Dirty, OutboxWriter
+from orchestrator.record.reads.claims import ClaimReader
+from orchestrator.record.writes.events import EventWriter
+from orchestrator.record.writes.sharing import Shared
+from orchestrator.record.writes.submissions import Submissions
+from orchestrator.run import spool
+from orchestrator.run.dispatch import Dispatch
+from orchestrator.run.engine import Broker
+from orchestrator.run.message import Message
+from orchestrator.run.ray.pool import SlotPool
+from orchestrator.run.ray.slot_handle import HeldSlot
+from orchestrator.run.report import Report
+from orchestrator.views.events import Progressed
+from orchestrator.views.orders import Failure, Order
+from tests.simulation.installation import USUAL, Trouble
+
+Switch = Callable[[], AbstractContextManager[object]]
+
+
+def _replaced(of: Any, name: str, by: Callable[..., object]) -> Switch:
+    return lambda: patch.object(of, name, by) if isinstance(of, type) else patch(f"{of}.{name}", by)
+
+
+def _any_version_is_sent() -> AbstractContextManager[object]:
+    """What was marked again while it was told counts as told."""
+    real = OutboxWriter.sent
+
+    def sent(self: OutboxWriter, dirty: Dirty, run_id: str | None, last_point: int = 0) -> None:
+        real(self, dirty, run_id, last_point)
+        with self._database.writing() as connection:
+            connection.execute(sa.delete(schema.outbox).where(schema.outbox.c.id == dirty.id))
+
+    return patch.object(OutboxWriter, "sent", sent)
+
+
+def _keys_are_lost() -> AbstractContextManager[object]:
+    """No submission is known by its key."""
+    real = Submissions.add_sweep
+
+    def add(self: Submissions, new: Any) -> object:
+        return real(self, replace(new, idempotency_key=None))
+
+    return patch.object(Submissions, "add_sweep", add)
+
+
+def _unspooled(broker: Broker, order: Order, workplace: object, seen: int, failure: Failure) -> None:
+    """A lost order is a failure, whatever it had spooled."""
+    broker.failed(order, failure)
+
+
+def _dropped(self: SlotPool, slot: HeldSlot) -> None:
+    """Forget a slot, which trains on."""
+    self._slots.pop(slot.name, None)
+
+
+def _nothing_is_known() -> AbstractContextManager[object]:
+    """Every sweep trains all of its own."""
+    real = Shared.__init__
+
+    def made(self: Shared, connection: sa.Connection, fresh: bool) -> None:
+        real(self, connection, True)
+
+    return patch.object(Shared, "__init__", made)
+
+
+def _messages_are_taken_again() -> AbstractContextManager[object]:
+    """Neither the dispatch nor the record knows which messages were taken."""
+    stack, take, progressed = ExitStack(), Dispatch.take, EventWriter._progressed
+
+    def taken(self: Dispatch[Any], report: Report) -> None:
+        execution = self._running.get(report.attempt)
+        if execution is not None:
+            execution.seen = 0
+        take(self, report)
+
+    def recorded(self: EventWriter, connection: sa.Connection, running: Any, event: Progressed) -> None:
+        progressed(self, connection, SimpleNamespace(**{**running._mapping, "seen": 0}), event)  # type: ignore[arg-type]
+
+    stack.enter_context(patch.object(Dispatch, "take", taken))
+    stack.enter_context(patch.object(EventWriter, "_progressed", recorded))
+    return stack
+
+
+def _silence_is_emptiness() -> AbstractContextManager[object]:
+    """A store that does not answer seems to hold nothing."""
+    real = spool.read
+
+    def read(*given: Any) -> list[Message]:
+        try:
+            return list(real(*given))
+        except OSError:
+            return []
+
+    return patch.object(spool, "read", read)
+
+
+SAFEGUARDS: Final[Mapping[str, Switch]] = {
+    "each write of a conductor checks that the lease is still its own": _replaced(
+        "orchestrator.record.database", "_check_fence", lambda *given, **named: None
+    ),
+    "a submission that is repeated is known by its key": _keys_are_lost,
+    "a mark of the outbox that was renewed meanwhile stays": _any_version_is_sent,
+    "attempts that a dead conductor left running are adopted": _replaced(ClaimReader, "orphans", lambda self: []),
+    "slots that train what no order stands for are ended": _replaced(SlotPool, "reap", lambda self: None),
+    "a lost attempt ends as its spool says": _replaced("orchestrator.run.dispatch", "settle_from_spool", _unspooled),
+    "slots that die are noticed": _replaced(Dispatch, "_lose", lambda self, *given: None),
+    "a checkpoint that is damaged is passed over": _replaced(
+        "orchestrator.run.attempt", "CheckpointError", type("NeverError", (Exception,), {})
+    ),
+    "what changes is marked for MLflow in the same transaction": _replaced(
+        "orchestrator.record.writes.events", "mark_trials", lambda *given: None
+    ),
+    "a slot that is given up is ended before its training goes on elsewhere": _replaced(SlotPool, "drop", _dropped),
+    "a training that is known is not planned again": _nothing_is_known,
+    "a silent lease is judged by the standby's own clock": _replaced(Standby, "lapsed", lambda self, held: None),
+    "a mark of a clock that was ahead is due": lambda: patch.object(outbox, "_FAR", 1e12),
+    "a recipe that kills its process each time is given up": _replaced(Retries, "after", lambda self, *given: True),
+    "a message that comes twice is taken once": _messages_are_taken_again,
+    "a store that does not answer is waited for": _silence_is_emptiness,
+}
+"""In words what each does."""
+
+HARDER: Final[Mapping[str, Trouble]] = {
+    "a mark of the outbox that was renewed meanwhile stays": replace(USUAL, away=0.4, crashes=0.002),
+    "a checkpoint that is damaged is passed over": replace(USUAL, crashes=0.025),
+    "a store that does not answer is waited for": replace(USUAL, lost=0.2, lies=0.0),
+}
+"""Of what is rare: what it guards against is more frequent."""

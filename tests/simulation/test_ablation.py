@@ -1,0 +1,48 @@
+"""Each safeguard is taken out in turn: the world of its seed then breaks, which with it does not."""
+
+from typing import Final
+
+import pytest
+
+from tests.simulation.ground import Ground
+from tests.simulation.installation import USUAL
+from tests.simulation.lives import Life, live
+from tests.simulation.safeguards import HARDER, SAFEGUARDS
+
+BUDGET: Final = 60
+"""Worlds that are looked at."""
+WISHES: Final = 4
+SEEDS: Final = {
+    "each write of a conductor checks that the lease is still its own": 1,
+    "a submission that is repeated is known by its key": 6,
+    "a mark of the outbox that was renewed meanwhile stays": 56,
+    "attempts that a dead conductor left running are adopted": 0,
+    "slots that train what no order stands for are ended": 15,
+    "a lost attempt ends as its spool says": 40,
+    "slots that die are noticed": 1,
+    "a checkpoint that is damaged is passed over": 11,
+    "what changes is marked for MLflow in the same transaction": 0,
+    "a slot that is given up is ended before its training goes on elsewhere": 12,
+    "a training that is known is not planned again": 0,
+    "a silent lease is judged by the standby's own clock": 3,
+    "a mark of a clock that was ahead is due": 3,
+    "a recipe that kills its process each time is given up": 0,
+    "a message that comes twice is taken once": 2,
+    "a store that does not answer is waited for": 3,
+}
+
+
+def test_each_safeguard_has_its_seed() -> None:
+    assert SEEDS.keys() == SAFEGUARDS.keys()
+
+
+@pytest.mark.parametrize("safeguard", SEEDS)
+def test_without_a_safeguard_a_world_breaks(safeguard: str, ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one more transaction of the product every seed is another world: others are looked at, up to a budget."""
+    monkeypatch.setattr("tests.simulation.installation.MOST_TURNS", 4_000)  # it need not be waited for long
+    for seed in (SEEDS[safeguard], *range(BUDGET)):
+        life = Life(seed, WISHES, HARDER.get(safeguard, USUAL))
+        if live(ground, life, SAFEGUARDS[safeguard]()) is not None:
+            assert live(ground, life) is None, "it breaks with the safeguard, too"
+            return
+    pytest.fail(f"{BUDGET} worlds live on without it")

@@ -1,0 +1,95 @@
+"""Worlds: whatever strikes, all invariants hold and it comes to rest; the same seed is the same world."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.ground import Ground
+from tests.simulation.installation import QUIET, USUAL, Installation
+from tests.simulation.lives import Life, live, shortest
+from tests.simulation.operations import breaks
+from tests.simulation.world import Process, World
+
+ROOT = Path(__file__).parents[2]
+WORLDS, EACH = 300, 10
+AGAIN = """
+import pathlib, tempfile
+from tests.simulation.ground import Ground
+from tests.simulation.test_worlds import told
+with tempfile.TemporaryDirectory() as folder:
+    print(told(Ground(pathlib.Path(folder))))
+"""
+
+
+def whole(ground: Ground, life: Life) -> None:
+    """Fail with the shortest story of a world that breaks."""
+    broken = live(ground, life)
+    if broken is not None:
+        pytest.fail(str(shortest(ground, broken)), pytrace=False)
+
+
+def told(ground: Ground) -> str:
+    """The story of one world."""
+    world = World(7)
+    installation = Installation(world, ground)
+    with installation.laws():
+        installation.live(("ann", "bob"), 2, USUAL)
+    return "\n".join(world.story)
+
+
+@pytest.mark.parametrize("first", range(0, WORLDS, EACH))
+def test_all_invariants_hold(first: int, ground: Ground) -> None:
+    for seed in range(first, first + EACH):
+        whole(ground, Life.of(seed))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_nothing_happens_without_trouble(seed: int, ground: Ground) -> None:
+    whole(ground, Life(seed, wishes=4, trouble=QUIET))
+
+
+def test_operations_on_the_database_may_fail(ground: Ground) -> None:
+    """Some of a small sweep's: that one fails, and that its process dies there."""
+    broken = next(breaks(ground, first=7, step=61), None)
+    if broken is not None:
+        pytest.fail(str(broken), pytrace=False)
+
+
+def test_a_seed_is_a_world(ground: Ground) -> None:
+    """Also in another process, whose sets have another order."""
+    environment = {**os.environ, "PYTHONHASHSEED": "11", "PYTHONPATH": str(ROOT)}
+    answer = subprocess.run(
+        [sys.executable, "-c", AGAIN], capture_output=True, text=True, check=True, env=environment, timeout=300
+    )
+    assert answer.stdout.strip() == told(ground).strip()
+
+
+def test_a_world_is_one_threads() -> None:
+    """A server that another test left to live beside it has its own clock, sleeps and chance."""
+    world, before = World(0), time.monotonic()
+    world.now += 2 * before
+    seen: list[float] = []
+
+    def beside() -> None:
+        time.sleep(0.001)
+        uuid.uuid4()
+        seen.append(time.monotonic())
+
+    def within() -> None:
+        thread, drawn = threading.Thread(target=beside), world.drawn.getstate()
+        thread.start()
+        thread.join()
+        assert world.drawn.getstate() == drawn
+        seen.append(time.monotonic())
+
+    world.begin(Process("one", mortal=False), "", within)
+    with world.laws():
+        world.turn()
+    after = time.monotonic()
+    assert before <= seen[0] <= after < seen[1]

@@ -1,0 +1,257 @@
+"""Resolutions over a real database and the inline engine: rounds, budget, crash, end, and what is refused."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+import sqlalchemy as sa
+import yaml
+
+from orchestrator.publish.bundle.rebuilding import rebuild
+from orchestrator.record.schema import request
+from orchestrator.record.store import Store
+from orchestrator.service.service import Service
+from orchestrator.settings import Settings
+from orchestrator.views.errors import ConflictError, NotFoundError
+from orchestrator.views.resolutions import ResolutionBudget, ResolutionView
+from orchestrator.views.verdicts import VerdictsView
+from tests.inline_conductor import conduct
+from tests.test_conductor import spec, trained
+
+NO_LIMIT = ResolutionBudget()
+
+
+def of(home: Path) -> Settings:
+    return Settings(home=home, engine="inline", train="tests.run.trainings:noisy", lease_seconds=5)
+
+
+@pytest.fixture(scope="module")
+def settled(tmp_path_factory: pytest.TempPathFactory, migrated: Callable[[Path], Path]) -> Path:
+    """A home whose sweep 1 has trained its plan of five seeds."""
+    home = tmp_path_factory.mktemp("settled")
+    migrated(home)
+    made = Service.open(of(home))
+    made.submissions.submit(regularized())
+    made.close()
+    conduct(of(home))
+    return home
+
+
+@pytest.fixture
+def settings(settled: Path, tmp_path: Path) -> Settings:
+    """Over a copy of it."""
+    shutil.copytree(settled, tmp_path / "home")
+    return of(tmp_path / "home")
+
+
+@pytest.fixture
+def service(settings: Settings) -> Iterator[Service]:
+    opened = Service.open(settings)
+    yield opened
+    opened.close()
+
+
+def regularized(**changes: Any) -> bytes:
+    return spec(**{
+        "compare": {"regularizer": ["none", "l2", "sec", "svmax"]},
+        "tune": {},
+        "repeat": {"seed": list(range(5))},
+        "tables": {"main": {"rows": ["regularizer"], "columns": [], "metrics": ["map@r"]}},
+        "recipe": {**yaml.safe_load(spec())["recipe"], "loss": "triplet"},
+    } | changes)  # fmt: skip
+
+
+def expanded(service: Service, settings: Settings, **changes: Any) -> int:
+    """A sweep of which nothing is trained."""
+    sweep = service.submissions.submit(regularized(**changes)).id
+    conduct(settings, 0)
+    return sweep
+
+
+SWEEP = 1
+
+
+def words(found: ResolutionView) -> dict[str, str]:
+    return {one.labels["regularizer"]: one.word for one in found.after or found.before}
+
+
+def seeds(service: Service, sweep: int) -> dict[str, list[int]]:
+    """By regularizer, those of the trials that a sweep has."""
+    found: dict[str, list[int]] = {}
+    for one in service.trials.page(sweep, None, None, None, 200).items:
+        found.setdefault(one.labels["regularizer"], []).append(int(one.labels["seed"]))
+    return found
+
+
+def test_rounds_decide_what_can_be_and_nothing_else_is_trained(service: Service, settings: Settings) -> None:
+    sweep = SWEEP
+    planned = service.resolutions.plan(sweep, ResolutionBudget(seeds=12))
+    assert (planned.state, words(planned)["l2"], len(trained(settings))) == ("planned", "worse", 20)
+    service.resolutions.ask(sweep, ResolutionBudget(seeds=12), actor="ann")
+    conduct(settings)
+    found = service.resolutions.get(sweep)
+    assert (found.state, found.actor, len(found.rounds) > 1) == ("ended", "ann", True)
+    assert found.rounds[0].cells == planned.rounds[0].cells
+    assert {one.labels["regularizer"]: one.word for one in found.before}["sec"] == "unresolved"
+    assert (words(found)["l2"], words(found)["sec"]) == ("worse", "better")
+    held = seeds(service, sweep)
+    assert held["l2"] == list(range(5)), "it was decided before"
+    assert held["none"] == list(range(len(held["none"]))), "what is compared shares its baseline's seeds"
+    assert set(held["sec"]) <= set(held["none"])
+    assert len(held["sec"]) <= 17
+    added = sum(map(len, held.values())) - 20
+    assert (found.trials, len(trained(settings))) == (added, 20 + added)
+    assert found.hours_spent == pytest.approx(added * 0.1)
+    assert found.saved == 4 * (len(held["none"]) - 5) - added
+    assert [one.hours for one in found.rounds] == [pytest.approx(one.trials * 0.1) for one in found.rounds]
+    said = service.tables.verdicts(sweep).said
+    mine = sum("sec" in one.labels.values() for round_ in found.rounds for one in round_.cells)
+    assert f"{1 + mine} looks on record" in said, "each round is a look"
+    asked = service.commands.requests(sweep, None, 50).items
+    assert [one.kind for one in asked] == ["extend"] * len(found.rounds) + ["resolve"]
+    with service.bundles.make(sweep) as made:
+        report = rebuild(made, file_format="json")
+    (again,) = report.verdicts
+    assert again.difference == ""
+    assert (report.identical, again.rendering.file) == (True, "verdicts/main.json"), "with the looks of all rounds"
+    assert VerdictsView.model_validate_json(again.content) == service.tables.verdicts(sweep)
+    wider = service.sweeps.get(sweep)
+    assert service.submissions.preview(wider.text.encode()).trials == wider.total, "its text says what it holds"
+
+
+def test_a_conductor_that_is_killed_leaves_a_resolution_that_another_one_ends(
+    service: Service, settings: Settings
+) -> None:
+    sweep = SWEEP
+    service.resolutions.ask(sweep, ResolutionBudget(hours=1.7))
+    for orders in (1, 2):
+        conduct(settings, orders)
+    assert service.resolutions.get(sweep).state == "going"
+    assert "trains round" in service.resolutions.get(sweep).said
+    conduct(settings)
+    found = service.resolutions.get(sweep)
+    assert (found.state, len(found.rounds) > 1) == ("ended", True)
+    assert len(set(trained(settings))) == 20 + found.trials == service.sweeps.get(sweep).counts.finished
+
+
+def test_the_budget_is_kept(service: Service, settings: Settings) -> None:
+    service.resolutions.ask(SWEEP, ResolutionBudget(hours=1.25, seeds=9))
+    conduct(settings)
+    found = service.resolutions.get(SWEEP)
+    assert 0 < found.hours_spent <= 1.25
+    assert max(map(len, seeds(service, SWEEP).values())) <= 5 + 9
+    assert "open" in found.said
+    assert service.resolutions.plan(SWEEP, ResolutionBudget(hours=0.1)).rounds == [], "a pair takes 0.2"
+
+
+def test_what_is_known_closely_enough_is_trained_no_further(service: Service, settings: Settings) -> None:
+    sweep = SWEEP
+    assert service.resolutions.plan(sweep, ResolutionBudget(within=50)).rounds == []
+    service.resolutions.ask(sweep, ResolutionBudget(within=3))
+    conduct(settings)
+    found = service.resolutions.get(sweep)
+    assert found.said == "3 of 3 comparisons decided"
+    for one in found.after:
+        low, high = one.interval or (0, 1)
+        assert one.word != "unresolved" or (high - low) / 2 <= 0.03
+
+
+def test_it_is_ended_on_request_and_by_a_cancellation(service: Service, settings: Settings) -> None:
+    sweep = SWEEP
+    with pytest.raises(NotFoundError, match="nobody asked"):
+        service.resolutions.get(sweep)
+    with pytest.raises(ConflictError, match="no resolution"):
+        service.resolutions.halt(sweep)
+    service.resolutions.ask(sweep, ResolutionBudget(seeds=12))
+    conduct(settings, 1)
+    with pytest.raises(ConflictError, match="goes on"):
+        service.resolutions.ask(sweep, NO_LIMIT)
+    service.resolutions.halt(sweep, "bob")
+    conduct(settings)
+    forgotten = sa.update(request).where(request.c.kind == "halt").values(applied=None, outcome=None)
+    database = sa.create_engine(settings.database)
+    with database.begin() as connection:  # as if the conductor had been killed before it noted what it did
+        connection.execute(forgotten)
+    database.dispose()
+    conduct(settings)
+    (halted,) = [one for one in service.commands.requests(sweep, None, 50).items if one.kind == "halt"]
+    assert (halted.state, halted.outcome) == ("done", "no further round")
+    found = service.resolutions.get(sweep)
+    assert (found.state, len(found.rounds)) == ("ended", 1)
+    assert "ended by request" in found.said
+    assert service.sweeps.get(sweep).state == "finished", "what the round began goes on to its end"
+    service.resolutions.ask(sweep, ResolutionBudget(seeds=12))
+    conduct(settings, 1)
+    service.commands.cancel(sweep)
+    conduct(settings)
+    assert "were cancelled" in service.resolutions.get(sweep).said
+
+
+def test_a_cancellation_ends_it_though_no_trial_of_a_round_was_there_to_be_stopped(
+    service: Service, settings: Settings
+) -> None:
+    early = {"tables": {"main": {"rows": ["regularizer"], "columns": [], "metrics": ["map@r"],
+                                 "verdicts": {"looks": "any"}}}}  # fmt: skip
+    sweep = service.submissions.submit(regularized(name="early", repeat={"seed": [5, 6, 7, 8]}, **early)).id
+    conduct(settings, 13)
+    service.resolutions.ask(sweep, ResolutionBudget(seeds=12))
+    conduct(settings, 1)
+    service.commands.cancel(sweep)
+    conduct(settings)
+    found = service.resolutions.get(sweep)
+    assert (found.state, found.rounds) == ("ended", [])
+    assert "the sweep was cancelled by request" in found.said
+    service.resolutions.ask(sweep, ResolutionBudget(seeds=1))
+    conduct(settings)
+    assert service.resolutions.get(sweep).rounds, "asked for after the cancellation, it goes on"
+
+
+@pytest.mark.parametrize("kind", ["cancel", "halt"])
+def test_no_round_is_begun_while_its_end_waits_to_be_carried_out(
+    settings: Settings, kind: Literal["cancel", "halt"]
+) -> None:
+    store = Store.open(settings.database)
+    assert store.resolutions.at_rest(SWEEP)
+    store.submissions.add_request(kind, SWEEP, None, None)
+    assert not store.resolutions.at_rest(SWEEP)
+    store.close()
+
+
+def test_asked_for_early_it_waits_for_the_plan(service: Service, settings: Settings) -> None:
+    sweep = service.submissions.submit(regularized(name="new", repeat={"seed": [5, 6, 7]})).id
+    conduct(settings, 3)
+    service.resolutions.ask(sweep, ResolutionBudget(seeds=2))
+    conduct(settings, 3)
+    assert service.resolutions.get(sweep).said == "begins once what the sweep trains has ended"
+    conduct(settings)
+    assert service.resolutions.get(sweep).state == "ended"
+    assert "not finished" not in service.resolutions.get(sweep).before[0].said
+
+
+def test_what_cannot_be_resolved_is_refused_with_a_reason(service: Service, settings: Settings) -> None:
+    alone = expanded(service, settings, name="alone", repeat={})
+    with pytest.raises(ConflictError, match="repeats by none; expected `repeat"):
+        service.resolutions.ask(alone, NO_LIMIT)
+    nothing = expanded(service, settings, name="nothing", compare={"regularizer": ["sec", "svmax"]})
+    with pytest.raises(ConflictError, match="nothing is compared"):
+        service.resolutions.ask(nothing, NO_LIMIT)
+    subset = expanded(service, settings, name="subset", only={"seed": [0, 1, 2]})
+    with pytest.raises(ConflictError, match="subset by seed"):
+        service.resolutions.ask(subset, NO_LIMIT)
+    with pytest.raises(NotFoundError, match="table"):
+        service.resolutions.ask(SWEEP, NO_LIMIT, "other")
+
+
+def test_a_sweep_goes_with_its_resolution(service: Service, settings: Settings) -> None:
+    service.resolutions.ask(SWEEP, ResolutionBudget(hours=0.1))
+    conduct(settings)
+    assert service.resolutions.get(SWEEP).state == "ended"
+    service.commands.delete(SWEEP, "rates")
+    conduct(settings)
+    with pytest.raises(NotFoundError, match="deleted"):
+        service.resolutions.latest(SWEEP)
+    store = Store.open(settings.database)
+    assert store.resolutions.going() == []
+    store.close()

@@ -1,0 +1,222 @@
+"""Traces against a real receiver of OTLP over HTTP: API, conductor and slot, and nobody where none is named."""
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from pydantic import ValidationError
+
+from api.main import create_app
+from orchestrator.host import traces
+from orchestrator.host.traces import begin_tracing, end_tracing
+from orchestrator.run.attempt import Workplace, execute
+from orchestrator.service.service import Service
+from orchestrator.settings import Settings
+from orchestrator.spec.slot import Slot
+from orchestrator.views.errors import MetricsweepError
+from orchestrator.views.orders import Order
+from tests.inline_conductor import conduct
+from tests.ports import free_port
+from tests.test_conductor import spec
+
+PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
+class Collector:
+    """What a collector was told."""
+
+    def __init__(self) -> None:
+        self.url, self.services, self.spans = "", set[str](), list[Any]()
+
+    def take(self, body: bytes) -> None:
+        for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+            said = {one.key: one.value.string_value for one in resource.resource.attributes}
+            self.services.add(said["service.name"])
+            self.spans += [span for scope in resource.scope_spans for span in scope.spans]
+
+    def named(self, name: str) -> list[Any]:
+        return [span for span in self.spans if span.name == name]
+
+
+def facts(span: Any) -> dict[str, Any]:
+    return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in span.attributes}
+
+
+@contextmanager
+def collecting() -> Iterator[Collector]:
+    collector = Collector()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            assert self.path == "/v1/traces"
+            collector.take(self.rfile.read(int(self.headers["content-length"])))
+            self.send_response(200)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    collector.url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield collector
+    finally:
+        end_tracing()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    with collecting() as made:
+        yield made
+
+
+def test_a_sweep_is_traced_from_its_post_to_its_end(service: Service, settings: Settings, collector: Collector) -> None:
+    begin_tracing("test", collector.url)
+    client = TestClient(create_app(service, settings), base_url="http://127.0.0.1")
+    token = (settings.resolved_home / "api.token").read_text().strip()
+    sent = {"Authorization": f"Bearer {token}", "traceparent": PARENT, "Content-Type": "application/yaml"}
+    posted = client.post("/v1/sweeps", content=spec(repeat={"seed": [0]}, compare={"loss": ["triplet"]}), headers=sent)
+    sweep = posted.json()["id"]
+    client.get(f"/v1/sweeps/{sweep}", headers={"Authorization": f"Bearer {token}"})
+    client.get("/healthz")
+    client.get("/v1/sweeps")
+    conduct(settings)
+    end_tracing()
+
+    (submitted,) = collector.named("POST /v1/sweeps")
+    assert submitted.trace_id.hex() == PARENT.split("-")[1], "part of what the client traces"
+    assert submitted.parent_span_id.hex() == PARENT.split("-")[2]
+    told = facts(submitted)
+    assert (told["http.response.status_code"], told["metricsweep.location"]) == (201, f"/v1/sweeps/{sweep}")
+    assert told["metricsweep.request"] == posted.headers["x-request-id"]
+    assert facts(collector.named("GET /v1/sweeps/{id}")[0])["metricsweep.sweep"] == sweep
+    assert facts(collector.named("GET")[0])["http.response.status_code"] == 401, "refused before it had a route"
+    assert not [span for span in collector.spans if "healthz" in span.name]
+
+    assert facts(collector.named("expand")[0])["metricsweep.sweep"] == sweep
+    assert {facts(one)["metricsweep.sweep"] for one in collector.named("settle")} == {sweep}
+    attempts = {one.span_id: one for one in collector.named("attempt")}
+    assert len(attempts) == 2
+    for attempt in attempts.values():
+        told = facts(attempt)
+        assert (told["metricsweep.sweep"], told["metricsweep.outcome"], told["metricsweep.number"]) == (
+            sweep, "finished", 1,
+        )  # fmt: skip
+        within = [one for one in collector.spans if one.parent_span_id == attempt.span_id]
+        assert {one.trace_id for one in within} == {attempt.trace_id}
+        assert sorted(one.name for one in within) == ["keep", "open", "record finished", "record started", "train"]
+
+
+def test_attempts_at_one_training_are_one_trace_wherever_they_are_made(tmp_path: Path, collector: Collector) -> None:
+    begin_tracing("slot", collector.url)
+    for number in (1, 2):
+        order = Order(f"attempt-{number}", "training", number, {"loss": "no such"}, Slot(cpus=1, gpus=0), sweep=7)
+        execute(order, Workplace("no.such:function", tmp_path, tmp_path), lambda: False, lambda message: None)
+    end_tracing()
+    first, second = collector.named("attempt")
+    assert first.trace_id == second.trace_id
+    assert first.span_id != second.span_id
+    assert not first.parent_span_id
+    assert first.status.code == 2
+    assert "no training function" in first.status.message
+    assert collector.services == {"metricsweep-slot"}
+
+
+def test_what_is_raised_and_what_is_asked_of_a_page_are_not_told(
+    service: Service, settings: Settings, collector: Collector
+) -> None:
+    """Of an error its kind is told: its text may hold a password, or the recipe of a statement."""
+    begin_tracing("api", collector.url)
+    with pytest.raises(RuntimeError), traces.span("something"):
+        raise RuntimeError("p4ssword of the database")
+    client = TestClient(create_app(service, settings), base_url="http://127.0.0.1", follow_redirects=False)
+    asked = client.get("/trials?where=p4ssword", headers={"Accept": "text/html"})
+    end_tracing()
+    assert "p4ssword" in asked.headers["location"]
+    (failed,) = collector.named("something")
+    assert (failed.status.code, failed.status.message) == (2, "RuntimeError")
+    assert "p4ssword" not in str(collector.spans)
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, "9" * 30])
+def test_a_number_that_is_too_long_is_refused_as_without_traces(
+    service: Service, settings: Settings, collector: Collector, number: str
+) -> None:
+    begin_tracing("api", collector.url)
+    client = TestClient(create_app(service, settings), base_url="http://127.0.0.1")
+    token = (settings.resolved_home / "api.token").read_text().strip()
+    sent = {"Authorization": f"Bearer {token}", "traceparent": "9" * 5_000, "tracestate": "a=b," * 500}
+    assert client.get(f"/v1/sweeps/{number}", headers=sent).status_code == 422
+    end_tracing()
+    assert "metricsweep.sweep" not in facts(collector.named("GET /v1/sweeps/{id}")[0])
+
+
+@pytest.mark.parametrize(
+    ("named", "path"),
+    [("", "/v1/traces"), ("/", "/v1/traces"), ("/?key=a", "/v1/traces?key=a"), ("/otlp", "/otlp")],
+)
+def test_the_usual_path_is_added_to_an_address_without_one(
+    monkeypatch: pytest.MonkeyPatch, named: str, path: str
+) -> None:
+    told: list[str] = []
+
+    def made(service: str, url: str) -> None:
+        told.append(url)
+        raise ImportError
+
+    monkeypatch.setattr(traces, "_provider", made)
+    with pytest.raises(MetricsweepError):
+        begin_tracing("api", f"http://collector:4318{named}")
+    assert told == [f"http://collector:4318{path}"]
+
+
+def test_nobody_imports_it_unasked() -> None:
+    # FastAPI imports the interface of itself, which tells nobody anything.
+    code = "import sys, api.main, orchestrator.conduct.conductor, orchestrator.run.attempt as a; "
+    code += "from orchestrator.host.traces import begin_tracing, span; begin_tracing('api', ''); "
+    code += "exec('with span(\"x\"): pass'); import json; "
+    code += (
+        "print(json.dumps([n for n in sys.modules if n.startswith(('opentelemetry.sdk', 'opentelemetry.exporter'))]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == []
+
+
+def test_without_the_packages_the_service_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    with pytest.raises(MetricsweepError, match=r"METRICSWEEP_TRACES_URL needs `pip install 'metricsweep\[traces\]'`"):
+        begin_tracing("api", "http://127.0.0.1:1")
+
+
+def test_a_collector_that_is_away_keeps_nobody(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(traces, "END_SECONDS", 0.2)
+    begin_tracing("api", f"http://127.0.0.1:{free_port()}")
+    with traces.span("something"):
+        pass
+    end_tracing()  # its own patience is ten seconds
+    assert not traces.traced()
+
+
+@pytest.mark.parametrize(
+    "url", ["127.0.0.1:4318", "ftp://collector", "http://ada:secret@collector", "http://:secret@collector", "http://"]
+)
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(ValidationError, match=r"such as http://127\.0\.0\.1:4318"):
+        Settings(traces_url=url)
