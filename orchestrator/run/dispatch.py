@@ -57,8 +57,11 @@ class Pool(Protocol[H]):
     def possible(self, slot: Slot) -> bool:
         """Whether what is there could hold such a slot, were it empty."""
 
-    def holding(self, name: str | None, attempt: str) -> H | None:
-        """The slot of that name if it trains, or has just trained, this attempt."""
+    def holding(self, name: str, attempt: str) -> H | None:
+        """The slot of that name, of whatever name where that is empty, if it trains, or has just trained, this attempt.
+
+        Also one that was told to and has not answered yet.
+        """
 
     def release(self, slot: H) -> None:
         """Give a slot back."""
@@ -178,7 +181,7 @@ class Dispatch(Generic[H]):
     def _settled(self, order: Order) -> bool:
         """Whether the order trains now or has ended; False while its slot is not free."""
         if order.holder is not None:
-            self._adopt(order)
+            self._adopt(order, order.holder)
         elif (slot := self._pool.take(order)) is not None:
             slot.start(order, self._workplace)
             self._begin(order, slot)
@@ -189,18 +192,16 @@ class Dispatch(Generic[H]):
             return False
         return True
 
-    def _adopt(self, order: Order) -> None:
-        slot = self._pool.holding(order.holder, order.attempt)
+    def _adopt(self, order: Order, holder: str) -> None:
+        """Go on with what an earlier conductor claimed; it is never begun here, since it may have begun."""
+        slot = self._pool.holding(holder, order.attempt)
         if slot is None:
-            settle_from_spool(
-                self._broker,
-                order,
-                self._workplace,
-                order.seen,
-                Failure("infrastructure", f"slot {order.holder} is gone"),
-            )
-        else:
-            self._begin(order, slot)
+            gone = Failure("infrastructure", f"slot {holder} is gone") if holder else None
+            settle_from_spool(self._broker, order, self._workplace, order.seen, gone)
+            return
+        self._begin(order, slot)
+        if not holder:
+            self._broker.started(order, slot.name, "")
 
     def _begin(self, order: Order, slot: H) -> None:
         self._running[order.attempt] = Execution(order, slot, order.seen, time.monotonic())

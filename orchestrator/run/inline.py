@@ -93,7 +93,7 @@ class Inline:
             release(self._workplace.train)
 
     def _settle_lost(self, broker: Broker, order: Order) -> None:
-        failure = Failure("infrastructure", "the process that trained it ended")
+        failure = Failure("infrastructure", "the process that trained it ended") if order.holder else None
         settle_from_spool(broker, order, self._workplace, order.seen, failure)
 
 

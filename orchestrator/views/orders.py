@@ -25,7 +25,7 @@ class Order:
     recipe: Mapping[str, Any]  # JSON of the completed recipe
     slot: Slot
     resume: str | None = None  # checkpoint to continue from, relative to the storage: <training>/<number>/last.pt
-    holder: str | None = None  # the slot actor that already runs it, when a conductor adopts it
+    holder: str | None = None  # of one that an earlier conductor left: the slot that trains it; empty: none was noted
     seen: int = 0  # progress messages already recorded; an adopted slot replays what follows
     need: str | None = None  # the key of what it reads of a data root
     label: str = ""  # what a person calls it: its sweep, and the labels of its first trial

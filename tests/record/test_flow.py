@@ -195,7 +195,7 @@ def test_orphans_are_what_an_earlier_conductor_left(store: Store) -> None:
     left = store.claims.orphans()
     assert [one.attempt for one in left] == [order.attempt, unstarted.attempt]
     assert (left[0].holder, left[0].seen, left[0].recipe, left[0].slot) == ("slot-1", 4, order.recipe, SLOT)
-    assert (left[1].holder, left[1].seen) == (None, 0)
+    assert (left[1].holder, left[1].seen) == ("", 0)
 
 
 def test_cancel_ends_waiting_trials_and_stops_running_ones(store: Store) -> None:

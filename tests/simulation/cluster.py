@@ -14,6 +14,7 @@ from ray.exceptions import RayActorError
 from orchestrator.run.attempt import Workplace, execute
 from orchestrator.run.message import Message
 from orchestrator.run.slot_actor import AGES, FORM
+from orchestrator.run.spool import attempt_folder
 from orchestrator.views.nodes import Node
 from orchestrator.views.orders import Order
 from tests.simulation.world import BrokenWorldError, Process, World
@@ -77,6 +78,8 @@ class Cluster:
         self.actors: dict[str, Actor] = {}
         self.torn = 0.0  # the chance that a slot that is ended goes on for a while, unheard
         self.results: Counter[str] = Counter()  # by training, those of slots that nobody had given up
+        self.writers: dict[str, str] = {}  # by the folder of an attempt: the slot that writes its spool
+        self.begun: set[str] = set()  # attempts
         self._made_so_far = 0
 
     @contextmanager
@@ -172,6 +175,12 @@ class Cluster:
                 raise BrokenWorldError(
                     f"{order.label} trains in {other.process.name} and in {actor.process.name} at once"
                 )
+        writer = self.writers.setdefault(attempt_folder(order), actor.process.name)
+        if order.attempt in self.begun or writer != actor.process.name:
+            raise BrokenWorldError(
+                f"{order.label}, attempt {order.number}, begins in {actor.process.name}, and has begun in {writer}"
+            )
+        self.begun.add(order.attempt)
         actor.attempt, actor.order, actor.messages, actor.asked = order.attempt, order, [], Event()
         self.world.tell(f"{actor.process.name} begins {order.label}, attempt {order.number}")
         asked, messages = actor.asked, actor.messages

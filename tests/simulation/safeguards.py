@@ -109,6 +109,16 @@ def _silence_is_emptiness() -> AbstractContextManager[object]:
     return patch.object(spool, "read", read)
 
 
+def _unnoted_are_begun() -> AbstractContextManager[object]:
+    """What was claimed, and whose slot was not noted, is taken for what has not begun."""
+    real = ClaimReader.orphans
+
+    def orphans(self: ClaimReader) -> list[Order]:
+        return [replace(order, holder=order.holder or None) for order in real(self)]
+
+    return patch.object(ClaimReader, "orphans", orphans)
+
+
 SAFEGUARDS: Final[Mapping[str, Switch]] = {
     "each write of a conductor checks that the lease is still its own": _replaced(
         "orchestrator.record.database", "_check_fence", lambda *given, **named: None
@@ -116,6 +126,7 @@ SAFEGUARDS: Final[Mapping[str, Switch]] = {
     "a submission that is repeated is known by its key": _keys_are_lost,
     "a mark of the outbox that was renewed meanwhile stays": _any_version_is_sent,
     "attempts that a dead conductor left running are adopted": _replaced(ClaimReader, "orphans", lambda self: []),
+    "an attempt that was claimed and whose slot was not noted is begun by nobody else": _unnoted_are_begun,
     "slots that train what no order stands for are ended": _replaced(SlotPool, "reap", lambda self: None),
     "a lost attempt ends as its spool says": _replaced("orchestrator.run.dispatch", "settle_from_spool", _unspooled),
     "slots that die are noticed": _replaced(Dispatch, "_lose", lambda self, *given: None),

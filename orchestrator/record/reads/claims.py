@@ -75,7 +75,10 @@ class ClaimReader(Access):
             return first_waiting(connection, Exclusions(None, (), tuple(barred), tuple(held))) is not None
 
     def orphans(self) -> list[Order]:
-        """Attempts that are running by the database, oldest first: what a new conductor adopts or gives up."""
+        """Attempts that are running by the database, oldest first: what a new conductor adopts or gives up.
+
+        Each has a holder, an empty one where none was noted: it may have begun all the same.
+        """
         columns = (
             attempt.c.uid, attempt.c.number, attempt.c.slot, attempt.c.resumed_from, attempt.c.holder, attempt.c.seen,
             training.c.uid.label("training"), training.c.recipe, training.c.need, attempt.c.training_id,
@@ -90,7 +93,7 @@ class ClaimReader(Access):
             return [
                 Order(
                     attempt=row.uid, training=row.training, number=row.number, recipe=row.recipe,
-                    slot=Slot.model_validate(row.slot), resume=row.resumed_from, holder=row.holder, seen=row.seen,
+                    slot=Slot.model_validate(row.slot), resume=row.resumed_from, holder=row.holder or "", seen=row.seen,
                     need=row.need, label=names.label, sweep=names.sweep, trial=names.trial,
                 )
                 for row in connection.execute(query).all()

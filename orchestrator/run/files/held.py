@@ -68,6 +68,11 @@ class JoinedSlot:
         known = trains in (self.attempt, self._ended) or (self._told.do == "stop" and self._told.attempt == trains)
         return None if known else trains
 
+    def has(self, attempt: str) -> bool:
+        """Whether it trains an attempt, has just trained it, or is told to and has not answered yet."""
+        told = self._told.order or {}
+        return self.state.attempt == attempt or (not self.answers and told.get("attempt") == attempt)
+
     def forget(self) -> None:
         """What it trains is to be claimed anew."""
         self.attempt = self._ended = None

@@ -19,13 +19,13 @@ class FilePool:
         for slot in roster:  # what they train is claimed by the orders that stand for it, or by none
             slot.forget()
 
-    def holding(self, name: str | None, attempt: str) -> JoinedSlot | None:
-        """The slot of that name if it trains, or has just trained, this attempt."""
-        slot = self._roster.get(name or "")
-        if slot is None or slot.gone or slot.state.attempt != attempt:
-            return None
-        slot.attempt = attempt
-        return slot
+    def holding(self, name: str, attempt: str) -> JoinedSlot | None:
+        """The slot of that name, of whatever name where that is empty, that trains this attempt, or is told to."""
+        for slot in self._roster:
+            if name in ("", slot.name) and slot.gone is None and slot.has(attempt):
+                slot.attempt = attempt
+                return slot
+        return None
 
     def take(self, order: Order) -> JoinedSlot | None:
         """The smallest free slot that holds the order's shape, where its data are; none: wait until there is one."""

@@ -92,20 +92,20 @@ class SlotPool:
                     self.drop(idle)
         return self._nodes
 
-    def holding(self, name: str | None, attempt: str) -> HeldSlot | None:
-        """The slot of that name if it trains, or has just trained, this attempt."""
-        slot = self._slots.get(name or "")
-        if slot is None:
-            return None
-        try:
-            state: dict[str, Any] = ray.get(slot.actor.describe.remote(), timeout=ANSWER_SECONDS)
-        except (RayActorError, ActorUnschedulableError, GetTimeoutError):
-            self.drop(slot)
-            return None
-        if state["attempt"] != attempt:
-            return None
-        slot.attempt, slot.claimed = attempt, True
-        return slot
+    def holding(self, name: str, attempt: str) -> HeldSlot | None:
+        """The slot of that name, of whatever name where that is empty, that trains this attempt, or has just done."""
+        for slot in list(self._slots.values()):
+            if slot.name != name and (name or (slot.claimed and slot.attempt)):
+                continue
+            try:
+                state: dict[str, Any] = ray.get(slot.actor.describe.remote(), timeout=ANSWER_SECONDS)
+            except (RayActorError, ActorUnschedulableError, GetTimeoutError):
+                self.drop(slot)
+                continue
+            if state["attempt"] == attempt:
+                slot.attempt, slot.claimed = attempt, True
+                return slot
+        return None
 
     def take(self, order: Order) -> HeldSlot | None:
         """A free slot of the order's shape, where its data are, now the order's; none: wait until one is given back."""

@@ -1,0 +1,108 @@
+"""What an earlier conductor claimed goes on where it trains, or waits again; it never begins a second time."""
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator.run.attempt import Workplace, execute
+from orchestrator.run.dispatch import Dispatch
+from orchestrator.run.inline import Inline
+from orchestrator.spec.slot import Slot
+from orchestrator.views.orders import Order
+from tests.run.broker import MemoryBroker, order
+
+
+@dataclass(eq=False)
+class Held:
+    """A slot that does what it is told at once."""
+
+    name: str
+    attempt: str | None = None
+    started: list[str] = field(default_factory=list)
+    since: float = 0.0
+    begun: bool = True
+
+    def start(self, order: Order, workplace: Workplace) -> None:
+        self.started.append(order.attempt)
+
+    def stop(self, attempt: str) -> None:
+        self.attempt = None
+
+
+class Slots:
+    """Some slots, of which some train what a former conductor told them to."""
+
+    def __init__(self, *slots: Held) -> None:
+        self.slots, self.reaped = slots, 0
+
+    def unclaimed(self) -> bool:
+        return self.reaped == 0
+
+    def full(self) -> bool:
+        return all(slot.attempt for slot in self.slots)
+
+    def reap(self) -> None:
+        self.reaped += 1
+
+    def take(self, order: Order) -> Held | None:
+        return next((slot for slot in self.slots if slot.attempt is None), None)
+
+    def possible(self, slot: Slot) -> bool:
+        return True
+
+    def holding(self, name: str, attempt: str) -> Held | None:
+        return next((one for one in self.slots if name in ("", one.name) and one.attempt == attempt), None)
+
+    def release(self, slot: Held) -> None:
+        slot.attempt = None
+
+    def replace(self, slot: Held, reason: str) -> None:
+        slot.attempt = None
+
+    def lost(self, slot: Held) -> None:
+        slot.attempt = None
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Workplace:
+    return Workplace("tests.run.trainings:quick", tmp_path, tmp_path)
+
+
+def test_an_attempt_whose_slot_nobody_noted_is_found_where_it_trains(work: Workplace) -> None:
+    left = replace(order(), holder="")
+    training, free = Held("one", attempt=left.attempt), Held("two")
+    broker, pool = MemoryBroker(deque([left])), Slots(free, training)
+    dispatch = Dispatch(broker, pool, work)
+    (execution,) = dispatch.begun()
+    assert execution.slot is training
+    assert (free.started, training.started) == ([], []), "it trains already: two slots would write one spool"
+    assert broker.holders == {left.attempt: "one"}
+
+
+def test_what_was_claimed_and_begun_nowhere_waits_for_another_attempt(work: Workplace) -> None:
+    left = replace(order(), holder="")
+    free = Held("one")
+    broker = MemoryBroker(deque([left]))
+    assert Dispatch(broker, Slots(free), work).begun() == []
+    assert (free.started, broker.given_back, broker.failures) == ([], [left.training], [])
+
+
+def test_nothing_is_reaped_before_the_last_order_that_was_left(work: Workplace) -> None:
+    first, last = replace(order(), holder=""), replace(order(), holder="two")
+    broker, pool = MemoryBroker(deque([first, last])), Slots(Held("one"), Held("two", attempt=last.attempt))
+    given, next_order = list[int](), broker.next_order
+    broker.next_order = lambda: given.append(pool.reaped) or next_order()  # type: ignore[method-assign]
+    (execution,) = Dispatch(broker, pool, work).begun()
+    assert execution.order is last
+    assert given[:2] == [0, 0], "the second one's slot would have been ended"
+
+
+def test_what_has_spooled_its_end_ends_so_though_its_slot_was_never_noted(work: Workplace) -> None:
+    done = order()
+    execute(done, work, lambda: False, lambda message: None)
+    for engine in (lambda broker: Dispatch(broker, Slots(Held("one")), work).begun(), Inline(work).run):
+        broker = MemoryBroker(deque([replace(done, holder="")]))
+        engine(broker)
+        assert list(broker.results) == [done.training]
