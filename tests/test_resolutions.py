@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,8 +11,9 @@ import sqlalchemy as sa
 import yaml
 
 from orchestrator.publish.bundle.rebuilding import rebuild
-from orchestrator.record.schema import request
+from orchestrator.record.schema import attempt, request, trial
 from orchestrator.record.store import Store
+from orchestrator.record.writes.resolutions import NewResolution
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, NotFoundError
@@ -216,6 +218,57 @@ def test_no_round_is_begun_while_its_end_waits_to_be_carried_out(
     assert store.resolutions.at_rest(SWEEP)
     store.submissions.add_request(kind, SWEEP, None, None)
     assert not store.resolutions.at_rest(SWEEP)
+    store.close()
+
+
+def test_what_is_asked_between_two_rounds_is_of_the_next_one(service: Service, settings: Settings) -> None:
+    """The sweep has ended then, for a moment in which clients ask too."""
+    service.resolutions.ask(SWEEP, ResolutionBudget(seeds=3))
+    store = Store.open(settings.database)
+    appended = store.submissions.add_request("pause", SWEEP, None, None)  # as if asked while the last round trained
+    store.close()
+    conduct(settings)
+    found = service.sweeps.get(SWEEP)
+    assert (found.state, service.commands.request(appended).outcome) == ("paused", "paused")
+    assert (len(trained(settings)), found.counts.waiting > 0) == (20, True), "the pause holds the round"
+    service.commands.resume(SWEEP)
+    conduct(settings, 3)
+    assert len(trained(settings)) > 20
+
+
+def test_between_two_rounds_a_cancellation_is_shown_its_way_and_a_pause_is_taken(
+    service: Service, settings: Settings
+) -> None:
+    service.resolutions.ask(SWEEP, ResolutionBudget(seeds=3))
+    store = Store.open(settings.database)
+    (asked,) = store.requests.pending()
+    fence = store.lease.acquire("test", 60.0)
+    assert fence is not None
+    writer = store.writer(fence)
+    writer.resolutions.begin(NewResolution(SWEEP, asked.id, "main", ResolutionBudget(seeds=3), None))
+    writer.lease.release()
+    store.close()
+    with pytest.raises(ConflictError, match=r"between two rounds of its resolution.*`resolution 1 --halt`"):
+        service.commands.cancel(SWEEP)
+    assert service.commands.pause(SWEEP).state == "waiting"
+
+
+def test_hours_of_trainings_that_gave_nothing_are_spent_too(service: Service, settings: Settings) -> None:
+    service.resolutions.ask(SWEEP, ResolutionBudget(seeds=12))
+    conduct(settings, 2)
+    added = service.sweeps.get(SWEEP).total - 20
+    database = sa.create_engine(settings.database)
+    with database.begin() as connection:
+        its = sa.select(trial.c.training_id).where(trial.c.sweep_id == SWEEP, trial.c.position == 20).scalar_subquery()
+        began = connection.execute(sa.select(attempt.c.started).where(attempt.c.training_id == its)).scalar_one()
+        connection.execute(
+            sa.update(attempt).where(attempt.c.training_id == its).values(ended=began + timedelta(hours=2))
+        )
+        connection.execute(sa.update(trial).where(trial.c.position == 20).values(state="failed"))
+    database.dispose()
+    store = Store.open(settings.database)
+    assert (added > 2, store.resolutions.lost_hours(SWEEP, 20)) == (True, pytest.approx(2.0))
+    assert store.resolutions.lost_hours(SWEEP, 21) == 0.0
     store.close()
 
 

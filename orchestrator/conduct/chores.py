@@ -77,6 +77,7 @@ class Chores:
             self._settle(ended)
         if self._requests.resolutions.advance():  # at once: a conductor that is to end when idle would end before
             self._carry_out(self._store.requests.pending())
+            self._carry_out(self._store.requests.pending())  # a pause that came between two rounds holds this one
             self._pruning.refresh()
             added = True
         self.hindrances.look(anew=bool(queued or requests or added))

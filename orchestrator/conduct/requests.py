@@ -84,11 +84,15 @@ class Requests:
         renewed = self._renewal.renew().get(asked.sweep)  # what failed may be of an older release
         return f"{outcome}; {renewed}" if renewed else outcome
 
-    def _pause(self, asked: PendingRequest) -> str:
-        return "paused" if self._writer.sweeps.pause(asked.sweep) else "was not running"
+    def _pause(self, asked: PendingRequest) -> str | None:
+        if self._writer.sweeps.pause(asked.sweep):
+            return "paused"
+        return None if self._store.resolutions.between_rounds(asked.sweep) else "was not running"
 
-    def _resume(self, asked: PendingRequest) -> str:
-        return "resumed" if self._writer.sweeps.resume(asked.sweep) else "was not paused"
+    def _resume(self, asked: PendingRequest) -> str | None:
+        if self._writer.sweeps.resume(asked.sweep):
+            return "resumed"
+        return None if self._store.resolutions.between_rounds(asked.sweep) else "was not paused"
 
     def _prioritize(self, asked: PendingRequest) -> str:
         priority = int(asked.arguments["priority"])

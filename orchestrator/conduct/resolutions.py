@@ -7,7 +7,7 @@ from orchestrator.host.log_context import about
 from orchestrator.plan.further_seeds import with_seeds
 from orchestrator.plan.validated import read
 from orchestrator.publish.published import library
-from orchestrator.publish.tables.resolution_step import ResolutionStep, resolution_step
+from orchestrator.publish.tables.resolution_step import Added, ResolutionStep, resolution_step
 from orchestrator.record.reads.requests import PendingRequest
 from orchestrator.record.reads.resolutions import GoingResolution
 from orchestrator.record.store import Store, Writer
@@ -92,7 +92,9 @@ class Resolutions:
 
     def _step(self, one: GoingResolution, outcomes: SweepOutcomes) -> ResolutionStep:
         looks = self._store.requests.looks(one.sweep)
-        return resolution_step(outcomes, one.table, looks, self._catalog, one.budget, one.position)
+        at = one.position
+        added = None if at is None else Added(at, self._store.resolutions.lost_hours(one.sweep, at))
+        return resolution_step(outcomes, one.table, looks, self._catalog, one.budget, added)
 
     def _stopped(self, one: GoingResolution, outcomes: SweepOutcomes) -> str:
         """Why there is to be no further round, whatever is open."""

@@ -56,15 +56,18 @@ class Foresight:
             raise NotFoundError(f"in the spec: {unknown('table', name, checked.spec.tables)}")
         compared = self._compared(checked, name)
         supposed = self._supposed(checked, compared, truth)
-        each = _trials_a_seed(checked)
+        planned = _planned_seeds(checked)
+        each = _trials_a_seed(checked, planned)
         hours = self._hours(checked)
-        design = _design(checked, compared, budget, {cell: _slowest(hours) * number for cell, number in each.items()})
+        slowest = {cell: _slowest(hours) * number for cell, number in each.items()}
+        design = _design(checked, compared, budget, slowest, planned)
         random = np.random.default_rng(SEED)
         plays = [
             resolved(random, [one.drawn(random) for one in supposed], design)
             for _ in timely(range(max(10, min(MOST_PLAYS, MOST_JUDGED // len(supposed)))))
         ]
-        return _Plays(checked, supposed, plays, each, hours).view(name, budget)
+        numbers = {cell: len(seeds) for cell, seeds in planned.items()}
+        return _Plays(checked, supposed, plays, each, hours, numbers).view(name, budget)
 
     def _compared(self, checked: Checked, name: str) -> JudgedTable:
         spec = checked.spec.model_dump(mode="json")
@@ -76,6 +79,8 @@ class Foresight:
         return found
 
     def _supposed(self, checked: Checked, compared: JudgedTable, truth: SupposedTruth) -> Sequence[Supposition]:
+        if truth.like is not None and (truth.spread is not None or truth.effect is not None):
+            raise ConflictError(f"`like` takes both from sweep {truth.like}; leave `spread` and `effect` out")
         if truth.like is None:
             if truth.spread is None or truth.effect is None:
                 raise ConflictError("say what is supposed: `like` a sweep, or `spread` and `effect`")
@@ -98,8 +103,14 @@ class Foresight:
         return estimate(demands, self._store.trainings.durations(demands), checked.spec.slot.gpus).hours
 
 
-def _design(checked: Checked, compared: JudgedTable, budget: ResolutionBudget, hours: Mapping[int, float]) -> Design:
-    plan = _planned_seeds(checked)
+def _design(
+    checked: Checked,
+    compared: JudgedTable,
+    budget: ResolutionBudget,
+    hours: Mapping[int, float],
+    planned: Mapping[int, frozenset[int]],
+) -> Design:
+    plan = max((place + 1 for seeds in planned.values() for place in seeds), default=0)
     if not plan or checked.spec.search.adaptive:
         raise ConflictError("no seed can be added: the spec repeats by none, or searches adaptively")
     if plan > PAIRS:
@@ -107,15 +118,14 @@ def _design(checked: Checked, compared: JudgedTable, budget: ResolutionBudget, h
     if budget.hours is not None and not any(hours.values()):
         raise ConflictError("hours are not known: too few such trainings were measured here; bound `seeds` instead")
     asked = compared.asked
-    return Design(plan, Limits(budget.hours, budget.seeds), asked.looks == "any", asked.level, hours)
+    return Design(plan, Limits(budget.hours, budget.seeds), asked.looks == "any", asked.level, hours, planned)
 
 
-def _trials_a_seed(checked: Checked) -> dict[int, int]:
-    seeds = max(1, _planned_seeds(checked))
+def _trials_a_seed(checked: Checked, planned: Mapping[int, frozenset[int]]) -> dict[int, int]:
     counted: dict[int, int] = defaultdict(int)
     for trial in checked.plan.trials():
         counted[trial.cell] += 1
-    return {cell: max(1, number // seeds) for cell, number in counted.items()}
+    return {cell: max(1, number // max(1, len(planned[cell]))) for cell, number in counted.items()}
 
 
 def _slowest(hours: Sequence[DeviceHours]) -> float:
@@ -132,6 +142,7 @@ class _Plays:
     plays: Sequence[Played]
     each: Mapping[int, int]  # trials of a seed, by cell
     hours: Sequence[DeviceHours]
+    planned: Mapping[int, int]  # seeds of the plan, by cell
 
     def view(self, name: str, budget: ResolutionBudget) -> ForesightView:
         comparisons = [self._comparison(at, supposed) for at, supposed in enumerate(self.supposed)]
@@ -161,13 +172,19 @@ class _Plays:
 
     def _added(self, play: Played) -> int:
         """Trials beyond the plan."""
-        plan = _planned_seeds(self.checked)
-        return sum((seeds - plan) * self.each.get(cell, 1) for cell, seeds in play.seeds.items())
+        return sum((seeds - self.planned[cell]) * self.each.get(cell, 1) for cell, seeds in play.seeds.items())
 
 
-def _planned_seeds(checked: Checked) -> int:
+def _planned_seeds(checked: Checked) -> dict[int, frozenset[int]]:
+    """By cell, as places on the axis: a resolution leaves cells with unequal seeds, and so may a spec."""
     axis = seed_axis(checked.spec)
-    return len(axis.by_label) if axis else 0
+    found: dict[int, set[int]] = {cell.index: set() for cell in checked.plan.cells}
+    if axis is not None:
+        at = {label: place for place, label in enumerate(axis.by_label)}
+        for trial in timely(checked.plan.trials()):
+            if axis.name in trial.repeat_labels:
+                found[trial.cell].add(at[trial.repeat_labels[axis.name]])
+    return {cell: frozenset(seeds) for cell, seeds in found.items()}
 
 
 def _quantile(numbers: Sequence[int], share: float) -> int:

@@ -77,8 +77,14 @@ def test_what_a_budget_would_decide_is_said_before_anything_is_trained(
     conductor.begin()
     for at in range(10):
         conductor.finish(0.5 + (at // 5) * 0.1 + (at % 5) ** 2 / 100 * (1 + at // 5))
+    both = http.post("/v1/foresight?like=1&spread=1", content=wanted, headers=YAML)
+    assert (both.status_code, "leave `spread` and `effect` out" in both.text) == (409, True)
     known = foreseen(like=1, seeds=6)
     assert [one["supposed"] for one in known["comparisons"]] == ["+16 ± 6.6 points a seed, by 5 seeds"] * 2
+    uneven = wanted.replace("[0, 1, 2, 3, 4]", "[{values: [0, 1, 2]}, {values: [3, 4], when: {loss: triplet}}]")
+    answer = http.post("/v1/foresight?spread=1&effect=1&seeds=2", content=uneven, headers=YAML).json()
+    assert answer["plan_trials"] == 8
+    assert 8 <= answer["low_trials"] <= answer["high_trials"] <= 8 + 2 * 2, "two seeds of each cell at most"
     assert [one["device"] for one in known["hours"]] == ["cpu"]
     assert known["hours"][0]["plan"] == pytest.approx(10 * 1.5 / 3600)
     assert foreseen(like=1, hours=0.001)["trials"] <= 10 + 0.001 * 3600 / 1.5

@@ -49,3 +49,12 @@ def test_pairs_come_in_the_order_of_the_seeds_whatever_was_seen() -> None:
     for cell in (1, 2):
         both = (held[cell] | set(found.seeds[cell])) & (held[0] | set(found.seeds.get(0, ())))
         assert both == set(range(len(both)))
+
+
+def test_cells_may_begin_with_unequal_seeds() -> None:
+    uneven = {0: frozenset(range(5)), 1: frozenset({0, 1, 4})}
+    design = Design(5, Limits(seeds=1), hours={0: 1.0, 1: 1.0}, uneven=uneven)
+    pair = Supposed(1, 0, 0.0, 1.0)
+    assert design.spending(pair).first == 3, "the seeds that both have"
+    played = resolved(np.random.default_rng(1), [pair], design)
+    assert (played.seeds[0], played.seeds[1]) in {(5, 3), (5, 4)}, "the baseline has seed 2 already"

@@ -9,6 +9,7 @@ from orchestrator.publish.verdicts.judgement import CellVerdict
 from orchestrator.publish.verdicts.rounds import Limits, Question, Round, Stock, next_round
 from orchestrator.publish.verdicts.spending import LEAST
 from orchestrator.spec.seeds import SeedAxis
+from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
 from orchestrator.views.resolutions import ResolutionBudget
 
@@ -50,7 +51,11 @@ def stock(outcomes: SweepOutcomes, axis: SeedAxis, since: int | None) -> Stock:
         seed = axis.by_label.get(trial.repeat_labels.get(axis.name, ""))
         if seed is not None:
             (held if since is None or trial.position < since else added)[trial.cell].add(seed)
-    hours = {cell.index: _hours(list(outcomes.trials_of(cell.index))) for cell in outcomes.cells}
+    pruned = pruned_candidates(outcomes)
+    hours = {
+        cell.index: _hours([one for one in outcomes.trials_of(cell.index) if (one.cell, one.candidate) not in pruned])
+        for cell in outcomes.cells
+    }
     return Stock(
         seeds=tuple(axis.by_label.values()),
         held={cell: frozenset(seeds | added[cell]) for cell, seeds in held.items()},
@@ -59,15 +64,20 @@ def stock(outcomes: SweepOutcomes, axis: SeedAxis, since: int | None) -> Stock:
     )
 
 
+def pruned_candidates(outcomes: SweepOutcomes) -> set[tuple[int, int]]:
+    """Cells with their candidates of which no further repeat is trained, as one of theirs was pruned."""
+    return {(one.cell, one.candidate) for one in outcomes.trials if one.state is TrialState.PRUNED}
+
+
 def pairs_a_seed(outcomes: SweepOutcomes, axis: SeedAxis) -> int:
     """How many repeats one seed has: more than one where another axis is repeated too."""
     beside = {tuple(label for name, label in one.repeat_labels.items() if name != axis.name) for one in outcomes.trials}
     return max(1, len(beside))
 
 
-def spent_hours(outcomes: SweepOutcomes, since: int | None) -> float:
-    """What the trainings of the trials from a position on took; what was reused took none."""
-    added = (one for one in outcomes.trials if since is not None and one.position >= since and not one.reused)
+def spent_hours(outcomes: SweepOutcomes, since: int) -> float:
+    """What the trainings of the trials from a position on took that finished; what was reused took none."""
+    added = (one for one in outcomes.trials if one.position >= since and not one.reused)
     return sum(one.seconds or 0.0 for one in added) / 3600
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.publish.tables import published_comparison
-from orchestrator.publish.tables.agenda import Agenda, agenda, pairs_a_seed, spent_hours, stock
+from orchestrator.publish.tables.agenda import Agenda, agenda, pairs_a_seed, pruned_candidates, spent_hours, stock
 from orchestrator.publish.tables.judged_cells import JudgedTable, judged
 from orchestrator.publish.verdicts.rounds import Stock
 from orchestrator.spec.seeds import seed_axis
@@ -19,6 +19,14 @@ from workers.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)
+class Added:
+    """The trials that a resolution added."""
+
+    since: int  # the position of the first one
+    lost: float = 0.0  # hours of those of their trainings that gave nothing
+
+
+@dataclass(frozen=True, slots=True)
 class ResolutionStep:
     """A resolution between two rounds."""
 
@@ -27,7 +35,7 @@ class ResolutionStep:
     stock: Stock
     labels: Mapping[int, Labels]
     trials_a_seed: Mapping[int, int]
-    """By cell: one for each candidate, and each other repeat."""
+    """By cell: one for each candidate that is not pruned, and each other repeat."""
     spent: float
     """Hours of training since it began."""
 
@@ -72,9 +80,9 @@ def resolution_step(
     looks: Sequence[SweepLook],
     catalog: Catalog,
     budget: ResolutionBudget,
-    since: int | None = None,
+    added: Added | None = None,
 ) -> ResolutionStep:
-    """Where the resolution of a table stands that has added the trials from the position `since` on.
+    """Where the resolution of a table stands that has added these trials, or none yet.
 
     ConflictError where the sweep repeats its trainings by no seed.
     """
@@ -84,13 +92,14 @@ def resolution_step(
     its_verdicts = judged(published_comparison.build(outcomes, table, catalog), outcomes, looks)
     per_seed = pairs_a_seed(outcomes, axis)
     candidates = dict.fromkeys((cell.index for cell in outcomes.cells), 0)
+    pruned = pruned_candidates(outcomes)
     for candidate in outcomes.candidates:
-        candidates[candidate.cell] += 1
+        candidates[candidate.cell] += (candidate.cell, candidate.index) not in pruned
     return ResolutionStep(
         judged=its_verdicts,
         agenda=agenda(its_verdicts, budget, per_seed),
-        stock=stock(outcomes, axis, since),
+        stock=stock(outcomes, axis, None if added is None else added.since),
         labels={cell.index: cell.labels for cell in outcomes.cells},
         trials_a_seed={cell: number * per_seed for cell, number in candidates.items()},
-        spent=spent_hours(outcomes, since),
+        spent=spent_hours(outcomes, added.since) + added.lost if added else 0.0,
     )

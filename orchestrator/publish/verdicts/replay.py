@@ -26,16 +26,20 @@ class Supposed:
 class Design:
     """Who is given how many seeds when."""
 
-    plan: int  # seeds of every cell before the first look
+    plan: int  # seeds before the first look, of a cell that has all
     limits: Limits  # hours are those beyond the plan
     any_time: bool = False  # whether the table's `looks` are `any`
     level: float = 0.05
     hours: Mapping[int, float] = field(default_factory=dict)  # of one seed, by cell
+    uneven: Mapping[int, frozenset[int]] = field(default_factory=dict)  # seeds of cells that have others, counted on
 
-    @property
-    def spending(self) -> Spending:
-        """What may be spent of the level."""
-        return ANY if self.any_time else planned(max(LEAST, self.plan))
+    def held(self, cell: int) -> frozenset[int]:
+        """The seeds of a cell at the end of the plan, as places in the order of the spec."""
+        return self.uneven.get(cell, frozenset(range(self.plan)))
+
+    def spending(self, one: Supposed) -> Spending:
+        """What a comparison may spend of the level."""
+        return ANY if self.any_time else planned(max(LEAST, len(self.held(one.cell) & self.held(one.baseline))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +61,17 @@ def resolved(random: Any, supposed: Sequence[Supposed], design: Design) -> Playe
     """Play rounds until nothing more can be decided; `random` is a generator of numpy."""
     world = _World(random, supposed)
     cells = sorted({at for one in supposed for at in (one.cell, one.baseline)})
-    held = {cell: set(range(design.plan)) for cell in cells}
+    held = {cell: set(design.held(cell)) for cell in cells}
     hours = {cell: design.hours.get(cell) for cell in cells}
     rounds = 0
     while True:
         verdicts = world.judged(held, design)
         open_ones = [_question(at, supposed[at], one) for at, one in enumerate(verdicts) if _open(one)]
         stock = Stock(
-            seeds=range(max(map(len, held.values()))),
+            seeds=range(max((max(seeds) + 1 for seeds in held.values() if seeds), default=0)),
             held={cell: frozenset(seeds) for cell, seeds in held.items()},
             hours=hours,
-            added={cell: len(seeds) - design.plan for cell, seeds in held.items()},
+            added={cell: len(seeds - design.held(cell)) for cell, seeds in held.items()},
         )
         drawn = next_round(open_ones, stock, _left(design, stock))
         if not drawn.seeds:
@@ -108,7 +112,7 @@ class _World:
         evidence = {
             at: Evidence(
                 [float(numbers[seed]) for seed in sorted(held[one.cell] & held[one.baseline])],
-                design.spending, one.sign, one.margin,
+                design.spending(one), one.sign, one.margin,
             )
             for at, (one, numbers) in enumerate(zip(self._supposed, self._differences, strict=True))
         }  # fmt: skip

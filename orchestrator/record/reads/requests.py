@@ -11,6 +11,7 @@ from orchestrator.record.database import Access
 from orchestrator.record.existence import REFUSED, require_lasting, require_sweep
 from orchestrator.record.reads.cursors import decode, encode
 from orchestrator.record.reads.wanting import evaluation_left
+from orchestrator.record.resolution_table import resolution
 from orchestrator.record.schema import cell, request, trial
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.extension import SweepLook
@@ -18,6 +19,7 @@ from orchestrator.views.lifecycle import SWEEP_ENDED, TRIAL_ACTIVE, TRIAL_ENDED
 from orchestrator.views.pages import Page
 from orchestrator.views.requests import RequestView
 
+PAUSED: Final = "paused"
 MOST_SHOWN: Final = 10
 """The latest requests that a sweep's view holds."""
 _PENDING: Final = sa.select(request).where(request.c.applied.is_(None)).order_by(request.c.id)
@@ -107,6 +109,9 @@ class RequestReader(Access):
             if connection.execute(_revivals(sweep)).first() is not None:
                 return
             state = connection.execute(head).scalar_one()
+            resolved = state in SWEEP_ENDED and connection.execute(_resolved(sweep)).first() is not None
+            if resolved and what == PAUSED:
+                return  # it holds the next round
             ended = f"sweep {sweep} is {state}" if state in SWEEP_ENDED else None
             if ended is None and trial_id is not None:
                 its = connection.execute(sa.select(trial.c.state).where(trial.c.id == trial_id)).scalar_one_or_none()
@@ -117,6 +122,11 @@ class RequestReader(Access):
                 going = connection.execute(active.where(trial.c.cell == cell_index)).first()
                 if going is None and not connection.execute(searched).scalar_one_or_none():
                     ended = f"all trials of cell {cell_index} of sweep {sweep} have ended"
+        if resolved:
+            raise ConflictError(
+                f"sweep {sweep} is between two rounds of its resolution, and nothing trains; `resolution {sweep} "
+                "--halt` ends that"
+            )
         if ended is not None:
             raise ConflictError(f"{ended}; only what goes on can be {what}")
 
@@ -143,3 +153,8 @@ def _revivals(sweep: int) -> sa.Select[tuple[int]]:
     """Requests that wait, after which trials of an ended sweep may go on."""
     waiting = (request.c.sweep_id == sweep, request.c.applied.is_(None))
     return sa.select(request.c.id).where(*waiting, request.c.kind.in_(["retry", "extend"])).limit(1)
+
+
+def _resolved(sweep: int) -> sa.Select[tuple[int]]:
+    """The resolution of a sweep that goes on."""
+    return sa.select(resolution.c.id).where(resolution.c.sweep_id == sweep, resolution.c.ended.is_(None)).limit(1)

@@ -1,7 +1,7 @@
 """Resolutions: the one of a sweep as clients see it, and those that go on."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,7 +10,7 @@ from orchestrator.record import schema
 from orchestrator.record.database import Access
 from orchestrator.record.existence import require_sweep
 from orchestrator.record.resolution_table import resolution
-from orchestrator.views.lifecycle import SWEEP_ENDED, TRIAL_ACTIVE
+from orchestrator.views.lifecycle import SWEEP_ENDED, TRIAL_ACTIVE, TRIAL_ENDED, TrialState
 from orchestrator.views.resolutions import ResolutionBudget, ResolutionView
 
 _AWAITED = ("extend", "retry", "delete", "cancel", "halt")
@@ -50,6 +50,25 @@ class ResolutionReader(Access):
             query = query.where(resolution.c.sweep_id == sweep)
         with self._database.reading() as connection:
             return [_going(row) for row in connection.execute(query)]
+
+    def between_rounds(self, sweep: int) -> bool:
+        """Whether a sweep has ended, and a resolution of it goes on: what is asked of it now is of its next round."""
+        ended = sa.select(schema.sweep.c.id).where(schema.sweep.c.id == sweep, schema.sweep.c.state.in_(SWEEP_ENDED))
+        with self._database.reading() as connection:
+            return connection.execute(ended.join(resolution).where(resolution.c.ended.is_(None))).first() is not None
+
+    def lost_hours(self, sweep: int, position: int) -> float:
+        """What attempts took, by the clock, whose trials (from a position on) failed or were cancelled or pruned."""
+        trial, attempt = schema.trial, schema.attempt
+        its = sa.select(attempt.c.started, attempt.c.ended).join(
+            trial, trial.c.training_id == attempt.c.training_id
+        ).where(
+            trial.c.sweep_id == sweep, trial.c.position >= position, trial.c.reused.is_(False),
+            trial.c.state.in_(TRIAL_ENDED - {TrialState.FINISHED}), attempt.c.ended.is_not(None),
+        )  # fmt: skip
+        with self._database.reading() as connection:
+            took = [max(timedelta(), row.ended - row.started) for row in connection.execute(its)]
+        return sum(took, timedelta()) / timedelta(hours=1)
 
     def at_rest(self, sweep: int) -> bool:
         """Whether a sweep has ended, and nothing is asked that has to be carried out before a next round."""
