@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.run.attempt import Workplace, execute
+from orchestrator.run.dispatch import Dispatch
 from orchestrator.run.files import roster as rosters
 from orchestrator.run.files.allocation import Allocation
 from orchestrator.run.files.demand import STALE_SECONDS, Demanded, DemandFile
@@ -246,3 +247,21 @@ def test_what_was_given_back_while_nobody_conducted_is_no_failure(tmp_path: Path
     settle_from_spool(broker, left, work, 0, Failure("infrastructure", "its slot is gone"))
     assert (broker.given_back, broker.failures) == ([left.training], [])
     assert broker.waiting[0].resume == f"{left.training}/1/last.pt"
+
+
+def test_what_a_former_conductor_began_and_did_not_note_is_followed_where_it_trains(
+    join: Callable[..., FileSlot], there: Path
+) -> None:
+    join("first")
+    join("second")
+    until(lambda: len(boxes(there)) == 2)
+    left, work = order("waits", iterations=9), Workplace("tests.run.trainings:quick", there.parent, there)
+    former = greeted(there, 1)
+    former.get("first").start(left, work)
+    until(lambda: Box(there / HERE / "first").state().busy)
+    broker = MemoryBroker(deque([replace(left, holder="")]))
+    dispatch = Dispatch(broker, FilePool(greeted(there, 2), 9), work)
+    (execution,) = dispatch.begun()
+    assert (execution.slot.name, broker.holders) == ("first", {left.attempt: "first"})
+    assert Box(there / HERE / "second").state().attempt is None, "two slots would write one spool"
+    execution.slot.stop(left.attempt)

@@ -1,13 +1,18 @@
 """What is asked of Slurm for a slot, and what of our own is kept from it."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from orchestrator.run.files.demand import DemandFile
 from orchestrator.run.files.post import HERE, Box, State, boxes, room
+from orchestrator.run.slurm import logs
 from orchestrator.run.slurm.graves import Graves
 from orchestrator.run.slurm.job import PLENTY, SlotJob
-from orchestrator.run.slurm.queue import Queued, _without_secrets
+from orchestrator.run.slurm.keeper import Keeper
+from orchestrator.run.slurm.logs import KEPT, JobLogs
+from orchestrator.run.slurm.queue import Queue, Queued, _without_secrets
 
 JOB = SlotJob(partition="gpu", account="lab", gres="gpu:a100:2", cpus=4, mem="16G", time="4:00:00", more=("--nice",))
 
@@ -67,3 +72,51 @@ def test_slots_of_jobs_that_are_no_more_are_struck_off_at_the_second_look(tmp_pa
         graves.bury([running[0], Queued("7_2", "PENDING", "BeginTime"), running[2]])
     left = {box.name for box in boxes(there)}
     assert left == {"7_1-aaaaaaaa", "9_1-cccccccc", "7_3r1-eeeeeeee"}, "nobody saw 9_1: another keeper's, maybe"
+
+
+def test_a_slot_that_still_tells_is_struck_off_by_nobody_and_its_job_not_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slurmctld that was killed goes on from what it had saved: of a job that runs it may say that it waits."""
+    there, cancelled = room(tmp_path), list[str]()
+    box = Box(there / HERE / "7_1-aaaaaaaa")
+    box.make(State())
+    said = [[Queued("7_1", "RUNNING", "None")], *[[Queued("7_1", "PENDING", "None"), Queued("7_2", "PENDING", "")]] * 4]
+    monkeypatch.setattr(Queue, "jobs", lambda self: said.pop(0))
+    monkeypatch.setattr(Queue, "cancel", lambda self, jobs: cancelled.extend(job.number for job in jobs))
+    keeper = Keeper(there, SlotJob(), 4, {}, lambda line: None)
+    DemandFile(there).tell([], [])
+    for beat in range(5):
+        box.tell(State(beat=beat))
+        keeper.turn()
+    assert boxes(there), "it trains"
+    assert set(cancelled) == {"7_2"}
+
+
+def test_logs_of_jobs_that_are_done_are_kept_for_a_while_and_none_grows_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "MOST_BYTES", 1_000)
+    kept = JobLogs(tmp_path / "logs")
+    for index in range(KEPT + 5):
+        log = kept.folder / f"7_{index}.log"
+        log.write_text("x" * (1_001 if index == 1 else 9))
+        os.utime(log, (index, index))
+    kept.tidy({"7_0", "7_1"})
+    left = {path.stem for path in kept.folder.iterdir()}
+    assert len(left) == KEPT + 2
+    assert {"7_0", "7_1", "7_5", f"7_{KEPT + 4}"} <= left
+    assert (kept.folder / "7_1.log").stat().st_size == 0
+    (kept.folder / "8_1.log").write_text("x")
+    kept.tidy(set())
+    assert (kept.folder / "7_0.log").exists(), "it is not looked at each turn"
+
+
+def test_a_folder_of_an_odd_name_is_no_pattern_of_slurms(tmp_path: Path) -> None:
+    assert f"--output={tmp_path}/50%%j/logs/%A_%a.log" in SlotJob().options(tmp_path / "50%j", 1)
+
+
+@pytest.mark.parametrize("amount", [float("nan"), float("inf"), 0.0, -1.0])
+def test_a_wrong_amount_of_a_resource_is_told(amount: float) -> None:
+    with pytest.raises(ValueError, match="--resource: expected NAME=AMOUNT"):
+        SlotJob(resources={"a100": amount})

@@ -3,10 +3,14 @@
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from orchestrator.run.files.post import DEMAND, read, write
+from pydantic import ConfigDict, TypeAdapter
+
+from orchestrator.run.files.json_file import read_as, write
+from orchestrator.run.files.post import DEMAND
 from orchestrator.views.nodes import Node
 from orchestrator.views.resources import Shape, holds
 
@@ -15,6 +19,20 @@ log = logging.getLogger(__name__)
 AGAIN_SECONDS: Final = 15.0
 STALE_SECONDS: Final = 90.0
 """Where it is not renewed for so long, no conductor is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What stands in the file: bundles of resources, and a number that grows with each writing beside its time."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(allow_inf_nan=False)
+
+    training: list[dict[str, float]]
+    waiting: list[dict[str, float]]
+    beat: tuple[float, int]
+
+
+_READER: Final = TypeAdapter(_Told)
 
 
 class DemandFile:
@@ -50,18 +68,18 @@ class Demanded:
     def slots(self, offer: Mapping[str, float]) -> int | None:
         """How many slots that offer so much there is use for; none: no conductor tells."""
         try:
-            said = read(self._file)
+            said = read_as(_READER, self._file)
         except OSError:
             return None
-        if said["beat"] != self._beat:
+        if said.beat != self._beat:
             first = self._beat is None  # it may have been written long ago
-            self._beat, self._changed = said["beat"], self._now() if not first else self._changed
+            self._beat, self._changed = said.beat, self._now() if not first else self._changed
             if first:
-                self._changed = self._now() if time.time() - said["beat"][0] < STALE_SECONDS else self._changed
+                self._changed = self._now() if time.time() - said.beat[0] < STALE_SECONDS else self._changed
         if self._now() - self._changed > STALE_SECONDS:
             return None
         node = Node("", "", offer)
-        return sum(holds(node, (), _shape(bundle)) for bundle in (*said["training"], *said["waiting"]))
+        return sum(holds(node, (), _shape(bundle)) for bundle in (*said.training, *said.waiting))
 
 
 def _shape(bundle: Mapping[str, float]) -> Shape:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from orchestrator.run.attempt import Workplace
+from orchestrator.run.files.json_file import DamagedError
 from orchestrator.run.files.post import SILENT_SECONDS, Box, Instruction, State
 from orchestrator.run.files.slot import ORDERS, WORKPLACES
 from orchestrator.views.nodes import Node
@@ -135,10 +136,16 @@ class JoinedSlot:
     def _post(self) -> None:
         """Write the instruction, unless it stands there: a former conductor may have written over it."""
         with suppress(OSError):
-            if self._posted and _heads(self.box.instruction()) == _heads(self._told):
+            if self._posted and self._stands():
                 return
             self.box.instruct(self._told)
             self._posted = True
+
+    def _stands(self) -> bool:
+        try:
+            return _heads(self.box.instruction()) == _heads(self._told)
+        except DamagedError:
+            return False
 
 
 def _heads(instruction: Instruction) -> tuple[int, int, int]:

@@ -15,7 +15,7 @@ from orchestrator.run.spool import FILE, attempt_folder
 QUIET_SECONDS: Final = 10.0
 """How long the end of an attempt may be missing in the spool once its slot trains it no more."""
 MOST_BYTES: Final = 4 * 2**20
-"""Of one spool in one turn; the rest comes in the next ones."""
+"""Of one spool in one turn, but for a line that is longer; the rest comes in the next ones."""
 
 
 @dataclass(slots=True)
@@ -75,10 +75,10 @@ class Listening:
     def _silent(self, attempt: str, heard: _Heard, mine: bool) -> Iterator[Report]:
         """Its slot trains it no more, and the spool has no end of it: the slot has failed, or its disk is full."""
         heard.quiet = time.monotonic() if heard.quiet is None else heard.quiet
-        last = heard.execution.slot.state.last if mine else None
+        last = _failure(heard) if mine else None
         if last is not None:
             heard.ended = True
-            yield Report(attempt, (_renumbered(last, heard.execution.seen + 1),))
+            yield Report(attempt, (last,))
         elif time.monotonic() - heard.quiet > QUIET_SECONDS:
             yield Report(attempt, lost="it ended without a word" if mine else "it does not train what it was given")
 
@@ -91,6 +91,8 @@ def _new_lines(heard: _Heard) -> list[bytes]:
             heard.offset = 0 if size < heard.offset else heard.offset  # a line that was cut off was none of these
             file.seek(heard.offset)
             content = file.read(MOST_BYTES)
+            while b"\n" not in content and (more := file.read(MOST_BYTES)):
+                content += more
     except OSError:
         return []
     lines: list[bytes] = []
@@ -104,7 +106,11 @@ def _new_lines(heard: _Heard) -> list[bytes]:
     return lines
 
 
-def _renumbered(line: str, number: int) -> bytes:
-    """A failure that no spool has, as the next message of its attempt."""
-    told = Message.of(line.encode())
-    return Message.made(number, told.kind, told.body).line if told.seq < number else told.line
+def _failure(heard: _Heard) -> bytes | None:
+    """The failure that its slot tells and no spool has, as the next message of its attempt; none: it tells none."""
+    line, number = heard.execution.slot.state.last, heard.execution.seen + 1
+    try:
+        told = Message.of((line or "").encode())
+        return Message.made(number, told.kind, told.body).line if told.seq < number else told.line
+    except ValueError:
+        return None

@@ -1,20 +1,22 @@
-"""The post: the two files by which conductor and slot write to one another, and how such a file is written.
+"""The post: the two files by which conductor and slot write to one another.
 
 Each of the two is there from the beginning, is written by one side alone and replaced whole. On NFS a new name may stay
 unseen for a minute, and a file that grows may be seen in part; what replaces a file is seen by whoever opens it next.
 """
 
-import json
-import os
 import shutil
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
+
+from pydantic import ConfigDict, TypeAdapter
 
 from orchestrator.host.private import own_folder
 from orchestrator.host.storage import Folder, opened
+from orchestrator.run.files.json_file import read, read_as, settle, valid, write
 from orchestrator.views.errors import MetricsweepError
 
 FORM: Final = 1
@@ -27,12 +29,17 @@ ORDER, STATE, DEMAND, OWNER = "order.json", "state.json", "demand.json", "instal
 SILENT_SECONDS: Final = 60.0
 """A slot that has told nothing for so long counts as lost; one that could tell nothing for half of it stops."""
 
+LEFT_SECONDS: Final = 3_600.0
+"""What was written aside and never put in its place is removed after so long."""
+
 Phase = Literal["here", "leaving", "left"]
 
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """What the conductor wants of a slot: the latest one alone counts."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(allow_inf_nan=False)
 
     fence: int = 0
     """The lease's. A slot that has seen a higher one does nothing of what stands beside a lower one."""
@@ -49,6 +56,8 @@ class Instruction:
 @dataclass(frozen=True, slots=True)
 class State:
     """What a slot says of itself."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(allow_inf_nan=False)
 
     form: int = FORM
     beat: int = 0  # grows with every writing
@@ -72,6 +81,10 @@ class State:
     problem: str | None = None  # why it found nothing
 
 
+_INSTRUCTIONS: Final = TypeAdapter(Instruction)
+_STATES: Final = TypeAdapter(State)
+
+
 class Box:
     """The folder of one slot."""
 
@@ -85,11 +98,11 @@ class Box:
         write(aside / ORDER, asdict(Instruction()))
         write(aside / STATE, asdict(state))
         aside.rename(self.folder)
-        _settle(self.folder.parent)
+        settle(self.folder.parent)
 
     def instruction(self) -> Instruction:
         """The latest instruction; raises OSError, FileNotFoundError where the slot has been given up."""
-        return Instruction(**read(self.folder / ORDER))
+        return read_as(_INSTRUCTIONS, self.folder / ORDER)
 
     def instruct(self, instruction: Instruction) -> None:
         """Replace the instruction; raises OSError."""
@@ -98,7 +111,7 @@ class Box:
     def state(self) -> State | None:
         """What the slot said last; none: in a form that is not ours. Raises OSError."""
         found = read(self.folder / STATE)
-        return State(**found) if found.get("form") == FORM else None
+        return valid(_STATES, found, self.folder / STATE) if found.get("form") == FORM else None
 
     def tell(self, state: State) -> None:
         """Replace the state; raises OSError."""
@@ -134,36 +147,19 @@ def boxes(room: Path) -> list[Box]:
     return [Box(path) for path in sorted((room / HERE).iterdir()) if not path.name.startswith(".")]
 
 
-def write(file: Path, content: Mapping[str, Any]) -> None:
-    """Replace a file whole, on disk before anybody sees it; raises OSError."""
-    aside = file.with_name(f".{file.name}.{os.getpid()}")
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(descriptor, "w") as made:
-            json.dump(content, made)
-            made.flush()
-            os.fsync(made.fileno())
-        aside.replace(file)
-    except OSError:
+def tidy(room: Path) -> None:
+    """Remove what was written aside by who died before it was in its place, or given up and not removed whole."""
+    before = time.time() - LEFT_SECONDS  # by the clock of whoever wrote it: an hour is far from any that is right
+    for folder in (room, room / HERE):
         with suppress(OSError):
-            aside.unlink()
-        raise
-    _settle(file.parent)
+            for path in [one for one in folder.iterdir() if one.name.startswith(".")]:
+                if path.lstat().st_mtime < before:
+                    _discard(path)
 
 
-def read(file: Path) -> dict[str, Any]:
-    """What stands in a file; raises OSError, also where it is damaged."""
-    try:
-        found: dict[str, Any] = json.loads(file.read_bytes())
-    except ValueError as error:
-        raise OSError(f"{file} is damaged: {error}") from error
-    return found
-
-
-def _settle(folder: Path) -> None:
-    """Have the names in a folder survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _discard(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()

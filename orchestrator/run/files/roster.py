@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pydantic import TypeAdapter, ValidationError
+
 from orchestrator.run.files.held import JoinedSlot
-from orchestrator.run.files.post import OWNER, SILENT_SECONDS, Instruction, boxes, read, write
+from orchestrator.run.files.json_file import DamagedError, read_as, write
+from orchestrator.run.files.post import OWNER, SILENT_SECONDS, Instruction, boxes, tidy
 from orchestrator.views.cluster import ProcessUsage, SlotReport
 from orchestrator.views.errors import MetricsweepError, UnavailableError
 from orchestrator.views.nodes import Node
@@ -17,6 +20,15 @@ from orchestrator.views.nodes import Node
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    installation: str
+    fence: int
+
+
+_READER: Final = TypeAdapter(_Owner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +43,15 @@ class Allegiance:
         """Note whose slots these are; raises MetricsweepError where another installation's, or a later lease's."""
         file = room / OWNER
         with suppress(FileNotFoundError):
-            owner = read(file)
-            if owner["installation"] != self.installation:
+            owner = _owner(file)
+            if owner.installation != self.installation:
                 raise MetricsweepError(
                     f"{room} has the slots of another installation: give each its own METRICSWEEP_STORAGE_URL; or, if "
                     f"its database is gone for good and no slot of it lives, remove {file}"
                 )
-            if owner["fence"] > self.fence:
+            if owner.fence > self.fence:
                 raise MetricsweepError(
-                    f"{room} was last used under lease {owner['fence']}, and this conductor holds lease {self.fence}: "
+                    f"{room} was last used under lease {owner.fence}, and this conductor holds lease {self.fence}: "
                     f"its database is an older copy. Slots would not obey it; once none of them lives, remove {file}"
                 )
         write(file, {"installation": self.installation, "fence": self.fence})
@@ -55,8 +67,10 @@ class Roster:
     def __init__(self, room: Path, allegiance: Allegiance, now: Callable[[], float] = time.monotonic) -> None:
         self.room, self.allegiance, self._now = room, allegiance, now
         allegiance.claim(room)
+        tidy(room)
         self._slots: dict[str, JoinedSlot] = {}
         self._hosts: dict[str, str] = {}  # by slot, those that left included
+        self._struck: set[str] = set()  # slots whose folders could not be removed yet
         self._looked = float("-inf")
         self._mustered = False
 
@@ -80,6 +94,9 @@ class Roster:
             for slot in self:
                 slot.heard = self._now()
         self._looked = self._now()
+        self._struck &= there.keys()
+        for name in self._struck:
+            there.pop(name).remove()
         for name in there.keys() - self._slots.keys():
             self._slots[name] = JoinedSlot(there[name], Instruction(fence=self.allegiance.fence), self._now)
         for slot in self:
@@ -123,6 +140,7 @@ class Roster:
     def give_up(self, slot: JoinedSlot) -> None:
         """Strike a slot off; if it lives, it ends what it trains once it sees that."""
         self._slots.pop(slot.name, None)
+        self._struck.add(slot.name)  # one whose folder stays would join as another, which never answers
         slot.box.remove()
 
     def _judge(self, slot: JoinedSlot) -> None:
@@ -134,9 +152,22 @@ class Roster:
             slot.tell(Instruction(do="end"))
 
 
+def _owner(file: Path) -> _Owner:
+    try:
+        return read_as(_READER, file)
+    except DamagedError as error:
+        raise MetricsweepError(f"{error}; if no other installation has its slots there, remove it") from error
+
+
+def _usage(slot: JoinedSlot) -> ProcessUsage | None:
+    try:
+        return None if slot.state.usage is None else ProcessUsage.model_validate(slot.state.usage)
+    except ValidationError:  # of another release, say: a number for people is no reason to lose the slot
+        return None
+
+
 def _report(slot: JoinedSlot, seen: Mapping[str, int]) -> SlotReport:
-    state = slot.state
-    usage = None if state.usage is None else ProcessUsage.model_validate(state.usage)
+    state, usage = slot.state, _usage(slot)
     recorded, lag = seen.get(slot.attempt or ""), None
     if recorded is not None and recorded < state.said and state.attempt == slot.attempt:
         first = state.said - len(state.ages)

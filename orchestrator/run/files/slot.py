@@ -89,6 +89,8 @@ class FileSlot:
         except OSError as error:
             if self._now() - self._heard > SILENT_SECONDS / 2:
                 self.leave(f"the storage does not answer: {error}")
+        except ValueError as error:  # an order of another release, say: a slot that ends is noticed, a mute one late
+            self.leave(f"what it is told cannot be read: {' '.join(str(error).split())[:500]}")
 
     def _obey(self, given: Instruction) -> None:
         if given.fence < self._state.fence:

@@ -1,6 +1,7 @@
 """The job of a slot: what is asked of Slurm for it, what it offers, and the script that it runs."""
 
 import hashlib
+import math
 import re
 import shlex
 import sys
@@ -12,6 +13,8 @@ from typing import Final
 _GPUS: Final = re.compile(r"gpu(?::[A-Za-z][\w.-]*)?(?::(?P<count>\d+))?(?:\(.*\))?")
 _MEMORY: Final = re.compile(r"(?P<amount>\d+)(?P<unit>[KMGT]?)", re.IGNORECASE)
 _UNITS: Final = {"K": 2**10, "": 2**20, "M": 2**20, "G": 2**30, "T": 2**40}
+LOGS: Final = "logs"
+"""The folder of the jobs' logs in the room of the slots."""
 PLENTY: Final = float(2**60)
 """The memory of a job that names none: its partition decides."""
 
@@ -40,6 +43,9 @@ class SlotJob:
     def __post_init__(self) -> None:
         if self.mem is not None and not _MEMORY.fullmatch(self.mem):
             raise ValueError(f"--mem: expected a number with K, M, G or T behind it, such as 16G, found {self.mem!r}")
+        for name, amount in self.resources.items():
+            if not name or not name.isprintable() or not (math.isfinite(amount) and amount > 0):
+                raise ValueError(f"--resource: expected NAME=AMOUNT, such as a100=1, found {f'{name}={amount:g}'!r}")
 
     @property
     def offer(self) -> dict[str, float]:
@@ -67,7 +73,7 @@ class SlotJob:
             f"--signal=B:USR1@{self.signal}",
             "--requeue" if self.requeue else "--no-requeue",
             "--open-mode=append",
-            f"--output={room / 'logs'}/%A_%a.log",
+            f"--output={str(room / LOGS).replace('%', '%%')}/%A_%a.log",
             *(f"--{option}={value}" for option, value in named.items() if value is not None),
             *self.more,
         ]

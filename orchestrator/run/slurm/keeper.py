@@ -7,7 +7,8 @@ from typing import Final
 
 from orchestrator.run.files.demand import Demanded
 from orchestrator.run.slurm.graves import Graves
-from orchestrator.run.slurm.job import SlotJob
+from orchestrator.run.slurm.job import LOGS, SlotJob
+from orchestrator.run.slurm.logs import JobLogs
 from orchestrator.run.slurm.queue import Queue, Queued, SlurmError
 
 SHORT_SECONDS: Final = 60.0
@@ -41,7 +42,7 @@ class Keeper:
         self._short = 0
         self._ending: dict[str, float] = {}  # by job, since when
         self._not_before = float("-inf")
-        (room / "logs").mkdir(mode=0o700, exist_ok=True)
+        self._logs = JobLogs(room / LOGS)
 
     def turn(self) -> None:
         """Look once, and do what is to be done; what Slurm refuses or does not answer is told, and tried again."""
@@ -55,6 +56,7 @@ class Keeper:
         wanted = self._demanded.slots(self._job.offer)
         known = self._queue.jobs()
         self._graves.bury(known)
+        self._logs.tidy({job.number for job in known})
         jobs = self._counted(known)
         if wanted is None:
             self._say(f"{_of(jobs)}; no conductor tells what it has use for, so nothing more is submitted")
@@ -65,7 +67,8 @@ class Keeper:
             self._submit(wanted - len(jobs))
             return
         if len(jobs) > wanted:
-            waiting = [job for job in jobs if job.pending]
+            joined = self._graves.joined()  # a slurmctld that was killed may say that what trains waits
+            waiting = [job for job in jobs if job.pending and job.number not in joined]
             self._queue.cancel(waiting[: len(jobs) - wanted])
         self._say(f"use for {wanted}: {_of(jobs)}")
 
@@ -84,7 +87,7 @@ class Keeper:
             self._submitted, self._short = (None, 0) if age > SHORT_SECONDS else (self._now(), self._short)
         elif not jobs and wanted:
             self._submitted = None
-            self._say(f"the jobs ended as soon as they had begun; their logs in {self._room / 'logs'} say why")
+            self._say(f"the jobs ended as soon as they had begun; their logs in {self._logs.folder} say why")
             self._rest()
 
     def _submit(self, count: int) -> None:
