@@ -1,12 +1,13 @@
 """Clients: they submit, pause, extend, cancel, retry and delete at random, and ask again where no answer came."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import yaml
 
 from orchestrator.service.service import Service
-from orchestrator.views.errors import MetricsweepError
+from orchestrator.views.errors import ConflictError, MetricsweepError
 from tests.simulation.training import DIVERGING, KILLING, WRONG
 from tests.simulation.world import World
 
@@ -42,7 +43,9 @@ _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 class Client:
     """One person with a browser: what is answered is not relied on."""
 
-    def __init__(self, world: World, service: Service, name: str, wishes: int) -> None:
+    def __init__(
+        self, world: World, service: Service, name: str, wishes: int, first: tuple[str, bytes] | None = None
+    ) -> None:
         self._world, self.service, self.name, self._wishes = world, service, name, wishes
         self.accepted: set[str] = set()
         """The names of sweeps of which it was told that they are there."""
@@ -50,7 +53,8 @@ class Client:
         """Sweeps of which it asked that they go on: a cancelled one may."""
         self.asked = 0
         self.done = False
-        self._unanswered: tuple[str, bytes] | None = None
+        self.regrets = 0.0  # the chance that it cancels and deletes a sweep in place of anything else
+        self._unanswered = first
 
     def live(self) -> None:
         """Ask for so many things, one after the other, and end by having everything go on that pauses."""
@@ -76,6 +80,8 @@ class Client:
             ("deletes", lambda: self.service.commands.delete(sweep, self.service.sweeps.get(sweep).name)),
         ]
         kind, act = kinds[0] if number == 0 or self._unanswered else drawn.choice(kinds)
+        if number and not self._unanswered and self._world.chance(self.regrets):
+            kind, act = "regrets", lambda: self._regret(sweep)
         if kind in ("retries", "extends"):
             self.revived.add(sweep)
         try:
@@ -84,6 +90,15 @@ class Client:
             self._world.tell(f"{self.name} {kind} {sweep}: refused, {str(error).splitlines()[0][:80]}")
         else:
             self._world.tell(f"{self.name} {kind} {sweep if kind != 'submits' else ''}")
+
+    def _regret(self, sweep: int) -> None:
+        """Cancel a sweep, and delete it while what it trains may not have stopped yet."""
+        self.service.commands.cancel(sweep)
+        for _ in range(8):
+            self._world.sleep(0.5)
+            with suppress(ConflictError):  # it has not ended yet
+                self.service.commands.delete(sweep, self.service.sweeps.get(sweep).name)
+                return
 
     def _submit(self, number: int) -> None:
         drawn = self._world.drawn

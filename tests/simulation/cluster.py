@@ -77,6 +77,7 @@ class Cluster:
         self.world, self.there = world, list(nodes)
         self.actors: dict[str, Actor] = {}
         self.torn = 0.0  # the chance that a slot that is ended goes on for a while, unheard
+        self.unheard: set[str] = set()  # trainings that went on in a slot which was given up
         self.results: Counter[str] = Counter()  # by training, those of slots that nobody had given up
         self.writers: dict[str, str] = {}  # by the folder of an attempt: the slot that writes its spool
         self.begun: set[str] = set()  # attempts
@@ -140,7 +141,8 @@ class Cluster:
             return
         if actor.busy and self.world.chance(self.torn):
             self.world.fault("slots that train on", f"{actor.process.name} is ended, and does not hear of it")
-            actor.process.frozen = self.world.now + self.world.drawn.choice([2.0, 8.0, 20.0])
+            self.unheard.add(actor.order.training if actor.order else "")
+            self.world.freeze(actor.process, self.world.drawn.choice([2.0, 8.0, 20.0]))
             return
         self.world.kill(actor.process, "by its conductor" if actor.busy else "for it is idle")
 

@@ -35,7 +35,7 @@ class Ground:
         self.catalog = catalogs.load()
         self.database = Database(f"sqlite:///{self.home / 'metricsweep.db'}")
         self.tables: dict[object, bytes] = {}
-        """Of grids that finished, by what they tried: the same in every world, and in one without trouble."""
+        """Of grids in worlds without any trouble, by what they tried."""
         self._world: World | None = None
         self._free: list[sa.Connection] = []
         self._outside: sqlite3.Connection | None = None

@@ -55,6 +55,12 @@ class Trouble:
     """That the clock of the machines, the database's too, is set back or forward, at a turn."""
     refusals: float = 0.004
     """That the database refuses a transaction."""
+    unacknowledged: float = 0.0
+    """That a transaction is committed, and who began it hears that it is not."""
+    outlived: float = 0.0
+    """That a conductor stands still for longer than its lease while it tells the tracker."""
+    regrets: float = 0.0
+    """That a client cancels a sweep and deletes it as soon as it may, in place of what it wished for."""
     torn: float = 0.5
     """That a slot which is ended does not hear of it, and trains on for a while."""
     away: float = 0.2
@@ -68,6 +74,8 @@ class Trouble:
 
 
 USUAL = Trouble()
+HARSH = Trouble(unacknowledged=0.002, outlived=0.003, regrets=0.05)
+"""With what came later, apart so that a seed's world of usual trouble is still what it was."""
 QUIET = Trouble(*(0.0 for _ in fields(Trouble)))
 
 
@@ -93,6 +101,8 @@ class Installation:
         self.store = Store(ground.database)
         self.shelf = Shelf(world) if world.seed % 3 == 0 else None
         self.clients: list[Client] = []
+        self.first: tuple[str, bytes] | None = None  # what a client submits first; none: it draws that
+        self.shown: dict[str, tuple[str, bytes]] = {}  # of grids that finished, by what they tried: spec and table
         self.engines: list[Simulated] = []
         self._unheard = 0.0
 
@@ -137,12 +147,15 @@ class Installation:
         world = self.world
         world.crashes, world.stalls, world.jumps = trouble.crashes, trouble.stalls, trouble.jumps
         self.transactions.refusals, self.transactions.stops = trouble.refusals, trouble.stops
+        self.transactions.unacknowledged, self.tracking.outlived = trouble.unacknowledged, trouble.outlived
         if self.shelf is not None:
             self.shelf.away, self.shelf.lies = trouble.lost, trouble.lies
         self.cluster.torn, self.tracking.away = trouble.torn, trouble.away
         self._unheard = trouble.unheard
         for engine in self.engines:
             engine.unheard = trouble.unheard
+        for client in self.clients:
+            client.regrets = trouble.regrets
 
     def conduct(self, name: str, after: float = 0.0) -> None:
         """Begin a conductor, which begins anew whenever it ends."""
@@ -182,8 +195,8 @@ class Installation:
             return list(connection.execute(query).scalars())
 
     def rested(self) -> bool:
-        """Whether all that was asked for is done and told."""
-        if not all(one.done for one in self.clients):
+        """Whether all that was asked for is done and told, and nobody stands still who might go on with something."""
+        if self.world.now < self.world.awake or not all(one.done for one in self.clients):
             return False
         if self.store.requests.pending() or self.store.sweeps.active() or self.store.outbox.lag():
             return False
@@ -203,7 +216,7 @@ class Installation:
         service = self._service()
         client = next((one for one in self.clients if one.name == name), None)
         if client is None:
-            client = Client(self.world, service, name, wishes)
+            client = Client(self.world, service, name, wishes, self.first)
             self.clients.append(client)
         client.service = service
         process.farewell.append(lambda: self._client(name, wishes))

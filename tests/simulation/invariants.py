@@ -4,9 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from orchestrator.conduct.searches import Searches, _replay
+from orchestrator.plan import suggestion
 from orchestrator.record import schema
 from orchestrator.record.mlflow.mirrors import _STATUS
 from orchestrator.record.mlflow.names import single
+from orchestrator.spec.spec import Spec
 from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState, TrialState
 from tests.record.test_invariants import check
 from tests.simulation.training import expected, raises
@@ -68,6 +71,8 @@ class Invariants:
         with self._store.database.reading() as connection:
             self._results(connection)
             self._submitted(connection)
+            self._searched(connection)
+            self._cleared(connection)
             self._mirrored(connection)
             orphans = connection.execute(sa.text("SELECT count(*) FROM attempt WHERE state = 'running'")).scalar_one()
             holds(orphans == 0, f"{orphans} attempts run for ever")
@@ -150,11 +155,29 @@ class Invariants:
                 self._shown(row)
 
     def _shown(self, sweep: sa.Row[Any]) -> None:
-        """Its table is that of every other sweep that tried the same."""
+        """Its table is that of every other sweep that tried the same; of an undisturbed one, see `lives`."""
         tried = repr((sweep.spec["tune"], sweep.spec["repeat"]))
         found = self._here.tables(sweep.id)
-        wanted = self._here.ground.tables.setdefault(tried, found)
+        _, wanted = self._here.shown.setdefault(tried, (sweep.text, found))
         holds(found == wanted, f"the table of sweep {sweep.id} is {found!r}, elsewhere {wanted!r}")
+
+    def _searched(self, connection: sa.Connection) -> None:
+        """What a search has tried is what its sampler suggests, asked and told in the order that is recorded."""
+        searches = Searches(self._store, self._here.store.writer(0), self._here.ground.catalog)
+        for row in connection.execute(sa.select(schema.sweep).where(schema.sweep.c.text.contains("search:"))).all():
+            spec = Spec.model_validate(row.spec)
+            study = searches._study(spec, suggestion.space(spec, 0))
+            recorded = self._store.searches.suggestions(row.id, 0)
+            holds(_replay(study, recorded), f"sweep {row.id} has tried what its search does not suggest: {recorded}")
+
+    def _cleared(self, connection: sa.Connection) -> None:
+        """The store keeps nothing of trainings that were deleted, but for what it did not take or nobody could stop."""
+        shelf = self._here.shelf
+        if shelf is None or shelf.kept_back:
+            return
+        known = set(connection.execute(sa.select(schema.training.c.uid)).scalars())
+        left = {key.partition("/")[0] for key in shelf.stored()} - known - self._here.cluster.unheard
+        holds(not left, f"the store keeps what was deleted: {sorted(left)}")
 
     def _mirrored(self, connection: sa.Connection) -> None:
         """The tracker shows each trial that ever ran once, with its number and its curve."""

@@ -10,11 +10,14 @@ from unittest.mock import patch
 import sqlalchemy as sa
 
 from orchestrator.conduct.retries import Retries
+from orchestrator.conduct.searches import Searches
 from orchestrator.conduct.standby import Standby
 from orchestrator.record import schema
+from orchestrator.record.mirror import Mirror
 from orchestrator.record.mlflow import outbox
 from orchestrator.record.mlflow.outbox import Dirty, OutboxWriter
 from orchestrator.record.reads.claims import ClaimReader
+from orchestrator.record.reads.sweeps import SweepReader
 from orchestrator.record.writes.events import EventWriter
 from orchestrator.record.writes.sharing import Shared
 from orchestrator.record.writes.submissions import Submissions
@@ -109,6 +112,35 @@ def _silence_is_emptiness() -> AbstractContextManager[object]:
     return patch.object(spool, "read", read)
 
 
+class _Kept(dict[Any, Any]):
+    """Keeps what is to be dropped."""
+
+    def pop(self, *given: Any) -> Any:
+        """Nothing."""
+
+
+def _studies_are_kept() -> AbstractContextManager[object]:
+    """What a search was asked and told stays so, though it is not recorded."""
+    real = Searches.__init__
+
+    def made(self: Searches, *given: Any) -> None:
+        real(self, *given)
+        self._cells = _Kept()
+
+    return patch.object(Searches, "__init__", made)
+
+
+def _nothing_is_busy() -> AbstractContextManager[object]:
+    """A sweep is deleted while what it trained has not stopped."""
+    real = SweepReader.deletion
+
+    def deletion(self: SweepReader, sweep: int) -> Any:
+        found = real(self, sweep)
+        return found and replace(found, busy=False)
+
+    return patch.object(SweepReader, "deletion", deletion)
+
+
 def _unnoted_are_begun() -> AbstractContextManager[object]:
     """What was claimed, and whose slot was not noted, is taken for what has not begun."""
     real = ClaimReader.orphans
@@ -143,6 +175,9 @@ SAFEGUARDS: Final[Mapping[str, Switch]] = {
     "a recipe that kills its process each time is given up": _replaced(Retries, "after", lambda self, *given: True),
     "a message that comes twice is taken once": _messages_are_taken_again,
     "a store that does not answer is waited for": _silence_is_emptiness,
+    "what was told while the lease passed on is told anew": _replaced(Mirror, "_leave_to_successor", lambda self: None),
+    "a search whose record was refused is rebuilt": _studies_are_kept,
+    "a deletion waits until what trains has stopped": _nothing_is_busy,
 }
 """In words what each does."""
 
@@ -150,5 +185,8 @@ HARDER: Final[Mapping[str, Trouble]] = {
     "a mark of the outbox that was renewed meanwhile stays": replace(USUAL, away=0.4, crashes=0.002),
     "a checkpoint that is damaged is passed over": replace(USUAL, crashes=0.025),
     "a store that does not answer is waited for": replace(USUAL, lost=0.2, lies=0.0),
+    "what was told while the lease passed on is told anew": replace(USUAL, outlived=0.08, away=0.0, crashes=0.0),
+    "a search whose record was refused is rebuilt": replace(USUAL, refusals=0.15, crashes=0.0),
+    "a deletion waits until what trains has stopped": replace(USUAL, regrets=0.7, torn=0.0, lost=0.0, unheard=0.0),
 }
 """Of what is rare: what it guards against is more frequent."""

@@ -17,6 +17,7 @@ class Shelf(Bucket):
         self._world, self._objects = world, dict[str, bytes]()
         self.away = self.lies = 0.0  # chances: that a call fails; that what is stored is not, or is read damaged
         self.lied = False
+        self.kept_back = False  # a folder that was to be removed
 
     @contextmanager
     def reached(self, scratch: Path) -> Iterator[None]:
@@ -30,6 +31,10 @@ class Shelf(Bucket):
     def _of_slot(self, scratch: Path) -> Path:
         """Each slot is on a machine of its own: one that does not hear of its end trains on beside its successor."""
         return scratch / self._world.process().name.replace(" ", "-")
+
+    def stored(self) -> list[str]:
+        """What is stored, for who looks from outside."""
+        return list(self._objects)
 
     def size(self, folder: str, name: str) -> int:
         """The bytes of an object."""
@@ -51,8 +56,10 @@ class Shelf(Bucket):
 
     def remove(self, folder: str) -> None:
         """Remove a folder with all in it."""
+        kept, self.kept_back = self.kept_back, True
         self._answer()
         self._objects = {key: one for key, one in self._objects.items() if not key.startswith(f"{folder}/")}
+        self.kept_back = kept
 
     def discard(self, folder: str, name: str) -> None:
         """Remove one object."""

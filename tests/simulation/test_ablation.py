@@ -30,6 +30,9 @@ SEEDS: Final = {
     "a recipe that kills its process each time is given up": 0,
     "a message that comes twice is taken once": 2,
     "a store that does not answer is waited for": 3,
+    "what was told while the lease passed on is told anew": 4,
+    "a search whose record was refused is rebuilt": 0,
+    "a deletion waits until what trains has stopped": 33,
 }
 
 

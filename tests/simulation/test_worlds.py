@@ -49,6 +49,12 @@ def test_all_invariants_hold(first: int, ground: Ground) -> None:
         whole(ground, Life.of(seed))
 
 
+@pytest.mark.parametrize("life", [Life(15, 4), Life(39, 4), Life(59, 4), Life.of(1029)], ids=lambda life: life.seed)
+def test_worlds_that_broke_once_hold(life: Life, ground: Ground) -> None:
+    """An attempt began in a second slot, since the conductor that had begun it died before it had noted the first."""
+    whole(ground, life)
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_nothing_happens_without_trouble(seed: int, ground: Ground) -> None:
     whole(ground, Life(seed, wishes=4, trouble=QUIET))

@@ -25,7 +25,7 @@ class Tracking:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self.away = 0.0  # the chance that a call fails
+        self.away = self.outlived = 0.0  # chances: that a call fails; that who calls outlives its lease meanwhile
         self.experiments: dict[str, str] = {}  # the uid of its sweep, by id
         self.runs: dict[str, Shown] = {}
         self._count = 0
@@ -50,6 +50,8 @@ class Tracking:
     def mirror(self, experiment: str, run: RunMirror) -> str:
         """Bring one run up to date."""
         self._fail()
+        if run.status == "RUNNING" and self._world.chance(self.outlived):
+            self._world.stand_still(30.0, "while it tells the tracker")
         if run.sweep is not None and self.experiments.get(experiment) != run.sweep:
             raise ExperimentGoneError("no such experiment")
         found = run.run or self._of(experiment, run.key)

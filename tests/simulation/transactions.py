@@ -36,6 +36,7 @@ class Transactions:
     def __init__(self, world: World, ground: Ground) -> None:
         self._world, self._ground = world, ground
         self.refusals = 0.0  # the chance that the database refuses a transaction
+        self.unacknowledged = 0.0  # the chance that one is committed, and seems not to be
         self.stops = 0.0  # the chance that a process stands still in the middle of one that writes
         self.blow: Blow | None = None
         self.operations = 0
@@ -78,6 +79,7 @@ class Transactions:
             if writes:
                 world.wrote |= raw(connection).total_changes != changes
                 world.strike_within("after its commit")
+                self._forget(thread)
 
         return transaction
 
@@ -129,6 +131,11 @@ class Transactions:
         if thread is None or not thread.process.mortal or not self._world.chance(self.stops):
             return
         self._world.stand_still(self._world.drawn.choice([2.0, 10.0, 45.0]), "in the middle of a transaction")
+
+    def _forget(self, thread: Thread | None) -> None:
+        if thread is not None and thread.process.mortal and self._world.chance(self.unacknowledged):
+            self._world.fault("lost acknowledgements", f"{thread.name} does not hear that its transaction is committed")
+            raise UnavailableError("the database cannot be used: a test")
 
     def _refuse(self, thread: Thread | None) -> None:
         if thread is not None and thread.process.mortal and self._world.chance(self.refusals):

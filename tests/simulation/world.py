@@ -65,6 +65,7 @@ class World:
         self.faults: Counter[str] = Counter()  # that struck, by kind
         self.crashes = self.stalls = 0.0  # chances at a transaction
         self.jumps = 0.0  # the chance, at a turn, that the machines' clock is set
+        self.awake = 0.0  # when all that stood still will have gone on
         self.skew = 0.0  # seconds by which it is wrong
         self.wrote = False  # since the last look
         self.looks: list[Callable[[], None]] = []
@@ -213,11 +214,16 @@ class World:
         if thread is not None and thread.process.mortal and self.chance(self.stalls):
             self.stand_still(self.drawn.choice([1.0, 4.0, 12.0]), what)
 
+    def freeze(self, process: Process, seconds: float) -> None:
+        """Have a process do nothing for a while; called from another one, or by `stand_still`."""
+        process.frozen = self.now + seconds
+        self.awake = max(self.awake, process.frozen + 3.0)
+
     def stand_still(self, seconds: float, what: str) -> None:
         """Have the current process stand still, as SIGSTOP does."""
         thread = self._current
         assert thread is not None
-        thread.process.frozen = self.now + seconds
+        self.freeze(thread.process, seconds)
         self.fault("stops", f"{thread.process.name} stands still for {seconds:g} s {what}")
         self._hub.switch()
         if not thread.process.alive:

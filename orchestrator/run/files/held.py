@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.files.json_file import DamagedError
+from orchestrator.run.files.json_file import DamagedFileError
 from orchestrator.run.files.post import SILENT_SECONDS, Box, Instruction, State
 from orchestrator.run.files.slot import ORDERS, WORKPLACES
 from orchestrator.views.nodes import Node
@@ -144,7 +144,7 @@ class JoinedSlot:
     def _stands(self) -> bool:
         try:
             return _heads(self.box.instruction()) == _heads(self._told)
-        except DamagedError:
+        except DamagedFileError:
             return False
 
 

@@ -14,7 +14,7 @@ MOST_BYTES: Final = 16 * 2**20
 T = TypeVar("T")
 
 
-class DamagedError(OSError):
+class DamagedFileError(OSError):
     """A file does not hold what the other side writes there."""
 
 
@@ -36,31 +36,31 @@ def write(file: Path, content: Mapping[str, Any]) -> None:
 
 
 def read(file: Path) -> dict[str, Any]:
-    """What stands in a file; raises OSError, DamagedError where that is no object of JSON."""
+    """What stands in a file; raises OSError, DamagedFileError where that is no object of JSON."""
     with file.open("rb") as opened_file:
         content = opened_file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
-        raise DamagedError(f"{file} is damaged: it is larger than {MOST_BYTES // 2**20} MiB")
+        raise DamagedFileError(f"{file} is damaged: it is larger than {MOST_BYTES // 2**20} MiB")
     try:
         found = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise DamagedError(f"{file} is damaged: {error}") from error
+        raise DamagedFileError(f"{file} is damaged: {error}") from error
     if not isinstance(found, dict):
-        raise DamagedError(f"{file} is damaged: expected an object, found {str(found)[:80]}")
+        raise DamagedFileError(f"{file} is damaged: expected an object, found {str(found)[:80]}")
     return found
 
 
 def read_as(reader: TypeAdapter[T], file: Path) -> T:
-    """What stands in a file as what its other side writes; raises OSError, DamagedError where it is something else."""
+    """What stands in a file as what its other side writes; raises OSError, DamagedFileError where it is not."""
     return valid(reader, read(file), file)
 
 
 def valid(reader: TypeAdapter[T], found: Mapping[str, Any], file: Path) -> T:
-    """What was read, as that; raises DamagedError."""
+    """What was read, as that; raises DamagedFileError."""
     try:
         return reader.validate_python(found)
     except ValueError as error:
-        raise DamagedError(f"{file} is damaged: {' '.join(str(error).split())[:500]}") from error
+        raise DamagedFileError(f"{file} is damaged: {' '.join(str(error).split())[:500]}") from error
 
 
 def settle(folder: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.run.files.held import JoinedSlot
-from orchestrator.run.files.json_file import DamagedError, read_as, write
+from orchestrator.run.files.json_file import DamagedFileError, read_as, write
 from orchestrator.run.files.post import OWNER, SILENT_SECONDS, Instruction, boxes, tidy
 from orchestrator.views.cluster import ProcessUsage, SlotReport
 from orchestrator.views.errors import MetricsweepError, UnavailableError
@@ -155,7 +155,7 @@ class Roster:
 def _owner(file: Path) -> _Owner:
     try:
         return read_as(_READER, file)
-    except DamagedError as error:
+    except DamagedFileError as error:
         raise MetricsweepError(f"{error}; if no other installation has its slots there, remove it") from error
 
 
