@@ -102,6 +102,7 @@ def test_repeats_of_a_hopeless_candidate_are_not_started(service: Service, setti
         ({"name": "hyperband", "max_evaluations": 3}, 1, [3, 5]),
         ({"name": "wilcoxon", "p": 0.3}, 4, [1, 3, 5]),
         ({"name": "wilcoxon", "p": 0.1}, 5, [1, 3, 5]),
+        ("race", 4, [0, 1, 2, 3, 5]),
     ],
 )
 def test_each_rule(service: Service, settings: Settings, prune: Any, seeds: int, expected: list[int]) -> None:
@@ -110,7 +111,7 @@ def test_each_rule(service: Service, settings: Settings, prune: Any, seeds: int,
     assert service.sweeps.get(sweep).state == "finished"
     assert sorted({one for _, one, _ in pruned(service, sweep)}) == expected
     if expected and seeds > 1:
-        spared = 2 if prune["p"] == 0.3 else 4
+        spared = 3 if prune == "race" else 2 if prune["p"] == 0.3 else 4
         assert {one for _, _, one in pruned(service, sweep)} == set(range(spared, seeds)), "finished ones stay so"
         reasons = [service.trials.get(one.id).reason or "" for one in trials(service, sweep) if one.state == "pruned"]
         assert all(f"after {spared} repeats: mean validation/map@r" in one for one in reasons)
@@ -260,9 +261,10 @@ WIDE = {"low": 1e-4, "high": 0.1, "log": True}
         {},
         {"prune": "asha", "seeds": 1},
         {"prune": {"name": "wilcoxon", "p": 0.3}, "seeds": 4},
+        {"prune": "race", "seeds": 5},
         {"rates": WIDE, "search": {"name": "tpe", "trials": 12, "seed": 3}},
     ],
-    ids=["median", "asha", "wilcoxon", "search"],
+    ids=["median", "asha", "wilcoxon", "race", "search"],
 )
 def test_what_is_submitted_again_is_pruned_the_same(service: Service, settings: Settings, given: Any) -> None:
     found, trained = [], []
@@ -325,6 +327,13 @@ def test_it_needs_rivals_and_the_test_needs_repeats(service: Service) -> None:
     assert "can judge after 4 repeats at the earliest, so that of 5 it may spare one; found 2 repeats" in told
     service.submissions.preview(spec("wilcoxon", seeds=5))
     service.submissions.preview(spec({"name": "wilcoxon", "p": 0.3}, seeds=3))
+    told = refused(service, prune={"name": "race", "first": 4}, seeds=4)
+    assert "judges after 4 repeats at the earliest, so that of 5 it may spare one; found 4 repeats; add to `re" in told
+    assert "prune.first expected at least 3, found 2" in refused(service, prune={"name": "race", "first": 2}, seeds=5)
+    assert "prune.level expected" in refused(service, prune={"name": "race", "level": 0.0}, seeds=5)
+    searched = refused(service, rates=WIDE, search={"name": "tpe", "trials": 9}, prune="race", seeds=5)
+    assert "take 'wilcoxon', or leave `search` out" in searched
+    service.submissions.preview(spec("race", seeds=4))
 
 
 def test_it_needs_scores_on_the_way(service: Service) -> None:

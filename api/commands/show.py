@@ -88,6 +88,9 @@ def _show_cell(cell: "CellView", client: "Client") -> None:
         "mlflow": _whole(cell.mlflow_url, client),
     }
     _print_facts(facts)
+    for candidate in cell.candidates:
+        if why := next((trial.reason for trial in candidate.trials if trial.reason), None):
+            out.print(f"candidate {candidate.index} ({_pairs(candidate.labels)}): {why}")
     for number in cell.numbers:
         out.print(f"{number.text or 'none':>16}  {number.metric} (table {number.table})")
 
@@ -101,6 +104,7 @@ def _show_trial(trial: "TrialView", client: "Client") -> None:
         "step": f"{trial.step} of {trial.total_steps}",
         "attempts": str(len(trial.attempts)),
         "error": trial.error,
+        "why": trial.reason,
         "coming": _coming(trial),
         "of": _evaluated_from(trial),
         "older": f"numbers changed since then in {', '.join(trial.outdated)}" if trial.outdated else None,

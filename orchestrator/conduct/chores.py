@@ -32,6 +32,7 @@ from workers.catalog import Catalog, usual_needs
 
 log = logging.getLogger(__name__)
 
+PassedOver = tuple[int | None, frozenset[str], frozenset[str], frozenset[str], dict[int, int]]
 PRUNE_SECONDS: Final = 60.0
 """How often the changes and deliveries that nobody needs any more are forgotten."""
 
@@ -59,7 +60,7 @@ class Chores:
         self._tells = settings.webhook_url is not None
         exhibits = Exhibits(store, catalog, settings.storage)
         self.recorder = Recorder(store, writer, tracker, exhibits.of, settings.address)
-        self.hindrances = Hindrances(store, writer, engine, usual_needs(catalog), settings.owner_slots)
+        self.hindrances = Hindrances(store, writer, engine, usual_needs(catalog), settings.owner_slots, self._racing)
         self._slots = SlotWatch(writer, engine)
         self.intake = Intake(self.recorder, self._retries, self._pruning, self.hindrances)
 
@@ -102,9 +103,12 @@ class Chores:
             self._pruning.grown()
         return added
 
-    def passed_over(self) -> tuple[int | None, frozenset[str], frozenset[str], frozenset[str]]:
-        """Who may not be given out next: over the quota, at rest after a loss, without room, without data."""
-        return self._quota, self._retries.resting(), self.hindrances.barred, self.hindrances.held
+    def passed_over(self) -> PassedOver:
+        """Who may not be given out next: over the quota, at rest after a loss, without room, without data, racing."""
+        return self._quota, self._retries.resting(), self.hindrances.barred, self.hindrances.held, self._racing()
+
+    def _racing(self) -> dict[int, int]:
+        return self._pruning.racing
 
     def expand(self, queued: QueuedSweep) -> None:
         """Make a sweep's trials; one that cannot be expanded fails. Raises FencedError and UnavailableError."""

@@ -1,6 +1,6 @@
 """The hindrances: why trials wait, be it that no node can hold their slot or that no machine has their data."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from orchestrator.conduct.availability import Availability
 from orchestrator.conduct.capacity import Capacity
@@ -13,8 +13,16 @@ from workers.catalog import Need
 class Hindrances:
     """What the conductor has to pass over, and what is said of it on the sweeps that it hinders."""
 
-    def __init__(self, store: Store, writer: Writer, engine: Engine, usual: Sequence[Need], quota: int | None) -> None:
-        self._store, self._writer = store, writer
+    def __init__(
+        self,
+        store: Store,
+        writer: Writer,
+        engine: Engine,
+        usual: Sequence[Need],
+        quota: int | None,
+        racing: Callable[[], Mapping[int, int]],
+    ) -> None:
+        self._store, self._writer, self._racing = store, writer, racing
         self._capacity = Capacity(store, writer, engine, quota)
         self._availability = Availability(store, writer, engine, usual)
         self._told: dict[int, str] | None = None  # none: whatever an earlier conductor noted
@@ -32,7 +40,10 @@ class Hindrances:
     @property
     def stuck(self) -> bool:
         """Whether all that waits is hindered, so that there is nothing to give out."""
-        return bool(self.barred or self.held) and not self._store.claims.waits(self.barred, self.held)
+        return bool(self.barred or self.held) and not self._waits()
+
+    def _waits(self) -> bool:
+        return self._store.claims.waits(self.barred, self.held, self._racing())
 
     @property
     def hopeless(self) -> bool:

@@ -70,6 +70,7 @@ class Intake:
         """Record a failure, and whether it is tried again."""
         self._hindrances.learn(order, failure)
         self._recorder.record(events.Failed(order.attempt, failure, self._retries.after(order, failure)))
+        self._pruning.failed(order)
 
     def stopped(self, order: Order) -> None:
         """Record that an order stopped unwanted."""

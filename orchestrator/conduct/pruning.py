@@ -7,13 +7,14 @@ from math import ceil
 from typing import Any
 
 from orchestrator.conduct.pruning_session import PruningSession, RepeatPruningSession
+from orchestrator.conduct.race_session import RaceSession
 from orchestrator.conduct.renewal import Renewal
 from orchestrator.publish import select
 from orchestrator.record.reads.pruning import Competitor
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.optuna.pruners import OptunaPruner
 from orchestrator.run.pruner import Pruner
-from orchestrator.spec.prune import Hyperband, Prune, Wilcoxon
+from orchestrator.spec.prune import Hyperband, Prune, Race, Wilcoxon
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import FOR_ALL
 from orchestrator.views.orders import Order
@@ -21,6 +22,8 @@ from workers.catalog import Catalog
 from workers.contract import Progress, Recipe
 
 log = logging.getLogger(__name__)
+
+Session = PruningSession | RaceSession
 
 
 @dataclass(slots=True)
@@ -37,7 +40,7 @@ class _Rule:
     @property
     def by_repeats(self) -> bool:
         """Whether whole repeats are judged, and not the evaluations within."""
-        return isinstance(self.prune, Wilcoxon)
+        return isinstance(self.prune, (Wilcoxon, Race))
 
 
 class Pruning:
@@ -46,7 +49,7 @@ class Pruning:
     def __init__(self, store: Store, writer: Writer, catalog: Catalog, renewal: Renewal) -> None:
         self._store, self._writer, self._catalog, self._renewal = store, writer, catalog, renewal
         self._rules: dict[int, _Rule | None] = {}  # of the sweeps that go on; none: it prunes nothing
-        self._sessions: dict[tuple[int, int], PruningSession] = {}
+        self._sessions: dict[tuple[int, int], Session] = {}
 
     def refresh(self) -> None:
         """Learn which sweeps go on; in those that are new here, judge what an earlier conductor did not."""
@@ -89,6 +92,17 @@ class Pruning:
         if any(self._rules.values()):
             self._follow(order)
 
+    def failed(self, order: Order) -> None:
+        """Decide where nothing came of a training: a race waits for its rounds to end, however they do."""
+        if self.racing:
+            self._follow(order)
+
+    @property
+    def racing(self) -> dict[int, int]:
+        """The sweeps whose candidates race, with the repeats that all candidates are given at once."""
+        rules = [one for one in self._rules.values() if one is not None]
+        return {one.sweep: one.prune.first for one in rules if isinstance(one.prune, Race)}
+
     def _follow(self, order: Order) -> None:
         for one in self._store.pruning.competitors_of(order.attempt):
             rule = self._rules.get(one.sweep)
@@ -122,7 +136,7 @@ class Pruning:
         ended = reported.ended is not None and not rule.grows
         return ended and not self._store.trials.has_active(reported.sweep, reported.cell)
 
-    def _settle(self, session: PruningSession) -> None:
+    def _settle(self, session: Session) -> None:
         for decision in session.decisions():
             pruned = self._writer.pruning.prune(decision)
             if pruned is None:
@@ -145,7 +159,7 @@ class Pruning:
             rule.position = self._store.trials.last_position(rule.sweep)
         return added
 
-    def _session(self, rule: _Rule, cell: int) -> PruningSession:
+    def _session(self, rule: _Rule, cell: int) -> Session:
         """The session of a cell as far as it is on record."""
         competitors = self._store.pruning.competitors(rule.sweep, cell)
         options: dict[str, float] = {
@@ -157,11 +171,15 @@ class Pruning:
         def pruner() -> Pruner:
             return OptunaPruner(rule.prune.name, options, higher=rule.higher)
 
-        session = (RepeatPruningSession if rule.by_repeats else PruningSession)(rule.key, pruner)
+        session: Session
+        if isinstance(rule.prune, Race):
+            session = RaceSession(rule.key, rule.prune, higher=rule.higher)
+        else:
+            session = (RepeatPruningSession if rule.by_repeats else PruningSession)(rule.key, pruner)
         self._tell(rule, session, competitors)
         return session
 
-    def _tell(self, rule: _Rule, session: PruningSession, competitors: list[Competitor], after: int = 0) -> None:
+    def _tell(self, rule: _Rule, session: Session, competitors: list[Competitor], after: int = 0) -> None:
         # What older versions scored is no measure for what trains under today's.
         competitors = [one for one in competitors if one.stamp not in self._renewal.outdated]
         trainings = () if rule.by_repeats else [one.training for one in competitors]

@@ -10,6 +10,9 @@ from workers.contract import Frozen
 Count = Annotated[int, Field(ge=1, le=10_000)]
 Factor = Annotated[int, Field(ge=2, le=100)]
 
+LEAST_RACED: Final = 3
+"""Repeats: with two, a t has one degree of freedom and no power."""
+
 
 class Median(Frozen):
     """Stops what at its best is worse than the median of the finished peers at the same evaluation."""
@@ -60,11 +63,22 @@ class Wilcoxon(Frozen):
     """Repeats that both must have finished before anything is stopped."""
 
 
-Prune = Annotated[Median | Hyperband | Asha | Wilcoxon, Field(discriminator="name")]
+class Race(Frozen):
+    """Trains the candidates of a cell repeat by repeat, and no further repeat of what another candidate has beaten."""
 
-PRUNES: Final[Mapping[str, type[Median | Hyperband | Asha | Wilcoxon]]] = {
+    name: Literal["race"]
+    level: float = Field(default=0.05, gt=0, le=0.5)
+    """How probably the candidate of a cell whose true mean is best may be stopped, over all repeats."""
+    first: int = Field(default=3, ge=LEAST_RACED, le=100)
+    """Repeats that all candidates are given before anything is stopped."""
+
+
+Prune = Annotated[Median | Hyperband | Asha | Wilcoxon | Race, Field(discriminator="name")]
+
+PRUNES: Final[Mapping[str, type[Median | Hyperband | Asha | Wilcoxon | Race]]] = {
     "median": Median,
     "hyperband": Hyperband,
     "asha": Asha,
     "wilcoxon": Wilcoxon,
+    "race": Race,
 }

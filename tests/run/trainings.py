@@ -143,6 +143,21 @@ def evaluating(recipe: Recipe, place: Place, report: Callable[[Progress], None],
     return Result(outcome="ok", metrics=metrics, best_step=1, steps=recipe.iterations or 1, seconds=0.1)
 
 
+def wavering(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
+    """Its learning rate and noise of a deviation of 0.001, which the seed draws for each rate."""
+    rate = float(recipe.optimizer.options["lr"])  # type: ignore[arg-type]
+    value = rate + random.Random(f"{rate} {recipe.seed}").gauss(0, 0.001)
+    return Result(outcome="ok", metrics={"best/validation/map@r": value, "best/test/map@r": value},
+                  steps=recipe.iterations or 1, seconds=0.1, best_step=1)  # fmt: skip
+
+
+def faltering(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
+    """As `wavering`, but the highest learning rate of a race fails with its third seed."""
+    if recipe.seed == 2 and recipe.optimizer.options["lr"] == 0.0301:
+        raise ValueError("the third seed")
+    return wavering(recipe, place, report, resume)
+
+
 def lingering(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
     """As `evaluating`, but below a learning rate of 0.01 the third iteration takes ten minutes unless it is stopped."""
 

@@ -2,7 +2,7 @@
 
 from orchestrator.plan.reading.computed import at_the_end, stated, tasks
 from orchestrator.plan.reading.points import cells_of, count, count_candidates
-from orchestrator.spec.prune import Wilcoxon
+from orchestrator.spec.prune import Race, Wilcoxon
 from orchestrator.spec.spec import Spec
 from workers.catalog import Catalog, Problem
 
@@ -16,6 +16,8 @@ def problems(spec: Spec, catalog: Catalog) -> list[Problem]:
         return [Problem("prune", message)]
     if isinstance(spec.prune, Wilcoxon):
         return _tested(spec, spec.prune)
+    if isinstance(spec.prune, Race):
+        return _raced(spec, spec.prune)
     return _scored(spec, spec.prune.name, catalog)
 
 
@@ -42,3 +44,15 @@ def _tested(spec: Spec, rule: Wilcoxon) -> list[Problem]:
     so = f"'wilcoxon' with p {rule.p:g} can judge after {needed} repeats at the earliest, so that of {needed + 1} it"
     found = "1 repeat" if repeats == 1 else f"{repeats} repeats"
     return [Problem("prune", f"{so} may spare one; found {found}; add to `repeat`, or raise `p`")]
+
+
+def _raced(spec: Spec, rule: Race) -> list[Problem]:
+    if spec.search.adaptive:
+        reason = f"'race' has all candidates of a cell run side by side, and {spec.search.name!r} proposes them in turn"
+        return [Problem("prune", f"{reason}; take 'wilcoxon', or leave `search` out")]
+    repeats = max(count(spec.repeat, cell.labels, 1_000) for cell in cells_of(spec))
+    if repeats > rule.first:
+        return []
+    so = f"'race' judges after {rule.first} repeats at the earliest, so that of {rule.first + 1} it may spare one"
+    found = "1 repeat" if repeats == 1 else f"{repeats} repeats"
+    return [Problem("prune", f"{so}; found {found}; add to `repeat`")]

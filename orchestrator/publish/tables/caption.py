@@ -185,14 +185,19 @@ def _selections(facts: TableFacts) -> str:
 
 def _stopped(facts: TableFacts) -> str:
     """By what candidates were stopped early, and how many were."""
-    rule = (facts.outcomes.spec.get("prune") or {}).get("name")
+    posted = facts.outcomes.spec.get("prune") or {}
+    rule = posted.get("name")
     if rule is None:
         return ""
     found = [one.status for candidates in by_cell(facts.outcomes).values() for one in candidates]
     split = "validation" if facts.select.split == "validation" else "TEST"
     metric = metric_title(facts.select.metric, facts.names.parts)
-    by = f"{_STOPPING.get(rule, rule)}, judged by {metric} on the {split} split"
+    judged = f"judged by {metric} on the {split} split"
     count = f": {found.count('pruned')} of {len(found)}" if found else ""
+    if rule == "race":
+        error = f"the best one of a cell with probability {posted.get('level'):g} at most"
+        return f"Candidates raced out by paired t-tests after each repeat, {error}, {judged}{count}."
+    by = f"{_STOPPING.get(rule, rule)}, {judged}"
     return f"Hopeless candidates stopped early by {by}{count}."
 
 

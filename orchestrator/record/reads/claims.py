@@ -1,7 +1,7 @@
 """Whose turn it is: the trainings that wait, in turn, and the attempts that an earlier conductor left running."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,13 +11,13 @@ from orchestrator.record.reads.trial_name import order_names
 from orchestrator.record.reads.wanting import wanted
 from orchestrator.record.schema import attempt, sweep, training, trial
 from orchestrator.spec.slot import Slot
-from orchestrator.views.lifecycle import SWEEP_GOING, SweepState, TrialState
+from orchestrator.views.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
 from orchestrator.views.orders import Order
 
 RUNNING = "running"
 
 # Made once, since they are asked at every turn.
-_SOURCE = training.alias()
+_SOURCE, _EARLIER = training.alias(), trial.alias()
 _IN_TURN = sa.select(
     sweep.c.id, sweep.c.slot, sa.cast(sweep.c.slot, sa.Text).label("text"), sweep.c.priority, sweep.c.actor
 ).where(sweep.c.state == SweepState.RUNNING)
@@ -45,6 +45,8 @@ class Exclusions:
     resting: tuple[str, ...]
     barred: tuple[str, ...]
     held: tuple[str, ...] = ()
+    racing: Mapping[int, int] = field(default_factory=dict)
+    """Sweeps of which a repeat waits for all earlier ones of its cell to end, but for so many first ones."""
 
 
 class ClaimReader(Access):
@@ -57,6 +59,7 @@ class ClaimReader(Access):
         resting: Collection[str],
         barred: Collection[str],
         held: Collection[str] = frozenset(),
+        racing: Mapping[int, int] | None = None,
     ) -> bool:
         """Whether a training of a higher priority waits than that of this attempt, or only paused sweeps want it."""
         wanting = (
@@ -66,13 +69,19 @@ class ClaimReader(Access):
         )
         with self._database.reading() as connection:
             rank = connection.execute(wanting).scalar()
-            passed = Exclusions(quota, tuple(resting), tuple(barred), tuple(held))
+            passed = Exclusions(quota, tuple(resting), tuple(barred), tuple(held), racing or {})
             return rank is None or first_waiting(connection, passed, rank) is not None
 
-    def waits(self, barred: Collection[str], held: Collection[str] = frozenset()) -> bool:
-        """Whether a training waits whose slot is none of `barred`, and whose need is none of `held`."""
+    def waits(
+        self,
+        barred: Collection[str],
+        held: Collection[str] = frozenset(),
+        racing: Mapping[int, int] | None = None,
+    ) -> bool:
+        """Whether a training waits whose slot is none of `barred`, whose need is none of `held`, and for no round."""
+        passed = Exclusions(None, (), tuple(barred), tuple(held), racing or {})
         with self._database.reading() as connection:
-            return first_waiting(connection, Exclusions(None, (), tuple(barred), tuple(held))) is not None
+            return first_waiting(connection, passed) is not None
 
     def orphans(self) -> list[Order]:
         """Attempts that are running by the database, oldest first: what a new conductor adopts or gives up.
@@ -141,6 +150,7 @@ def first_waiting(connection: sa.Connection, passed: Exclusions, above: int | No
             sa.select(training.c.id, trial.c.slot)
             .join(training, training.c.id == trial.c.training_id)
             .where(trial.c.sweep_id == row.id, trial.c.state == TrialState.WAITING)
+            .where(*_in_its_round(passed.racing.get(row.id)))
             .order_by(trial.c.position)
         )
         for query in (evaluations_due(row.id), waiting):  # what has finished is soon whole
@@ -163,6 +173,15 @@ def evaluations_due(sweep_id: int) -> sa.Select[Any]:
         .where(training.c.state == TrialState.WAITING, sa.or_(training.c.source.is_(None), done))
         .order_by(trial.c.evaluation_id)
     )
+
+
+def _in_its_round(first: int | None) -> list[sa.ColumnElement[bool]]:
+    """What holds of a trial that need not wait for others of its cell to end; `first`: of a race, as `racing` has."""
+    if first is None:
+        return []
+    same = (_EARLIER.c.sweep_id == trial.c.sweep_id, _EARLIER.c.cell == trial.c.cell)
+    open_ones = sa.exists().where(*same, _EARLIER.c.state.in_(TRIAL_ACTIVE), _EARLIER.c.repeat < trial.c.repeat)
+    return [sa.or_(trial.c.repeat < first, ~open_ones)]
 
 
 def _not_barred(slot: str, barred: tuple[str, ...]) -> list[sa.ColumnElement[bool]]:

@@ -1,7 +1,7 @@
 """Orders: the trainings that wait, claimed one by one as attempts."""
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 
 import sqlalchemy as sa
@@ -27,13 +27,15 @@ class ClaimWriter(FencedAccess):
         resting: Collection[str] = frozenset(),
         barred: Collection[str] = frozenset(),
         held: Collection[str] = frozenset(),
+        racing: Mapping[int, int] | None = None,
     ) -> Order | None:
         """Claim the training whose turn it is.
 
         None: nothing waits, or only for owners who hold `quota` slots, or only trainings that rest after a loss, or
-        whose slot is one of `barred` (its JSON as the database holds it), or whose need is one of `held` (its key).
+        whose slot is one of `barred` (its JSON as the database holds it), or whose need is one of `held` (its key), or
+        whose round of a race (`racing`, as `Exclusions` has it) has not begun.
         """
-        passed = Exclusions(quota, tuple(resting), tuple(barred), tuple(held))
+        passed = Exclusions(quota, tuple(resting), tuple(barred), tuple(held), racing or {})
         with self._database.reading() as connection:
             if first_waiting(connection, passed) is None:
                 return None  # as most calls find: they need not take the writer's lock
