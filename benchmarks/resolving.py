@@ -1,11 +1,15 @@
 """What resolving a table saves beside as many seeds for every cell: on drawn numbers, and on digits.
 
     python -m benchmarks.resolving --drawn [--tables 1000] [--plan 5] [--seeds 20]
-    python -m benchmarks.resolving --digits FOLDER [--plan 5] [--seeds 20] [--losses triplet] [--engine inline]
+    python -m benchmarks.resolving --foreseen [--tables 60] [--plan 5] [--seeds 20]
+    python -m benchmarks.resolving --digits FOLDER [--plan 5] [--seeds 20] [--losses triplet] [--beside rates]
+        [--engine inline]
 
 Drawn: tables of two losses and three regularizers, each compared with `none` of its loss, whose true differences are
-known, in standard deviations of a paired difference. Digits: a sweep of one loss or several through `metricsweep
-serve`, resolved over REST, and then the same sweep with all seeds for all cells: what the resolution left out.
+known, in standard deviations of a paired difference. Foreseen: how many comparisons of such tables are foreseen to be
+decided, from a plan that was seen before, and how many are, of new seeds. Digits: a sweep of one loss or several
+through `metricsweep serve`, resolved over REST, and then the same sweep with all seeds for all cells: what the
+resolution left out.
 """
 
 import argparse
@@ -14,6 +18,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -23,14 +28,17 @@ import numpy as np
 from api.client import Client
 from api.discovery import connect
 from api.local.serve import Stack
-from orchestrator.publish.verdicts.replay import Design, Played, Supposed, for_all, resolved
+from orchestrator.publish.statistics import statistic
+from orchestrator.publish.verdicts.replay import Design, Played, Supposed, World, for_all, resolved
 from orchestrator.publish.verdicts.rounds import Limits
+from orchestrator.publish.verdicts.shrinkage import Shrinkage
 from orchestrator.settings import Settings
 from orchestrator.views.foresight import SupposedTruth
+from orchestrator.views.outcomes import Statistic
 from orchestrator.views.resolutions import ResolutionBudget, ResolutionView
 from orchestrator.views.verdicts import CellVerdictView
 
-LOSSES, REGULARIZERS = 2, 3
+LOSSES, REGULARIZERS, PLAYS = 2, 3, 10
 WORLDS: Final[Mapping[str, Sequence[float]]] = {
     "0 (nothing differs)": (0,) * 6,
     "0.5": (0.5,) * 6,
@@ -42,6 +50,15 @@ WORLDS: Final[Mapping[str, Sequence[float]]] = {
 }
 """The true differences of the six comparisons."""
 
+BESIDE: Final[Mapping[str, tuple[str, Sequence[Any], str]]] = {
+    "regularizers": (
+        "regularizer",
+        ("none", {"name": "l2", "eta": 0.01}, {"name": "sec", "eta": 0.5}, {"name": "svmax", "eta": 0.5}),
+        "none",
+    ),
+    "rates": ("optimizer.lr", (0.001, 0.0001, 0.0005, 0.002), "0.001"),
+}
+"""What the cells of a loss are told apart by: the axis, its values, and the label that the others are compared with."""
 Play = Callable[[Any, Sequence[Supposed]], Played]
 
 
@@ -76,8 +93,54 @@ def drawn(tables: int, plan: int, seeds: int) -> None:
             print(f"| {name} | {says} | {false:.1%} | {decided:.0%} | {trainings:.0f} | {rounds:.1f} |", flush=True)
 
 
-def spec(plan: Sequence[int], name: str, losses: Sequence[str]) -> bytes:
+def foreseen(tables: int, plan: int, seeds: int) -> None:
+    """By what was seen as it is (a flat prior), and shrunk; each is played as often as what is true."""
+    print(f"{tables} tables of {LOSSES * REGULARIZERS} comparisons, {plan} to {seeds} seeds, {os.cpu_count()} cores\n")
+    print("| true differences | | decided, of 6 | off, of one comparison | trainings |\n|---|---|--:|--:|--:|")
+    design = Design(plan, Limits(seeds=seeds - plan))
+    ways = ("decided", "foreseen, as seen", "**foreseen, shrunk**")
+    for name, effects in WORLDS.items():
+        random = np.random.default_rng(20_261_123)
+        shares: dict[str, list[Any]] = {way: [] for way in ways}
+        trainings: dict[str, list[float]] = {way: [] for way in ways}
+        for _ in range(tables):
+            truth = supposed(effects)
+            seen = [statistic(one) for one in World(random, truth).differences(plan)]
+            shrunk = Shrinkage(seen)
+            draws: dict[str, Callable[[], list[Supposed]]] = {
+                "decided": partial(list, truth),
+                "foreseen, as seen": partial(as_seen, random, truth, seen),
+                "**foreseen, shrunk**": partial(as_shrunk, random, truth, seen, shrunk),
+            }
+            for way, draw in draws.items():
+                found = [resolved(random, draw(), design) for _ in range(PLAYS)]
+                shares[way].append(np.mean([[one in ("better", "worse") for one in play.words] for play in found], 0))
+                trainings[way].append(float(np.mean([play.trainings for play in found])))
+        for way in ways:
+            decided = np.mean(np.sum(shares[way], axis=1))
+            off = np.mean(np.abs(np.array(shares[way]) - np.mean(shares["decided"], axis=0)))
+            said = "" if way == "decided" else f"{off:.0%}"
+            print(f"| {name} | {way} | {decided:.1f} | {said} | {np.mean(trainings[way]):.0f} |", flush=True)
+
+
+def as_seen(random: Any, truth: Sequence[Supposed], seen: Sequence[Statistic]) -> list[Supposed]:
+    """What was foreseen by before: each comparison for itself, normal, by a flat prior."""
+    drawn_ones = []
+    for one, it in zip(truth, seen, strict=True):
+        std = (it.std or 0.0) * ((it.n - 1) / random.chisquare(it.n - 1)) ** 0.5
+        drawn_ones.append(replace(one, effect=random.normal(it.mean, std / it.n**0.5), std=std))
+    return drawn_ones
+
+
+def as_shrunk(random: Any, truth: Sequence[Supposed], seen: Sequence[Statistic], shrunk: Shrinkage) -> list[Supposed]:
+    width = shrunk.width(random)
+    found = [shrunk.drawn(random, width, it) for it in seen]
+    return [replace(one, effect=it.effect, std=it.std) for one, it in zip(truth, found, strict=True)]
+
+
+def spec(plan: Sequence[int], name: str, losses: Sequence[str], beside: str = "regularizers") -> bytes:
     """The demo's recipe with a smaller network; eta is fixed, so that a cell is one candidate."""
+    axis, values, against = BESIDE[beside]
     return json.dumps({
         "version": 1, "name": name,
         "recipe": {
@@ -88,28 +151,29 @@ def spec(plan: Sequence[int], name: str, losses: Sequence[str]) -> bytes:
         },
         "compare": {
             "loss": list(losses),
-            "regularizer": ["none", {"name": "l2", "eta": 0.01}, {"name": "sec", "eta": 0.5},
-                            {"name": "svmax", "eta": 0.5}],
+            axis: list(values),
         },
         "repeat": {"seed": list(plan)},
         "tables": {"main": {
-            "rows": ["loss", "regularizer"], "columns": [], "metrics": ["map@r"],
-            "verdicts": {"margin": 2, "looks": "any"},
+            "rows": ["loss", axis], "columns": [], "metrics": ["map@r"],
+            "verdicts": {"margin": 2, "looks": "any", "against": {axis: against}},
         }},
     }).encode()  # fmt: skip
 
 
-def digits(home: Path, plan: int, seeds: int, engine: str, losses: Sequence[str]) -> None:
+def digits(home: Path, plan: int, seeds: int, engine: str, losses: Sequence[str], beside: str) -> None:
     config = Settings(home=home, host="127.0.0.1", engine=engine)
     with Stack(config) as stack, ExitStack() as closing:
         stack.start()
         client = closing.enter_context(connect(stack.addresses["api"], None, config.resolved_home))
-        sweep = client.submit(spec(range(plan), "resolved-digits", losses)).id
+        sweep = client.submit(spec(range(plan), "resolved-digits", losses, beside)).id
         began = time.monotonic()
         ended(client, sweep)
         print(f"plan of {plan} seeds: {client.sweep(sweep).counts.finished} trainings, {clock(began)}")
         budget = ResolutionBudget(seeds=seeds - plan)
-        foreseen = client.resolutions.foresee(spec(range(plan), "foreseen", losses), budget, SupposedTruth(like=sweep))
+        foreseen = client.resolutions.foresee(
+            spec(range(plan), "foreseen", losses, beside), budget, SupposedTruth(like=sweep)
+        )
         for one in foreseen.comparisons:
             print(f"foreseen: {', '.join(one.labels.values())}: {one.supposed}; decided {one.decided:.0%}, "
                   f"{one.seeds:.1f} seeds")  # fmt: skip
@@ -129,7 +193,7 @@ def digits(home: Path, plan: int, seeds: int, engine: str, losses: Sequence[str]
             print(f"\nround {step.number}: {step.open} open, {step.trials} trials, {given}")
         print(client.verdicts(sweep).said)
         most = max(sum(len(one.trials) for one in cell.candidates) for cell in held.values())
-        whole = client.submit(spec(range(most), "all-seeds-digits", losses)).id
+        whole = client.submit(spec(range(most), "all-seeds-digits", losses, beside)).id
         ended(client, whole)
         print(f"\nwith {most} seeds for all: {client.sweep(whole).counts.finished} trainings")
         for verdict in client.verdicts(whole).comparisons:
@@ -165,17 +229,21 @@ def clock(began: float) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--drawn", action="store_true")
+    parser.add_argument("--foreseen", action="store_true")
     parser.add_argument("--digits", type=Path, metavar="FOLDER")
     parser.add_argument("--tables", type=int, default=1000)
     parser.add_argument("--plan", type=int, default=5)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--losses", nargs="+", default=["triplet", "multi_similarity"])
+    parser.add_argument("--beside", choices=list(BESIDE), default="regularizers", help="what is compared in each loss")
     parser.add_argument("--engine", default="ray_tune", help="or inline: one training after the other")
     asked = parser.parse_args()
     if asked.drawn:
         drawn(asked.tables, asked.plan, asked.seeds)
+    if asked.foreseen:
+        foreseen(min(asked.tables, 60), asked.plan, asked.seeds)
     if asked.digits:
-        digits(asked.digits, asked.plan, asked.seeds, asked.engine, asked.losses)
+        digits(asked.digits, asked.plan, asked.seeds, asked.engine, asked.losses, asked.beside)
 
 
 if __name__ == "__main__":

@@ -61,8 +61,8 @@ class RaceSession:
             elif lost := [trial for trial in its if trial.state is TrialState.FINISHED and trial.score is None]:
                 self._drop(lost[0], known, "one of them diverged, so that it cannot be selected")
         race = self._race
-        found = beaten(scores, len(self._trials) - 1, race.level, race.first, higher=self._higher)
-        for candidate, out in found.items():
+        losers = beaten(scores, len(self._trials) - 1, race.level, race.first, higher=self._higher)
+        for candidate, out in losers.items():
             ahead = f"candidate {out.by} is ahead by {out.difference:.4g} (t = {out.t:.3g}, {out.needed:.3g} suffices)"
             self._drop(racing[candidate][-1], scores[candidate], f"raced out: {ahead}")
         return True

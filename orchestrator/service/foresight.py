@@ -63,7 +63,7 @@ class Foresight:
         design = _design(checked, compared, budget, slowest, planned)
         random = np.random.default_rng(SEED)
         plays = [
-            resolved(random, [one.drawn(random) for one in supposed], design)
+            resolved(random, supposition.drawn(supposed, random), design)
             for _ in timely(range(max(10, min(MOST_PLAYS, MOST_JUDGED // len(supposed)))))
         ]
         numbers = {cell: len(seeds) for cell, seeds in planned.items()}

@@ -189,11 +189,11 @@ def _stopped(facts: TableFacts) -> str:
     rule = posted.get("name")
     if rule is None:
         return ""
-    found = [one.status for candidates in by_cell(facts.outcomes).values() for one in candidates]
+    statuses = [one.status for candidates in by_cell(facts.outcomes).values() for one in candidates]
     split = "validation" if facts.select.split == "validation" else "TEST"
     metric = metric_title(facts.select.metric, facts.names.parts)
     judged = f"judged by {metric} on the {split} split"
-    count = f": {found.count('pruned')} of {len(found)}" if found else ""
+    count = f": {statuses.count('pruned')} of {len(statuses)}" if statuses else ""
     if rule == "race":
         error = f"the best one of a cell with probability {posted.get('level'):g} at most"
         return f"Candidates raced out by paired t-tests after each repeat, {error}, {judged}{count}."

@@ -59,7 +59,7 @@ class Played:
 
 def resolved(random: Any, supposed: Sequence[Supposed], design: Design) -> Played:
     """Play rounds until nothing more can be decided; `random` is a generator of numpy."""
-    world = _World(random, supposed)
+    world = World(random, supposed)
     cells = sorted({at for one in supposed for at in (one.cell, one.baseline)})
     held = {cell: set(design.held(cell)) for cell in cells}
     hours = {cell: design.hours.get(cell) for cell in cells}
@@ -83,7 +83,7 @@ def resolved(random: Any, supposed: Sequence[Supposed], design: Design) -> Playe
 
 def for_all(random: Any, supposed: Sequence[Supposed], design: Design, seeds: int, *, until_decided: bool) -> Played:
     """The same where every cell is given the same seeds: so many at once, or one by one until all is decided."""
-    world = _World(random, supposed)
+    world = World(random, supposed)
     cells = sorted({at for one in supposed for at in (one.cell, one.baseline)})
     number = design.plan if until_decided else seeds
     whole = design if until_decided else Design(seeds, Limits(), level=design.level)
@@ -94,7 +94,7 @@ def for_all(random: Any, supposed: Sequence[Supposed], design: Design, seeds: in
         number += 1
 
 
-class _World:
+class World:
     """Runs of all cells by seed; a baseline's noise is in all comparisons with it."""
 
     def __init__(self, random: Any, supposed: Sequence[Supposed]) -> None:
@@ -108,7 +108,12 @@ class _World:
             own = random.standard_normal(PAIRS) * sqrt(one.std**2 - shared[one.baseline])
             self._differences.append(one.effect + own - noise[one.baseline])
 
+    def differences(self, seeds: int) -> list[list[float]]:
+        """Those of the first seeds, by comparison."""
+        return [numbers[:seeds].tolist() for numbers in self._differences]
+
     def judged(self, held: Mapping[int, set[int]], design: Design) -> list[CellVerdict]:
+        """The verdicts by the seeds that each cell has."""
         evidence = {
             at: Evidence(
                 [float(numbers[seed]) for seed in sorted(held[one.cell] & held[one.baseline])],
@@ -120,6 +125,7 @@ class _World:
         return [found[at] for at in range(len(self._supposed))]
 
     def played(self, verdicts: Sequence[CellVerdict], seeds: Mapping[int, int], rounds: int) -> Played:
+        """What came of it, beside what is true."""
         right = [_true(one, verdict.word) for one, verdict in zip(self._supposed, verdicts, strict=True)]
         return Played([one.word for one in verdicts], right, seeds, rounds)
 

@@ -40,8 +40,8 @@ class ClaimWriter(FencedAccess):
             if first_waiting(connection, passed) is None:
                 return None  # as most calls find: they need not take the writer's lock
         with self._database.writing() as connection:
-            found = first_waiting(connection, passed)
-            return None if found is None else _claim(connection, self._database.fence, *found)
+            first = first_waiting(connection, passed)
+            return None if first is None else _claim(connection, self._database.fence, *first)
 
 
 def _claim(connection: sa.Connection, fence: int, training_id: int, slot: Slot) -> Order:
