@@ -187,11 +187,15 @@ class Client:
         query = {"format": file_format, "tuned": None if tuned is None else str(tuned).lower(), "numbers": numbers}
         return self._connection.file(f"/v1/sweeps/{sweep}/tables/{quote(name, safe='')}", query)
 
-    def verdicts(self, sweep: int, table: str | None = None) -> "VerdictsView":
-        """Whether the cells of a table, by default the first, are better than their baselines (docs/verdicts.md)."""
+    def verdicts(self, sweep: int, table: str | None = None, covers: str | None = None) -> "VerdictsView":
+        """Whether the cells of a table, by default the first, are better than their baselines (docs/verdicts.md).
+
+        `covers` is `seeds`, `queries` or `both`; by default what the table's spec says.
+        """
         from orchestrator.views.verdicts import VerdictsView
 
-        return self._connection.ask(VerdictsView, "GET", f"/v1/sweeps/{sweep}/verdicts", {"table": table})
+        query = {"table": table, "covers": covers}
+        return self._connection.ask(VerdictsView, "GET", f"/v1/sweeps/{sweep}/verdicts", query)
 
     def compare(self, sweeps: Sequence[int], table: str | None, view: str, file_format: str) -> Rendered:
         """One table of several sweeps as a file; `view` is merge or difference."""

@@ -121,7 +121,9 @@ class TestSubmitted:
         assert service.sweeps.get(further).counts.finished == 4
         assert (tally(settings, "train"), all(path.exists() for path in kept)) == (4, True)
         store = Store.open(settings.database)
-        files = store.artifacts.of_trial(trials(service, further)[0].id)
+        evaluated = trials(service, further)[0].id
+        files = store.artifacts.of_trial(evaluated)
+        assert service.trials.file(evaluated, "queries.npz").content == b"nmi_sec"  # as the evaluation wrote it
         store.close()
         assert files is not None
         assert (settings.storage / files.folder / files.names[0]) in kept

@@ -5,10 +5,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
+from pydantic import JsonValue
 
 from workers.contract import CrossValidation, Place, Progress, Recipe, Result, Stopped
+from workers.evaluation.query_scores import NotedScores
 from workers.tasks import Diverged
-from workers.training import allocator, checkpoint, determinism, figure_files, kept_weights, provenance
+from workers.training import allocator, checkpoint, determinism, figure_files, kept_weights, provenance, query_files
 from workers.training.allocator import release
 from workers.training.final_metrics import finish
 from workers.training.folds import cross_validate
@@ -51,10 +53,14 @@ def evaluate(
         raise Stopped("stopped before it evaluated anything")
     report(Progress(step=0, total=1, log=f"evaluating {', '.join(names)} of {weights.name}\n"))
     allocator.keep_freed()
-    metrics = kept_weights.further(recipe, kept_weights.read(weights), names, place)
+    kept, noted = kept_weights.read(weights), NotedScores()
+    metrics = kept_weights.further(recipe, kept, names, place, noted)
     facts = provenance.facts(determinism.device(place.device), place.threads)
+    written = figure_files.write(place.storage, query_files.files(noted.scores, kept.checkpoint, noted.data))
+    if queries := query_files.facts(noted.scores, kept.checkpoint):
+        facts = {**facts, "queries": queries}
     seconds = time.monotonic() - began
-    return Result(outcome="ok", metrics=metrics, steps=0, seconds=seconds, provenance=facts)
+    return Result(outcome="ok", metrics=metrics, steps=0, seconds=seconds, provenance=facts, artifacts=written)
 
 
 def _one(
@@ -68,12 +74,16 @@ def _one(
     journal.tell(session.step, {}, f"training from step {session.step} on {device}")
     metrics: dict[str, float] = {}
     artifacts: list[str] = []
+    queries: dict[str, JsonValue] = {}
     try:
         last = LastCheckpoint(place, journal, session.state_dict)
         iterate(session, last, journal)
         metrics = finish(session, last, journal)
-        files = figure_files.drawn(session)
+        kept = "best" if session.best else "last"
+        scores = query_files.scored(session, session.best.step if session.best else session.step)
+        files = figure_files.drawn(session) | query_files.files(scores, kept, session.manifest)
         artifacts = [_keep(session, place, journal), *figure_files.write(place.storage, files)]
+        queries = query_files.facts(scores, kept)
     except Diverged as diverged:
         journal.tell(session.step, {}, f"diverged after step {session.step}: {diverged}")
         if session.best is not None:
@@ -85,7 +95,8 @@ def _one(
         best_step=session.best.step if session.best else None,
         steps=session.step,
         seconds=session.seconds,
-        provenance={"manifest": session.manifest, "weights": session.weights_origin},
+        provenance={"manifest": session.manifest, "weights": session.weights_origin}
+        | ({"queries": queries} if queries else {}),
         artifacts=artifacts,
     )
 

@@ -73,9 +73,16 @@ def verdicts(
         str | None,
         Query(max_length=100, pattern=r"^[^\x00/]+$", description="A table of the sweep; by default its first."),
     ] = None,
+    covers: Annotated[
+        Literal["seeds", "queries", "both"] | None,
+        Query(
+            description="What intervals and words cover: other seeds, other test queries of these trainings, or both; "
+            "by default what the table's spec says."
+        ),
+    ] = None,
 ) -> VerdictsView:
     """Each comparison that the table declares: better, worse, equivalent or unresolved, or why it is untested."""
-    return service.tables.verdicts(number, table)
+    return service.tables.verdicts(number, table, covers)
 
 
 @router.get("/{id}/optimism", summary="How optimistic the best of several candidates is")

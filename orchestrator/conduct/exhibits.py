@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from orchestrator.publish.figures.sketch import Sources
 from orchestrator.publish.select import direction, selection
 from orchestrator.publish.tables import published_comparison
 from orchestrator.publish.tables.layout import parse
+from orchestrator.publish.verdicts import query_files
 from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.store import Store
 from orchestrator.record.tracker import Exhibit
@@ -38,7 +40,8 @@ class Exhibits:
         files, captions = dict[str, bytes](), list[str]()
         if ended:
             files[SPEC_FILE] = view.text.encode()
-            outcomes = self._store.outcomes.of(sweep)
+            kept = FigureFiles(self._store, self._storage)
+            outcomes = replace(self._store.outcomes.of(sweep), queries=query_files.source(kept.arrays_of))
             captions = list(self._tables(outcomes, files))
             self._figures(outcomes, spec.get("figures") or {}, files)
         return Exhibit(

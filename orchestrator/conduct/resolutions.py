@@ -1,6 +1,7 @@
 """Resolutions under way: after each round the table is judged, and what is still open is given further seeds."""
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 from orchestrator.host.log_context import about
@@ -16,6 +17,7 @@ from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import FOR_ALL, ConflictError, MetricsweepError
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.outcomes import SweepOutcomes
+from orchestrator.views.query_sums import QuerySource
 from orchestrator.views.resolutions import ResolutionBudget, ResolutionRound, ResolutionView
 from workers.catalog import Catalog
 
@@ -25,8 +27,8 @@ log = logging.getLogger(__name__)
 class Resolutions:
     """Follows them by what the database says: a conductor that comes after goes on where the last one was."""
 
-    def __init__(self, store: Store, writer: Writer, catalog: Catalog) -> None:
-        self._store, self._writer, self._catalog = store, writer, catalog
+    def __init__(self, store: Store, writer: Writer, catalog: Catalog, queries: QuerySource) -> None:
+        self._store, self._writer, self._catalog, self._queries = store, writer, catalog, queries
 
     def begin(self, asked: PendingRequest) -> str:
         """Carry out the request for one; raises ConflictError."""
@@ -94,6 +96,7 @@ class Resolutions:
         looks = self._store.requests.looks(one.sweep)
         at = one.position
         added = None if at is None else Added(at, self._store.resolutions.lost_hours(one.sweep, at))
+        outcomes = replace(outcomes, queries=self._queries)
         return resolution_step(outcomes, one.table, looks, self._catalog, one.budget, added)
 
     def _stopped(self, one: GoingResolution, outcomes: SweepOutcomes) -> str:

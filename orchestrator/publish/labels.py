@@ -50,6 +50,12 @@ def metric_better(metric: str, parts: Catalog) -> str:
     return str(entry.facts.get("better", "none")) if entry else "none"
 
 
+def metric_over_queries(metric: str, parts: Catalog) -> bool:
+    """Whether it is a mean over queries, of each of which trainings keep the score."""
+    entry = metric_entry(metric, parts)
+    return entry is not None and entry.facts.get("over") == "queries"
+
+
 def metric_unit(metric: str, parts: Catalog) -> str | None:
     """`number` for a metric that is no share of anything (norms, singular values); none: the table decides."""
     entry = metric_entry(metric, parts)

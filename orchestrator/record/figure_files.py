@@ -50,8 +50,9 @@ class FigureFiles:
             return []
         files = []
         for name in sorted(_of_figures(kept)):
+            holder = kept.holder(name) or kept
             try:
-                size = self._storage.size(kept.folder, name)
+                size = self._storage.size(holder.folder, name)
             except (FileNotFoundError, PermissionError):
                 continue
             except OSError as error:  # a store that does not answer would not answer for the next one either
@@ -67,7 +68,7 @@ class FigureFiles:
         if kept is None or name not in _of_figures(kept):
             known = ", ".join(sorted(_of_figures(kept))) if kept else ""
             raise NotFoundError(f"trial {trial} has no figure file {name!r}; it has {known or 'none'}")
-        content = self._content(kept, name, f"figure file {name!r} of trial {trial}")
+        content = self._content(kept.holder(name) or kept, name, f"figure file {name!r} of trial {trial}")
         return Rendered(content=content, media_type=media_type(name), filename=name)
 
     def arrays_of(self, trials: Iterable[int], file: str) -> tuple[dict[int, Arrays], dict[int, str]]:
@@ -90,9 +91,10 @@ class FigureFiles:
             try:
                 if away:
                     raise NotFoundError(f"{name} of trial {trial} cannot be read: {away}")
-                if trial not in kept or name not in kept[trial].names:
+                holder = kept[trial].holder(name) if trial in kept else None
+                if holder is None:
                     raise NotFoundError(f"the training of trial {trial} kept no {name}")
-                converted[trial] = convert(self._content(kept[trial], name, f"{name} of trial {trial}"), name)
+                converted[trial] = convert(self._content(holder, name, f"{name} of trial {trial}"), name)
             except _AwayError as error:  # nor would it answer for the others, each of which would take its time
                 missing[trial], away = str(error), str(error.__cause__)
             except NotFoundError as error:
@@ -122,8 +124,11 @@ def media_type(name: str) -> str:
 
 
 def _of_figures(kept: Kept | None) -> set[str]:
-    names = kept.names if kept else ()
-    return {name for name in names if _is_plain(name) and PurePosixPath(name).suffix.lower() not in WEIGHTS}
+    return {
+        name
+        for name in (kept.every if kept else ())
+        if _is_plain(name) and PurePosixPath(name).suffix.lower() not in WEIGHTS
+    }
 
 
 def _is_plain(name: str) -> bool:

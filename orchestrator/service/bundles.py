@@ -1,5 +1,6 @@
 """A sweep as one archive, and the archive as tables again."""
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, cast
@@ -9,6 +10,7 @@ from orchestrator.publish.bundle.contents import Head
 from orchestrator.publish.bundle.making import Material
 from orchestrator.publish.bundle.rebuilding import RebuildReport
 from orchestrator.publish.figures.sketch import Sources
+from orchestrator.publish.verdicts import query_files
 from orchestrator.record.store import Store
 from workers.catalog import Catalog
 
@@ -25,7 +27,9 @@ class BundleQueries:
         material = Material(
             head=Head.model_validate(view.model_dump(include=set(Head.model_fields))),
             text=view.text,
-            outcomes=self._store.outcomes.of(sweep, trials=False),
+            outcomes=replace(
+                self._store.outcomes.of(sweep, trials=False), queries=query_files.source(self._sources.arrays)
+            ),
             evidence=self._store.outcomes.provenance(sweep),
             catalog=self._catalog,
             sources=self._sources,

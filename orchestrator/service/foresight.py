@@ -73,7 +73,7 @@ class Foresight:
         spec = checked.spec.model_dump(mode="json")
         cells, candidates = tuple(checked.plan.cells), tuple(checked.plan.candidates)
         outcomes = SweepOutcomes(NO_SWEEP, checked.spec.name, SweepState.QUEUED, spec, cells, candidates, ())
-        found = judged(published_comparison.build(outcomes, name, self._catalog), outcomes, ())
+        found = judged(published_comparison.build(outcomes, name, self._catalog), outcomes, (), "seeds")
         if not any(pair.baseline is not None for pair in found.pairs.values()):
             raise ConflictError(f"table {name} compares nothing: none of its cells has a baseline")
         return found
@@ -90,7 +90,7 @@ class Foresight:
         name = compared.table.name if compared.table.name in names else next(iter(names), "")
         if not name:
             raise ConflictError(f"sweep {truth.like} has no table")
-        known = judged(published_comparison.build(outcomes, name, self._catalog), outcomes, looks)
+        known = judged(published_comparison.build(outcomes, name, self._catalog), outcomes, looks, "seeds")
         labels = {cell.index: cell.labels for cell in checked.plan.cells}
         return supposition.like(compared, labels, known, {cell.index: cell.labels for cell in outcomes.cells})
 

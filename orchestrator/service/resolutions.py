@@ -1,10 +1,13 @@
 """Resolutions: what a client can ask to be decided of a table, what that would take, and what became of it."""
 
+from dataclasses import replace
+
 from orchestrator.plan.further_seeds import with_seeds
 from orchestrator.publish.tables.resolution_step import ResolutionStep, resolution_step
 from orchestrator.record.store import Store
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import ConflictError, NotFoundError
+from orchestrator.views.query_sums import QuerySource
 from orchestrator.views.requests import RequestView
 from orchestrator.views.resolutions import ResolutionBudget, ResolutionRound, ResolutionView
 from workers.catalog import Catalog, unknown
@@ -13,8 +16,8 @@ from workers.catalog import Catalog, unknown
 class ResolutionCommands:
     """Appends requests for resolutions, and shows them."""
 
-    def __init__(self, store: Store, catalog: Catalog) -> None:
-        self._store, self._catalog = store, catalog
+    def __init__(self, store: Store, catalog: Catalog, queries: QuerySource) -> None:
+        self._store, self._catalog, self._queries = store, catalog, queries
 
     def ask(
         self, sweep: int, budget: ResolutionBudget, table: str | None = None, actor: str | None = None
@@ -73,7 +76,8 @@ class ResolutionCommands:
         name = table if table is not None else next(iter(tables), "")
         if name not in tables:
             raise NotFoundError(f"in sweep {sweep}: {unknown('table', name, tables)}")
-        outcomes, looks = self._store.outcomes.of(sweep), self._store.requests.looks(sweep)
+        outcomes = replace(self._store.outcomes.of(sweep), queries=self._queries)
+        looks = self._store.requests.looks(sweep)
         return name, resolution_step(outcomes, name, looks, self._catalog, budget)
 
 

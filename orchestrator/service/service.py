@@ -7,6 +7,7 @@ from orchestrator.plan import schema
 from orchestrator.publish import figures, paper
 from orchestrator.publish.figures.sketch import Sources
 from orchestrator.publish.published import library
+from orchestrator.publish.verdicts import query_files
 from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.store import Store
 from orchestrator.service import offline
@@ -43,10 +44,11 @@ class Service:
     def __init__(self, settings: Settings, store: Store, catalog: Catalog) -> None:
         self._store, self._catalog = store, catalog
         links, files = Links(settings.mlflow_pages), FigureFiles(store, settings.storage)
+        queries = query_files.source(files.arrays_of)
         sources = Sources(store.curves.of_trials, files.arrays_of, files.pictures_of)
         self.submissions = SpecSubmissions(settings, store, catalog)
         self.commands = SweepCommands(store, catalog)
-        self.resolutions = ResolutionCommands(store, catalog)
+        self.resolutions = ResolutionCommands(store, catalog, queries)
         self.foresight = Foresight(store, catalog)
         self.sweeps = SweepQueries(store, catalog, links)
         self.changes = store.changes
@@ -54,7 +56,7 @@ class Service:
         self.listings = ListingQueries(store)
         self.remarks = RemarkQueries(store)
         self.plots = PlotQueries(store, catalog, self.listings)
-        self.tables = TableQueries(settings, store, catalog)
+        self.tables = TableQueries(settings, store, catalog, queries)
         self.figures = FigureQueries(store, catalog, sources)
         self.frames = FrameQueries(store, catalog)
         self.curves = CurveQueries(store, catalog)

@@ -13,10 +13,12 @@ from orchestrator.publish.tables.shading import counts_by_cell, shaded
 from orchestrator.publish.tables.table_data import Numbers, Table
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
+from orchestrator.spec.table import Covers
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.files import Rendered
 from orchestrator.views.optimism import OptimismView
 from orchestrator.views.outcomes import SweepOutcomes
+from orchestrator.views.query_sums import QuerySource, nowhere
 from orchestrator.views.sweeps import Heat
 from orchestrator.views.verdicts import VerdictsView
 from workers.catalog import Catalog, unknown
@@ -30,8 +32,8 @@ MOST_KEPT: Final = 64
 class TableQueries:
     """Makes tables."""
 
-    def __init__(self, settings: Settings, store: Store, catalog: Catalog) -> None:
-        self._settings, self._store, self._catalog = settings, store, catalog
+    def __init__(self, settings: Settings, store: Store, catalog: Catalog, queries: QuerySource = nowhere) -> None:
+        self._settings, self._store, self._catalog, self._queries = settings, store, catalog, queries
         self._pages: dict[tuple[int, str, Heat], tuple[str, str]] = {}
 
     def render(
@@ -54,15 +56,16 @@ class TableQueries:
             built = self._judged(built, outcomes).shown(marks=not wordy)
         return formats.render(self._addressed(built, here=False), file_format)
 
-    def verdicts(self, sweep: int, name: str | None = None) -> VerdictsView:
+    def verdicts(self, sweep: int, name: str | None = None, covers: Covers | None = None) -> VerdictsView:
         """Whether the cells of a table (its sweep's first one by default) are better than their baselines.
 
-        NotFoundError where the sweep or the table is not there.
+        They cover what the table's spec says, unless `covers` is given. NotFoundError where the sweep or the table is
+        not there.
         """
-        outcomes = self._store.outcomes.of(sweep)
+        outcomes = self._of(sweep)
         chosen = name if name is not None else next(iter(outcomes.spec.get("tables") or {}), "")
         built = published_comparison.build(self._named(outcomes, chosen), chosen, self._catalog)
-        return self._judged(built, outcomes).view({cell.index: cell.labels for cell in outcomes.cells})
+        return self._judged(built, outcomes, covers).view({cell.index: cell.labels for cell in outcomes.cells})
 
     def optimism(self, sweep: int) -> OptimismView:
         """By how much the best candidate of each cell looks better than it is; NotFoundError."""
@@ -96,7 +99,7 @@ class TableQueries:
         if not 2 <= len(sweeps) <= (2 if view == "difference" else merge.MOST):
             most = "two" if view == "difference" else f"2 to {merge.MOST}"
             raise ConflictError(f"the view {view} compares {most} sweeps, not {len(sweeps)}")
-        several = [self._store.outcomes.of(sweep) for sweep in sweeps]
+        several = [self._of(sweep) for sweep in sweeps]
         tables = several[0].spec.get("tables") or {}
         chosen = name if name is not None else next(iter(tables), "")
         if chosen not in tables:
@@ -110,11 +113,14 @@ class TableQueries:
         stem = "-".join(("compare", *map(str, sweeps), chosen, view))
         return rendered.model_copy(update={"filename": f"{stem}.{suffix}"})
 
-    def _judged(self, built: Table, outcomes: SweepOutcomes) -> JudgedTable:
-        return judged(built, outcomes, self._store.requests.looks(outcomes.sweep))
+    def _judged(self, built: Table, outcomes: SweepOutcomes, covers: Covers | None = None) -> JudgedTable:
+        return judged(built, outcomes, self._store.requests.looks(outcomes.sweep), covers)
 
     def _outcomes(self, sweep: int, name: str) -> SweepOutcomes:
-        return self._named(self._store.outcomes.of(sweep), name)
+        return self._named(self._of(sweep), name)
+
+    def _of(self, sweep: int) -> SweepOutcomes:
+        return replace(self._store.outcomes.of(sweep), queries=self._queries)
 
     def _named(self, outcomes: SweepOutcomes, name: str) -> SweepOutcomes:
         tables = outcomes.spec.get("tables", {})

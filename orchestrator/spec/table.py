@@ -20,6 +20,9 @@ Spread = Literal["std", "se", "ci95", "none"]
 Center = Literal["mean", "median", "best"]
 """What is printed for the runs of a cell."""
 
+Covers = Literal["seeds", "queries", "both"]
+"""What an interval covers: other seeds on these test queries, other queries of these trainings, or both."""
+
 PLACE: Final = re.compile(r"\{([^{}]*)\}")
 """Where a printed label takes in the label of the cell on another axis: `{regularizer.eta}`."""
 DELTA: Final = "delta:"
@@ -142,6 +145,8 @@ class TableSpec(Frozen):
     """Whether a spread stands after each number, and in which form."""
     spread: Spread | None = None
     """The sample deviation, the standard error or half the 95 % Student-t interval; none: `std` of a mean."""
+    covers: Covers = Field(default="seeds", exclude_if=lambda value: value == "seeds")
+    """What `se` and `ci95` behind a number cover, and verdicts."""
     center: Center = "mean"
     """What is printed for the runs of a cell; tests and verdicts take their means."""
     counts: Literal["differ", "always", "never"] = "differ"

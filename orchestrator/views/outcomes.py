@@ -6,6 +6,7 @@ from typing import Any, Final, Literal
 
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.planned import Candidate, Cell, Labels
+from orchestrator.views.query_sums import QuerySource, nowhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ class SweepOutcomes:
     cells: tuple[Cell, ...]
     candidates: tuple[Candidate, ...]
     trials: tuple[TrialOutcome, ...]
+    queries: QuerySource = field(default=nowhere, compare=False, repr=False)
+    """What the test queries of its trials scored, for tables that cover them."""
 
     def trials_of(self, cell: int) -> Iterable[TrialOutcome]:
         """The trials of one cell, in order."""

@@ -37,6 +37,16 @@ class CellVerdictView(BaseModel):
     """That would decide it four times of five, if difference and spread are what they seem."""
     more_hours: float | None
     """That these take on one slot, where durations are known."""
+    covers: Literal["seeds", "queries", "both"] = "seeds"
+    """What interval and word cover: other seeds, other test queries of these trainings, or both."""
+    queries: int | None = None
+    """Test queries that were paired, where it covers them."""
+    classes: int | None = None
+    """Classes of these, by which they are clustered."""
+    error_seeds: float | None = None
+    """The standard error of the difference from the seeds alone, where it covers queries."""
+    error_queries: float | None = None
+    """The same from the queries alone, for these trainings."""
 
 
 class VerdictsView(BaseModel):
@@ -49,6 +59,7 @@ class VerdictsView(BaseModel):
     level: float
     margin: float | None
     looks: Literal["planned", "any"]
+    covers: Literal["seeds", "queries", "both"] = "seeds"
     said: str
     """By what they are given, how many looks there were and what they spent."""
     comparisons: list[CellVerdictView]

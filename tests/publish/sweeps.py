@@ -15,6 +15,8 @@ REGULARIZERS = ("none", "l2", "sec", "svmax")
 ETAS = {"none": (), "l2": ("0.01", "0.001", "0.0001"), "sec": ("0.25", "0.5", "1"), "svmax": ("0.25", "0.5", "1")}
 METRICS = ("nmi", "f1", "recall@1", "map@r", "norm_var")
 
+OVER: dict[str, dict[str, Any]] = {"recall": {"over": "queries"}, "map": {"over": "queries"}}
+
 Keep = Callable[[Mapping[str, str]], bool]
 """Whether a cell with these labels is in the sweep."""
 
@@ -43,7 +45,7 @@ def catalog() -> Catalog:
         Entry(kind=kind, name=name, label=label) for kind, found in labels.items() for name, label in found.items()
     ]
     parts += [
-        Entry(kind="metric", name=name, label=label, facts={"better": better})
+        Entry(kind="metric", name=name, label=label, facts={"better": better, **OVER.get(name, {})})
         for name, (label, better) in metrics.items()
     ]
     return Catalog(entries=parts)

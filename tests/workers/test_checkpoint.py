@@ -91,7 +91,8 @@ def test_cut_at_any_step(case: str, tmp_path: Path) -> None:
         folder = tmp_path / str(index)
         assert numbers(cut_and_resumed(what, folder, cuts)) == numbers(whole), cuts
         assert same(weights(folder / "end" / kept), weights(tmp_path / "whole" / kept)), cuts
-        assert [path.name for path in (folder / "end").iterdir()] == [kept]
+        assert {path.name for path in (folder / "end").iterdir()} == {kept, "queries.npz"}
+        assert (folder / "end/queries.npz").read_bytes() == (tmp_path / "whole/queries.npz").read_bytes(), cuts
 
 
 def test_what_a_part_draws_at_random_goes_on_too(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_separated_metrics_are_means_over_the_models(whole: tuple[Result, Path],
 def test_concatenated_metrics_are_of_the_joined_unit_embeddings(whole: tuple[Result, Path], tmp_path: Path) -> None:
     result, folder = whole
     kept = torch.load(folder / "best.pt", weights_only=True)
-    assert [path.name for path in folder.iterdir()] == ["best.pt"]
+    assert {path.name for path in folder.iterdir()} == {"best.pt", "queries.npz"}
     parts = []
     one = Session(fold_recipes(recipe(**FOLDS))[0], place(tmp_path), torch.device("cpu"))
     for model in kept["modules"]:
@@ -114,7 +114,7 @@ def test_a_loss_with_parameters_and_patience_go_on_too(tmp_path: Path) -> None:
 
 def test_the_last_weights_where_these_are_selected(tmp_path: Path) -> None:
     result, _ = run(recipe(**{**FOLDS, "select": {"split": "last"}}), tmp_path)
-    assert result.artifacts == ["final.pt"]
+    assert result.artifacts == ["final.pt", "queries.npz"]
     assert {"last/test/map@r", "last/test_separated/map@r", "last/validation/map@r"} <= set(result.metrics)
     assert recipe(select={"split": "last"}).select.key in result.metrics
 

@@ -68,7 +68,14 @@ def visited(what: Recipe, folder: Path, every: int) -> list[torch.Tensor]:
 def test_figures_are_of_the_split_that_they_name(tmp_path: Path) -> None:
     asked = ["norms", {"name": "norms", "split": "train"}, {"name": "norms", "split": "validation"}, "spectrum"]
     result, _ = run(recipe(figures=asked), tmp_path)
-    assert result.artifacts == ["best.pt", "norms.npz", "norms-train.npz", "norms-validation.npz", "spectrum.npz"]
+    assert result.artifacts == [
+        "best.pt",
+        "norms.npz",
+        "norms-train.npz",
+        "norms-validation.npz",
+        "spectrum.npz",
+        "queries.npz",
+    ]
     assert {path.name for path in tmp_path.iterdir()} == set(result.artifacts)
     for file, key in (("norms", "test"), ("norms-train", "train"), ("norms-validation", "validation")):
         held = read(tmp_path / f"{file}.npz")
@@ -164,7 +171,7 @@ def test_cross_validation_has_the_figures_of_every_fold(tmp_path: Path) -> None:
     result, _ = run(what, tmp_path / "whole")
     kinds = ["norms.npz", "norms-validation.npz", "panels.npz", "panels.png", "direction_variation.npz"]
     expected = [f"{Path(kind).stem}-fold{fold}{Path(kind).suffix}" for fold in range(3) for kind in kinds]
-    assert result.artifacts == ["best.pt", *expected]
+    assert result.artifacts == ["best.pt", *expected, "queries.npz"]
     for fold, one in enumerate(fold_recipes(what)):
         run(one, tmp_path / str(fold))
         for kind in kinds:

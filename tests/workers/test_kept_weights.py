@@ -63,7 +63,9 @@ def test_an_evaluation_gives_what_a_training_would(tmp_path: Path, changes: dict
     wanted = {key: one for key, one in measured.items() if key.startswith(head) and key.rpartition("/")[2] in FURTHER}
     assert wanted
     assert found.metrics == wanted
-    assert (found.outcome, found.steps, found.artifacts) == ("ok", 0, [])
+    assert (found.outcome, found.steps, found.artifacts) == ("ok", 0, ["queries.npz"])
+    again, before = (tmp_path / folder / "queries.npz" for folder in ("evaluation", "asked"))
+    assert again.read_bytes() == before.read_bytes()  # of all that are means over queries, whatever was asked for
     assert told[0].log == f"evaluating recall@3, nmi_sec of {kept.name}\n"
     with pytest.raises(CheckpointError, match="belong to another recipe"):
         evaluate(asked.model_copy(update={"seed": 99}), place(tmp_path), told.append, kept, FURTHER)

@@ -75,8 +75,8 @@ def test_the_best_weights_are_those_of_the_best_step(tmp_path: Path) -> None:
     scores = dict(result.curves["validation/map@r"])
     assert result.best_step == max(scores, key=lambda step: scores[step])
     assert result.metrics["best/validation/map@r"] == max(scores.values())
-    assert result.artifacts == ["best.pt"]
-    assert [path.name for path in tmp_path.iterdir()] == ["best.pt"]
+    assert result.artifacts == ["best.pt", "queries.npz"]
+    assert {path.name for path in tmp_path.iterdir()} == set(result.artifacts)
     kept = torch.load(tmp_path / "best.pt", weights_only=True)
     assert kept["step"] == result.best_step
     assert json.loads(kept["recipe"])["loss"]["name"] == "triplet"
@@ -103,7 +103,7 @@ def test_a_metric_that_is_better_lower_selects_its_lowest(tmp_path: Path) -> Non
 
 def test_selecting_the_last_keeps_the_last(tmp_path: Path) -> None:
     result, _ = run(recipe(select={"split": "last"}, validation={"name": "none"}), tmp_path)
-    assert result.artifacts == ["final.pt"]
+    assert result.artifacts == ["final.pt", "queries.npz"]
     assert result.best_step is None
     assert {key.split("/")[0] for key in result.metrics} == {"last"}
     assert [step for step, _ in result.curves["test/map@r"]] == [5, 10, 12]
@@ -287,7 +287,7 @@ def test_a_recipe_without_validation_cannot_select_by_it(tmp_path: Path) -> None
 
 def test_the_figures_that_are_asked_for_are_kept(tmp_path: Path) -> None:
     result, _ = run(recipe(figures=["norms", "spectrum"]), tmp_path)
-    assert result.artifacts == ["best.pt", "norms.npz", "spectrum.npz"]
+    assert result.artifacts == ["best.pt", "norms.npz", "spectrum.npz", "queries.npz"]
     assert {path.name for path in tmp_path.iterdir()} == set(result.artifacts)
     held = np.load(tmp_path / "norms.npz")
     assert held["mean"] == pytest.approx(result.metrics["best/test/norm_mean"], rel=1e-5)

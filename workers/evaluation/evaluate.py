@@ -105,6 +105,16 @@ class Evaluation:
         return own, (self._gallery.unit, theirs)
 
     @cached_property
+    def queries(self) -> Tensor:
+        """Which images are the queries of `neighbours`, in their order: those with another of their class to find."""
+        if not self.finite:
+            return self.classes[:0]
+        classes, gallery = self._common
+        among = classes if gallery is None else gallery[1]
+        sizes = among.bincount(minlength=int(classes.max()) + 1)[classes]
+        return (sizes > int(gallery is None)).nonzero()[:, 0]
+
+    @cached_property
     def neighbours(self) -> Neighbours:
         """What the neighbours of each query say."""
         if not self.finite:

@@ -1,7 +1,8 @@
 """The metrics of a training: which they are, what they need, and how they are computed."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from workers import registry
 from workers.catalog import parse_metric
 from workers.catalog.inventory import EMBEDDINGS
 from workers.contract import Part
+from workers.evaluation.query_scores import QueryScores, note
 
 
 class Measures:
@@ -17,6 +19,20 @@ class Measures:
     def __init__(self, names: Iterable[str], parts: Path | None = None, seed: int = 0) -> None:
         self.names, self.seed = tuple(names), seed
         self._parts = parts
+        self._noted: QueryScores | None = None
+
+    @contextmanager
+    def noting(self, scores: QueryScores) -> Iterator[None]:
+        """Within it the score of each query is added to `scores`, of the metrics that are means over queries."""
+        self._noted = scores
+        try:
+            yield
+        finally:
+            self._noted = None
+
+    def over_queries(self, name: str) -> bool:
+        """Whether the metric `name` is a mean over queries whose scores it tells; raises UnknownPart."""
+        return hasattr(registry.find("metric", parse_metric(name)[0], self._parts), "each")
 
     def needs(self, name: str) -> str:
         """What the metric `name` is computed from, as it states it; raises UnknownPart."""
@@ -35,6 +51,9 @@ class Measures:
         for name in names:
             file, k = parse_metric(name)
             options = {} if k is None else {"k": int(k) if k.isdecimal() else k}
-            value = float(registry.build("metric", Part(name=file, **options), self._parts)(evaluation))
+            metric = registry.build("metric", Part(name=file, **options), self._parts)
+            value = float(metric(evaluation))
             values[name] = value if math.isfinite(value) else math.nan
+            if self._noted is not None:
+                note(self._noted, name, metric, evaluation)
         return values

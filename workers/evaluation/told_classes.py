@@ -40,6 +40,11 @@ class Features(NamedTuple):
     """[m, d]."""
     known_labels: Tensor
 
+    @property
+    def queries(self) -> Tensor:
+        """Which images are asked about: all, [n]."""
+        return torch.arange(len(self.labels))
+
     def voted(self, k: int) -> Classified:
         """What the k nearest of the known ones say by the cosine, each with the weight e^(cosine / .07)."""
         classes = int(self.known_labels.max()) + 1

@@ -1,5 +1,7 @@
 """Accuracy of the nearest neighbours' votes on features that no label has shaped."""
 
+from torch import Tensor
+
 from workers.evaluation.told_classes import Features
 
 
@@ -15,12 +17,17 @@ class Knn:
     version = 1
     better = "higher"
     reads = "features"
+    over = "queries"
 
     def __init__(self, *, k: int = 200) -> None:
         if k < 1:
             raise ValueError(f"knn: k must be at least 1, found {k!r}")
         self.k = k
 
+    def each(self, evaluation: Features) -> Tensor:
+        """Whether each image's class wins, float64 [n]."""
+        return evaluation.voted(self.k).hits(1)
+
     def __call__(self, evaluation: Features) -> float:
         """The accuracy, 0 to 1."""
-        return evaluation.voted(self.k).hits(1).mean().item()
+        return self.each(evaluation).mean().item()

@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from torch import Tensor
+
 from workers.evaluation.evaluate import Evaluation
 
 
@@ -18,11 +20,16 @@ class MeanAveragePrecision:
     version = 2
     better = "higher"
     needs = "neighbours"
+    over = "queries"
 
     def __init__(self, *, k: Literal["r"] = "r") -> None:
         if k != "r":
             raise ValueError(f"map: k must be 'r', found {k!r}")
 
+    def each(self, evaluation: Evaluation) -> Tensor:
+        """The average precision at R of each query, float64 [queries]."""
+        return evaluation.neighbours.average_precision
+
     def __call__(self, evaluation: Evaluation) -> float:
         """The MAP@R, 0 to 1."""
-        return evaluation.neighbours.average_precision.mean().item()
+        return self.each(evaluation).mean().item()

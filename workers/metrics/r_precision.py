@@ -1,5 +1,7 @@
 """R-precision."""
 
+from torch import Tensor
+
 from workers.evaluation.evaluate import Evaluation
 
 
@@ -16,7 +18,12 @@ class RPrecision:
     version = 2
     better = "higher"
     needs = "neighbours"
+    over = "queries"
+
+    def each(self, evaluation: Evaluation) -> Tensor:
+        """The share of the R nearest of each query, float64 [queries]."""
+        return evaluation.neighbours.precision
 
     def __call__(self, evaluation: Evaluation) -> float:
         """The R-precision, 0 to 1."""
-        return evaluation.neighbours.precision.mean().item()
+        return self.each(evaluation).mean().item()

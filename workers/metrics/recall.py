@@ -1,5 +1,7 @@
 """Recall at k as metric learning means it: a hit rate."""
 
+from torch import Tensor
+
 from workers.evaluation.evaluate import Evaluation
 
 
@@ -16,12 +18,17 @@ class Recall:
     version = 2
     better = "higher"
     needs = "neighbours"
+    over = "queries"
 
     def __init__(self, *, k: int = 1) -> None:
         if k < 1:
             raise ValueError(f"recall: k must be at least 1, found {k!r}")
         self.k = k
 
+    def each(self, evaluation: Evaluation) -> Tensor:
+        """How likely one of a query's class is among its k nearest, float64 [queries]."""
+        return evaluation.neighbours.hit_rate(self.k)
+
     def __call__(self, evaluation: Evaluation) -> float:
         """The recall at k, 0 to 1."""
-        return evaluation.neighbours.hit_rate(self.k).mean().item()
+        return self.each(evaluation).mean().item()

@@ -1,5 +1,7 @@
 """Recall at k by the rule of SEC's code, by which a tie is a hit."""
 
+from torch import Tensor
+
 from workers.evaluation.evaluate import Evaluation
 
 
@@ -18,12 +20,17 @@ class SecRecall:
     caption = "by the rule of SEC's code, where a tie is a hit"
     better = "higher"
     needs = "neighbours"
+    over = "queries"
 
     def __init__(self, *, k: int = 1) -> None:
         if k < 1:
             raise ValueError(f"recall_sec: k must be at least 1, found {k!r}")
         self.k = k
 
+    def each(self, evaluation: Evaluation) -> Tensor:
+        """Whether fewer than k others are closer, 1 or 0, float64 [queries]."""
+        return evaluation.neighbours.sec_rank.le(self.k).double()
+
     def __call__(self, evaluation: Evaluation) -> float:
         """The share, 0 to 1."""
-        return evaluation.neighbours.sec_rank.le(self.k).double().mean().item()
+        return self.each(evaluation).mean().item()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import torch
 
 from workers.contract import BEST_TEST
+from workers.evaluation.query_scores import QueryScores
 from workers.tasks import At
 from workers.training import determinism
 from workers.training.last_checkpoint import LastCheckpoint
@@ -24,7 +25,7 @@ def finish(session: Session, last: LastCheckpoint, journal: ProgressLog, dear: b
     """
     names, evaluations = session.among(session.metrics), session.ending.found
     if session.step not in evaluations:
-        evaluations[session.step] = evaluated(session, session.splits, names)
+        evaluations[session.step] = _every(session, session.step, names)
         if session.step == session.total:  # else patience ended it at an evaluation, which is noted already
             cheap, splits = session.among(session.cheap), session.recipe.select.watched
             watched = [f"{split}/{name}" for split in splits for name in cheap]
@@ -33,7 +34,7 @@ def finish(session: Session, last: LastCheckpoint, journal: ProgressLog, dear: b
     kept = session.best.step if session.best else session.step
     if session.best is not None and kept not in evaluations:
         session.load(session.best.modules)
-        evaluations[kept] = evaluated(session, session.splits, names)
+        evaluations[kept] = _every(session, kept, names)
     _end(session, kept, journal, last)
     late = {split: [*session.task.late(split)] for split in session.tests} if dear else {}
     if names_late := dict.fromkeys(name for every in late.values() for name in every):
@@ -47,6 +48,18 @@ def finish(session: Session, last: LastCheckpoint, journal: ProgressLog, dear: b
         f"{BEST_TEST}/{key}": value for key, value in _beside(session, names, late.get("test", []), journal).items()
     }
     return {key: value for key, value in metrics.items() if math.isfinite(value)}
+
+
+def _every(session: Session, step: int, names: Sequence[str]) -> dict[str, float]:
+    """The metrics `names` of the present weights, those of `step`, and aside what each test query scored."""
+    found: dict[str, float] = {}
+    for split in session.splits:
+        scores: QueryScores = {}
+        with session.measures.noting(scores):
+            found |= evaluated(session, [split], names)
+        if split in session.tests:
+            session.ending.queries.setdefault(step, {})[split] = scores
+    return found
 
 
 def _end(session: Session, step: int, journal: ProgressLog, last: LastCheckpoint | None) -> None:

@@ -10,8 +10,9 @@ from typing import Any, Final
 import torch
 
 from workers.contract import BEST_TEST, CrossValidation, Place, Progress, Recipe, Result
+from workers.evaluation.query_scores import QueryScores
 from workers.tasks import Diverged
-from workers.training import checkpoint, determinism, figure_files
+from workers.training import checkpoint, determinism, figure_files, query_files
 from workers.training.final_metrics import finish
 from workers.training.last_checkpoint import LastCheckpoint
 from workers.training.loop import iterate
@@ -131,23 +132,35 @@ def _result(recipe: Recipe, done: Sequence[Fold], session: Session, place: Place
     checkpoint_ = recipe.select.checkpoint
     names = session.among(session.metrics)
     metrics = separated([fold.metrics for fold in done])
-    metrics |= joined(session, [fold.modules for fold in done], names, checkpoint_)
+    scores: dict[str, QueryScores] = {}
+    metrics |= joined(session, [fold.modules for fold in done], names, checkpoint_, scores)
     if all(fold.beside for fold in done):
         metrics |= joined(session, [fold.beside for fold in done], names, BEST_TEST)
+    queries = query_files.facts(scores, checkpoint_)
     kept = "best.pt" if checkpoint_ == "best" else "final.pt"
     weights = {"step": [fold.step for fold in done], "modules": [fold.modules for fold in done]}
     checkpoint.save(place.storage / kept, {"recipe": recipe.model_dump_json(), **weights})
-    return _result_of(done, metrics, session, [kept, *_written(done, place.storage)])
+    written = figure_files.write(place.storage, query_files.files(scores, checkpoint_, session.manifest))
+    result = _result_of(done, metrics, session, [kept, *_written(done, place.storage), *written])
+    return result.model_copy(update={"provenance": {**result.provenance, **({"queries": queries} if queries else {})}})
 
 
-def joined(session: Session, models: Sequence[Weights], names: Sequence[str], prefix: str) -> dict[str, float]:
-    """The test metrics `names`, keyed `<prefix>/test/map@r`, of all models as one; of further test sets too."""
+def joined(
+    session: Session,
+    models: Sequence[Weights],
+    names: Sequence[str],
+    prefix: str,
+    scores: dict[str, QueryScores] | None = None,
+) -> dict[str, float]:
+    """The test metrics `names`, keyed `<prefix>/test/map@r`, of all models as one; of further test sets too.
+
+    Into `scores` goes by split what each query scored.
+    """
     together = session.task.joined(models)
-    found = {
-        f"{prefix}/{split}/{name}": value
-        for split in session.tests
-        for name, value in together.evaluate(split, names).items()
-    }
+    found: dict[str, float] = {}
+    for split in session.tests:
+        with session.measures.noting((scores if scores is not None else {}).setdefault(split, {})):
+            found |= {f"{prefix}/{split}/{name}": value for name, value in together.evaluate(split, names).items()}
     return {key: value for key, value in found.items() if math.isfinite(value)}
 
 

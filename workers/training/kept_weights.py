@@ -10,6 +10,7 @@ import torch
 from workers.catalog import load, problems
 from workers.catalog.defaults import versions_of
 from workers.contract import KEPT_FILES, CheckpointError, CrossValidation, Place, Recipe
+from workers.evaluation.query_scores import NotedScores, QueryScores
 from workers.training import checkpoint, determinism
 from workers.training.final_metrics import ended
 from workers.training.folds import fold_recipes, joined, separated
@@ -53,14 +54,17 @@ def evaluate(kept: KeptWeights, names: Sequence[str], place: Place) -> dict[str,
     return _evaluated(_asking(kept.recipe, names, place.parts), kept, names, place)
 
 
-def further(recipe: Recipe, kept: KeptWeights, names: Sequence[str], place: Place) -> dict[str, float]:
+def further(
+    recipe: Recipe, kept: KeptWeights, names: Sequence[str], place: Place, noted: NotedScores
+) -> dict[str, float]:
     """The same in the versions that `recipe` is for, which differs from that of the weights by metrics alone.
 
-    Raises CheckpointError where it differs by more.
+    Into `noted` goes what each test query scored, under all metrics of the recipe that are means over queries. Raises
+    CheckpointError where it differs by more.
     """
     if _steps(recipe) != _steps(kept.recipe):
         raise CheckpointError("the kept weights belong to another recipe")
-    return _evaluated(recipe, kept, names, place)
+    return _evaluated(recipe, kept, names, place, noted)
 
 
 def _steps(recipe: Recipe) -> dict[str, Any]:
@@ -71,11 +75,17 @@ def _steps(recipe: Recipe) -> dict[str, Any]:
     return said
 
 
-def _evaluated(recipe: Recipe, kept: KeptWeights, names: Sequence[str], place: Place) -> dict[str, float]:
+def _evaluated(
+    recipe: Recipe,
+    kept: KeptWeights,
+    names: Sequence[str],
+    place: Place,
+    noted: NotedScores | None = None,
+) -> dict[str, float]:
     device = determinism.device(place.device)
     with determinism.applied(device, place.threads), torch.no_grad():
         several = isinstance(recipe.validation, CrossValidation)
-        return (_of_folds if several else _of_one)(recipe, kept, names, place, device)
+        return (_of_folds if several else _of_one)(recipe, kept, names, place, device, noted)
 
 
 def _asking(recipe: Recipe, names: Sequence[str], parts: Path | None) -> Recipe:
@@ -96,34 +106,73 @@ def _asking(recipe: Recipe, names: Sequence[str], parts: Path | None) -> Recipe:
 
 
 def _of_one(
-    recipe: Recipe, kept: KeptWeights, names: Sequence[str], place: Place, device: torch.device
+    recipe: Recipe,
+    kept: KeptWeights,
+    names: Sequence[str],
+    place: Place,
+    device: torch.device,
+    noted: NotedScores | None,
 ) -> dict[str, float]:
     session = _with(Session(recipe, place, device), kept.models[0])
-    return _of_splits(session, names, kept.steps[0], kept.checkpoint)
+    found = _of_splits(session, names, kept.steps[0], kept.checkpoint, noted)
+    return {key: value for key, value in found.items() if key.rpartition("/")[2] in names}
 
 
 def _of_folds(
-    recipe: Recipe, kept: KeptWeights, names: Sequence[str], place: Place, device: torch.device
+    recipe: Recipe,
+    kept: KeptWeights,
+    names: Sequence[str],
+    place: Place,
+    device: torch.device,
+    noted: NotedScores | None,
 ) -> dict[str, float]:
     every: list[dict[str, float]] = []
     for fold, weights, step in zip(fold_recipes(recipe), kept.models, kept.steps, strict=True):
         session = _with(Session(fold, place, device), weights)
-        every.append(_of_splits(session, names, step, kept.checkpoint, dear=False))  # that is of the folds together
-    evaluated = [name for name in names if name not in session.ended]
-    return separated(every) | joined(session, kept.models, evaluated, kept.checkpoint)
+        # What is dear is of the folds together.
+        every.append(_of_splits(session, names, step, kept.checkpoint, None, dear=False))
+    evaluated = [name for name in _beside(session, names, noted) if name not in session.ended]
+    together = joined(session, kept.models, evaluated, kept.checkpoint, _into(session, noted))
+    return separated(every) | {key: value for key, value in together.items() if key.rpartition("/")[2] in names}
 
 
 def _of_splits(
-    session: Session, names: Sequence[str], step: int, prefix: str, *, dear: bool = True
+    session: Session,
+    names: Sequence[str],
+    step: int,
+    prefix: str,
+    noted: NotedScores | None,
+    *,
+    dear: bool = True,
 ) -> dict[str, float]:
-    """Those that a training gives: what is dear of a split, of test images alone and only if `dear`."""
-    found: dict[str, float] = {}
+    """Those that a training gives: what is dear of a split, of test images alone and only if `dear`.
+
+    Of test images also those that `noted` asks for.
+    """
+    values: dict[str, float] = {}
     for split in session.splits:
-        left_out = {*session.ended, *(session.task.late(split) if split not in session.tests or not dear else ())}
-        found |= measured(session, split, [name for name in names if name not in left_out])
+        tests = split in session.tests
+        left_out = {*session.ended, *(session.task.late(split) if not tests or not dear else ())}
+        wanted = _beside(session, names, noted) if tests else names
+        with session.measures.noting(_into(session, noted).setdefault(split, {}) if tests else {}):
+            values |= measured(session, split, [name for name in wanted if name not in left_out])
     if {*names} & {*session.ended, *getattr(session.task, "trained", ())}:
-        found |= ended(session, step, names)
-    return {f"{prefix}/{key}": value for key, value in found.items() if math.isfinite(value)}
+        values |= ended(session, step, names)
+    return {f"{prefix}/{key}": value for key, value in values.items() if math.isfinite(value)}
+
+
+def _beside(session: Session, names: Sequence[str], noted: NotedScores | None) -> list[str]:
+    """The metrics `names`, and where scores are wanted all that are means over queries."""
+    more = [] if noted is None else [one for one in session.metrics if session.measures.over_queries(one)]
+    return [*dict.fromkeys([*names, *more])]
+
+
+def _into(session: Session, noted: NotedScores | None) -> dict[str, QueryScores]:
+    """Where scores go, by split."""
+    if noted is None:
+        return {}
+    noted.data = session.manifest
+    return noted.scores
 
 
 def _with(session: Session, weights: Weights) -> Session:

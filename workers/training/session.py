@@ -15,6 +15,7 @@ from workers.catalog import load, parse_metric
 from workers.contract import Place, Recipe
 from workers.data.batches import Batches
 from workers.evaluation.measures import Measures
+from workers.evaluation.query_scores import QueryScores
 from workers.tasks import At, Diverged, Task, Terms
 from workers.training import checkpoint, determinism, pins
 from workers.training.late_losses import LateLosses, lateness
@@ -45,6 +46,8 @@ class FinalMetrics:
     """Those of which the task has measured all that it measures at the end."""
     now: int | None = None
     """Those of which it does."""
+    queries: dict[int, dict[str, QueryScores]] = field(default_factory=dict)
+    """What each query scored, by the split that tests."""
 
 
 class Session:
@@ -65,11 +68,8 @@ class Session:
         catalog = load(place.parts)
         declared = catalog.metrics(recipe.dataset, recipe.task)
         self.metrics = tuple(dict.fromkeys([*declared, *recipe.metrics]))
-        measures = Measures(
-            dict.fromkeys([*self.metrics, recipe.select.metric]),
-            place.parts,
-            seed("clusters"),
-        )
+        names = dict.fromkeys([*self.metrics, recipe.select.metric])
+        self.measures = measures = Measures(names, place.parts, seed("clusters"))
         entry = catalog.get("task", recipe.task.name)
         self.ended = tuple(name for name in measures.names if entry and catalog.at_the_end(name, entry))
         self.task: Task = Offers(recipe, place, device, self.batches, self.length).task(measures)

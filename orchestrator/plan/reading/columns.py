@@ -60,6 +60,11 @@ class ColumnReader:
             self._check_metric(whole, field)
         return columns
 
+    def over_queries(self, metric: str) -> bool:
+        """Whether a metric is a mean over queries; one that does not exist is told of already."""
+        entry = metric_entry(metric, self._nameable.catalog)
+        return entry is None or entry.facts.get("over") == "queries"
+
     def one_label_each(self, posted: Any, field: str) -> dict[str, str]:
         """A mapping from compare axes to one of their labels each, noting what is wrong with it."""
         known = {axis: labels_of(groups) for axis, groups in self._spec.compare.items()}

@@ -136,6 +136,8 @@ class _Table:
     def _check_spread(self, table: TableSpec) -> None:
         if table.std is False and table.spread not in {None, "none"}:
             self._note("spread", f"`std: false` prints no spread, and this asks for '{table.spread}'; take one away")
+        if table.covers != "seeds" and not any(self._columns.over_queries(one.metric) for one in table.metric_columns):
+            self._note("covers", f"'{table.covers}' needs a metric that is a mean over queries, such as 'recall@1'")
         if table.center != "mean" and table.spread in {"se", "ci95"}:
             self._note("spread", f"'{table.spread}' is that of a mean, and `center` is '{table.center}'")
 

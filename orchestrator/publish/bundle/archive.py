@@ -78,6 +78,10 @@ class Reader:
         self._zip = archive
         self.manifest = manifest
 
+    def holds(self, name: str) -> bool:
+        """Whether there is a file of that name."""
+        return name in self.manifest["files"]
+
     def read(self, name: str) -> bytes:
         """A file's content; raises DamagedError where there is none of that name."""
         if name not in self.manifest["files"]:

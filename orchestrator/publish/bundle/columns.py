@@ -41,13 +41,13 @@ MOST_BYTES: Final = 4 * 2**30
 
 def cells(found: Iterable[Cell]) -> bytes:
     """The cells of a sweep as a file."""
-    return _file(CELLS, [{"cell": one.index, "labels": _pairs(one.labels)} for one in found])
+    return parquet(CELLS, [{"cell": one.index, "labels": _pairs(one.labels)} for one in found])
 
 
 def candidates(found: Iterable[Candidate]) -> bytes:
     """The candidates of a sweep as a file."""
     rows = [{"cell": one.cell, "candidate": one.index, "labels": _pairs(one.labels)} for one in found]
-    return _file(CANDIDATES, rows)
+    return parquet(CANDIDATES, rows)
 
 
 def write_trials(found: Iterable[Sequence[TrialProvenance]], trials: IO[bytes], metrics: IO[bytes]) -> None:
@@ -65,23 +65,23 @@ def write_trials(found: Iterable[Sequence[TrialProvenance]], trials: IO[bytes], 
 
 def read_cells(content: bytes) -> tuple[Cell, ...]:
     """The cells in a file; raises DamagedError, as all readers here do."""
-    return tuple(Cell(row["cell"], dict(row["labels"])) for row in _rows(content, CELLS, "cells"))
+    return tuple(Cell(row["cell"], dict(row["labels"])) for row in rows(content, CELLS, "cells"))
 
 
 def read_candidates(content: bytes) -> tuple[Candidate, ...]:
     """The candidates in a file."""
-    rows = _rows(content, CANDIDATES, "candidates")
-    return tuple(Candidate(row["cell"], row["candidate"], dict(row["labels"])) for row in rows)
+    found = rows(content, CANDIDATES, "candidates")
+    return tuple(Candidate(row["cell"], row["candidate"], dict(row["labels"])) for row in found)
 
 
 def read_trials(trials: bytes, metrics: bytes) -> tuple[TrialOutcome, ...]:
     """The trials in two files, each metric in its place."""
     values: dict[int, dict[str, float]] = {}
-    for row in _rows(metrics, METRICS, "metrics"):
+    for row in rows(metrics, METRICS, "metrics"):
         values.setdefault(row["trial"], {})[row["key"]] = row["value"]
     wanted = ["trial", "cell", "candidate", "repeat", "repeat_labels", "state", "diverged", "reused", "recipe"]
     outcomes = []
-    for position, row in enumerate(_rows(trials, TRIALS, "trials", [*wanted, "seconds"])):
+    for position, row in enumerate(rows(trials, TRIALS, "trials", [*wanted, "seconds"])):
         try:
             state = TrialState(row.pop("state"))
         except ValueError as error:
@@ -98,7 +98,7 @@ def read_trials(trials: bytes, metrics: bytes) -> tuple[TrialOutcome, ...]:
 def read_facts(trials: bytes) -> Iterator[tuple[int, RunFacts]]:
     """What may explain the numbers of each trial in a file."""
     wanted = ["trial", "recipe", "git_commit", "data_hash", "versions"]
-    for row in _rows(trials, TRIALS, "trials", wanted):
+    for row in rows(trials, TRIALS, "trials", wanted):
         facts = RunFacts(json.loads(row["recipe"]), row["git_commit"], row["data_hash"], dict(row["versions"]))
         yield row["trial"], facts
 
@@ -128,16 +128,16 @@ def _writer(out: IO[bytes], schema: pa.Schema) -> pq.ParquetWriter:
     return pq.ParquetWriter(out, schema, compression="zstd")
 
 
-def _file(schema: pa.Schema, rows: list[dict[str, Any]]) -> bytes:
+def parquet(schema: pa.Schema, told: list[dict[str, Any]]) -> bytes:
+    """Rows as a file."""
     out = io.BytesIO()
     with _writer(out, schema) as into:
-        into.write_table(pa.Table.from_pylist(rows, schema=schema))
+        into.write_table(pa.Table.from_pylist(told, schema=schema))
     return out.getvalue()
 
 
-def _rows(
-    content: bytes, schema: pa.Schema, what: str, wanted: Sequence[str] | None = None
-) -> Iterator[dict[str, Any]]:
+def rows(content: bytes, schema: pa.Schema, what: str, wanted: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+    """The rows of a file, those columns that are `wanted`; raises DamagedError."""
     try:
         file = pq.ParquetFile(io.BytesIO(content))
         size = sum(file.metadata.row_group(n).total_byte_size for n in range(file.metadata.num_row_groups))

@@ -16,6 +16,7 @@ from orchestrator.views.provenance import TrialProvenance
 POSTED, SPEC, SWEEP, CATALOG, README = "spec.yaml", "spec.json", "sweep.json", "catalog.json", "README.md"
 CELLS, CANDIDATES = "data/cells.parquet", "data/candidates.parquet"
 TRIALS, METRICS, LOOKS = "data/trials.parquet", "data/metrics.parquet", "data/looks.json"
+QUERIES = "data/queries.parquet"
 
 MAKERS: Final = ("metricsweep", "altair", "numpy", "pyarrow", "scipy", "vl-convert-python")
 """The packages that may change a byte of what is made here, or its last digit."""
@@ -32,6 +33,7 @@ WORDS: Final = """\
 - `spec.yaml` as it was posted, `spec.json` as it was understood.
 - `data/trials.parquet`: every trial with its completed recipe, provenance, data set hash and code commit.
 - `data/metrics.parquet`: every result metric of every trial.
+- `data/queries.parquet`, where a table covers test queries: what these scored, summed up by class.
 - `data/cells.parquet`, `data/candidates.parquet`: the labels of cells and candidates.
 - `catalog.json`: the parts with the labels that the tables print; `published/`: what the papers printed.
 

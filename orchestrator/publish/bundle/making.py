@@ -11,6 +11,7 @@ from orchestrator.publish import figures, formats
 from orchestrator.publish.bundle import columns, contents
 from orchestrator.publish.bundle.archive import ArchiveWriter
 from orchestrator.publish.bundle.contents import BundleFacts, Head, PackedLedger, Rendering
+from orchestrator.publish.bundle.query_columns import RecordedSums
 from orchestrator.publish.bundle.verdict_files import looks_file, verdict_files
 from orchestrator.publish.figures.sketch import Sources
 from orchestrator.publish.ledger import ledger
@@ -51,13 +52,16 @@ def make(material: Material, out: IO[bytes]) -> None:
     """Write the archive: the same content gives the same bytes. What cannot be drawn is named in the manifest."""
     facts, skipped = BundleFacts(), list[dict[str, str]]()
     with ArchiveWriter(out) as writer:
-        outcomes = replace(material.outcomes, trials=_data(material, facts, writer))
+        queries = RecordedSums(material.outcomes.queries)
+        outcomes = replace(material.outcomes, trials=_data(material, facts, writer), queries=queries)
         for name, content in _texts(material):
             writer.add(name, content)
         tables = [one.model_dump() for one in _tables(outcomes, material.catalog, writer, skipped)]
         kept = [one.model_dump() for one in _ledgers(outcomes, material.catalog, writer)]
         said_of_cells = list(_verdicts(outcomes, material, writer))
         drawn = list(_figures(outcomes, material, writer, skipped))
+        if (sums := queries.file()) is not None:
+            writer.add(contents.QUERIES, sums)
         for id_ in _papers(outcomes.spec):
             writer.add(f"published/{id_.lower()}.csv", library.text(id_).encode())
         said = {"sweep": material.head.model_dump(mode="json"), "made_with": contents.made_with(), **facts.said()}

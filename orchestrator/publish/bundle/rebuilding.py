@@ -9,7 +9,7 @@ from typing import IO, Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.publish import formats
-from orchestrator.publish.bundle import columns, contents
+from orchestrator.publish.bundle import columns, contents, query_columns
 from orchestrator.publish.bundle.archive import Reader, opened
 from orchestrator.publish.bundle.contents import Head, PackedLedger, PackedVerdicts, Rendering
 from orchestrator.publish.bundle.verdict_files import read_looks, verdict_files
@@ -150,6 +150,7 @@ def _outcomes(archive: Reader, head: Head) -> SweepOutcomes:
         cells=columns.read_cells(archive.read(contents.CELLS)),
         candidates=columns.read_candidates(archive.read(contents.CANDIDATES)),
         trials=columns.read_trials(archive.read(contents.TRIALS), archive.read(contents.METRICS)),
+        queries=query_columns.source(archive.read(contents.QUERIES) if archive.holds(contents.QUERIES) else None),
     )
 
 

@@ -1,6 +1,7 @@
 """JSON: everything that is known of a table, with unrounded values and intervals."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,6 +9,7 @@ from orchestrator.publish.statistics import interval, standard_error
 from orchestrator.publish.tables.significance import Comparison
 from orchestrator.publish.tables.table_data import Column, Panel, Quotation, Table, TableCell, TableRow
 from orchestrator.publish.verdicts.judgement import CellVerdict
+from orchestrator.publish.verdicts.query_spread import QuerySpread
 from orchestrator.views.outcomes import NO_SWEEP, CellSummary, Statistic
 
 media_type = "application/json"
@@ -35,6 +37,8 @@ def render(table: Table) -> bytes:
         "panels": [_panel(panel) for panel in table.panels],
         "cells": [_summary(one) for one in table.summaries.values()],
     }
+    if table.covers != "seeds":
+        content["covers"] = table.covers
     if table.ages:
         content["versions"] = {str(cell): age for cell, age in table.ages.items()}
     if table.tested:
@@ -91,6 +95,8 @@ def _cell(cell: TableCell) -> dict[str, Any]:
         fields["comparison"] = _comparison(cell.comparison)
     if cell.verdict is not None:
         fields["verdict"] = _judged(cell.verdict, cell.said)
+    if cell.queries is not None:
+        fields["queries"] = _queries(cell.queries)
     if cell.lone:
         fields["partner"] = None
     if cell.quotation is not None:
@@ -120,6 +126,18 @@ def _judged(one: CellVerdict, said: str) -> dict[str, Any]:
         "needs": one.needs,
         "spent": one.spent,
         "more_seeds": one.more,
+    } | ({} if one.beside is None else {"covers": one.covers, **_queries(one.beside)})
+
+
+def _queries(one: QuerySpread) -> dict[str, Any]:
+    """Of how many queries, and the standard errors of the mean from seeds alone, from queries alone and from both."""
+    several = one.runs > 1
+    return {
+        "queries": one.queries,
+        "classes": one.classes,
+        "error_seeds": math.sqrt(one.seeds) if several else None,
+        "error_queries": math.sqrt(one.between),
+        "error_both": math.sqrt(one.both) if several else None,
     }
 
 

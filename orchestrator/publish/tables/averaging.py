@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from orchestrator.publish.tables.facts import TableFacts, few
-from orchestrator.spec.table import Spread
+from orchestrator.spec.table import Spread, TableSpec
 from orchestrator.views.outcomes import CellSummary
 
 _SPREADS: Final[Mapping[Spread, str]] = {
@@ -18,10 +18,12 @@ _SPREADS: Final[Mapping[Spread, str]] = {
 def averaged(facts: TableFacts) -> str:
     """What each number is, over which runs."""
     sizes = sorted({n for one in facts.summaries.values() if (n := runs(one))})
-    spread = _SPREADS[facts.layout.shown_spread] if any(cell.std for cell in facts.entries()) else ""
+    spread = _spread(facts.layout) if any(cell.std for cell in facts.entries()) else ""
     what = f"{facts.layout.center}{spread}"
     if sizes == [1]:
-        return f"Test metrics of a single run ({_repeats(facts, 1)})."
+        return (
+            f"Test metrics of a single run ({_repeats(facts, 1)}){spread if facts.layout.covers == 'queries' else ''}."
+        )
     reproduced = _reproduced(facts)
     if len(sizes) > 1:
         over = reproduced or "unequal numbers of repeats"
@@ -31,6 +33,16 @@ def averaged(facts: TableFacts) -> str:
     planned = len({one.repeat for one in facts.outcomes.trials})
     n = sizes[0] if sizes else planned
     return f"Test metrics, {what} over {_repeats(facts, n)}." if n else ""
+
+
+def _spread(layout: TableSpec) -> str:
+    """What stands after a number, and what it covers where that is not seeds alone."""
+    if layout.covers == "seeds" or layout.shown_spread not in {"se", "ci95"}:
+        return _SPREADS[layout.shown_spread]
+    what = "standard error" if layout.shown_spread == "se" else "half the 95 % Student-t interval"
+    if layout.covers == "queries":
+        return f" ± {what} over other test queries (clustered by class), of these trainings"
+    return f" ± {what} over other seeds and other test queries (crossed, queries clustered by class)"
 
 
 def runs(summary: CellSummary) -> int:

@@ -6,6 +6,7 @@ from typing import Final
 
 from orchestrator.publish.statistics import half_interval, standard_error
 from orchestrator.publish.tables.centers import Centers
+from orchestrator.publish.tables.cover import Cover
 from orchestrator.publish.tables.table_data import PENDING, Column, Mark, TableCell
 from orchestrator.spec.table import Deviation, Spread, TableSpec
 from orchestrator.views.deadline import timely
@@ -27,12 +28,15 @@ class EntryWriter:
     state: str  # of the sweep
     spread: Spread = "std"
     centers: Centers | None = None  # where the mean is not what is printed
+    cover: Cover | None = None  # where spreads cover test queries
 
     @classmethod
-    def of(cls, layout: TableSpec, state: str, centers: Centers | None = None) -> "EntryWriter":
+    def of(
+        cls, layout: TableSpec, state: str, centers: Centers | None = None, cover: Cover | None = None
+    ) -> "EntryWriter":
         """The writer for a layout."""
         marks: dict[Mark, str] = {"pending": PENDING, "failed": "failed", "diverged": layout.diverged}
-        return cls(layout.deviation, layout.missing, marks, state, layout.shown_spread, centers)
+        return cls(layout.deviation, layout.missing, marks, state, layout.shown_spread, centers, cover)
 
     def absent(self, note: str, cell: int | None = None) -> TableCell:
         """A place without a number, now and later."""
@@ -43,14 +47,26 @@ class EntryWriter:
         mark = cell_mark(summary)
         if mark is not None and mark != "partial":
             return self._marked(summary, mark)
-        found = summary.metrics.get(column.key)
-        if found is None and column.key.rpartition("/")[2] in summary.coming:
+        metric = summary.metrics.get(column.key)
+        if metric is None and column.key.rpartition("/")[2] in summary.coming:
             return self._coming(summary)
-        if found is None:
+        if metric is None:
             note = f"{column.key} was not computed in every repeat" if summary.candidate is not None else ""
             return replace(self.absent(note, summary.cell), mark=mark)
         center = self._center(summary, column.key)
-        return self._number(summary, found, column, _provenance(summary, found.n), center)
+        written = self._number(summary, metric, column, _provenance(summary, metric.n), center)
+        return self._covering(written, summary, column) if self.cover is not None else written
+
+    def _covering(self, written: TableCell, summary: CellSummary, column: Column) -> TableCell:
+        """A number whose spread covers test queries, or has a word on why there is none."""
+        cover = self.cover
+        if cover is None or self.std is None:
+            return written
+        found = cover.of(summary, column)
+        if isinstance(found, str):
+            return replace(written, std=None, note=f"{written.note}; no spread: {found}")
+        spread = cover.width(found, self.spread)
+        return replace(written, std=None if spread is None else self._deviation(spread, column), queries=found)
 
     def difference(self, summary: CellSummary, other: CellSummary | None, column: Column) -> TableCell:
         """By how much a metric of the cell is above that of `other`, from unrounded means."""
@@ -127,13 +143,17 @@ class EntryWriter:
             return found.std
         return standard_error(found) if self.spread == "se" else half_interval(found)
 
+    def _deviation(self, spread: float, column: Column) -> str | None:
+        if self.std is None:
+            return None
+        decimals = column.decimals if self.std.decimals is None else self.std.decimals
+        return printed(spread, self.std.unit or column.unit, decimals)
+
     def _number(
         self, summary: CellSummary, found: Statistic, column: Column, note: str, center: float | None = None
     ) -> TableCell:
-        deviation, spread = None, self._spread(found)
-        if self.std is not None and spread is not None:
-            decimals = column.decimals if self.std.decimals is None else self.std.decimals
-            deviation = printed(spread, self.std.unit or column.unit, decimals)
+        spread = self._spread(found)
+        deviation = None if spread is None else self._deviation(spread, column)
         value = found.mean if center is None else center
         return TableCell(
             text=printed(value, column.unit, column.decimals, signed=column.signed),

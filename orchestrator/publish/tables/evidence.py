@@ -8,6 +8,7 @@ from typing import Final
 
 from orchestrator.publish.aggregate import runs_of
 from orchestrator.publish.tables.differences import Baselines
+from orchestrator.publish.tables.query_evidence import Queries, QueryEvidence
 from orchestrator.publish.tables.table_data import Column, Table, TableCell
 from orchestrator.publish.verdicts.judgement import Evidence
 from orchestrator.publish.verdicts.spending import ANY, Spending, planned
@@ -36,6 +37,14 @@ class CellPair:
     hours: float | None = None  # that one more seed of both takes
 
 
+@dataclass(frozen=True, slots=True)
+class JudgedBy:
+    """What is judged, and by whose queries; none: by seeds alone."""
+
+    spec: VerdictSpec
+    queries: Queries | None
+
+
 def baseline_labels(layout: TableSpec, outcomes: SweepOutcomes) -> Labels | None:
     """What the cells of a table are judged against; none where nothing is asked for and there is no default."""
     asked = (layout.verdicts and layout.verdicts.against) or layout.against
@@ -48,7 +57,10 @@ def baseline_labels(layout: TableSpec, outcomes: SweepOutcomes) -> Labels | None
 def cell_pairs(
     table: Table, outcomes: SweepOutcomes, layout: TableSpec, looks: Sequence[SweepLook]
 ) -> dict[Judgeable, CellPair]:
-    """Every comparison that the table declares, each once, whether or not there are runs of it."""
+    """Every comparison that the table declares, each once, whether or not there are runs of it.
+
+    What they cover is the layout's `covers`.
+    """
     wanted = baseline_labels(layout, outcomes)
     if wanted is None:
         return {}
@@ -73,6 +85,7 @@ def cell_pairs(
     summaries = (*table.summaries.values(), *table.tested.values())
     runs = runs_of(outcomes, {(one.cell, at) for one in summaries if (at := _chosen(one, alone)) is not None})
     said = ", ".join(f"{axis} {label}" for axis, label in wanted.items())
+    queries = None if layout.covers == "seeds" else Queries(layout.covers, QueryEvidence(outcomes.queries))
     pairs = {}
     for place, (column, index, other) in places.items():
         if other is None:
@@ -81,7 +94,7 @@ def cell_pairs(
         else:
             sides = [table.summary(column, one) for one in (index, other)]
             its_runs = [runs.get((one.cell, _chosen(one, alone) or 0), []) for one in sides]
-            pairs[place] = _pair(column, sides, its_runs, asked, looks)
+            pairs[place] = _pair(column, sides, its_runs, JudgedBy(asked, queries), looks)
     return pairs
 
 
@@ -110,10 +123,11 @@ def _pair(
     column: Column,
     sides: Sequence[CellSummary],
     runs: Sequence[Sequence[TrialOutcome]],
-    asked: VerdictSpec,
+    wanted: JudgedBy,
     looks: Sequence[SweepLook],
 ) -> CellPair:
     own, base = sides
+    asked = wanted.spec
     theirs = {frozenset(one.repeat_labels.items()): one for one in runs[1]}
     pairs = [(one, theirs[at]) for one in runs[0] if (at := frozenset(one.repeat_labels.items())) in theirs]
     valued = [
@@ -134,6 +148,8 @@ def _pair(
         margin=None if asked.margin is None else asked.margin / column.scale,
         obstacle=_status(own.status, "it") or _status(base.status, "the baseline") or obstacle,
     )
+    if wanted.queries is not None:
+        evidence = wanted.queries.beside(evidence, column, valued)
     return CellPair(column, own.cell, base.cell, evidence, len(set(staged)), _hours(runs))
 
 

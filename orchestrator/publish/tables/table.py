@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Literal
 
 from orchestrator.publish.aggregate import Place, runs_of
-from orchestrator.publish.labels import Names, metric_better, metric_unit
+from orchestrator.publish.labels import Names, metric_better, metric_over_queries, metric_unit
 from orchestrator.publish.published import PublishedTable
 from orchestrator.publish.select import direction, selection, summaries
 from orchestrator.publish.tables import doubt, replica, selections
@@ -14,12 +14,14 @@ from orchestrator.publish.tables.ages import Ages, ages
 from orchestrator.publish.tables.caption import caption, legend, notes
 from orchestrator.publish.tables.centers import Centers
 from orchestrator.publish.tables.column_titles import column_titles
+from orchestrator.publish.tables.cover import Cover
 from orchestrator.publish.tables.differences import Baselines
 from orchestrator.publish.tables.emphasis import doubted, embolden
 from orchestrator.publish.tables.entries import EntryWriter, spanned
 from orchestrator.publish.tables.facts import TableFacts
 from orchestrator.publish.tables.headings import Headings, grouped
 from orchestrator.publish.tables.layout import Placement, Point, panels, parse, place
+from orchestrator.publish.tables.query_evidence import QueryEvidence
 from orchestrator.publish.tables.runs import Beside, compared, counted
 from orchestrator.publish.tables.table_data import (
     Column,
@@ -64,7 +66,10 @@ class _Build:
     def writer(self) -> EntryWriter:
         center = self.layout.center
         centers = None if center == "mean" else Centers(center, self.runs, self.names.parts)
-        return EntryWriter.of(self.layout, self.outcomes.state, centers)
+        cover = None
+        if self.layout.covers != "seeds" and self.layout.shown_spread in {"se", "ci95"} and self.published is None:
+            cover = Cover(self.layout.covers, QueryEvidence(self.outcomes.queries), self.runs)
+        return EntryWriter.of(self.layout, self.outcomes.state, centers, cover)
 
     @cached_property
     def runs(self) -> Mapping[Place, Sequence[TrialOutcome]]:
@@ -151,6 +156,7 @@ def build(
         std=layout.shown_spread != "none",
         center=layout.center,
         spread=layout.shown_spread,
+        covers=layout.covers,
         numbers=numbers,
         tested=it.tested,
         ages=aged.cells,
@@ -237,6 +243,7 @@ def _metric_column(it: _Build, wanted: MetricColumn, title: str, labels: Labels,
         delta=wanted.delta,
         selection=chosen,
         over=wanted.over or "",
+        over_queries=metric_over_queries(wanted.metric, parts),
     )
 
 

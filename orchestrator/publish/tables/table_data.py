@@ -9,7 +9,8 @@ from orchestrator.publish.published import Number, PublishedTable
 from orchestrator.publish.tables.reproduction import Reproduction
 from orchestrator.publish.tables.significance import Comparison
 from orchestrator.publish.verdicts.judgement import CellVerdict
-from orchestrator.spec.table import Center, Spread
+from orchestrator.publish.verdicts.query_spread import QuerySpread
+from orchestrator.spec.table import Center, Covers, Spread
 from orchestrator.spec.unit import Unit
 from orchestrator.views.outcomes import NO_SWEEP, CellSummary, Statistic
 from orchestrator.views.planned import Labels
@@ -57,6 +58,7 @@ class Column:
     delta: Labels | None = None  # the labels that set apart the cell from which the difference is shown
     selection: Selected | None = None  # where the table shows two; none: the spec's
     over: str = ""  # what stands above it and its neighbours
+    over_queries: bool = False  # whether it is of a metric that is a mean over queries
 
     @property
     def split(self) -> str:
@@ -103,6 +105,7 @@ class TableCell:
     verdict: CellVerdict | None = None  # whether it is better than its baseline, where that was asked for
     said: str = ""  # that verdict in a sentence
     judged: str = ""  # its mark, where marks stand for words
+    queries: QuerySpread | None = None  # how its queries vary, where its spread covers them
     lone: bool = False  # the place of a difference between two sweeps, of which only one has this cell
 
     @property
@@ -181,6 +184,7 @@ class Table:
     numbers: Numbers = "own"
     center: Center = "mean"
     spread: Spread = "std"
+    covers: Covers = "seeds"
     published: PublishedTable | None = None  # the printed table that its numbers are compared with
     tested: Mapping[int, CellSummary] = field(default_factory=dict)  # the same chosen on test, where it shows that
     origins: Mapping[int, Origin] = field(default_factory=dict)  # by cell, where it is another sweep's or number

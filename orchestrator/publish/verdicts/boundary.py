@@ -41,14 +41,14 @@ class Boundary:
         if pairs < first:
             return inf
         if pairs > EXACT:
-            return _quantile(pairs, self._new(pairs))
+            return _quantile(pairs, self.new(pairs))
         with self._lock:
             while len(self._critical) <= pairs - first:
                 self._advance(first + len(self._critical))
             return self._critical[pairs - first]
 
-    def _new(self, pairs: int) -> float:
-        """What is newly spent at so many pairs."""
+    def new(self, pairs: int) -> float:
+        """What of the level is newly spent at so many pairs."""
         return self._level * (self._spending.spent(pairs) - self._spending.spent(pairs - 1))
 
     def _advance(self, pairs: int) -> None:
@@ -57,14 +57,14 @@ class Boundary:
         from scipy.special import stdtr
 
         if self._state is None:
-            critical = _quantile(pairs, self._new(pairs))
+            critical = _quantile(pairs, self.new(pairs))
             edges = np.linspace(-1, 1, _CELLS + 1) * np.arctan(critical / (pairs - 1) ** 0.5)
             below = stdtr(pairs - 1, (pairs - 1) ** 0.5 * np.tan(edges))
         else:
             angles, masses = self._state
             step = _Step(pairs - 1, angles)
             # By symmetry twice the upper tail.
-            crossed = lambda edge: 2 * float(masses @ (1 - step.below(np.array([edge]))[:, 0])) - self._new(pairs)  # noqa: E731
+            crossed = lambda edge: 2 * float(masses @ (1 - step.below(np.array([edge]))[:, 0])) - self.new(pairs)  # noqa: E731
             edge = brentq(crossed, 0.0, pi / 2 - 1e-9, xtol=1e-10)
             critical = (pairs - 1) ** 0.5 * float(np.tan(edge))
             edges = np.linspace(-edge, edge, _CELLS + 1)

@@ -8,7 +8,9 @@ from typing import Final, Literal, TypeVar
 from orchestrator.publish.statistics import statistic
 from orchestrator.publish.verdicts.boundary import Boundary, boundary
 from orchestrator.publish.verdicts.prospect import Prospect
+from orchestrator.publish.verdicts.query_spread import QuerySpread, needed, p_value
 from orchestrator.publish.verdicts.spending import ANY, LEAST, Spending
+from orchestrator.spec.table import Covers
 from orchestrator.views.outcomes import Statistic
 
 Judged = Literal["better", "worse", "equivalent", "unresolved", "untested"]
@@ -28,6 +30,8 @@ class Evidence:
     sign: int = 1  # -1 where lower is better
     margin: float | None = None  # the smallest difference of interest
     obstacle: str = ""  # why nothing can be said, whatever the differences
+    covers: Covers = "seeds"
+    beside: QuerySpread | None = None  # of the same differences query by query, where it covers queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,8 @@ class CellVerdict:
     spent: float = 0.0  # the share of the level that looks so far may have spent
     more: int | None = None  # seeds that would decide it; none: decided, or beyond what is planned for
     prospect: Prospect | None = field(default=None, repr=False, compare=False)  # none: untested
+    covers: Covers = "seeds"
+    beside: QuerySpread | None = None  # where it covers queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,38 @@ class _Tested:
     def boundary(self, level: float) -> Boundary:
         return boundary(level, self.evidence.spending)
 
+    def needs(self, level: float) -> float:
+        """The p of two sides below which a difference counts.
+
+        That of seeds is exact. With queries beside them looks depend on one another even more, since all have the same
+        queries: then the same p counts. Of queries alone each look is a test of its own (Bonferroni).
+        """
+        from scipy.special import stdtr
+
+        if self.evidence.covers == "queries":
+            return self.boundary(level).new(self.pairs)
+        return float(2 * stdtr(self.pairs - 1, -self.boundary(level).at(self.pairs)))
+
+    def half(self, level: float) -> float:
+        """How far from zero the mean difference has to be."""
+        beside = self.evidence.beside
+        if beside is None:
+            return self.boundary(level).at(self.pairs) * self.error
+        p = self.needs(level)
+        return needed(beside, self.evidence.covers, p) if p else math.inf
+
+    @property
+    def p(self) -> float:
+        """Of two sides, neither corrected nor sequential."""
+        from scipy.special import stdtr
+
+        if self.evidence.beside is not None:
+            return p_value(self.evidence.beside, self.evidence.covers, self.mean)
+        return float(2 * stdtr(self.pairs - 1, -abs(self.mean) / self.error))
+
     def differs(self, level: float) -> bool:
+        if self.evidence.beside is not None:
+            return abs(self.mean) >= self.half(level)
         return abs(self.mean) / self.error >= self.boundary(level).at(self.pairs)
 
     def equals(self, level: float) -> bool:
@@ -70,12 +107,20 @@ class _Tested:
         other one later.
         """
         margin = self.evidence.margin
-        return margin is not None and (margin - abs(self.mean)) / self.error >= self.boundary(2 * level).at(self.pairs)
+        if margin is None:
+            return False
+        if self.evidence.beside is not None:
+            return margin - abs(self.mean) >= self.half(2 * level)
+        return (margin - abs(self.mean)) / self.error >= self.boundary(2 * level).at(self.pairs)
 
     def prospect(self, step: float, share: float) -> Prospect:
         """Where it stands before what it has to cross: `step` by Holm, `share` of all comparisons at once."""
         boundaries = self.boundary(step), self.boundary(2 * share), self.boundary(share)
-        return Prospect(self.mean, self.std, self.pairs, *boundaries, self.evidence.margin)
+        beside = self.evidence.beside
+        floor = 0.0 if beside is None else beside.persistent
+        if self.evidence.covers == "queries":
+            floor = math.inf  # no further seed tells anything of queries
+        return Prospect(self.mean, self.std, self.pairs, *boundaries, self.evidence.margin, floor)
 
 
 def judge(comparisons: Mapping[Place, Evidence], level: float) -> dict[Place, CellVerdict]:
@@ -100,15 +145,18 @@ def judge(comparisons: Mapping[Place, Evidence], level: float) -> dict[Place, Ce
     return {
         place: _verdict(tested[place], place in differing, step, level / count)
         if place in tested
-        else CellVerdict("untested", _reason(one), len(one.differences), _mean(one))
+        else CellVerdict("untested", _reason(one), len(one.differences), _mean(one), covers=one.covers)
         for place, one in comparisons.items()
     }
 
 
 def _tested(one: Evidence) -> _Tested | None:
-    if one.obstacle or len(one.differences) < LEAST:
+    least = 1 if one.covers == "queries" else LEAST
+    if one.obstacle or len(one.differences) < least:
         return None
     found = statistic(one.differences)
+    if one.covers == "queries" and one.beside is not None:
+        return _Tested(one, found.mean, found.std or 0.0, found.n) if one.beside.between > _NOISE**2 else None
     if found.std is None or _still(one.differences, found):
         return None
     return _Tested(one, found.mean, found.std, found.n)
@@ -124,8 +172,10 @@ def _reason(one: Evidence) -> str:
     pairs = len(one.differences)
     if not pairs:
         return "no seed that both have"
-    if pairs < LEAST:
+    if pairs < LEAST and one.covers != "queries":
         return f"{pairs} seed{'s' * (pairs > 1)} that both have, {LEAST} are needed"
+    if one.covers == "queries":
+        return "no variation: the difference is the same with every class of queries"
     return "no variation: the difference is the same with every seed"
 
 
@@ -134,23 +184,24 @@ def _mean(one: Evidence) -> float | None:
 
 
 def _verdict(one: _Tested, differs: bool, step: float, share: float) -> CellVerdict:
-    from scipy.special import stdtr
-
     word: Judged = "unresolved"
     if one.equals(share):
         word = "equivalent"
     elif differs:
         word = "better" if one.mean * one.evidence.sign > 0 else "worse"
-    half = one.boundary(share).at(one.pairs) * one.error
+    half = one.half(share)
     prospect = one.prospect(step, share)
+    seeds_tell = word == "unresolved" and one.evidence.covers != "queries"
     return CellVerdict(
         word,
         pairs=one.pairs,
         difference=one.mean,
         interval=(one.mean - half, one.mean + half) if math.isfinite(half) else None,
-        p=float(2 * stdtr(one.pairs - 1, -abs(one.mean) / one.error)),
-        needs=float(2 * stdtr(one.pairs - 1, -one.boundary(step).at(one.pairs))),
+        p=one.p,
+        needs=one.needs(step),
         spent=one.evidence.spending.spent(one.pairs),
-        more=prospect.more() if word == "unresolved" else None,
+        more=prospect.more() if seeds_tell else None,
         prospect=prospect,
+        covers=one.evidence.covers,
+        beside=one.evidence.beside,
     )

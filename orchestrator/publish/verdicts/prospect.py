@@ -25,6 +25,7 @@ class Prospect:
     equals: Boundary  # for that against the margin, on either side
     holds: Boundary  # of the interval that holds for all comparisons at once
     margin: float | None = None
+    floor: float = 0.0  # the variance that no pairs take away: that of test queries, where it counts
 
     def more(self) -> int | None:
         """Pairs until it is decided in four of five cases; none: beyond what is planned for."""
@@ -36,12 +37,17 @@ class Prospect:
 
     def narrow(self, half: float) -> int | None:
         """Pairs until its interval is no wider than `half` to either side; none: beyond what is planned for."""
-        widths = ((n, self.holds.at(n) * self.std / math.sqrt(n)) for n in range(self.pairs + 1, EXACT + 1))
+        widths = ((n, self.holds.at(n) * self.error(n)) for n in range(self.pairs + 1, EXACT + 1))
         return next((n - self.pairs for n, width in widths if width <= half), None)
+
+    def error(self, pairs: int) -> float:
+        """The standard error of the mean difference after so many pairs."""
+        alone = self.std / math.sqrt(pairs)
+        return math.hypot(alone, math.sqrt(self.floor)) if self.floor else alone
 
     def _lead(self, pairs: int) -> float:
         """By how many standard errors it would be beyond the nearer of its boundaries."""
-        root = math.sqrt(pairs) / self.std
+        root = 1 / self.error(pairs) if self.floor else math.sqrt(pairs) / self.std
         lead = abs(self.mean) * root - self.differs.at(pairs)
         if self.margin is None:
             return lead

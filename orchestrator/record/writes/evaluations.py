@@ -227,6 +227,7 @@ def completed(connection: sa.Connection, source: int, evaluated: Result) -> dict
         "metrics": sorted(evaluated.metrics),
         "seconds": evaluated.seconds,
         **evaluated.provenance,
+        **({"artifacts": evaluated.artifacts} if evaluated.artifacts else {}),
     }
     return {
         "diverged": False,

@@ -1,0 +1,299 @@
+"""Test queries as a sample: intervals and verdicts that cover seeds, queries or both, and why they say nothing."""
+
+import io
+import json
+import math
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.query_variance import WORLDS, coverage, false_tables
+from orchestrator.publish.bundle import columns, query_columns
+from orchestrator.publish.formats import render
+from orchestrator.publish.tables.judged_cells import judged
+from orchestrator.publish.tables.table import build
+from orchestrator.publish.verdicts import query_files
+from orchestrator.publish.verdicts.judgement import Evidence, judge
+from orchestrator.publish.verdicts.query_spread import half_width, spread
+from orchestrator.publish.verdicts.spending import ANY, planned
+from orchestrator.views.errors import DamagedError
+from tests.publish import sweeps
+
+KEY = "best/test/recall@1"
+CLASSES = np.repeat(np.arange(20), 30).astype(np.int32)
+
+
+# --- the method
+
+
+def test_a_recall_of_65_percent_on_cub_is_known_to_1_2_points_from_its_queries_alone():
+    hits = (np.arange(5924) < 0.65 * 5924).astype(float)
+    each_alone = half_width(spread([hits], np.ones(5924)), "queries")  # as if every query were a class of its own
+    assert each_alone == pytest.approx(0.012, abs=0.0003)
+    assert each_alone == pytest.approx(1.96 * math.sqrt(0.65 * 0.35 / 5924), rel=0.001)
+
+
+def test_of_classes_of_one_size_it_is_the_two_way_analysis_of_variance():
+    random_ = np.random.default_rng(1)
+    runs, classes, each = 4, 6, 10
+    scores = random_.standard_normal((runs, classes)) + random_.standard_normal(classes)
+    found = spread(scores * each, np.full(classes, each))
+    by_run, by_class = scores.mean(1), scores.mean(0)
+    rest = scores - by_run[:, None] - by_class + scores.mean()
+    mean_square = (rest**2).sum() / ((runs - 1) * (classes - 1))
+    assert found.seeds == pytest.approx(by_run.var(ddof=1) / runs)
+    assert found.between == pytest.approx(by_class.var(ddof=1) / classes)
+    assert found.within == pytest.approx(mean_square / (runs * classes))
+    assert found.both == pytest.approx(max(found.seeds + found.between - found.within, found.between))
+    assert (found.runs, found.classes, found.queries) == (4, 6, 60)
+
+
+def test_degrees_of_freedom_are_those_of_what_matters():
+    many = np.random.default_rng(2).standard_normal(200)
+    queries = spread(np.stack([many, many + 1e-9]), np.ones(200))
+    assert queries.freedom == pytest.approx(199, rel=0.01)
+    seeds = spread(np.ones((3, 200)) * np.array([[0.1], [0.2], [0.4]]), np.ones(200))
+    assert seeds.freedom == pytest.approx(2)
+    assert half_width(seeds, "both") == pytest.approx(4.303 * math.sqrt(seeds.seeds), rel=0.001)
+
+
+def test_one_run_covers_queries_and_not_both():
+    found = spread([np.arange(20) * 0.1], np.ones(20))
+    assert half_width(found, "queries") > 0
+    assert half_width(found, "both") is None
+    with pytest.raises(ValueError, match="its queries are of 1 class: 2 are needed"):
+        spread([[3.0]], [5])
+
+
+@pytest.mark.parametrize("runs", [3, 5])
+def test_intervals_of_both_hold_the_truth_where_those_of_either_do_not(runs):
+    held = {name: share for name, share, _ in coverage(300, WORLDS[2], runs)}
+    assert held["both"] > 0.91
+    assert held["queries, as if independent (wrong)"] < 0.7
+    assert held["seeds"] < 0.93
+
+
+def test_tables_without_a_difference_are_hardly_ever_given_one():
+    assert false_tables(40, WORLDS[0], "both", "any", most=5) <= 0.1
+    assert false_tables(40, WORLDS[0], "seeds", "any", most=5) > 0.1, "what the second variance is for"
+
+
+# --- verdicts
+
+
+def evidence(covers, differences, found, **more):
+    return Evidence(differences, **{"spending": planned(5), "covers": covers, "beside": found, **more})
+
+
+def test_verdicts_that_cover_queries_need_more_than_those_of_seeds():
+    sums = np.array([[3.0, 1.0, 2.0, -1.0]] * 5) + np.arange(5)[:, None] * 0.01
+    found = spread(sums, np.full(4, 10.0))
+    differences = list(sums.sum(1) / 40)
+    words = {
+        covers: judge({0: evidence(covers, differences, None if covers == "seeds" else found)}, 0.05)[0]
+        for covers in ("seeds", "queries", "both")
+    }
+    assert [one.word for one in words.values()] == ["better", "unresolved", "unresolved"]
+    assert (words["both"].more, words["queries"].more) == (None, None), "no seed takes away what queries add"
+    assert words["both"].interval[0] < 0 < words["both"].interval[1]
+    assert words["seeds"].needs == words["both"].needs
+    assert words["both"].p > words["seeds"].p
+
+
+def test_seeds_are_asked_for_only_where_they_would_tell():
+    random_ = np.random.default_rng(4)
+    sums = 30 + random_.standard_normal((4, 100)) + 12 * random_.standard_normal((4, 1))
+    found = spread(sums, np.full(100, 100.0))
+    one = judge({0: evidence("both", list(sums.sum(1) / 10_000), found, spending=ANY)}, 0.05)[0]
+    assert one.word == "unresolved"
+    assert one.more
+    assert one.more > 0
+
+
+def test_equal_scores_are_no_variation():
+    still = spread(np.full((3, 4), 2.0), np.full(4, 10.0))
+    one = judge({0: evidence("queries", [0.2, 0.2, 0.2], still)}, 0.05)[0]
+    assert (one.word, one.reason) == (
+        "untested",
+        "no variation: the difference is the same with every class of queries",
+    )
+
+
+# --- tables
+
+
+def answers(recall, seed, *, classes=CLASSES, data="v1", checkpoint="best"):
+    """The file of a training: hits that a class has in common, with the mean `recall`."""
+    drawn = np.random.default_rng(seed)
+    hard = np.random.default_rng(99).standard_normal(20)[classes % 20] * 0.8 + drawn.standard_normal(len(classes))
+    hits = np.zeros(len(classes), dtype=np.float32)
+    hits[np.argsort(hard)[: round(recall * len(classes))]] = 1
+    return {
+        "query": np.arange(len(classes), dtype=np.int32), "class": classes, "recall@1": hits,
+        "checkpoint": np.array(checkpoint), "data": np.array(data),
+    }  # fmt: skip
+
+
+def sweep(*, seeds=5, covers="both", metrics=("recall@1", "nmi"), gain=0.2, files=None, **more):
+    """`none` and `sec` on one loss, of which `sec` finds so many more; with the files of their trainings."""
+    table = {"rows": ["loss", "regularizer"], "columns": [], "metrics": list(metrics), "covers": covers, **more}
+    outcomes = sweeps.grid(
+        {"loss": ("triplet",), "regularizer": ("none", "sec")},
+        sweeps.spec(tables={"main": table}, select={"metric": "recall@1", "split": "validation"}),
+        seeds=seeds, metrics=metrics,
+    )  # fmt: skip
+    kept = [one for one in outcomes.trials if one.candidate == 0]
+    random_ = random.Random(3)
+    trials, held = [], {}
+    for at, one in enumerate(kept):
+        recall = 0.5 + gain * (one.cell == 1) + random_.gauss(0, 0.01)
+        held[one.trial] = answers(recall, at)
+        mean = float(held[one.trial]["recall@1"].mean())
+        values = {key: mean if key.endswith("recall@1") else 0.3 + 0.01 * random_.random() for key in one.values}
+        trials.append(replace(one, values=values, position=at, seconds=1800.0))
+    held |= files or {}
+
+    def read(asked, name):
+        found = {one: held[one] for one in asked if name == "queries" and held.get(one)}
+        return found, {one: f"the training of trial {one} kept no {name}.npz" for one in asked if one not in found}
+
+    return replace(
+        outcomes, trials=tuple(trials), queries=query_files.source(read),
+        candidates=tuple(one for one in outcomes.candidates if one.index == 0),
+    )  # fmt: skip
+
+
+def verdicts_of(outcomes, covers=None):
+    return judged(build(outcomes, "main", sweeps.catalog()), outcomes, (), covers)
+
+
+def view(outcomes, covers=None):
+    return verdicts_of(outcomes, covers).view({cell.index: cell.labels for cell in outcomes.cells})
+
+
+def recall(outcomes, covers=None):
+    return next(one for one in view(outcomes, covers).comparisons if one.metric == KEY)
+
+
+def test_a_table_covers_seeds_unless_it_says_otherwise_and_reads_no_file_then():
+    def refuse(trials, split):
+        raise AssertionError("nothing asks for queries")
+
+    plain = replace(sweep(covers="seeds"), queries=refuse)
+    one = recall(plain)
+    assert (one.covers, one.queries, one.error_queries) == ("seeds", None, None)
+    assert "covers" not in json.loads(render(build(plain, "main", sweeps.catalog()), "json").content)
+    assert "query" not in verdicts_of(plain).said()
+
+
+def test_verdicts_say_what_they_cover():
+    both, queries = (recall(sweep(), covers) for covers in ("both", "queries"))
+    assert (both.word, both.covers, both.queries, both.classes, both.pairs) == ("better", "both", 600, 20, 5)
+    assert both.said.startswith("better (5 seeds x 600 queries of 20 classes, p = ")
+    assert both.error_seeds > 0 < both.error_queries
+    assert queries.covers == "queries"
+    said = view(sweep()).said
+    assert "two-sided t-test paired by seed and query, crossed, queries clustered by class" in said
+    assert "It covers other seeds and other test queries, of other such classes." in said
+    assert "not other seeds" in view(sweep(), "queries").said
+
+
+def test_one_seed_is_enough_for_its_queries_alone():
+    one = recall(sweep(seeds=1, covers="queries"))
+    assert (one.word, one.pairs) == ("better", 1)
+    assert one.said.startswith("better (1 seed x 600 queries of 20 classes")
+    assert recall(sweep(seeds=1)).reason == "1 seed that both have, 3 are needed"
+    unresolved = recall(sweep(seeds=1, covers="queries", gain=0.0))
+    assert unresolved.said == "unresolved: more test queries than there are, whatever the seeds"
+
+
+def test_what_is_no_mean_over_queries_is_not_judged_by_them():
+    outcomes = sweep()
+    nmi = next(one for one in view(outcomes).comparisons if one.metric.endswith("nmi"))
+    assert (nmi.word, nmi.reason) == ("untested", "nmi is no mean over queries: only seeds can be covered")
+
+
+ONE = np.zeros(600, dtype=np.int32)
+TROUBLES = {
+    "missing": (None, "the training of trial {0} kept no queries.npz"),
+    "other data": (lambda recall: answers(recall, 0, data="v2"), "were tested on other queries or another version of"),
+    "other queries": (lambda recall: answers(recall, 0, classes=CLASSES[::-1].copy()), "were tested on other queries"),
+    "other weights": (answers(0.5, 0, checkpoint="last"), "trial {0} kept scores per query of its last weights"),
+    "another's": (answers(0.1, 0), "the scores per query of trial {0} have the mean 0.1000"),
+    "no metric": ({**answers(0.5, 0), "recall@1": None}, "trial {0} is not as it should be"),
+    "damaged": ({**answers(0.5, 0), "class": CLASSES[:5]}, "600 queries have 5 classes"),
+    "not whole": ({**answers(0.5, 0), "query": np.zeros((2, 3))}, "'query' has the shape [2, 3] of float64"),
+    "not finite": ({**answers(0.5, 0), "recall@1": np.full(600, np.nan)}, "or no numbers"),
+    "nested": ({**answers(0.5, 0), "recall@1": np.zeros((600, 2))}, "has the shape [600, 2]"),
+}
+
+
+@pytest.mark.parametrize("which", TROUBLES)
+def test_why_queries_say_nothing(which):
+    file, expected = TROUBLES[which]
+    first = next(one for one in sweep().trials if one.cell == 1)
+    found = recall(sweep(files={first.trial: file(first.values[KEY]) if callable(file) else file}))
+    assert (found.word, found.covers) == ("untested", "both")
+    assert expected.format(first.trial) in found.reason
+
+
+def test_queries_of_one_class_tell_nothing():
+    plain = sweep()
+    values = {one.trial: one.values[KEY] for one in plain.trials}
+    alone = {trial: answers(value, trial, classes=ONE) for trial, value in values.items()}
+    assert recall(sweep(files=alone)).reason == "its queries are of 1 class: 2 are needed"
+
+
+def test_a_spread_behind_a_number_covers_what_the_table_says():
+    def cells(covers, **more):
+        return json.loads(render(build(sweep(covers=covers, **more), "main", sweeps.catalog()), "json").content)
+
+    widths, captions = {}, {}
+    for covers in ("seeds", "queries", "both"):
+        found = cells(covers, spread="ci95")
+        widths[covers] = float(found["panels"][0]["rows"][0]["cells"][0]["std_text"])
+        captions[covers] = found["caption"]
+    assert widths["both"] > max(widths["seeds"], widths["queries"]) * 0.99
+    assert "half the 95 % Student-t interval over 5 seeds" in captions["seeds"]
+    assert "over other test queries (clustered by class), of these trainings over 5 seeds" in captions["queries"]
+    assert (
+        "over other seeds and other test queries (crossed, queries clustered by class) over 5 seeds" in captions["both"]
+    )
+    nmi = cells("both", spread="ci95")["panels"][0]["rows"][0]["cells"][1]
+    assert nmi["std_text"] is None
+    assert nmi["note"].endswith("; no spread: nmi is no mean over queries: only seeds can be covered")
+    assert cells("both", spread="se")["panels"][0]["rows"][0]["cells"][0]["queries"]["classes"] == 20
+    alone = cells("queries", spread="ci95", seeds=1)
+    assert alone["panels"][0]["rows"][0]["cells"][0]["std_text"] is not None
+    assert "of a single run (seed 0) ± half the 95 %" in alone["caption"]
+
+
+# --- a bundle
+
+
+def test_a_bundle_holds_what_was_asked_and_gives_the_same_words():
+    outcomes = sweep(files={})
+    recorded = query_columns.RecordedSums(outcomes.queries)
+    assert recorded.file() is None
+    first = view(replace(outcomes, queries=recorded))
+    again = view(replace(outcomes, queries=query_columns.source(recorded.file())))
+    assert again.model_dump_json() == first.model_dump_json()
+    missing = sweep(files={outcomes.trials[0].trial: None})
+    recorded = query_columns.RecordedSums(missing.queries)
+    told = recall(replace(missing, queries=recorded))
+    assert recall(replace(missing, queries=query_columns.source(recorded.file()))) == told
+    assert (
+        recall(replace(missing, queries=query_columns.source(None))).reason == "scores per query are not at hand here"
+    )
+
+
+def test_a_bundle_with_impossible_sums_is_refused():
+    row = {"trial": 1, "split": "test", "identity": "a", "checkpoint": "best"}
+    told = [{**row, "metric": None, "sums": [1.0, 2.0]}, {**row, "metric": "recall@1", "sums": [1.0]}]
+    for rows in (told, [{**row, "metric": None, "sums": [1.0, math.nan]}], [{**row, "metric": None, "sums": [0.0]}]):
+        with pytest.raises(DamagedError, match="scores per query of trial 1"):
+            query_columns.source(columns.parquet(query_columns.QUERIES, rows))
+    with pytest.raises(DamagedError):
+        query_columns.source(io.BytesIO(b"no parquet").getvalue())
