@@ -26,6 +26,7 @@ TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
     "slurm": ("tests/faults/test_slurm.py",),
     "presets": ("tests/test_quick_presets.py",),
     "clusters of their own": (
+        "tests/run/test_departure.py::test_a_node_of_ray_that_is_told_to_end_costs_no_step",
         "tests/run/test_demand.py::test_an_autoscaler_starts_the_node_that_is_waited_for",
         "tests/run/test_pool.py::test_slots_of_every_shape_over_several_nodes",
     ),

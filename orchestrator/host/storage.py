@@ -187,8 +187,11 @@ class Bucket:
             stream.write(content)
 
     def fetch(self, key: str, path: Path) -> None:
-        """Copy an object into a file."""
+        """Copy an object into a file, whole."""
         self._copy(path, key, up=False)
+        folder, _, name = key.rpartition("/")
+        if self.size(folder, name) != path.stat().st_size:
+            raise OSError(errno.EIO, "another number of bytes came than the storage holds", key)
 
     def discard(self, folder: str, name: str) -> None:
         """Remove one object; one that is not there changes nothing."""

@@ -1,13 +1,17 @@
 """The files of weights that attempts left in the storage: listed, and removed for good."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Final
 
-from orchestrator.host.storage import Storage
+from orchestrator.host.storage import Folder, Storage
+from workers.contract import KEPT_FILES
 
 WEIGHTS: Final = frozenset({".pt", ".pth", ".ckpt"})
 """What a training keeps beside figures and its spool."""
+ALWAYS: Final = frozenset({*KEPT_FILES, "last.pt"})
+"""What our own trainings call their weights, so that they are found without a listing."""
 
 
 def kind_of(name: str) -> str:
@@ -28,9 +32,19 @@ class WeightFiles:
         return [
             (folder, name, size)
             for folder in (f"{uid}/{number}" for number in numbers)
-            for name, size in self._storage.entries(folder)
-            if kind_of(name) == "weights"
+            for name, size in sorted(self._there(folder).items())
         ]
+
+    def _there(self, folder: str) -> dict[str, int]:
+        """The weights in a folder with their bytes. A bucket's listing may be late, so that it is not believed."""
+        listed = {name: size for name, size in self._storage.entries(folder) if kind_of(name) == "weights"}
+        if isinstance(self._storage, Folder):
+            return listed
+        there = {}
+        for name in listed.keys() | ALWAYS:
+            with suppress(FileNotFoundError):
+                there[name] = self._storage.size(folder, name)
+        return there
 
     def remove(self, files: Sequence[tuple[str, str, int]]) -> None:
         """Remove these; one that is gone already changes nothing."""

@@ -1,5 +1,6 @@
 """The slot actor: holds a slot's resources and trains one attempt at a time, whoever listens."""
 
+import contextlib
 import logging
 import os
 import socket
@@ -12,6 +13,7 @@ from typing import Any, Final
 
 from orchestrator.host.traces import begin_tracing
 from orchestrator.run.attempt import TRACE_CHARACTERS, Workplace, execute
+from orchestrator.run.departure import LOOK_SECONDS, REASON, Departure
 from orchestrator.run.memory_growth import GIB, MemoryGrowth, release
 from orchestrator.run.message import Message
 from orchestrator.run.usage import Meter
@@ -50,10 +52,14 @@ class SlotActor:
         self._meter = Meter()
         self._held: Mapping[str, int] = {}  # bytes by kind, after the latest training
         self._worn: str | None = None  # why it is to be replaced
+        self._departure = Departure.named_by(os.environ)
+        self._leaves = False  # its node ends
         self._given: SimpleQueue[tuple[Order, Workplace, threading.Event]] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
         threading.Thread(target=self._wait_for_company, args=(lonely, leave), daemon=True).start()
+        if self._departure is not None:
+            threading.Thread(target=self._watch_node, args=(self._departure,), daemon=True).start()
 
     def describe(self) -> dict[str, Any]:
         """Where the slot is, which attempt it holds, ended or not, until another is started, and what it has grown to.
@@ -67,7 +73,8 @@ class SlotActor:
             ages = [now - at for at in self._said_at[-AGES:]]
             told = {"usage": usage, "said": len(self._said_at), "ages": ages}
             place = {"host": socket.gethostname(), "pid": os.getpid(), "edition": self._edition, "form": FORM}
-            state = {"attempt": self._attempt, "busy": self._busy(), "held": self._held, "worn": self._worn}
+            worn = REASON if self._leaves else self._worn
+            state = {"attempt": self._attempt, "busy": self._busy(), "held": self._held, "worn": worn}
             return {**place, **told, **state}
 
     def start(self, order: Order, workplace: Workplace) -> bool:
@@ -106,6 +113,14 @@ class SlotActor:
                     break
         leave(0)
 
+    def _watch_node(self, departure: Departure) -> None:
+        """Have what trains give itself back, from a checkpoint on, once the node is told to end."""
+        while not departure.told:
+            time.sleep(LOOK_SECONDS)
+        with self._changed:
+            self._leaves = True
+            self._stop.set()
+
     def _busy(self) -> bool:
         return self._attempt is not None and self._thread.is_alive() and not self._ended()
 
@@ -126,7 +141,11 @@ class SlotActor:
                 self._changed.notify_all()
 
         try:
-            execute(order, workplace, stop.is_set, tell)
+            with contextlib.nullcontext() if self._departure is None else self._departure.training():
+                if self._leaves:  # before it has opened anything; it is given out again elsewhere
+                    tell(Message.made(1, "stopped", {}))
+                    return
+                execute(order, workplace, stop.is_set, tell)
         except BaseException as error:  # else the attempt would be silent until it counts as stalled
             trace = "".join(traceback.format_exception(error))[-TRACE_CHARACTERS:]
             said = f"{type(error).__name__}: {error}"[:1000]

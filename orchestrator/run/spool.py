@@ -1,12 +1,13 @@
 """The spool: what an attempt says, numbered and kept in the storage until a conductor has recorded it."""
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from orchestrator.host.storage import Bucket, Storage
+from orchestrator.host.storage import Bucket, Folder, Storage
 from orchestrator.run.message import Message, MessageKind
 from orchestrator.views.orders import Order
 
@@ -14,6 +15,7 @@ FILE: Final = "spool.jsonl"
 """The spool in a folder, which can be appended to."""
 PART: Final = "spool-{first:09d}.jsonl"
 """The spool in a bucket, where nothing can be appended: in parts, each named after its first message."""
+_PART: Final = re.compile(r"spool-(\d{9,18})\.jsonl")
 
 
 def attempt_folder(order: Order) -> str:
@@ -108,28 +110,50 @@ class PartedSpool(Spool):
 
 
 def read(storage: Storage, folder: str, seen: int = 0) -> Iterator[Message]:
-    """The messages after number `seen`; a line cut off by a crash, and what follows it, never was. Raises OSError."""
-    for name in _parts(storage.names(folder), seen):
-        try:
-            content = storage.content(folder, name)
-        except FileNotFoundError:
-            return
-        for line in content.splitlines(keepends=True):
-            try:
-                message = Message.of(line)
-            except ValueError:
-                return
-            if message.seq > seen:
+    """The messages after number `seen`; a line cut off by a crash, and what follows it, never was. Raises OSError.
+
+    A listing only says where to begin, since that of a bucket may be late: what it lacks may be there, and what it
+    shows may be gone. The number of a part's last message tells what the next part is called.
+    """
+    if isinstance(storage, Folder) and (content := _content(storage, folder, FILE)) is not None:
+        yield from (message for message in _messages(content) if message.seq > seen)
+        return
+    first = _beginning(storage.names(folder), seen)
+    content = _content(storage, folder, PART.format(first=first))
+    if content is None and first > 1:
+        first, content = 1, _content(storage, folder, PART.format(first=1))
+    while content is not None:
+        last = 0
+        for message in _messages(content):
+            last = message.seq
+            if last > seen:
                 yield message
+        if last < first:
+            return
+        first = last + 1
+        content = _content(storage, folder, PART.format(first=first))
 
 
-def _parts(names: list[str], seen: int) -> list[str]:
-    """The files of a spool from the one with message `seen` on."""
-    if FILE in names:
-        return [FILE]
-    parts = [name for name in names if name.startswith("spool-") and name.endswith(".jsonl")]
-    known = [name for name in parts if name <= PART.format(first=seen + 1)]
-    return parts[max(0, len(known) - 1) :]
+def _content(storage: Storage, folder: str, name: str) -> bytes | None:
+    try:
+        return storage.content(folder, name)
+    except FileNotFoundError:
+        return None
+
+
+def _messages(content: bytes) -> Iterator[Message]:
+    """Those before the first line that is none."""
+    for line in content.splitlines(keepends=True):
+        try:
+            yield Message.of(line)
+        except ValueError:
+            return
+
+
+def _beginning(names: Sequence[str], seen: int) -> int:
+    """The first message of the listed part that holds the message after `seen`; 1 where none does."""
+    parts = [int(found[1]) for name in names if (found := _PART.fullmatch(name))]
+    return max((first for first in parts if first <= seen + 1), default=1)
 
 
 def _write_whole(file: int, line: bytes) -> None:

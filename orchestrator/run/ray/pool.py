@@ -12,6 +12,7 @@ from ray.exceptions import ActorUnschedulableError, GetTimeoutError, RayActorErr
 from ray.util import list_named_actors
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from orchestrator.run.departure import REASON
 from orchestrator.run.ray.cluster import NAMESPACE, alive_nodes
 from orchestrator.run.ray.slot_handle import PREFIX, HeldSlot, name_of, read_name, short
 from orchestrator.run.ray.slot_reports import SlotReports
@@ -47,6 +48,7 @@ class SlotPool:
         self._nodes: list[Node] = []
         self._looked = float("-inf")
         self._expected: list[Slot] = []
+        self._ending: set[str] = set()  # the nodes that have told their slots that they end
         self.replaced = 0  # slots that had grown too large
         self._adopt()
 
@@ -72,11 +74,13 @@ class SlotPool:
             if state.get("form") != FORM:
                 old.append((actor, state["attempt"]))
                 continue
+            shape, node = read_name(name)
+            if state.get("worn") == REASON:
+                self._ending.add(node)
             foreign = state.get("edition", "") != self._edition
             if (state.get("worn") or foreign) and not state["busy"]:
                 ray.kill(actor)
                 continue
-            shape, node = read_name(name)
             attempt = state["attempt"] if state["busy"] else None
             self._slots[name] = HeldSlot(name, shape, node, actor, attempt, claimed=attempt is None, foreign=foreign)
         _dismiss(old)
@@ -84,7 +88,7 @@ class SlotPool:
     def nodes(self) -> Sequence[Node]:
         """The nodes that are there now, as of a second ago at most."""
         if time.monotonic() - self._looked > LOOK_SECONDS:
-            self._nodes = alive_nodes()
+            self._nodes = [node for node in alive_nodes() if short(node.uid) not in self._ending]
             self._looked = time.monotonic()
             there = {short(node.uid) for node in self._nodes}
             for idle in self._idle():
@@ -174,6 +178,9 @@ class SlotPool:
     def replace(self, slot: HeldSlot, reason: str) -> None:
         """End an actor between two trainings, for good reason; whoever needs one next gets a new one."""
         self.replaced += 1
+        if reason == REASON:
+            self._ending.add(slot.node)
+            self._looked = float("-inf")
         log.info("slot %s is replaced: %s (%d replaced so far)", slot.name, reason, self.replaced)
         self.drop(slot)
 

@@ -1,0 +1,121 @@
+"""A node that ends: its slots give back what they train, from a checkpoint on, and nobody gives them more."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from orchestrator.run.attempt import Workplace
+from orchestrator.run.departure import REASON, VARIABLE, Departure
+from orchestrator.run.message import Message
+from orchestrator.run.ray.__main__ import GENERATED, command_of, main
+from orchestrator.run.slot_actor import SlotActor
+from tests.conftest import ROOT
+from tests.run.broker import order
+from tests.run.test_slot_actor import until_true
+
+SECONDS = 900.0
+
+
+@pytest.fixture
+def departure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Departure:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    found = Departure.named_by(os.environ)
+    assert found is not None
+    found.prepare()
+    return found
+
+
+def heard(actor: SlotActor, attempt: str) -> list[Message]:
+    """Everything that an attempt says, to its end."""
+    messages: list[Message] = []
+    while not messages or not messages[-1].final:
+        messages += [Message.of(line) for line in actor.poll(attempt, len(messages), 30)]
+    return messages
+
+
+def test_what_trains_is_given_back_and_nothing_more_is_begun(departure: Departure, tmp_path: Path) -> None:
+    actor, place = SlotActor(leave=lambda code: None), Workplace("tests.run.trainings:quick", tmp_path, tmp_path)
+    first = order("waits", iterations=9)
+    assert actor.start(first, place)
+    until_true((tmp_path / first.training / "steps.txt").exists)
+    assert not departure.quiet()
+    departure.tell()
+    said = heard(actor, first.attempt)
+    assert [message.kind for message in said[-2:]] == ["progress", "stopped"]
+    assert said[-2].body["checkpoint"] == "last.pt"
+    until_true(departure.quiet)
+    assert actor.describe()["worn"] == REASON
+    late = order(iterations=9)
+    assert actor.start(late, place)
+    assert [message.kind for message in heard(actor, late.attempt)] == ["stopped"]
+    assert not (tmp_path / late.training).exists(), "its data were not even opened"
+    assert departure.quiet()
+
+
+def test_a_node_that_is_told_of_nothing_trains_on(departure: Departure, tmp_path: Path) -> None:
+    actor, each = SlotActor(leave=lambda code: None), order(iterations=3)
+    assert actor.start(each, Workplace("tests.run.trainings:quick", tmp_path, tmp_path))
+    assert heard(actor, each.attempt)[-1].kind == "finished"
+    assert actor.describe()["worn"] is None
+    assert Departure.named_by({}) is None
+
+
+def test_a_process_that_is_killed_keeps_nobody_waiting(departure: Departure, tmp_path: Path) -> None:
+    code = f"""if True:
+        import sys
+        from pathlib import Path
+        from orchestrator.run.departure import Departure
+        with Departure(Path({str(tmp_path)!r})).training():
+            print("trains", flush=True)
+            sys.stdin.read()"""
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"trains\n"
+        with departure.training():
+            assert not departure.quiet()
+        assert not departure.quiet(), "another one still trains"
+        process.kill()
+    assert departure.quiet()
+
+
+def test_a_folder_that_is_gone_hinders_no_training(tmp_path: Path) -> None:
+    gone = Departure(tmp_path / "gone")
+    with gone.training():
+        assert not gone.told
+
+
+@pytest.mark.parametrize(
+    ("words", "generated", "expected"),
+    [
+        (["--address=head:6379", "--num-cpus=2"], "", ["--address=head:6379", "--num-cpus=2", "--block"]),
+        (["ray", "start", "--block", "--head"], "", ["--block", "--head"]),
+        (["--head"], "ray start --address=other:6379", ["--head", "--block"]),
+        ([], """ray start --block --resources='{"a100": 1}'""", ["--block", '--resources={"a100": 1}']),
+    ],
+)
+def test_the_command_is_rays_own(words: list[str], generated: str, expected: list[str]) -> None:
+    command = command_of(words, {GENERATED: generated})
+    assert (Path(command[0]).name, command[1], command[2:]) == ("ray", "start", expected)
+
+
+def test_nothing_to_start_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 1
+    assert "name the options of `ray start`, such as --address=HEAD:6379" in capsys.readouterr().err
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_a_node_of_ray_that_is_told_to_end_costs_no_step(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+    environment.pop("RAY_ADDRESS", None)
+    command = [sys.executable, "-m", "tests.run.departing_node", str(tmp_path)]
+    played = subprocess.run(
+        command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=SECONDS, check=True
+    )
+    said = json.loads(played.stdout.splitlines()[-1])
+    assert "nothing trains any more" in said.pop("log")
+    assert said == {"exit": 0, "results": 2, "failures": [], "given back": [1, 1], "whole": [True, True]}
