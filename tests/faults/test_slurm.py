@@ -31,9 +31,11 @@ pytestmark = [
 
 BODY = spec(steps=16, seeds=1)
 SLOTS = 2
+TOLD = 60
+"""Seconds before its limit, by --signal=B:USR1@60, in which Slurm tells a job of it."""
 KEEP = (
     *("slots", "--slurm", "--most", str(SLOTS), "--every", "1", "--idle", "120", "--partition", "low"),
-    *("--account", "lab", "--gres", "gpu:1", "--mem", "512M", "--time", "30", "--signal", "60"),
+    *("--account", "lab", "--gres", "gpu:1", "--mem", "512M", "--time", "30", "--signal", str(TOLD)),
     *("--sbatch=--comment=a slot", "--setup", "export FROM_SETUP=1"),
 )
 
@@ -54,6 +56,11 @@ class OnSlurm(Installation):
     def jobs(self) -> list[str]:
         """The ids of the jobs that run."""
         return self.slurm.ask("squeue", "-h", "--states=R", "--partition=low", "--format=%A").split()
+
+    def end_in(self, job: str, seconds: float) -> None:
+        """Give a job that runs another limit."""
+        end = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + seconds))
+        self.slurm.ask("scontrol", "update", f"JobId={job}", f"EndTime={end}")
 
     def attempts(self, sweep: int) -> list[str]:
         """How the attempts of a sweep ended, and why."""
@@ -153,9 +160,8 @@ def test_of_two_jobs_one_hears_of_its_limit_and_one_is_killed_by_it(on_slurm: On
     hearing, deaf = (process for _, process in held(on_slurm, sweep))
     told, killed = (psutil.Process(process).environ()["SLURM_JOB_ID"] for process in (hearing, deaf))
     deafen(on_slurm, deaf)
-    end = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + 1))
-    on_slurm.slurm.ask("scontrol", "update", f"JobId={killed}", f"EndTime={end}")  # Slurm looks twice a minute
-    on_slurm.slurm.ask("scancel", "--signal=USR1", "--batch", told)  # as --signal=B:USR1@60 has Slurm do
+    on_slurm.end_in(killed, 1)  # Slurm looks twice a minute
+    on_slurm.end_in(told, TOLD + 20)  # so that its own timer sends USR1 at its next look
     on_slurm.until(lambda: len(on_slurm.attempts(sweep)) == 2 * SLOTS, "both go on in other jobs")
     found = whole(on_slurm, sweep, BODY)
     assert since_checkpoints(found)
