@@ -33,6 +33,7 @@ TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
     "compose": ("tests/test_compose_processes.py",),
     "upgrade": ("tests/test_upgraded_slots.py",),
     "served": (
+        "tests/test_deploy.py",
         "tests/test_killed_conductor.py",
         "tests/test_quick_svmax.py",
         "tests/test_storm.py",

@@ -1,0 +1,144 @@
+"""The three stories of docs/deploy.md, followed as far as one machine without Slurm and systemd does."""
+
+import configparser
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from api.cli import app
+from orchestrator.run.slurm.job import SlotJob
+from orchestrator.settings import Settings
+from tests.conftest import ROOT
+from tests.served import Served
+from tests.test_compose import SETTINGS, ray_knows
+
+PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+SMALL = """
+version: 1
+name: followed
+recipe:
+  dataset: digits
+  backbone: {name: mlp, width: 16}
+  embedding: 8
+  loss: triplet
+  sampler: {name: balanced, classes: 4, per_class: 4}
+  iterations: 4
+  validation: {name: class_holdout, folds: 3, fold: 0}
+slot: {cpus: 1, gpus: 0}
+tables: {main: {rows: [loss], columns: [dataset], metrics: [map@r]}}
+"""
+"""In place of the spec of 200 trainings that the stories submit."""
+ELSEWHERE = ("make install", "export PATH", "metricsweep serve", "ssh ")
+"""What the fixtures have done already, or another machine does."""
+
+
+def section(title: str) -> str:
+    return PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def commands(title: str) -> list[str]:
+    blocks = re.findall(r"^```sh\n(.*?)^```$", section(title), flags=re.MULTILINE | re.DOTALL)
+    return [line for block in blocks for line in block.splitlines()]
+
+
+def followed(lines: list[str], folder: Path, served: Served, **told: str) -> dict[str, str]:
+    """What each command says. The served home had other sweeps before; the table is asked for of the latest."""
+    (folder / "sweeps").mkdir()
+    (folder / "sweeps" / "digits.yaml").write_text(SMALL)
+    (folder / ".metricsweep").symlink_to(served.home)
+    bins = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    plain = {key: value for key, value in os.environ.items() if not key.startswith("METRICSWEEP_")}
+    said = {}
+    for line in lines:
+        latest = str(max((one.id for one in served.client.sweeps()), default=0))
+        command = re.sub(r"^(metricsweep table) 1\b", rf"\1 {latest}", line)
+        done = subprocess.run(
+            ["/bin/sh", "-c", command], cwd=folder, env=plain | {"PATH": bins, **told}, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+        said[line] = done.stdout
+    return said
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_a_laptop(served_home: Served, tmp_path: Path) -> None:
+    lines = commands("A laptop")
+    assert lines[:3] == ["make install", 'export PATH="$PWD/.venv/bin:$PATH"', "metricsweep serve"]
+    said = followed([line for line in lines if not line.startswith(ELSEWHERE)], tmp_path, served_home)
+    assert "\\toprule" in said["metricsweep table 1 main --format latex"]
+    assert "/login?code=" in said["metricsweep login-link"]
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_a_colleague_of_the_groups_box(served_home: Served, tmp_path: Path) -> None:
+    told = [line for line in commands("A group's GPU box") if line.startswith("export METRICSWEEP_URL")]
+    assert [re.findall(r"(METRICSWEEP_\w+)=", line) for line in told] == [["METRICSWEEP_URL", "METRICSWEEP_TOKEN"]]
+    lines = [line for line in commands("A group's GPU box") if line.startswith("metricsweep ")]
+    url = json.loads((served_home.home / "serve.json").read_text())["url"]
+    token = (served_home.home / "api.token").read_text().strip()
+    said = followed(lines, tmp_path, served_home, METRICSWEEP_URL=url, METRICSWEEP_TOKEN=token)
+    assert "followed" in said["metricsweep list"]
+
+
+def test_the_groups_box_starts_what_is_there(tmp_path: Path) -> None:
+    (line,) = [line for line in commands("A group's GPU box") if "settings.env" in line]
+    subprocess.run(["/bin/sh", "-c", line], cwd=tmp_path, check=True)
+    file = tmp_path / "settings.env"
+    assert file.stat().st_mode & 0o777 == 0o600
+    told = dict(one.split("=", 1) for one in file.read_text().splitlines())
+    assert set(told) <= SETTINGS
+    assert len(Settings.model_validate({"token": told["METRICSWEEP_TOKEN"]}).token) == 48
+    (text,) = re.findall(r"^```ini\n(.*?)^```$", section("A group's GPU box"), flags=re.MULTILINE | re.DOTALL)
+    unit = configparser.ConfigParser()
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read_string(text)
+    service = unit["Service"]
+    assert service["EnvironmentFile"] == f"{service['WorkingDirectory']}/settings.env"
+    program, command = service["ExecStart"].split()
+    assert program == f"{service['WorkingDirectory']}/code/.venv/bin/metricsweep"
+    assert parsed([command]).command.name == "serve"
+    assert f"--home-dir {service['WorkingDirectory']} " in commands("A group's GPU box")[0]
+
+
+def parsed(words: list[str]) -> typer.Context:
+    """A command of ours with its options taken apart, and not run."""
+    group = typer.main.get_command(app)
+    command = group.commands[words[0]]  # type: ignore[attr-defined]
+    context: typer.Context = command.make_context(words[0], words[1:])
+    return context
+
+
+def test_a_slurm_cluster() -> None:
+    lines = commands("A Slurm cluster")
+    assert lines[:2] == commands("A laptop")[:2]
+    told = re.findall(r"METRICSWEEP_\w+", next(line for line in lines if line.startswith("export METRICSWEEP")))
+    assert set(told) <= SETTINGS
+    (slots,) = [shlex.split(line) for line in lines if line.startswith("metricsweep slots")]
+    given = parsed(slots[1:]).params
+    assert (given["slurm"], given["most"], given["gres"]) == (True, 32, "gpu:1")
+    names = ("partition", "account", "gres", "cpus", "mem", "time")
+    job = SlotJob(**{name: given[name] for name in names})
+    assert job.offer == {"CPU": 4.0, "GPU": 1.0, "memory": 16 * 2**30}
+    assert {"--time=4:00:00", "--signal=B:USR1@120"} <= set(job.options(Path("/storage"), 1))
+
+
+def test_ray_on_slurm_is_a_script_of_options_that_exist() -> None:
+    (name,) = set(re.findall(r"docs/examples/\w+\.sh", section("A Slurm cluster")))
+    script = ROOT / name
+    subprocess.run(["bash", "-n", str(script)], check=True)
+    assert os.access(script, os.X_OK)
+    words = re.findall(
+        r"--(?!grace)[a-z-]+(?==)", "".join(re.findall(r"^node=\(.*?\)", script.read_text(), re.M | re.S))
+    )
+    assert words
+    assert ray_knows(words)
