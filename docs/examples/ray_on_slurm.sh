@@ -29,6 +29,8 @@ if [ "$SLURM_JOB_NUM_NODES" -gt 1 ]; then
   srun --overlap --nodes=$((SLURM_JOB_NUM_NODES - 1)) --ntasks=$((SLURM_JOB_NUM_NODES - 1)) --exclude="$first" \
     "${node[@]}" "--address=$METRICSWEEP_RAY_ADDRESS" &
 fi
-metricsweep run "$spec" --out "$METRICSWEEP_HOME/tables"
-kill %%
-wait
+code=0
+metricsweep run "$spec" --out "$METRICSWEEP_HOME/tables" || code=$?
+kill $(jobs -p)  # each node ends gently
+wait || true
+exit "$code"
