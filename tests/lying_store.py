@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 _CONTENTS: Final = re.compile(r"<Contents>.*?</Contents>", re.DOTALL)
