@@ -70,10 +70,10 @@ class Client:
 
         return SweepResolutions(self._connection)
 
-    def submit(self, body: bytes, key: str | None = None, priority: int = 0) -> Submitted:
-        """Queue a spec (YAML or JSON); the same key with the same body queues it once."""
+    def submit(self, body: bytes, key: str | None = None, priority: int = 0, project: str | None = None) -> Submitted:
+        """Queue a spec (YAML or JSON) in a project; the same key with the same body queues it once."""
         headers = {**_YAML, **({"Idempotency-Key": key} if key else {})}
-        query = {"priority": priority} if priority else None
+        query: Query = ({"priority": priority} if priority else {}) | ({"project": project} if project else {})
         return self._connection.ask(Submitted, "POST", "/v1/sweeps", query, content=body, headers=headers)
 
     def preview(self, body: bytes) -> Preview:

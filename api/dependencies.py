@@ -7,11 +7,15 @@ from fastapi import Depends, Header, Path, Request
 from api.access.auth import Authentication
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
+from orchestrator.views.callers import caller
 
 
 def _service(request: Request) -> Service:
     found: Service = request.app.state.service
     return found
+
+
+Asked = Annotated[Service, Depends(_service)]
 
 
 def _settings(request: Request) -> Settings:
@@ -26,26 +30,32 @@ def _access(request: Request) -> Authentication:
 
 def _actor(
     request: Request,
+    service: Asked,
     x_actor: Annotated[
         str | None,
         Header(
             min_length=1,
             max_length=100,
             pattern=r"^[\x20-\x7e]+$",
-            description="Who asks, in your own words; kept beside the request, never proof of anything.",
+            description="Who asks, in your own words, as long as the server has no users; then the one for whom a "
+            "trusted proxy asks.",
             examples=["ada@lab"],
         ),
     ] = None,
 ) -> str:
-    return x_actor or (request.client.host if request.client else "unknown")
+    who = caller()
+    if who.name is not None:
+        return who.name
+    said = None if x_actor and service.accounts.any() else x_actor  # among users nobody names themselves
+    return said or (request.client.host if request.client else "unknown")
 
 
 def person(request: Request) -> str:
     """Who sits before a page, as far as it is known."""
-    return f"browser at {request.client.host}" if request.client else "browser"
+    browser = f"browser at {request.client.host}" if request.client else "browser"
+    return caller().name or browser
 
 
-Asked = Annotated[Service, Depends(_service)]
 InForce = Annotated[Settings, Depends(_settings)]
 Admission = Annotated[Authentication, Depends(_access)]
 Actor = Annotated[str, Depends(_actor)]

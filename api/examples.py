@@ -106,7 +106,7 @@ SUMMARY: Final[dict[str, Any]] = {
     },
     "eta_seconds": 95.0, "eta_low_seconds": 74.0, "eta_high_seconds": 121.0,
     "tables": ["main"], "figures": ["norms"], "tags": ["paper"],
-    "actor": "ada@lab", "priority": 0, "error": None, "notice": None,
+    "actor": "ada@lab", "project": "main", "priority": 0, "error": None, "notice": None,
 }  # fmt: skip
 
 SWEEPS: Final = {"items": [SUMMARY], "next_cursor": None}

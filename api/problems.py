@@ -23,6 +23,7 @@ from orchestrator.views.errors import (
     InvalidFilterError,
     InvalidSpecError,
     MetricsweepError,
+    NotAllowedError,
     NotFoundError,
     NumbersChangedError,
     TooLargeError,
@@ -36,6 +37,7 @@ STATUS: Final[Mapping[type[MetricsweepError], int]] = {
     InvalidSpecError: 422,
     InvalidFilterError: 422,
     TooLargeError: 413,
+    NotAllowedError: 403,
     NotFoundError: 404,
     ConflictError: 409,
     UnavailableError: 503,
@@ -171,7 +173,9 @@ async def _our_error(request: Request, error: Exception) -> Response:
     if isinstance(error, InvalidFilterError):
         problems = [PathProblem(path=f"query.{error.path}", message=error.said)]
     headers = {"Retry-After": "5"} if status == 503 else None
-    return answer(request, details(request, status, detail, problems=problems), headers)
+    # A 403 is else of a page of another site.
+    kind = {"type": "urn:metricsweep:problem:not-allowed"} if status == 403 else {}
+    return answer(request, details(request, status, detail, problems=problems, **kind), headers)
 
 
 def folder_cutter(settings: Settings) -> Callable[[str], str]:

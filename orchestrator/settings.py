@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -83,6 +84,9 @@ class Settings(BaseModel):
     """Port that the API listens on; where it was not set and is taken, `serve` takes another; 0: any."""
     token: SecretStr | None = None
     """Bearer token of the API, beside the one that the home folder keeps for the commands of its own user."""
+    trusted_proxies: str = ""
+    """Addresses or networks, with commas, of proxies that log users in: what they ask with METRICSWEEP_TOKEN they ask
+    for the user that `X-Actor` names; empty: none."""
     url: str = ""
     """Address by which others reach the API, and that the client commands talk to; empty: where it listens."""
     train: str = "workers.train:train"
@@ -152,6 +156,12 @@ class Settings(BaseModel):
             )
         return SecretStr(text)
 
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _are_networks(cls, text: str) -> str:
+        _networks(text)
+        return text
+
     @field_validator("traces_url")
     @classmethod
     def _is_a_collector(cls, url: str) -> str:
@@ -198,6 +208,11 @@ class Settings(BaseModel):
         except (OSError, ValueError) as error:
             said = error.strerror if isinstance(error, OSError) else error
             raise MetricsweepError(f"{_PREFIX}WEBHOOK_SECRET_FILE  {file}: {said}") from None
+
+    @property
+    def proxies(self) -> list[IPv4Network | IPv6Network]:
+        """Where the trusted proxies are."""
+        return _networks(self.trusted_proxies)
 
     @property
     def address(self) -> str:
@@ -253,6 +268,13 @@ class Settings(BaseModel):
     def mlflow_pages(self) -> str:
         """Where a person's browser finds MLflow: an address, or a path of the server whose page leads there."""
         return self.mlflow_public_url or ("/mlflow" if self.mlflow_socket else self.mlflow_url)
+
+
+def _networks(text: str) -> list[IPv4Network | IPv6Network]:
+    try:
+        return [ip_network(one.strip()) for one in text.split(",") if one.strip()]
+    except ValueError as error:
+        raise ValueError(f"expected addresses or networks with commas, such as 10.0.0.7,10.1.0.0/16: {error}") from None
 
 
 def problems(error: ValidationError) -> list[str]:

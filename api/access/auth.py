@@ -1,22 +1,31 @@
-"""Who may ask: a bearer token for programs, a session for people who logged in with it, or with a one-time link."""
+"""Who may ask: a bearer token for programs, a session for people who logged in with it, or with a one-time link.
+
+A token is the server's own, which opens everything, or a user's, which opens what that user may.
+"""
 
 import base64
+import ipaddress
 from contextlib import suppress
 from typing import Final
 from urllib.parse import quote
 
 from fastapi import Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, Response
 from fastapi.security import HTTPBearer
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.access.codes import Codes
 from api.access.patience import LONGEST_PAUSE, LoginPatience
+from api.access.permissions import refusal
 from api.access.sessions import Sessions
 from api.problems import answer, details, is_page
 from api.protection.guards import SAFE_METHODS
 from orchestrator.host.identity import IDENTITY_PATH, Identity, made_for, same
+from orchestrator.service.accounts import AccountQueries
 from orchestrator.settings import Settings
+from orchestrator.views.callers import OWNER, Caller, calling
+from orchestrator.views.errors import UnavailableError
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/login", IDENTITY_PATH})
 SCHEMA_PATH: Final = "/v1/schema"
@@ -35,7 +44,9 @@ class Authentication:
     def __init__(self, settings: Settings) -> None:
         self.identity: Identity = made_for(settings.resolved_home)
         chosen = settings.token.get_secret_value() if settings.token else None
+        self._chosen = chosen
         self._tokens = [token for token in (chosen, self.identity.secret) if token]
+        self._proxies = settings.proxies
         # Servers behind one address share the chosen token, not the home: with it they know each other's sessions.
         self.sessions = Sessions(self._tokens[0], settings.resolved_home)
         self.codes = Codes()
@@ -47,49 +58,98 @@ class Authentication:
         """Whether a text is a token of this server."""
         return any(same(given.strip(), token) for token in self._tokens)
 
+    def speaks_for_users(self, given: str, peer: str) -> bool:
+        """Whether a proxy shows a token of this server, which then says for whom it asks: it never asks for itself."""
+        if not self._proxies or not self._chosen or not same(given.strip(), self._chosen):
+            return False
+        with suppress(ValueError):
+            address = ipaddress.ip_address(peer)
+            return any(address in network for network in self._proxies)
+        return False
+
     def opens_mlflow(self, given: str) -> bool:
         """Whether a text is a token, or the password that opens MLflow alone."""
         return self.is_token(given) or same(given.strip(), self.identity.mlflow_password)
 
 
 class AuthMiddleware:
-    """ASGI middleware that lets only those pass who hold a token or a session; below `mlflow`, its password too."""
+    """ASGI middleware that lets only those pass who hold a token or a session; below `mlflow`, its password too.
+
+    What comes behind it works for whoever asked: `orchestrator.views.callers.caller` says who that is.
+    """
 
     def __init__(self, app: ASGIApp, access: Authentication, mlflow: str) -> None:
         self.app = app
         self.access = access
-        self.mlflow = f"{mlflow}/"
+        self.mlflow = mlflow
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on who may; a browser is sent to the login page, a program gets a 401."""
         if scope["type"] == "websocket":  # nothing here speaks it
             await send({"type": "websocket.close", "code": 1008})
             return
-        refused = await self._refuse(Request(scope)) if scope["type"] == "http" else None
-        await (refused or self.app)(scope, receive, send)
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request = Request(scope)
+        try:
+            admitted = await self._admitted(request)
+        except UnavailableError as error:
+            admitted = answer(request, details(request, 503, str(error)), {"Retry-After": "5"})
+        if isinstance(admitted, Response):
+            await admitted(scope, receive, send)
+            return
+        with calling(admitted):
+            await self.app(scope, receive, send)
 
-    async def _refuse(self, request: Request) -> Response | None:
+    async def _admitted(self, request: Request) -> Caller | Response:
+        """Who asks, or the answer to who may not."""
         path = request.url.path
         if path in self.access.open_paths or path.startswith("/static/"):
-            return None
-        in_mlflow = path.startswith(self.mlflow)
+            return OWNER
+        who = await self._caller(request, in_mlflow=path.startswith(f"{self.mlflow}/"))
+        if isinstance(who, Response):
+            return who
+        refused = refusal(request.method, request.scope["path"], who, self.mlflow)
+        return who if refused is None else _not_allowed(request, refused)
+
+    async def _caller(self, request: Request, *, in_mlflow: bool) -> Caller | Response:
+        accounts: AccountQueries = request.app.state.service.accounts
         given = _shown(request, basic=in_mlflow)
         if given is not None:
-            if self.access.opens_mlflow(given) if in_mlflow else self.access.is_token(given):
-                return None
-            return await wrong(request, self.access, "this is not the token of this server")
+            return await self._of_token(request, accounts, given, in_mlflow=in_mlflow)
         # A cookie opens the API for reading only (downloads, logs); changes by cookie go through the pages' forms.
-        reading = request.method in SAFE_METHODS or not path.startswith("/v1/")
-        if reading and self.access.sessions.of(request):
-            return None
+        session = self.access.sessions.of(request)
+        if session and (request.method in SAFE_METHODS or not request.url.path.startswith("/v1/")):
+            if session.token is None:
+                return OWNER
+            known = await run_in_threadpool(accounts.of_token, session.token)
+            if known:
+                return known
         if is_page(request) and request.method in SAFE_METHODS:
             query = f"?{request.url.query}" if request.url.query else ""
-            return RedirectResponse(f"/login?next={quote(path + query, safe='')}", status_code=303)
+            return RedirectResponse(f"/login?next={quote(request.url.path + query, safe='')}", status_code=303)
         detail = (
             "this server asks for its token: send `Authorization: Bearer <token>`; the commands find that of their own "
             "home folder, and read METRICSWEEP_TOKEN for any other server"
         )
         return answer(request, details(request, 401, detail), {"WWW-Authenticate": "Bearer"})
+
+    async def _of_token(
+        self, request: Request, accounts: AccountQueries, given: str, *, in_mlflow: bool
+    ) -> Caller | Response:
+        if self.access.speaks_for_users(given, request.client.host if request.client else ""):
+            name = request.headers.get("x-actor", "")
+            known = await run_in_threadpool(accounts.of_name, name)
+            return known or _not_allowed(request, f"the proxy asks for {name!r}, who is no user of this server")
+        if self.access.opens_mlflow(given) if in_mlflow else self.access.is_token(given):
+            return OWNER
+        known = await run_in_threadpool(accounts.of_text, given)
+        return known or await wrong(request, self.access, "this is not the token of this server")
+
+
+def _not_allowed(request: Request, detail: str) -> Response:
+    return answer(request, details(request, 403, detail, type="urn:metricsweep:problem:not-allowed"))
 
 
 def _shown(request: Request, *, basic: bool) -> str | None:

@@ -31,6 +31,8 @@ class BrowserSession:
     account: str
     """Whose browser it is, as the system numbers the accounts of this machine: cookies ignore ports, so that a browser
     shows ours to whoever listens on another one."""
+    token: int | None = None
+    """The user's token that it began with, and with which it ends; none: a token of the server."""
 
 
 class Sessions:
@@ -44,9 +46,10 @@ class Sessions:
         # Cookies ignore ports: two services of one host must not overwrite each other's.
         self.cookie = f"metricsweep_{seal(secret, 'cookie')[:16]}"
 
-    def begin(self, request: Request, answer: Response) -> None:
-        """Give the browser that gets `answer` a session; the secret cannot be read from it."""
-        session = BrowserSession(secrets.token_hex(16), int(time.time()) + SESSION_SECONDS, account(request.scope))
+    def begin(self, request: Request, answer: Response, token: int | None = None) -> None:
+        """Give the browser that gets `answer` a session, of a user's token; the secret cannot be read from it."""
+        until = int(time.time()) + SESSION_SECONDS
+        session = BrowserSession(secrets.token_hex(16), until, account(request.scope), token)
         answer.set_cookie(
             self.cookie,
             self.sealed(session),
@@ -63,8 +66,8 @@ class Sessions:
         said, _, given = request.cookies.get(self.cookie, "").rpartition(".")
         if not same(given, seal(self._secret, "session", said)):
             return None
-        id_, until, whose = said.split(".")
-        session = BrowserSession(id_, int(until), whose)
+        id_, until, whose, *token = said.split(".")
+        session = BrowserSession(id_, int(until), whose, int(token[0]) if token else None)
         return session if self.runs(session) and whose == account(request.scope) else None
 
     def runs(self, session: BrowserSession) -> bool:
@@ -88,4 +91,6 @@ class Sessions:
     def sealed(self, session: BrowserSession) -> str:
         """The cookie's value."""
         said = f"{session.id}.{session.until}.{session.account}"
+        if session.token is not None:
+            said += f".{session.token}"
         return f"{said}.{seal(self._secret, 'session', said)}"

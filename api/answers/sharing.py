@@ -12,6 +12,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.answers.compression import LEVEL
+from orchestrator.views.callers import caller
 
 CHANGE_HEADER: Final = "metricsweep-change"
 """The id of an event that the answer must know of."""
@@ -48,12 +49,12 @@ class SharedAnswers:
     """ASGI middleware: who asks by `Cache-Control: max-age=2` gets what another got within these seconds.
 
     Such answers have an ETag, and `If-None-Match` is answered with 304. Pages and JSON alone, which are the same for
-    everybody who may ask; anything else is answered as if nobody shared it.
+    all who see the same projects in the same role; anything else is answered as if nobody shared it.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._asked: dict[tuple[str, bytes, str], SharedAnswer] = {}
+        self._asked: dict[tuple[str, bytes, str, str], SharedAnswer] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """WholeAnswer with what is known, or pass the request on."""
@@ -67,7 +68,7 @@ class SharedAnswers:
             await _send(answer, headers, send)
 
     async def _shared(self, scope: Scope, headers: Headers, seconds: int) -> WholeAnswer | None:
-        key = (scope["path"], scope["query_string"], headers.get("accept", ""))
+        key = (scope["path"], scope["query_string"], headers.get("accept", ""), caller().key)
         known, now = self._asked.get(key), time.monotonic()
         given = headers.get(CHANGE_HEADER, "")
         needed = int(given) if given.isascii() and given.isdigit() and len(given) < 19 else 0
@@ -79,13 +80,13 @@ class SharedAnswers:
         finally:
             self._forget_failed(key)
 
-    def _keep(self, key: tuple[str, bytes, str], asked: SharedAnswer) -> None:
+    def _keep(self, key: tuple[str, bytes, str, str], asked: SharedAnswer) -> None:
         old = [one for one, known in self._asked.items() if known.begun < asked.begun - MOST_SECONDS]
         for one in old or list(self._asked)[: max(0, len(self._asked) - MOST_KEPT + 1)]:
             del self._asked[one]
         self._asked[key] = asked
 
-    def _forget_failed(self, key: tuple[str, bytes, str]) -> None:
+    def _forget_failed(self, key: tuple[str, bytes, str, str]) -> None:
         """Have who asks later ask anew: what failed once is no answer for all who come within seconds."""
         known = self._asked.get(key)
         if known is not None and known.answer.done() and known.answer.exception():

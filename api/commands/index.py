@@ -34,6 +34,21 @@ COMMANDS: Final[dict[str, Command]] = {
         "Print a link that logs a browser in: it works once, within the hour.",
         "metricsweep login-link",
     ),
+    "users": Command(
+        "users:users",
+        "List users, or add one, change its role or its projects, or disable it; on the machine of the home.",
+        "metricsweep users add ada --role member --project faces",
+    ),
+    "projects": Command(
+        "users:projects",
+        "List projects, or add one, open it to all users, or close it; on the machine of the home.",
+        "metricsweep projects add faces",
+    ),
+    "tokens": Command(
+        "tokens:tokens",
+        "List tokens of users, or make one, which is shown once, or revoke one; on the machine of the home.",
+        "metricsweep tokens add ada --name laptop --days 90",
+    ),
     "mlflow-env": Command(
         "mlflow_env:mlflow_env",
         "Print the variables for an `mlflow` client of your own, for the shell to set.",

@@ -26,6 +26,9 @@ def submit(
     watch: Annotated[bool, typer.Option("--watch", help="Stay until the sweep has ended.")] = False,
     key: Annotated[str | None, typer.Option(help="Idempotency key: the same key and spec submit once.")] = None,
     priority: Annotated[int, typer.Option(min=-100, max=100, help="Sweeps of higher priority are drawn first.")] = 0,
+    project: Annotated[
+        str | None, typer.Option(help="To which project, where there are several to choose from.", show_default=False)
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what the spec would become.")] = False,
     as_json: Json = False,
     url: Url = None,
@@ -40,7 +43,7 @@ def submit(
             return
         if not as_json:
             show_preview(client.preview(body), as_json)
-        submitted = client.submit(body, key, priority)
+        submitted = client.submit(body, key, priority, project)
         if as_json:
             print_json(submitted)
             show_notes(submitted.notes)

@@ -10,6 +10,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as Event
 
+from orchestrator.views.accounts import ACCOUNT_NAME
+
 BODY_BYTES: Final = 1024 * 1024
 UPLOAD_BYTES: Final = 1024**3
 """The largest file that MLflow is passed, as a stream that nobody holds."""
@@ -41,6 +43,15 @@ SweepTag = Annotated[
     ),
 ]
 Priority = Annotated[int, Query(ge=-100, le=100, description="Sweeps of higher priority are drawn first.")]
+ProjectName = Annotated[
+    str | None,
+    Query(
+        max_length=64,
+        pattern=ACCOUNT_NAME,
+        description="To which project; without it to `main`, or to the only one that you may submit to.",
+        examples=["faces"],
+    ),
+]
 IdempotencyKey = Annotated[
     str | None,
     Header(

@@ -14,6 +14,7 @@ from api.protection.limits import Id
 from api.streams import wire
 from api.streams.feed import Feed
 from api.streams.stream import Listener, Stream
+from orchestrator.views.callers import caller
 from orchestrator.views.changes import ChangeView
 
 router = APIRouter(prefix="/v1", tags=["events"], responses=documented(401, 403, 421, 422, 500, 503))
@@ -115,8 +116,10 @@ class EventStream(StreamingResponse):
 
 
 def _listener(request: Request, access: Admission) -> Listener:
-    """Who has a stream: a browser by its login and for as long as that lasts, a program by its address."""
+    """Who has a stream: a browser by its login and for as long as that lasts, a program by its user or its address."""
     session = access.sessions.of(request)
-    if session:
-        return Listener(f"session {session.id}", partial(access.sessions.runs, session))
-    return Listener(f"address {request.client.host if request.client else ''}", lambda: True)
+    who = caller()
+    if session and "authorization" not in request.headers:
+        return Listener(f"session {session.id}", partial(access.sessions.runs, session), who)
+    name = f"address {request.client.host if request.client else ''}" if who.user is None else f"user {who.user}"
+    return Listener(name, lambda: True, who)

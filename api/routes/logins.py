@@ -1,24 +1,31 @@
 """Logging in and out with a browser, the links that log in once, and the proof of whose server this is."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Form, Query, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel
 
 from api import examples
 from api.access.codes import CODE_SECONDS
-from api.dependencies import Admission
+from api.dependencies import Admission, Asked
 from api.openapi import documented, shown
 from dashboards import pages
 from orchestrator.host.identity import IDENTITY_PATH, NONCE
+from orchestrator.views.accounts import CallerView
+from orchestrator.views.callers import Scope, caller
+from orchestrator.views.errors import NotAllowedError
 
 router = APIRouter(prefix="/v1", tags=["login"], responses=documented(401, 403, 421, 500))
 open_router = APIRouter(tags=["login"], responses=documented(421, 500))
 pages_router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
+ME: Final = {
+    "name": "ada", "role": "member", "scope": "write", "sees": ["faces", "main"], "steers": ["faces"],
+}  # fmt: skip
 WRONG_TOKEN = "This is not the token of this server."  # noqa: S105  a sentence
 WRONG_CODE = "This link has been used, or has run out. `metricsweep login-link` prints another."
 
@@ -48,8 +55,17 @@ Then = Annotated[str, Query(alias="next", max_length=2000)]
 )
 def login_link(access: Admission) -> LoginLink:
     """For the person whose token asks: the link opens one session, once, within the hour, and holds no token."""
+    who = caller()
+    if who.user is not None and who.token is None:
+        raise NotAllowedError("whom a proxy logs in, it logs in again: there is no token that a session could end with")
     until = datetime.now(UTC) + timedelta(seconds=CODE_SECONDS)
-    return LoginLink(path=f"/login?code={access.codes.new()}", expires_at=until)
+    return LoginLink(path=f"/login?code={access.codes.new(who.token)}", expires_at=until)
+
+
+@router.get("/me", summary="Who am I, and what may I?", responses=shown(ME, "By the token that asks."))
+def me(service: Asked) -> CallerView:
+    """The user whose token asks, its role, and the projects that it sees and steers."""
+    return service.accounts.view(caller())
 
 
 @open_router.get(
@@ -75,8 +91,10 @@ async def login(
 ) -> Response:
     """The form that asks for the token, or, with the code of a link, the way in."""
     known = access.sessions.of(request)
-    if access.codes.use(code):
-        return _entered(access, request, then)
+    # Who is in already stays who they are: a link of somebody else would have them work under another name.
+    opened = None if known and known.token is not None else access.codes.use(code)
+    if opened:
+        return _entered(access, request, then, opened.token)
     if known:
         return RedirectResponse(_local(then), status_code=303)
     if not code:
@@ -87,13 +105,17 @@ async def login(
 @pages_router.post("/login")
 async def enter(
     access: Admission,
+    service: Asked,
     request: Request,
     token: Annotated[str, Form(max_length=1000)] = "",
     then: Then = "/",
 ) -> Response:
     """Give a session for the right token and lead on to where the person was going."""
     if access.is_token(token):
-        return _entered(access, request, then)
+        return _entered(access, request, then, None)
+    who = await run_in_threadpool(service.accounts.of_text, token)
+    if who is not None and who.scope not in (Scope.MLFLOW, Scope.METRICS):
+        return _entered(access, request, then, who.token)
     if not token:  # nothing was guessed, or the client left while it sent
         return HTMLResponse(pages.login_page(WRONG_TOKEN), status_code=401)
     return await _refused(access, request, WRONG_TOKEN)
@@ -109,9 +131,9 @@ def leave(access: Admission, request: Request) -> Response:
     return answer
 
 
-def _entered(access: Admission, request: Request, then: str) -> Response:
+def _entered(access: Admission, request: Request, then: str, token: int | None) -> Response:
     answer = RedirectResponse(_local(then), status_code=303)
-    access.sessions.begin(request, answer)
+    access.sessions.begin(request, answer, token)
     return answer
 
 

@@ -9,7 +9,7 @@ from api import examples
 from api.dependencies import Actor, Asked
 from api.openapi import documented, shown
 from api.paging import Paged
-from api.protection.limits import SPEC_TYPES, Id, IdempotencyKey, Name, Priority, SweepTag, spec_body
+from api.protection.limits import SPEC_TYPES, Id, IdempotencyKey, Name, Priority, ProjectName, SweepTag, spec_body
 from api.protection.turns import Checking
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.pages import Page
@@ -28,7 +28,7 @@ SPEC_CONTENT: dict[str, Any] = {kind: {"schema": {"type": "object"}, "example": 
     status_code=201,
     response_model=Submitted | Preview,
     summary="Submit a sweep",
-    responses=documented(409, 413, 415)
+    responses=documented(404, 409, 413, 415)
     | {
         200: {
             "description": "With `dry_run`: what the spec would become. With a known key: the known sweep.",
@@ -46,7 +46,7 @@ SPEC_CONTENT: dict[str, Any] = {kind: {"schema": {"type": "object"}, "example": 
     | shown(examples.SUBMITTED, "The sweep is queued; `Location` says where it is.", 201),
     openapi_extra={"requestBody": {"required": True, "content": SPEC_CONTENT}},
 )
-def submit(
+def submit(  # noqa: PLR0913, PLR0917  a parameter each of the route's
     body: Annotated[bytes, Depends(spec_body)],
     service: Asked,
     actor: Actor,
@@ -54,12 +54,13 @@ def submit(
     idempotency_key: IdempotencyKey = None,
     dry_run: Annotated[bool, Query(description="Only say what the spec would become; nothing is stored.")] = False,
     priority: Priority = 0,
+    project: ProjectName = None,
 ) -> Submitted | Preview:
     """Check a spec and queue it; every problem is reported at once, and nothing of a refused spec is stored."""
     if dry_run:
         response.status_code = 200
         return service.submissions.preview(body)
-    submitted = service.submissions.submit(body, idempotency_key, actor, priority)
+    submitted = service.submissions.submit(body, idempotency_key, actor, priority, project)
     response.status_code = 201 if submitted.created else 200
     response.headers["Location"] = f"/v1/sweeps/{submitted.id}"
     return submitted

@@ -1,19 +1,24 @@
 """The feed: one task a process that reads what changed once a second and tells it to all streams of this process."""
 
 import asyncio
+import contextvars
 import logging
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Mapping, Sequence, Set
+from typing import Final, TypeAlias
 
 from api.protection.connections import MOST_CONNECTIONS
 from api.streams import wire
 from api.streams.stream import HEARTBEAT, Listener, Stream
 from orchestrator.service.service import Service
+from orchestrator.views.callers import Caller, calling
 from orchestrator.views.changes import ChangeKind, ChangeSpan, Told
 from orchestrator.views.errors import BusyError, MetricsweepError
 
 log = logging.getLogger(__name__)
+
+Audience: TypeAlias = Mapping[Caller, Set[int] | None]
+"""Of listening users, which sweeps of what just changed each sees; none: all."""
 
 READ_SECONDS: Final = 1.0
 """Between two looks at the database while somebody listens; of several changes of one thing the last is told."""
@@ -49,8 +54,9 @@ class Feed:
         """
         self._check_room(listener.name)
         await self._awake()
+        mine = await self._seen(listener.who, {one.view.sweep for one, _ in self._remembered})
         self._check_room(listener.name)
-        stream = Stream(listener, sweep, self._opening(sweep, last))
+        stream = Stream(listener, sweep, self._opening(sweep, last, mine))
         self._streams.add(stream)
         return stream
 
@@ -91,7 +97,9 @@ class Feed:
         while self._reading is None or not self._caught_up.done():
             if self._reading is None:
                 self._caught_up = asyncio.get_running_loop().create_future()
-                self._reading = asyncio.create_task(self._read_on(self._caught_up))
+                # For nobody in particular: what each listener sees of it is asked for each.
+                reading = self._read_on(self._caught_up)
+                self._reading = asyncio.create_task(reading, context=contextvars.Context())
             await asyncio.shield(self._caught_up)
 
     async def _read_on(self, caught_up: asyncio.Future[None]) -> None:
@@ -102,7 +110,8 @@ class Feed:
                 if not stream.listener.may():
                     stream.end()
             try:
-                self._take(await asyncio.to_thread(self._after, self.position, REMEMBERED))
+                span = await asyncio.to_thread(self._after, self.position, REMEMBERED)
+                self._take(span, await self._audience({one.view.sweep for one in span.changes}))
                 away = False
             except Exception as error:  # whatever it is, who listens now and later is told of what comes after it
                 if not away:
@@ -117,10 +126,28 @@ class Feed:
                     stream.put(HEARTBEAT)
             await asyncio.sleep(READ_SECONDS)
 
-    def _take(self, span: ChangeSpan) -> None:
+    async def _audience(self, sweeps: Set[int]) -> Audience:
+        """Which of the sweeps each listening user sees, as rights are now; who has none left is sent away."""
+        users = {stream.listener.who for stream in self._streams if stream.listener.who.user is not None}
+        if not users:
+            return {}
+        now = await asyncio.to_thread(self._service.accounts.again, users)
+        for stream in self._streams:
+            if stream.listener.who in users - now.keys():
+                stream.end()
+        return {who: await self._seen(mine, sweeps) for who, mine in now.items()}
+
+    async def _seen(self, who: Caller, sweeps: Set[int]) -> Set[int] | None:
+        """Those of the sweeps that a caller sees; none: all."""
+        if who.seen is None:
+            return None
+        with calling(who):
+            return await asyncio.to_thread(self._service.changes.seen, sweeps)
+
+    def _take(self, span: ChangeSpan, audience: Audience) -> None:
         said = [(one, wire.encoded(one)) for one in span.changes]
         if span.since == self.position:
-            self._hand_on(said)
+            self._hand_on(said, audience)
         else:  # too much happened since, or another database took this one's place
             self._remembered.clear()
             self._since = span.since
@@ -132,28 +159,40 @@ class Feed:
         self._remembered.extend(said)
         self.position = span.newest
 
-    def _hand_on(self, told: Iterable[tuple[Told, bytes]]) -> None:
+    def _hand_on(self, told: Sequence[tuple[Told, bytes]], audience: Audience) -> None:
         by_sweep: defaultdict[int, list[bytes]] = defaultdict(list)
-        for one, said in told:
-            by_sweep[one.view.sweep].append(said)
+        for change, said in told:
+            by_sweep[change.view.sweep].append(said)
         if not by_sweep:
             return
         chunks = {sweep: b"".join(said) for sweep, said in by_sweep.items()}
         whole = b"".join(said for _, said in told)
         for stream in list(self._streams):
-            chunk = whole if stream.sweep is None else chunks.get(stream.sweep)
+            who = stream.listener.who
+            mine = None if who.user is None else audience.get(who, frozenset())
+            if mine is not None:
+                chunk: bytes | None = _shown(told, mine, stream.sweep)
+                if who not in audience:  # it began while that was asked, and may have missed something
+                    chunk = wire.reset(told[-1][0].id)
+            else:
+                chunk = whole if stream.sweep is None else chunks.get(stream.sweep)
             if chunk:
                 stream.put(chunk)
 
-    def _opening(self, sweep: int | None, last: int | None) -> bytes:
+    def _opening(self, sweep: int | None, last: int | None, mine: Set[int] | None) -> bytes:
         if last is None or last == self.position:
             return wire.hello(self.position)
         if not self._since <= last < self.position:
             return wire.hello(self.position) + wire.reset(self.position)
         missed: dict[tuple[ChangeKind, str], bytes] = {}
         for one, said in self._remembered:
-            if one.id > last and sweep in (None, one.view.sweep):
+            if one.id > last and sweep in (None, one.view.sweep) and (mine is None or one.view.sweep in mine):
                 key = (one.view.type, one.view.url)
                 missed.pop(key, None)  # told in the order of the last change
                 missed[key] = said
         return wire.hello(last) + b"".join(missed.values())
+
+
+def _shown(told: Sequence[tuple[Told, bytes]], mine: Set[int], sweep: int | None) -> bytes:
+    """What somebody is told who sees these sweeps and listens to one, or to all of them."""
+    return b"".join(said for one, said in told if one.view.sweep in mine and sweep in (None, one.view.sweep))

@@ -5,16 +5,19 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Final, NamedTuple
 
+from orchestrator.views.callers import OWNER, Caller
+
 MOST_UNSENT: Final = 256 * 1024
 """Bytes that wait for one client, beside the 64 KiB that its connection takes; the chunks are shared by all streams."""
 HEARTBEAT: Final = b":\n\n"
 
 
 class Listener(NamedTuple):
-    """Who listens: the name under which his streams are counted, and whether he still may."""
+    """Who listens: the name under which his streams are counted, whether his login still runs, and whose it is."""
 
     name: str
     may: Callable[[], bool]
+    who: Caller = OWNER
 
 
 class Stream:

@@ -11,7 +11,7 @@ ORDER: Final = {
     "Begin": ("tutorial", "presets", "vocabulary"),
     "Write": ("spec", "adaptive-search", "tables", "verdicts", "resolving", "optimism", "figures", "macros", "drift"),
     "Reproduce": ("published", "ledger", "claims"),
-    "Run": ("deploy", "queue", "slots", "states", "data", "storage", "security", "upgrading"),
+    "Run": ("deploy", "queue", "slots", "states", "data", "storage", "sharing", "security", "upgrading"),
     "Know": ("notebooks", "bundle", "clustering", "figure-data", "reliability", "connections", "scale"),
     "Extend": ("add-a-part",),
     "Reference": ("api", "reference/rest", "reference/python"),

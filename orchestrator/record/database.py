@@ -1,6 +1,7 @@
 """One database, SQLite or Postgres: how it is opened, and its reading and writing transactions."""
 
 import sqlite3
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,7 +14,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+from orchestrator.record import seen_rows
 from orchestrator.record.schema import lease
+from orchestrator.views.callers import caller
 from orchestrator.views.errors import FencedError, UnavailableError
 
 CONDUCTOR = "conductor"
@@ -62,20 +65,44 @@ class Database:
         self.sqlite = parsed.get_backend_name() == "sqlite"
         if self.sqlite and parsed.database:
             Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
-        # More connections than the 40 threads of the API use at once would only wait for one another.
-        self.engine = sa.create_engine(parsed, pool_pre_ping=not self.sqlite, pool_size=10, max_overflow=30)
-        if self.sqlite:
-            sa.event.listen(self.engine, "connect", _sqlite_connected)
-            sa.event.listen(self.engine, "begin", _sqlite_begin)
-            self._reader = self.engine
-        else:
-            self._reader = self.engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        self.engine = self._engine(parsed)
+        self._reader = self._reading(self.engine)
         self._writer = self.engine.execution_options(writes=True)
+        self._seeing: sa.Engine | None = None
+        self._lock = threading.Lock()
+
+    def _engine(self, url: sa.URL) -> sa.Engine:
+        # More connections than the 40 threads of the API use at once would only wait for one another.
+        engine = sa.create_engine(url, pool_pre_ping=not self.sqlite, pool_size=10, max_overflow=30)
+        if self.sqlite:
+            sa.event.listen(engine, "connect", _sqlite_connected)
+            sa.event.listen(engine, "begin", _sqlite_begin)
+        return engine
+
+    def _reading(self, engine: sa.Engine) -> sa.Engine:
+        if self.sqlite:
+            return engine
+        return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+    def _seen(self) -> sa.Engine:
+        """The engine of callers that do not see everything: connections of its own, which nobody else is given."""
+        with self._lock:
+            if self._seeing is None:
+                engine = self._engine(self.engine.url)
+                seen_rows.install(engine)
+                self._seeing = self._reading(engine)
+            return self._seeing
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """A transaction that sees one moment of the database; raises UnavailableError."""
-        with _unavailable(), self._reader.begin() as connection:
+        """A transaction that sees one moment of the database, as far as the caller may; raises UnavailableError."""
+        who = caller()
+        if who.seen is None:
+            with _unavailable(), self._reader.begin() as connection:
+                yield connection
+            return
+        with _unavailable(), self._seen().begin() as connection:
+            seen_rows.show(connection, who)
             yield connection
 
     @contextmanager
@@ -87,6 +114,8 @@ class Database:
     def close(self) -> None:
         """Close every connection."""
         self.engine.dispose()
+        if self._seeing is not None:
+            self._seeing.dispose()
 
 
 class FencedDatabase:

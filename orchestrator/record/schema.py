@@ -17,6 +17,8 @@ sweep: Final = sa.Table(
     sa.Column("spec", sa.JSON, nullable=False),
     sa.Column("total", sa.Integer, nullable=False),
     sa.Column("actor", sa.String),
+    sa.Column("project_id", sa.Integer, nullable=False, default=1, server_default="1"),
+    sa.Column("owner_id", sa.Integer),  # the user that submitted it; null: who holds a token of the server
     sa.Column("priority", sa.Integer, nullable=False, default=0, server_default="0"),  # higher is drawn first
     sa.Column("idempotency_key", sa.String, unique=True),
     sa.Column("body_hash", sa.String, nullable=False),
@@ -41,6 +43,7 @@ request: Final = sa.Table(
     sa.Column("trial_id", sa.Integer),
     sa.Column("arguments", sa.JSON(none_as_null=True)),
     sa.Column("actor", sa.String),
+    sa.Column("project_id", sa.Integer),  # of its sweep; null: the conductor's own, or before there were projects
     sa.Column("created", UtcTime, nullable=False),
     sa.Column("applied", UtcTime, index=True),
     sa.Column("outcome", sa.Text),

@@ -8,6 +8,7 @@ from orchestrator.record.migrations import migrate as upgrade
 from orchestrator.record.mlflow.mirror_states import MirrorStateReader
 from orchestrator.record.mlflow.outbox import OutboxReader, OutboxWriter
 from orchestrator.record.mlflow.runs import RunReader
+from orchestrator.record.reads.accounts import AccountReader
 from orchestrator.record.reads.artifacts import ArtifactReader
 from orchestrator.record.reads.capacity import CapacityReader
 from orchestrator.record.reads.changes import ChangeReader
@@ -31,6 +32,7 @@ from orchestrator.record.reads.sizes import SizeReader
 from orchestrator.record.reads.sweeps import SweepReader
 from orchestrator.record.reads.trainings import TrainingReader
 from orchestrator.record.reads.trials import TrialReader
+from orchestrator.record.writes.accounts import AccountWriter
 from orchestrator.record.writes.capacity import CapacityWriter, DataWriter
 from orchestrator.record.writes.changes import ChangeWriter
 from orchestrator.record.writes.claims import ClaimWriter
@@ -54,6 +56,7 @@ class Store:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.submissions = Submissions(database)
+        self.accounts, self.owner = AccountReader(database), AccountWriter(database)
         self.neighbours = NeighbourReader(database)
         self.sweeps = SweepReader(database)
         self.trials = TrialReader(database)

@@ -5,6 +5,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
+from orchestrator.record.account_tables import account, membership, project, token
 from orchestrator.record.cluster_tables import finding, need, node, slot, sweep_need
 from orchestrator.record.delivery_table import delivery
 from orchestrator.record.listed_tables import note, tag, trial_column
@@ -24,9 +25,12 @@ from orchestrator.record.schema import (
 )
 
 _SUBMITTED: Final = frozenset(
-    {"uid", "name", "text", "spec", "total", "actor", "idempotency_key", "body_hash", "created", "state", "priority"}
-)
-_ASKED: Final = frozenset({"kind", "sweep_id", "trial_id", "arguments", "actor", "created"})
+    {
+        "uid", "name", "text", "spec", "total", "actor", "idempotency_key", "body_hash", "created", "state", "priority",
+        "project_id", "owner_id",
+    }
+)  # fmt: skip
+_ASKED: Final = frozenset({"kind", "sweep_id", "trial_id", "arguments", "actor", "created", "project_id"})
 _KNOWN: Final = frozenset({"id", "uid", "fingerprint", "generation", "recipe", "stamp", "base", "need"})
 _CHANGED: Final = frozenset({"kind", "sweep_id", "entity", "state"})
 _EXTENDED: Final = frozenset({"state", "priority", "text", "spec", "total"})
@@ -54,6 +58,17 @@ WRITERS: Final[Mapping[str, Mapping[tuple[str, str], frozenset[str]]]] = {
         ("delete", "note"): frozenset(),
         ("insert", "tag"): _columns(tag),
         ("delete", "tag"): frozenset(),
+    },
+    "owner": {  # by commands on the machine of the home: no route of the API writes here
+        ("insert", "project"): _columns(project),
+        ("update", "project"): frozenset({"open"}),
+        ("insert", "account"): _columns(account),
+        ("update", "account"): frozenset({"role", "disabled"}),
+        ("insert", "membership"): _columns(membership),
+        ("update", "membership"): frozenset({"steers"}),
+        ("delete", "membership"): frozenset(),
+        ("insert", "token"): _columns(token),
+        ("update", "token"): frozenset({"revoked"}),
     },
     "conductor": {
         ("update", "sweep"): _columns(sweep, _SUBMITTED - _EXTENDED),

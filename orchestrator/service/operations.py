@@ -10,6 +10,7 @@ from orchestrator.host import storage
 from orchestrator.record.store import Store
 from orchestrator.service.remembered import Remembered
 from orchestrator.settings import Settings
+from orchestrator.views.callers import caller
 from orchestrator.views.cluster import ClusterView
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.gauges import Gauges
@@ -44,8 +45,8 @@ class Operations:
         return self._ready.get()
 
     def cluster(self) -> ClusterView:
-        """Nodes, slots and the queue; raises UnavailableError."""
-        return self._cluster.get()
+        """Nodes, slots and the queue, with the sweeps that the caller sees; raises UnavailableError."""
+        return self._cluster.get() if caller().seen is None else self._look()
 
     def places(self) -> list[Disk]:
         """The folders of this machine that fill up, with the room on their disks."""

@@ -10,6 +10,7 @@ from orchestrator.plan.validated import Checked
 from orchestrator.record.store import Store
 from orchestrator.service.forecast import forecast
 from orchestrator.spec.spec import Spec
+from orchestrator.views.callers import caller
 from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState
 from orchestrator.views.sweeps import SweepView
 from workers.catalog import Catalog
@@ -26,7 +27,7 @@ class Outlook:
 
     def __init__(self, store: Store, catalog: Catalog, now: Callable[[], float] = time.monotonic) -> None:
         self._store, self._catalog, self._now = store, catalog, now
-        self._counted: dict[int, tuple[float, int, Cost | None]] = {}
+        self._counted: dict[tuple[int, str], tuple[float, int, Cost | None]] = {}
 
     def left(self, sweep: SweepView) -> Cost | None:
         """The cost of what is left; none of a sweep that has ended, of a large one, and where it cannot be known.
@@ -35,11 +36,12 @@ class Outlook:
         """
         if sweep.state in SWEEP_ENDED or sweep.total > MOST_TRIALS:
             return None
-        at, total, cost = self._counted.get(sweep.id, (float("-inf"), -1, None))
+        key = sweep.id, caller().key  # what has trained already is counted as far as it is seen
+        at, total, cost = self._counted.get(key, (float("-inf"), -1, None))
         if self._now() - at > SECONDS or total != sweep.total:  # it may have been extended
             cost = self._count(sweep)
-            self._counted.pop(sweep.id, None)
-            self._counted[sweep.id] = (self._now(), sweep.total, cost)
+            self._counted.pop(key, None)
+            self._counted[key] = (self._now(), sweep.total, cost)
             while len(self._counted) > _KEPT:
                 self._counted.pop(next(iter(self._counted)), None)
         return cost

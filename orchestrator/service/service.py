@@ -11,6 +11,7 @@ from orchestrator.publish.verdicts import query_files
 from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.store import Store
 from orchestrator.service import offline
+from orchestrator.service.accounts import AccountQueries
 from orchestrator.service.bundles import BundleQueries
 from orchestrator.service.commands import SweepCommands
 from orchestrator.service.curves import CurveQueries
@@ -46,6 +47,7 @@ class Service:
         links, files = Links(settings.mlflow_pages), FigureFiles(store, settings.storage)
         queries = query_files.source(files.arrays_of)
         sources = Sources(store.curves.of_trials, files.arrays_of, files.pictures_of)
+        self.accounts = AccountQueries(store)
         self.submissions = SpecSubmissions(settings, store, catalog)
         self.commands = SweepCommands(store, catalog)
         self.resolutions = ResolutionCommands(store, catalog, queries)

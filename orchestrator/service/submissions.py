@@ -25,9 +25,17 @@ class SpecSubmissions:
         self._settings, self._store, self._catalog = settings, store, catalog
 
     def submit(
-        self, body: bytes, idempotency_key: str | None = None, actor: str | None = None, priority: int = 0
+        self,
+        body: bytes,
+        idempotency_key: str | None = None,
+        actor: str | None = None,
+        priority: int = 0,
+        project: str | None = None,
     ) -> Submitted:
-        """Queue the sweep that `body` specifies; nothing is stored for a refused spec."""
+        """Queue the sweep that `body` specifies, in a project; nothing is stored for a refused spec.
+
+        Raises NotFoundError and NotAllowedError of the project.
+        """
         checked = read(body, self._catalog, library.PrintedLines())
         submitted = self._store.submissions.add_sweep(
             NewSweep(
@@ -40,6 +48,7 @@ class SpecSubmissions:
                 idempotency_key=idempotency_key,
                 body_hash=hashlib.sha256(body).hexdigest(),
                 priority=priority,
+                project=project,
             )
         )
         told = {"warnings": self._warnings(checked), "notes": list(checked.notes)}

@@ -39,6 +39,10 @@ class NotFoundError(MetricsweepError):
     """No such sweep, trial or table."""
 
 
+class NotAllowedError(MetricsweepError):
+    """Whoever asks may see what is asked of, and not do this with it."""
+
+
 class ConflictError(MetricsweepError):
     """What was asked does not fit the present state, or an idempotency key came with another body."""
 

@@ -91,6 +91,7 @@ class SweepSummary(View):
     tags: list[str] = Field(default_factory=list)
     """Its own, by which it is found; those of its cells and trials stand with these."""
     actor: str | None = None
+    project: str = "main"
     priority: int = 0
     error: str | None = None
     notice: str | None = None

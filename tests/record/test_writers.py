@@ -15,6 +15,7 @@ from orchestrator.record.database import FencedAccess
 from orchestrator.record.store import Store
 from orchestrator.record.writers import WRITERS
 from orchestrator.record.writes.lease import LeaseWriter
+from orchestrator.views.callers import Role, Scope
 from orchestrator.views.cluster import SlotReport
 from orchestrator.views.collection import CollectionPolicy
 from orchestrator.views.errors import ConflictError, NotFoundError
@@ -122,7 +123,21 @@ def use_as_conductor(store: Store, fence: int) -> None:
     writer.lease.release()
 
 
-@pytest.mark.parametrize(("side", "use"), [("client", use_as_client), ("conductor", use_as_conductor)])
+def use_as_owner(store: Store, fence: int) -> None:
+    store.owner.add_project("faces", everyone=False)
+    store.owner.open_project("faces", everyone=True)
+    store.owner.add_user("ada", Role.MEMBER)
+    store.owner.join("ada", "faces", steers=False)
+    store.owner.join("ada", "faces", steers=True)
+    store.owner.leave("ada", "faces")
+    store.owner.set_role("ada", Role.ADMIN)
+    store.owner.disable("ada", disabled=True)
+    store.owner.revoke(store.owner.add_token("ada", "laptop", "hash", Scope.READ, None))
+
+
+@pytest.mark.parametrize(
+    ("side", "use"), [("client", use_as_client), ("conductor", use_as_conductor), ("owner", use_as_owner)]
+)
 def test_a_side_writes_only_its_columns(sqlite_store: Store, side: str, use: Callable[[Store, int], None]) -> None:
     fence = lease(sqlite_store)
     started(sqlite_store, fence)

@@ -75,8 +75,8 @@ def _nothing_is_known() -> AbstractContextManager[object]:
     """Every sweep trains all of its own."""
     real = Shared.__init__
 
-    def made(self: Shared, connection: sa.Connection, fresh: bool) -> None:
-        real(self, connection, True)
+    def made(self: Shared, connection: sa.Connection, fresh: bool, whose: int) -> None:
+        real(self, connection, True, whose)
 
     return patch.object(Shared, "__init__", made)
 

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from orchestrator.record.database import Access
 from orchestrator.record.existence import require_sweep
-from orchestrator.record.schema import cell, change, sweep, training, trial
+from orchestrator.record.schema import cell, change, request, sweep, training, trial
 from orchestrator.views.changes import ChangeKind, ChangeSpan, ChangeView, Told
 
 _OF_SWEEP = frozenset({ChangeKind.SWEEP, ChangeKind.NOTICE, ChangeKind.TRIALS})
@@ -36,6 +36,14 @@ class ChangeReader(Access):
             latest = {(row.kind, row.sweep_id, row.entity): row for row in connection.execute(query)}
             rows = sorted(latest.values(), key=lambda row: row.id)
             return ChangeSpan(since, newest, _told(connection, rows))
+
+    def seen(self, sweeps: Collection[int]) -> frozenset[int]:
+        """Those of the sweeps that the caller sees, also of those that were deleted."""
+        ids = list(sweeps)
+        there = sa.select(sweep.c.id).where(sweep.c.id.in_(ids))
+        query = there.union(sa.select(request.c.sweep_id).where(request.c.sweep_id.in_(ids)))
+        with self._database.reading() as connection:
+            return frozenset(connection.execute(query).scalars()) if ids else frozenset()
 
     def require(self, number: int) -> None:
         """Raise NotFoundError unless there is such a sweep."""

@@ -1,12 +1,13 @@
 """Sources: the finished trainings whose kept weights tell further metrics, and what is evaluated of them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 import sqlalchemy as sa
 
+from orchestrator.record.account_tables import project as projects
 from orchestrator.record.database import chunked
-from orchestrator.record.schema import attempt, collected, training
+from orchestrator.record.schema import attempt, collected, sweep, training, trial
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.orders import AskedEvaluation
 from orchestrator.views.planned import PlannedTrial
@@ -18,18 +19,36 @@ _CHUNK: Final = 500
 FINISHED_OK: Final = (training.c.state == TrialState.FINISHED, training.c.diverged.is_(False))
 
 
-def sources(connection: sa.Connection, planned: Iterable[PlannedTrial]) -> dict[str, int]:
-    """By fingerprint the training, if there is one, by whose kept weights its further metrics can be evaluated."""
+def closed_to(connection: sa.Connection, project: int) -> frozenset[int]:
+    """The projects whose trainings are not for a project's sweeps: all that are closed, but for itself."""
+    closed = sa.select(projects.c.id).where(projects.c.open.is_(False), projects.c.id != project)
+    return frozenset(connection.execute(closed).scalars())
+
+
+def reachable(closed: Collection[int]) -> list[sa.ColumnElement[bool]]:
+    """What holds of a training that some trial outside of the closed projects has."""
+    if not closed:
+        return []
+    has = sa.or_(trial.c.training_id == training.c.id, trial.c.evaluation_id == training.c.id)
+    others = sa.and_(sweep.c.id == trial.c.sweep_id, sweep.c.project_id.not_in(closed))
+    return [sa.exists().where(has, others)]
+
+
+def sources(connection: sa.Connection, planned: Iterable[PlannedTrial], closed: Collection[int] = ()) -> dict[str, int]:
+    """By fingerprint the training, if there is one, by whose kept weights its further metrics can be evaluated.
+
+    What only `closed` projects have is passed over.
+    """
     wanted = {one.fingerprint: one for one in planned if one.further is not None and one.recipe.metrics}
-    found: dict[str, int] = {}
+    by_fingerprint: dict[str, int] = {}
     for chunk in chunked(wanted.values(), _CHUNK):
-        bases = _finished(connection, {one.further.base for one in chunk if one.further})
-        for one in chunk:
-            rows = bases.get(one.further.base, ()) if one.further else ()
-            source = next((row.id for row in rows if suits(row, one)), None)
+        bases = _finished(connection, {one.further.base for one in chunk if one.further}, closed)
+        for wish in chunk:
+            rows = bases.get(wish.further.base, ()) if wish.further else ()
+            source = next((row.id for row in rows if suits(row, wish)), None)
             if source is not None:
-                found[one.fingerprint] = source
-    return found
+                by_fingerprint[wish.fingerprint] = source
+    return by_fingerprint
 
 
 def out_of_reach(connection: sa.Connection, planned: Iterable[PlannedTrial]) -> list[str]:
@@ -45,12 +64,14 @@ def out_of_reach(connection: sa.Connection, planned: Iterable[PlannedTrial]) -> 
     return list(found)
 
 
-def _finished(connection: sa.Connection, bases: Iterable[str]) -> dict[str, list[sa.Row[Any]]]:
+def _finished(
+    connection: sa.Connection, bases: Iterable[str], closed: Collection[int] = ()
+) -> dict[str, list[sa.Row[Any]]]:
     """Trainings that finished ok, by base, those with the most metrics first; none that is an evaluation itself."""
     columns: list[sa.ColumnElement[Any]] = [training.c.id, training.c.base, training.c.recipe]
     columns.append(training.c.result["artifacts"].label("artifacts"))
     query = sa.select(*columns).where(training.c.base.in_(list(bases)), training.c.source.is_(None), *FINISHED_OK)
-    query = query.where(~sa.exists().where(collected.c.training_id == training.c.id))
+    query = query.where(~sa.exists().where(collected.c.training_id == training.c.id), *reachable(closed))
     found: dict[str, list[sa.Row[Any]]] = {}
     for row in connection.execute(query.order_by(training.c.id)):
         found.setdefault(row.base, []).append(row)

@@ -9,6 +9,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from orchestrator.record import schema
+from orchestrator.record.account_tables import project
 from orchestrator.record.database import Access, Database
 from orchestrator.record.existence import absence, require_sweep
 from orchestrator.record.listed_tables import tag as tags_table
@@ -35,6 +36,7 @@ _LISTED = (
 )  # fmt: skip
 
 # Made once, since the conductor asks them at every turn.
+_PROJECT = sa.select(project.c.name).where(project.c.id == schema.sweep.c.project_id).scalar_subquery().label("project")
 _STATE = schema.sweep.c.state
 _GOING = sa.select(schema.sweep.c.id).where(_STATE.in_(SWEEP_GOING)).order_by(schema.sweep.c.id)
 _ACTIVE = sa.select(schema.sweep.c.id).where(_STATE.in_([SweepState.QUEUED, SweepState.RUNNING])).limit(1)
@@ -73,7 +75,9 @@ class SweepReader(Access):
     ) -> Page[SweepSummary]:
         """Sweeps, newest first; `name` is a part of the name and `tag` a whole tag, in any case of letters."""
         table = schema.sweep
-        query = sa.select(*(table.c[column] for column in _LISTED)).order_by(table.c.id.desc()).limit(limit + 1)
+        query = (
+            sa.select(*(table.c[column] for column in _LISTED), _PROJECT).order_by(table.c.id.desc()).limit(limit + 1)
+        )
         if state is not None:
             query = query.where(table.c.state == state)
         if name is not None:
@@ -83,7 +87,7 @@ class SweepReader(Access):
         if cursor is not None:
             query = query.where(table.c.id < decode(cursor))
         with self._database.reading() as connection:
-            rows = connection.execute(query).all()
+            rows: Sequence[Any] = connection.execute(query).all()
             shown = rows[:limit]
             ids = [row.id for row in shown]
             counts, tags = _counts(connection, ids), _tags(connection, ids)
@@ -105,7 +109,8 @@ class SweepReader(Access):
     def get(self, sweep: int) -> SweepView:
         """One sweep whole; raises NotFoundError."""
         with self._database.reading() as connection:
-            row = connection.execute(sa.select(schema.sweep).where(schema.sweep.c.id == sweep)).one_or_none()
+            query = sa.select(schema.sweep, _PROJECT).where(schema.sweep.c.id == sweep)
+            row = connection.execute(query).one_or_none()
             if row is None:
                 raise NotFoundError(absence(connection, sweep))
             summary = self._summary(connection, row, _counts(connection, [sweep]).get(sweep, Counts()))
@@ -181,6 +186,7 @@ class SweepReader(Access):
                 else None
             )
         return said | {
+            "project": row.project,
             "counts": counts,
             "steps": steps,
             "eta_seconds": left and left.seconds,

@@ -1,6 +1,6 @@
 """Evaluations: trials that keep their numbers until a training has these and further metrics, and then move to it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -9,11 +9,12 @@ import sqlalchemy as sa
 
 from orchestrator.record.database import chunked
 from orchestrator.record.json_floats import finite_or_none
+from orchestrator.record.reads.sources import closed_to, reachable
 from orchestrator.record.reads.wanting import EVALUATION_FAILED, evaluation_failed, wanted, wanted_by_active
 from orchestrator.record.schema import attempt, cell, training, trial
 from orchestrator.record.writes.changes import note_trials
 from orchestrator.record.writes.dirty_flags import mark_cell, mark_trials
-from orchestrator.record.writes.sharing import Known, Shared, row_of
+from orchestrator.record.writes.sharing import Known, Shared, project_of, row_of
 from orchestrator.record.writes.trial_places import take_results
 from orchestrator.views.extension import MeasuredTrial
 from orchestrator.views.lifecycle import TRIAL_STEPS, TrialState, before
@@ -29,12 +30,13 @@ def measure(connection: sa.Connection, sweep: int, fresh: bool, asked: Iterable[
     One that has not begun waits for the training that has them. Any other keeps what it has, and gets an evaluation,
     which is due once its own training has finished; one that diverged has nothing to evaluate.
     """
+    project = project_of(connection, sweep)
     for chunk in chunked(asked, _CHUNK):
         rows = _rows(connection, [one.trial for one in chunk])
         unbegun = [one for one in chunk if _unbegun(rows[one.trial])]
-        heirs = _move_unbegun(connection, unbegun, rows, fresh)
+        heirs = _move_unbegun(connection, unbegun, rows, Shared(connection, fresh, project))
         others = [one for one in chunk if not _unbegun(rows[one.trial]) and not rows[one.trial].diverged]
-        _evaluate(connection, others, rows, fresh)
+        _evaluate(connection, others, rows, fresh, closed_to(connection, project))
         end_unwanted(connection, [row.evaluation_id for row in rows.values() if row.evaluation_id is not None])
         _forget(connection, heirs)
         move(connection, [rows[one.trial].training_id for one in others])
@@ -57,12 +59,12 @@ def _unbegun(row: sa.Row[Any]) -> bool:
 
 
 def _move_unbegun(
-    connection: sa.Connection, asked: Sequence[MeasuredTrial], rows: Mapping[int, sa.Row[Any]], fresh: bool
+    connection: sa.Connection, asked: Sequence[MeasuredTrial], rows: Mapping[int, sa.Row[Any]], shared: Shared
 ) -> dict[int, int]:
     """Move trials to the trainings that have the metrics; gives these by the trainings that were left."""
     now = datetime.now(UTC)
     heirs: dict[int, int] = {}
-    trainings = Shared(connection, fresh).find([measured.plan for measured in asked]) if asked else {}
+    trainings = shared.find([measured.plan for measured in asked]) if asked else {}
     for measured in asked:
         new = trainings[measured.plan.fingerprint]
         heirs[rows[measured.trial].training_id] = new.id
@@ -80,17 +82,21 @@ def _move_unbegun(
 
 
 def _evaluate(
-    connection: sa.Connection, asked: Sequence[MeasuredTrial], rows: Mapping[int, sa.Row[Any]], fresh: bool
+    connection: sa.Connection,
+    asked: Sequence[MeasuredTrial],
+    rows: Mapping[int, sa.Row[Any]],
+    fresh: bool,
+    closed: Collection[int],
 ) -> None:
     """Find or make the trainings that trials are to move to, each of the kept weights of the trial's own."""
-    known = _known(connection, [measured.plan for measured in asked])
+    known = _known(connection, [measured.plan for measured in asked], closed)
     made: dict[tuple[str, int], int] = {}
     for measured in asked:
         row = rows[measured.trial]
         source = row.source or row.training_id
         there = known.get(measured.plan.fingerprint)
         target = made.get((measured.plan.fingerprint, source))
-        if target is None and there is not None and not fresh:
+        if target is None and there is not None and there.reachable and not fresh:
             _again(connection, there.id, source if row.state == TrialState.FINISHED else None)
             target = there.id
         if target is None:
@@ -101,16 +107,19 @@ def _evaluate(
         connection.execute(sa.update(trial).where(trial.c.id == measured.trial).values(evaluation_id=target))
 
 
-def _known(connection: sa.Connection, planned: Sequence[PlannedTrial]) -> dict[str, Known]:
+def _known(connection: sa.Connection, planned: Sequence[PlannedTrial], closed: Collection[int]) -> dict[str, Known]:
     """By fingerprint the training to take, one that finished or else the latest, and the latest generation."""
+    mine = sa.and_(sa.true(), *reachable(closed)).label("mine")
     columns = (training.c.fingerprint, training.c.id, training.c.state, training.c.diverged, training.c.generation)
     wanted_ones = training.c.fingerprint.in_([one.fingerprint for one in planned])
-    found: dict[str, Known] = {}
-    for row in connection.execute(sa.select(*columns).where(wanted_ones).order_by(training.c.generation)):
-        one, earlier = Known(row.id, TrialState(row.state), row.diverged, row.generation), found.get(row.fingerprint)
-        kept = earlier if earlier is not None and earlier.state is TrialState.FINISHED else one
-        found[row.fingerprint] = replace(kept, generation=row.generation)
-    return found
+    by_fingerprint: dict[str, Known] = {}
+    for row in connection.execute(sa.select(*columns, mine).where(wanted_ones).order_by(training.c.generation)):
+        latest = Known(row.id, TrialState(row.state), row.diverged, row.generation, bool(row.mine))
+        kept = by_fingerprint.get(row.fingerprint)
+        if kept is None or not kept.reachable or (kept.state is not TrialState.FINISHED and latest.reachable):
+            kept = latest
+        by_fingerprint[row.fingerprint] = replace(kept, generation=row.generation)
+    return by_fingerprint
 
 
 def _made(connection: sa.Connection, one: PlannedTrial, generation: int, source: int) -> int:

@@ -8,7 +8,9 @@ from orchestrator.record.database import Access, insertion
 from orchestrator.record.existence import require_lasting, require_sweep
 from orchestrator.record.listed_tables import note, tag
 from orchestrator.record.schema import cell, trial
+from orchestrator.record.steering import require_steered
 from orchestrator.record.writes import changes
+from orchestrator.views.callers import caller
 from orchestrator.views.changes import ChangeKind
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.remarks import MOST_TAGS, Remark, Remarked, TagChange
@@ -34,6 +36,8 @@ class Remarks(Access):
         kind, sweep, entity = where
         with self._database.writing() as connection:
             changes.alone(connection)  # its deletion, or another's remark, comes before or after
+            if caller().user is not None:
+                require_steered(connection, sweep)
             _require(connection, kind, sweep, entity)
             require_lasting(connection, sweep)
             keys = {"kind": kind, "sweep_id": sweep, "entity": entity}

@@ -8,9 +8,10 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from orchestrator.cost.workload import models
+from orchestrator.record.account_tables import MAIN, project
 from orchestrator.record.database import chunked
-from orchestrator.record.reads.sources import sources
-from orchestrator.record.schema import training
+from orchestrator.record.reads.sources import closed_to, reachable, sources
+from orchestrator.record.schema import sweep, training, trial
 from orchestrator.views.lifecycle import TRIAL_STEPS, TrialState, before
 from orchestrator.views.planned import PlannedTrial
 from workers.catalog import stamp
@@ -28,45 +29,55 @@ class Known:
     state: TrialState
     diverged: bool
     generation: int
+    reachable: bool = True
+    """Whether a sweep of the project that asks may have it."""
 
 
 class Shared:
-    """Finds or makes trainings within one transaction; a `fresh` one reuses only what was made within it."""
+    """Finds or makes trainings within one transaction; a `fresh` one reuses only what was made within it.
 
-    def __init__(self, connection: sa.Connection, fresh: bool) -> None:
+    They are for sweeps of the project `whose`: what only others' closed projects have is trained anew.
+    """
+
+    def __init__(self, connection: sa.Connection, fresh: bool, whose: int) -> None:
         self._connection, self._fresh = connection, fresh
+        self._closed = closed_to(connection, whose)
         self._before = _newest(connection) if fresh else 0
         self._trainings: dict[str, Known] = {}  # by fingerprint: those of the chunk that is asked for
 
     def find(self, chunk: Sequence[PlannedTrial]) -> dict[str, Known]:
         """The training of each fingerprint; one that ended without a result waits again, a missing one is made."""
         wanted = {one.fingerprint: one for one in chunk}
-        known = self._find(list(wanted))
+        known = self._find(list(wanted), *reachable(self._closed))
         if self._fresh:
             self._trainings = {key: one for key, one in known.items() if one.id > self._before}
         else:
             self._trainings = {key: one for key, one in known.items() if one.state not in _ENDED_WITHOUT_RESULT}
             again = {key: one for key, one in known.items() if one.state in _ENDED_WITHOUT_RESULT}
             self._wait_again(again)
-            self._evaluate_in_place(sources(self._connection, [wanted[key] for key in again]))
+            self._evaluate_in_place(sources(self._connection, [wanted[key] for key in again], self._closed))
             self._train_without_source()
         missing = [one for key, one in wanted.items() if key not in self._trainings]
-        self._make(missing, known, {} if self._fresh else sources(self._connection, missing))
+        if self._closed and missing:  # what is out of reach counts too: a generation is there once
+            known = self._find([one.fingerprint for one in missing])
+        self._make(missing, known, {} if self._fresh else sources(self._connection, missing, self._closed))
         return self._trainings
 
-    def _find(self, fingerprints: list[str]) -> dict[str, Known]:
+    def _find(self, fingerprints: list[str], *within: sa.ColumnElement[bool]) -> dict[str, Known]:
         """The training to use for each known fingerprint: a finished one if there is one, else the latest."""
         table = training
         columns = (table.c.fingerprint, table.c.id, table.c.state, table.c.diverged, table.c.generation)
-        query = sa.select(*columns).where(table.c.fingerprint.in_(fingerprints)).order_by(table.c.generation)
-        found: dict[str, Known] = {}
+        query = sa.select(*columns).where(table.c.fingerprint.in_(fingerprints), *within)
+        query = query.order_by(table.c.generation)
+        # A fresh sweep needs the latest generation to count on from, and so does what is out of reach.
+        counted = self._fresh or (bool(self._closed) and not within)
+        by_fingerprint: dict[str, Known] = {}
         for row in self._connection.execute(query):
-            one = Known(row.id, TrialState(row.state), row.diverged, row.generation)
-            earlier = found.get(row.fingerprint)
-            # A fresh sweep needs the latest generation to count on from.
-            if self._fresh or earlier is None or earlier.state is not TrialState.FINISHED or earlier.state is one.state:
-                found[row.fingerprint] = one
-        return found
+            latest = Known(row.id, TrialState(row.state), row.diverged, row.generation)
+            kept = by_fingerprint.get(row.fingerprint)
+            if counted or kept is None or kept.state is not TrialState.FINISHED or kept.state is latest.state:
+                by_fingerprint[row.fingerprint] = latest
+        return by_fingerprint
 
     def _wait_again(self, trainings: dict[str, Known]) -> None:
         table = training
@@ -122,6 +133,20 @@ def row_of(one: PlannedTrial, generation: int, source: int | None) -> dict[str, 
         # Of epochs the first report tells.
         "total_steps": one.recipe.iterations * models(one.recipe) if one.recipe.iterations else 0,
     }  # fmt: skip
+
+
+def project_of(connection: sa.Connection, number: int) -> int:
+    """The project of a sweep."""
+    return int(connection.execute(sa.select(sweep.c.project_id).where(sweep.c.id == number)).scalar_one())
+
+
+def project_of_training(connection: sa.Connection, number: int) -> int:
+    """The project whose sweeps a training is for: `main` where an open one has a trial of it."""
+    has = sa.or_(trial.c.training_id == number, trial.c.evaluation_id == number)
+    query = sa.select(project.c.id, project.c.open).join(sweep, sweep.c.project_id == project.c.id)
+    rows = connection.execute(query.join(trial, trial.c.sweep_id == sweep.c.id).where(has).distinct()).all()
+    closed = [row.id for row in rows if not row.open]
+    return MAIN if len(closed) < len(rows) or not closed else min(closed)
 
 
 def _newest(connection: sa.Connection) -> int:

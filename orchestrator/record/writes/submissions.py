@@ -1,7 +1,7 @@
 """What clients append, sweeps and requests, and what became of the requests. No client changes a row that exists."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -10,11 +10,13 @@ from sqlalchemy.exc import IntegrityError
 
 from orchestrator.record import schema
 from orchestrator.record.database import Access, FencedAccess
-from orchestrator.record.existence import require_lasting, require_sweep
+from orchestrator.record.existence import DELETE, require_lasting, require_sweep
+from orchestrator.record.steering import chosen_project, require_steered
 from orchestrator.record.writes.backlog import require_room
 from orchestrator.record.writes.changes import alone, note
 from orchestrator.record.writes.looks import forget_spec
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
+from orchestrator.views.callers import caller
 from orchestrator.views.changes import ChangeKind
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.lifecycle import SweepState
@@ -38,24 +40,32 @@ class NewSweep:
     idempotency_key: str | None
     body_hash: str
     priority: int = 0
+    project: str | None = None  # by name; none: the caller's usual one
 
 
 class Submissions(Access):
     """The client's side of the store."""
 
     def add_sweep(self, new: NewSweep) -> Submitted:
-        """Queue a sweep, once per idempotency key; raises ConflictError when the key came with another body."""
+        """Queue a sweep, once per idempotency key of a caller; ConflictError when the key came with another body.
+
+        Raises NotFoundError and NotAllowedError of the project.
+        """
+        who = caller()
+        if new.idempotency_key is not None and who.user is not None:  # another's key is nobody's business
+            new = replace(new, idempotency_key=f"user {who.user} {new.idempotency_key}")
         known = self._known(new)
         if known is not None:
             return known
         values = {
             "uid": new.uid, "name": new.name, "text": new.text, "spec": new.spec, "total": new.total,
             "actor": new.actor, "idempotency_key": new.idempotency_key, "body_hash": new.body_hash,
-            "created": datetime.now(UTC), "state": SweepState.QUEUED, "priority": new.priority,
+            "owner_id": who.user, "created": datetime.now(UTC), "state": SweepState.QUEUED, "priority": new.priority,
         }  # fmt: skip
         try:
             with self._database.writing() as connection:
                 alone(connection)
+                values["project_id"] = chosen_project(connection, new.project)
                 added = connection.execute(
                     sa.insert(schema.sweep).values(values).returning(schema.sweep.c.id)
                 ).scalar_one()
@@ -76,9 +86,8 @@ class Submissions(Access):
         if row is None:
             return None
         if row.body_hash != new.body_hash:
-            raise ConflictError(
-                f"the idempotency key {new.idempotency_key!r} belongs to sweep {row.id}, which was another spec"
-            )
+            key = new.idempotency_key.rpartition(" ")[2]
+            raise ConflictError(f"the idempotency key {key!r} belongs to sweep {row.id}, which was another spec")
         return Submitted(id=row.id, uid=row.uid, created=False)
 
     def add_request(
@@ -96,7 +105,9 @@ class Submissions(Access):
         trials, requests = schema.trial, schema.request
         with self._database.writing() as connection:
             alone(connection)
-            require_sweep(connection, sweep)
+            if caller().user is None:
+                require_sweep(connection, sweep)  # it says when and for whom one was deleted
+            project = require_steered(connection, sweep, owned=kind == DELETE)
             require_lasting(connection, sweep)
             require_room(connection, sweep, kind)
             its_sweep = sa.select(trials.c.sweep_id).where(trials.c.id == trial)
@@ -104,7 +115,7 @@ class Submissions(Access):
                 raise NotFoundError(f"no trial {trial} in sweep {sweep}")
             values = {
                 "kind": kind, "sweep_id": sweep, "trial_id": trial, "actor": actor, "created": datetime.now(UTC),
-                "arguments": dict(arguments) if arguments else None,
+                "arguments": dict(arguments) if arguments else None, "project_id": project,
             }  # fmt: skip
             adding = sa.insert(requests).values(values).returning(requests.c.id)
             added = int(connection.execute(adding).scalar_one())

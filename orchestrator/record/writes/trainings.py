@@ -14,7 +14,7 @@ from orchestrator.record.reads.wanting import wanted_as_evaluation
 from orchestrator.record.schema import attempt, request, sweep, training, trial
 from orchestrator.record.writes.changes import note_trials
 from orchestrator.record.writes.dirty_flags import mark_trials
-from orchestrator.record.writes.sharing import Known, Shared
+from orchestrator.record.writes.sharing import Known, Shared, project_of_training
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
 from orchestrator.record.writes.trial_places import take_results
 from orchestrator.record.writes.trial_rows import write_needs
@@ -60,10 +60,14 @@ class TrainingWriter(FencedAccess):
         """
         with self._database.writing() as connection:
             tallies: defaultdict[int, Tally] = defaultdict(Tally)
-            for fresh in (False, True):
-                shared = Shared(connection, fresh)
-                some = [renewal for renewal in renewed if renewal.plan and _fresh(connection, renewal.old.id) is fresh]
-                trainings = shared.find([renewal.plan for renewal in some if renewal.plan]) if some else {}
+            groups: defaultdict[tuple[bool, int], list[Renewed]] = defaultdict(list)
+            for renewal in renewed:
+                if renewal.plan is not None:
+                    whose = project_of_training(connection, renewal.old.id)
+                    groups[_fresh(connection, renewal.old.id), whose].append(renewal)
+            for (fresh, whose), some in sorted(groups.items(), key=lambda group: group[0]):
+                shared = Shared(connection, fresh, whose)
+                trainings = shared.find([renewal.plan for renewal in some if renewal.plan])
                 for renewal in some:
                     if renewal.plan is not None:
                         _move(connection, renewal, trainings[renewal.plan.fingerprint], tallies)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from orchestrator.record import cluster_tables, schema
 from orchestrator.record.database import chunked, insertion
 from orchestrator.record.writes.dirty_flags import mark_trials
-from orchestrator.record.writes.sharing import Known, Shared
+from orchestrator.record.writes.sharing import Known, Shared, project_of
 from orchestrator.record.writes.trial_places import TrialPlaces, even, labelled, take_results
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.planned import PlannedTrial
@@ -27,7 +27,7 @@ class TrialRows:
         self._connection = connection
         self._sweep, self._uid, self._now = sweep, uid, datetime.now(UTC)
         self._trainings: dict[str, Known] = {}  # by fingerprint: those of the chunk that is written
-        self._shared = Shared(connection, fresh)
+        self._shared = Shared(connection, fresh, project_of(connection, sweep))
         self._places = TrialPlaces(connection, sweep)
         self._position = first
 

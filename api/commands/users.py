@@ -1,0 +1,100 @@
+"""`users` and `projects`: who shares a service, and what of it. They write in the database of the home."""
+
+from typing import Annotated, Literal
+
+import typer
+
+from api.commands.options import HOME, Home, Json, settings
+from api.commands.terminal import out, print_json, print_rows
+from orchestrator.views.callers import Role
+
+Named = Annotated[str | None, typer.Argument(metavar="NAME", help="Whom, or what, it is about.", show_default=False)]
+
+
+def users(
+    action: Annotated[
+        Literal["list", "add", "role", "join", "leave", "disable", "enable"],
+        typer.Argument(help="What to do; `role` takes --role, `join` --role and --project, `leave` --project."),
+    ] = "list",
+    name: Named = None,
+    role: Annotated[Role, typer.Option(help="viewer looks, member submits and steers, admin does all.")] = Role.MEMBER,
+    project: Annotated[
+        str | None, typer.Option(help="In which project; a user is added to `main` unless this names another.")
+    ] = None,
+    as_json: Json = False,
+    home: Home = HOME,
+) -> None:
+    """List users, or add one, change its role or its projects, or disable it; on the machine of the home."""
+    from orchestrator.service.owner import owning
+
+    with owning(settings(home=home)) as owner:
+        if action != "list":
+            who = _needed(name, "NAME")
+            match action:
+                case "add":
+                    owner.add_user(who, role, None if role is Role.ADMIN and project is None else project or "main")
+                case "role":
+                    owner.set_role(who, role)
+                case "join":
+                    owner.join(who, _needed(project, "--project"), role)
+                case "leave":
+                    owner.leave(who, _needed(project, "--project"))
+                case _:
+                    owner.disable(who, disabled=action == "disable")
+        known = [one for one in owner.users() if name in (None, one.name)]
+    if as_json:
+        print_json(known)
+    elif known:
+        print_rows(
+            [
+                {
+                    "user": one.name,
+                    "role": one.role,
+                    "projects": ", ".join(f"{place.project} ({place.role})" for place in one.projects),
+                    "disabled": f"{one.disabled:%Y-%m-%d %H:%M} UTC" if one.disabled else "",
+                }
+                for one in known
+            ]
+        )
+    else:
+        out.print("no users: whoever holds a token of the server does everything")
+
+
+def projects(
+    action: Annotated[
+        Literal["list", "add", "open", "close"],
+        typer.Argument(help="`add` makes one that its members see; `open` shows it to every user, `close` no more."),
+    ] = "list",
+    name: Named = None,
+    everyone: Annotated[bool, typer.Option("--open", help="With `add`: every user sees it.")] = False,
+    as_json: Json = False,
+    home: Home = HOME,
+) -> None:
+    """List projects, or add one, open it to all users, or close it; on the machine of the home."""
+    from orchestrator.service.owner import owning
+
+    with owning(settings(home=home)) as owner:
+        if action == "add":
+            owner.add_project(_needed(name, "NAME"), everyone=everyone)
+        elif action != "list":
+            owner.open_project(_needed(name, "NAME"), everyone=action == "open")
+        known = [one for one in owner.projects() if name in (None, one.name)]
+    if as_json:
+        print_json(known)
+        return
+    print_rows(
+        [
+            {
+                "project": one.name,
+                "seen by": "every user" if one.open else "its members",
+                "members": ", ".join(one.members),
+            }
+            for one in known
+        ]
+    )
+
+
+def _needed(given: str | None, what: str) -> str:
+    if given is None:
+        raise typer.BadParameter(f"{what} is missing")
+    return given

@@ -1,0 +1,130 @@
+"""Who may do what, as it is now: by a token's hash, a token or a user; and lists of users, projects and tokens."""
+
+from collections import defaultdict
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+
+from orchestrator.record.account_tables import account, membership, project, token
+from orchestrator.record.database import Access
+from orchestrator.views.accounts import MembershipView, ProjectView, TokenView, UserView
+from orchestrator.views.callers import Caller, Role, Scope
+
+_RANKS = {Scope.READ: Role.VIEWER, Scope.WRITE: Role.MEMBER, Scope.ADMIN: Role.ADMIN}
+_ORDER = list(Role)
+
+
+class AccountReader(Access):
+    """Reads who may do what. What it finds holds at that moment: a token is asked about at every request."""
+
+    def by_hash(self, digest: str) -> Caller | None:
+        """Who has the token with this hash, if that opens anything now."""
+        with self._database.reading() as connection:
+            number = connection.execute(sa.select(token.c.id).where(token.c.hash == digest)).scalar_one_or_none()
+            return None if number is None else by_token(connection, number)
+
+    def by_token(self, number: int) -> Caller | None:
+        """Whose a token is, if it opens anything now."""
+        with self._database.reading() as connection:
+            return by_token(connection, number)
+
+    def by_name(self, name: str) -> Caller | None:
+        """A user, whose login somebody else has seen."""
+        with self._database.reading() as connection:
+            number = connection.execute(sa.select(account.c.id).where(account.c.name == name)).scalar_one_or_none()
+            return None if number is None else _of_account(connection, number, None, Scope.ADMIN)
+
+    def again(self, who: Caller) -> Caller | None:
+        """The same caller as its rights are now; none: it has none left."""
+        with self._database.reading() as connection:
+            return again(connection, who)
+
+    def any(self) -> bool:
+        """Whether there is any user."""
+        with self._database.reading() as connection:
+            return connection.execute(sa.select(account.c.id).limit(1)).first() is not None
+
+    def names_of(self, projects: frozenset[int] | None) -> list[str]:
+        """The names of projects; of all without a choice."""
+        query = sa.select(project.c.name).order_by(project.c.name)
+        if projects is not None:
+            query = query.where(project.c.id.in_(projects))
+        with self._database.reading() as connection:
+            return list(connection.execute(query).scalars())
+
+    def projects(self) -> list[ProjectView]:
+        """All projects with their members."""
+        with self._database.reading() as connection:
+            members: dict[int, list[str]] = defaultdict(list)
+            joined = sa.select(membership.c.project_id, account.c.name).join(account)
+            for row in connection.execute(joined.order_by(account.c.name)):
+                members[row.project_id].append(row.name)
+            rows = connection.execute(sa.select(project).order_by(project.c.id)).all()
+        return [ProjectView(name=row.name, open=row.open, created=row.created, members=members[row.id]) for row in rows]
+
+    def users(self) -> list[UserView]:
+        """All users with their projects."""
+        joined = sa.select(membership.c.account_id, membership.c.steers, project.c.name).join(project)
+        with self._database.reading() as connection:
+            places: dict[int, list[MembershipView]] = defaultdict(list)
+            for row in connection.execute(joined.order_by(project.c.name)):
+                role = Role.MEMBER if row.steers else Role.VIEWER
+                places[row.account_id].append(MembershipView(project=row.name, role=role))
+            rows = connection.execute(sa.select(account).order_by(account.c.name)).all()
+        return [
+            UserView(
+                name=row.name, role=Role(row.role), created=row.created, disabled=row.disabled, projects=places[row.id]
+            )
+            for row in rows
+        ]
+
+    def tokens(self, user: str | None = None) -> list[TokenView]:
+        """All tokens, or those of a user, without what opens."""
+        query = sa.select(token, account.c.name.label("user")).join(account).order_by(token.c.id)
+        if user is not None:
+            query = query.where(account.c.name == user)
+        with self._database.reading() as connection:
+            rows = connection.execute(query).all()
+        return [
+            TokenView(
+                id=row.id, user=row.user, name=row.name, scope=Scope(row.scope), created=row.created,
+                expires=row.expires, revoked=row.revoked,
+            )
+            for row in rows
+        ]  # fmt: skip
+
+
+def by_token(connection: sa.Connection, number: int) -> Caller | None:
+    """Whose a token is; none where it was revoked, has run out, or its user is disabled."""
+    row = connection.execute(sa.select(token).where(token.c.id == number)).one_or_none()
+    if row is None or row.revoked is not None or (row.expires is not None and row.expires <= datetime.now(UTC)):
+        return None
+    return _of_account(connection, row.account_id, row.id, Scope(row.scope))
+
+
+def again(connection: sa.Connection, who: Caller) -> Caller | None:
+    """The same caller as its rights are in this transaction."""
+    if who.user is None:
+        return who
+    if who.token is None:
+        return _of_account(connection, who.user, None, who.scope)
+    return by_token(connection, who.token)
+
+
+def _of_account(connection: sa.Connection, number: int, by: int | None, scope: Scope) -> Caller | None:
+    row = connection.execute(sa.select(account).where(account.c.id == number)).one_or_none()
+    if row is None or row.disabled is not None:
+        return None
+    most = _RANKS.get(scope, Role.MEMBER)  # MLflow's own writes what runs have logged
+    role = min(Role(row.role), most, key=_ORDER.index)
+    if role is Role.ADMIN:
+        return Caller(number, row.name, by, role, scope)
+    if row.role == Role.ADMIN:  # by a token for less: it sees all, and steers all if that is a member's
+        steered = None if role is Role.MEMBER else frozenset[int]()
+        return Caller(number, row.name, by, role, scope, None, steered, everywhere=role is Role.MEMBER)
+    places = connection.execute(sa.select(membership).where(membership.c.account_id == number)).all()
+    projects = connection.execute(sa.select(project.c.id, project.c.open)).all()
+    seen = frozenset(one.id for one in projects if one.open) | {place.project_id for place in places}
+    steers = role is not Role.VIEWER
+    steered = frozenset(place.project_id for place in places if place.steers and steers)
+    return Caller(number, row.name, by, role, scope, seen, steered, everywhere=steered >= {one.id for one in projects})

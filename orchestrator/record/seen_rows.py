@@ -1,0 +1,96 @@
+"""What a caller sees: on its connections views of the tables' names stand before the tables, with its rows alone.
+
+So there is one place that decides it. A query that names a table reads what is to be seen of it, whichever route, page
+or export asked, those of later releases too; and a connection to which nobody has said whose it is shows nothing.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from orchestrator.views.callers import Caller
+
+_SETTING: Final = "metricsweep.projects"
+
+OF_SWEEPS: Final = (
+    "trial", "cell", "candidate", "note", "tag", "trial_column", "sweep_need", "resolution", "outbox", "change",
+    "delivery",
+)  # fmt: skip
+"""Tables whose rows are of one sweep."""
+
+_MINE: Final = {
+    "sweep": "project_id IN ({seen})",
+    # What became of a request is told after its sweep has gone.
+    "request": "project_id IN ({seen}) OR sweep_id IN (SELECT id FROM {real}.sweep WHERE project_id IN ({seen}))",
+    # A training is seen by whoever has a trial of it: trials of several sweeps may share it.
+    "training": (
+        "EXISTS (SELECT 1 FROM {real}.trial AS t JOIN {real}.sweep AS s ON s.id = t.sweep_id"
+        " WHERE (t.training_id = {real}.training.id OR t.evaluation_id = {real}.training.id)"
+        " AND s.project_id IN ({seen}))"
+    ),
+    "need": (
+        "EXISTS (SELECT 1 FROM {real}.sweep_need AS n JOIN {real}.sweep AS s ON s.id = n.sweep_id"
+        " WHERE n.need = {real}.need.key AND s.project_id IN ({seen}))"
+    ),
+    "finding": (
+        "EXISTS (SELECT 1 FROM {real}.sweep_need AS n JOIN {real}.sweep AS s ON s.id = n.sweep_id"
+        " WHERE n.need = {real}.finding.need AND s.project_id IN ({seen}))"
+    ),
+    "project": "id IN ({seen})",
+    # Who there is, and by which tokens, no query of a caller needs.
+    "account": "1 = 0",
+    "membership": "1 = 0",
+    "token": "1 = 0",
+}
+
+SEEN_TABLES: Final = (*_MINE, *OF_SWEEPS)
+"""The tables of which a caller sees its own rows."""
+OF_TRAININGS: Final = ("attempt", "metric", "log", "collected")
+"""Tables that are reached by a training alone, which is seen or not."""
+OF_ALL: Final = ("node", "slot", "installation", "lease")
+"""Tables that tell nothing of a sweep: what each slot trains is an attempt, which nothing seen leads to."""
+
+
+def install(engine: sa.Engine) -> None:
+    """Have every connection of an engine of its own see nothing but what `show` says."""
+    sqlite = engine.dialect.name == "sqlite"
+
+    def connected(connection: Any, record: Any) -> None:
+        cursor = connection.cursor()
+        if not sqlite:
+            cursor.execute("SELECT current_schema()")
+        for statement in _statements("main" if sqlite else cursor.fetchone()[0], sqlite):
+            cursor.execute(statement)
+        cursor.close()
+        if not sqlite:
+            connection.commit()
+
+    sa.event.listen(engine, "connect", connected)
+
+
+def show(connection: sa.Connection, who: Caller) -> None:
+    """Begin a transaction of a caller: from here on it sees the sweeps of its projects."""
+    seen = sorted(who.seen or ())
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("DELETE FROM temp.seen_project")
+        for one in seen:
+            connection.exec_driver_sql("INSERT INTO temp.seen_project VALUES (?)", (one,))
+        return
+    said = "{" + ",".join(map(str, seen)) + "}"
+    connection.execute(sa.select(sa.func.set_config(_SETTING, said, True)))
+
+
+def _statements(schema: str, sqlite: bool) -> Iterator[str]:
+    real = f'"{schema}"'
+    if sqlite:
+        yield "CREATE TEMP TABLE seen_project (id INTEGER PRIMARY KEY)"
+        seen = "SELECT id FROM temp.seen_project"
+    else:  # of the transaction alone; none is set: no project
+        seen = f"SELECT unnest(coalesce(nullif(current_setting('{_SETTING}', true), ''), '{{}}')::int[])"
+    for name, mine in _MINE.items():
+        where = mine.format(seen=seen, real=real)
+        yield f"CREATE TEMP VIEW {name} AS SELECT * FROM {real}.{name} WHERE {where}"  # noqa: S608  names of ours
+    for name in OF_SWEEPS:
+        its = f"SELECT id FROM {real}.sweep WHERE project_id IN ({seen})"  # noqa: S608
+        yield f"CREATE TEMP VIEW {name} AS SELECT * FROM {real}.{name} WHERE sweep_id IN ({its})"  # noqa: S608

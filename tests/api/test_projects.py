@@ -1,0 +1,308 @@
+"""Two users of two projects: neither sees nor steers what the other has, by whatever way they ask."""
+
+import asyncio
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any, Final
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from api.main import create_app
+from orchestrator.record.store import Store
+from orchestrator.service.owner import Owner
+from orchestrator.service.service import Service
+from orchestrator.settings import Settings
+from orchestrator.views.callers import Role, Scope
+from tests.api.conftest import URL
+from tests.api.played import SPEC, YAML, Conductor
+
+HTML: Final = {"Accept": "text/html"}
+SECRET: Final = "secret-of-ben"
+ADA_S, BEN_S = 1, 2
+"""Numbers of the sweeps."""
+
+
+class Shared:
+    """A service with a sweep of each of two users, both trained to the end."""
+
+    def __init__(self, app: FastAPI, owner: Owner, conductor: Conductor) -> None:
+        self.app, self.owner, self.conductor = app, owner, conductor
+        self.tokens: dict[str, str] = {}
+
+    def token(self, user: str, scope: Scope = Scope.WRITE, days: float | None = None) -> tuple[int, str]:
+        return self.owner.add_token(user, "test", scope, days)
+
+    def client(self, user: str) -> TestClient:
+        """A program of a user."""
+        headers = {"Authorization": f"Bearer {self.tokens[user]}"}
+        return TestClient(self.app, base_url=URL, headers=headers, follow_redirects=False)
+
+
+@pytest.fixture
+def shared(app: FastAPI, service: Service, conductor: Conductor) -> Shared:
+    owner = Owner(conductor.store)
+    made = Shared(app, owner, conductor)
+    for user, project in (("ada", "adas"), ("ben", "bens")):
+        owner.add_project(project, everyone=False)
+        owner.add_user(user, Role.MEMBER, project)
+        made.tokens[user] = made.token(user)[1]
+    spec = {"ada": SPEC, "ben": SPEC.replace("four-trials", SECRET).replace("iterations: 20", "iterations: 21")}
+    for user in ("ada", "ben"):
+        submitted = made.client(user).post("/v1/sweeps", content=spec[user], headers=YAML)
+        assert submitted.status_code == 201, submitted.text
+        conductor.begin()
+        for _ in range(4):
+            conductor.finish()
+        conductor.settle()
+    said = made.client("ben").patch(f"/v1/sweeps/{BEN_S}/remark", json={"note": SECRET, "tags": [SECRET]})
+    assert said.status_code == 200
+    assert made.client("ben").post(f"/v1/sweeps/{BEN_S}/retry", params={"only": "all"}).status_code == 202
+    return made
+
+
+EXAMPLES: Final = {
+    "table": "main", "name": "main", "index": "0", "plot": "scatter", "file": "x.npz", "paper": "x", "tag": "x",
+    "nonce": "0" * 32, "sweeps": "1,2", "sweep": "2", "before": "2", "after": "1", "trials": "5,6", "state": "",
+    "confirm": SECRET, "value": "1", "kind": "loss", "part": "triplet", "path": "x", "preset": "digits",
+}  # fmt: skip
+
+
+def addresses(app: FastAPI) -> Iterator[tuple[str, str]]:
+    """Every route of the application, pages too, filled in with what is ben's."""
+    routes = [
+        one for route in app.routes for one in getattr(getattr(route, "original_router", None), "routes", [route])
+    ]
+    for route in routes:
+        methods, path = getattr(route, "methods", None), getattr(route, "path", "")
+        if not methods or path.startswith(("/static", "/mlflow", "/docs")):
+            continue
+        number = {"trials": "5", "requests": "1"}.get(path.removeprefix("/v1").split("/")[1], str(BEN_S))
+        filled = re.sub(r"\{(\w+)(:\w+)?\}", lambda m, n=number: n if m[1] == "id" else EXAMPLES.get(m[1], "x"), path)
+        for method in sorted(methods - {"HEAD"}):
+            yield method, filled
+
+
+def asked(client: TestClient, method: str, path: str) -> httpx.Response:
+    query: dict[str, Any] = {"confirm": SECRET, "value": 1}
+    if method == "GET":
+        query = {name: EXAMPLES[name] for name in QUERIES.get(path, ())}
+    body = {"POST": SPEC.encode() if path.startswith("/v1") else None, "PATCH": b'{"note": "theirs"}'}.get(method)
+    kind = {"Content-Type": "application/json"} if method == "PATCH" else YAML if body else {}
+    form = (
+        {"confirm": SECRET, "value": "1", "table": "main", "note": "theirs"} if method == "POST" and not body else None
+    )
+    return client.request(method, path, params=query, content=body, headers=kind, data=form)
+
+
+QUERIES: Final = {
+    "/v1/tables": ("sweeps",), "/v1/curves": ("sweep",), "/curves": ("sweep",), "/v1/drift": ("before", "after"),
+    "/v1/identity": ("nonce",), "/v1/mirror": ("sweep",), "/v1/columns": ("sweep",), "/submit": ("sweep",),
+    "/v1/trials": ("sweep",), "/trials": ("sweep",), "/v1/storage": ("sweep",), "/compare": ("sweeps",),
+}  # fmt: skip
+ENDLESS: Final = ("/v1/events",)
+OWN: Final = {"/logout", "/login", "/v1/login-links", "/v1/me"}
+
+
+def test_no_route_shows_or_changes_what_is_another_s(shared: Shared) -> None:
+    ada, ben = shared.client("ada"), shared.client("ben")
+    before = ben.get(f"/v1/sweeps/{BEN_S}").json()
+    walked, statuses = 0, defaultdict(list)
+    for method, path in addresses(shared.app):
+        if path in ENDLESS or path in OWN or path == f"/v1/sweeps/{BEN_S}/events":
+            continue
+        answer = asked(ada, method, path)
+        walked += 1
+        assert SECRET not in answer.text, (method, path)
+        if re.search(rf"/(sweeps/{BEN_S}|trials/5|requests/1)(/|$)", path) or (method == "GET" and path in QUERIES):
+            statuses[answer.status_code].append((method, path))
+    assert walked > 90
+    assert len(statuses.pop(404)) > 60
+    assert statuses.pop(403) == [("GET", "/v1/storage"), ("GET", f"/sweeps/{BEN_S}/storage")]
+    # Two pages of lists, which show nothing of it, and one that tells whose server it is.
+    assert statuses == {200: [("GET", "/v1/identity"), ("GET", "/trials"), ("GET", "/compare")]}
+    after = ben.get(f"/v1/sweeps/{BEN_S}").json()
+    assert (before["requests"], before["remark"]) == (after["requests"], after["remark"])
+
+
+def test_lists_have_what_is_one_s_own(shared: Shared) -> None:
+    for user, mine in (("ada", ADA_S), ("ben", BEN_S)):
+        client = shared.client(user)
+        assert [one["id"] for one in client.get("/v1/sweeps").json()["items"]] == [mine]
+        found = client.get("/v1/trials", params={"count": "true"}).json()
+        assert (found["total"], {one["sweep"] for one in found["items"]}) == (4, {mine})
+        assert {one["sweep"] for one in client.get("/v1/trials", params={"of": "candidates"}).json()["items"]} == {mine}
+        page = client.get("/", headers=HTML).text
+        assert (SECRET in page) is (user == "ben")
+        assert f"/sweeps/{3 - mine}" not in page
+    everything = TestClient(shared.app, base_url=URL, headers={"Authorization": "Bearer a-token-of-the-tests"})
+    assert len(everything.get("/v1/sweeps").json()["items"]) == 2
+
+
+def test_an_answer_that_is_shared_is_shared_among_those_who_see_the_same(shared: Shared) -> None:
+    soon = {"Cache-Control": "max-age=10"}
+    for user in ("ben", "ada", "ben"):
+        names = [one["name"] for one in shared.client(user).get("/v1/sweeps", headers=soon).json()["items"]]
+        assert (SECRET in names) is (user == "ben")
+    assert shared.client("ben").get(f"/v1/sweeps/{BEN_S}", headers=soon).status_code == 200
+    assert shared.client("ada").get(f"/v1/sweeps/{BEN_S}", headers=soon).status_code == 404
+
+
+def test_a_closed_project_s_trainings_are_not_reused_elsewhere(shared: Shared) -> None:
+    """Nor is it told, before or after, that somebody has trained this."""
+    spec = SPEC.replace("four-trials", "same").replace("iterations: 20", "iterations: 21")
+    ada = shared.client("ada")
+    told = ada.post("/v1/sweeps", params={"dry_run": "true"}, content=spec, headers=YAML).json()
+    assert told["cached"] == 0
+    number = ada.post("/v1/sweeps", content=spec, headers=YAML).json()["id"]
+    shared.conductor.begin()
+    counts = ada.get(f"/v1/sweeps/{number}").json()["counts"]
+    assert (counts["reused"], counts["waiting"]) == (0, 4)
+    shared.conductor.finish()
+    assert shared.client("ben").get(f"/v1/sweeps/{BEN_S}").json()["counts"]["finished"] == 4
+    again = shared.client("ben").post("/v1/sweeps", content=spec.replace("same", "again"), headers=YAML).json()["id"]
+    shared.conductor.begin()
+    assert shared.client("ben").get(f"/v1/sweeps/{again}").json()["counts"]["reused"] == 4, "its own it has"
+
+
+def test_an_open_project_is_seen_by_all_and_steered_by_its_members(shared: Shared) -> None:
+    shared.owner.open_project("bens", everyone=True)
+    ada = shared.client("ada")
+    assert ada.get(f"/v1/sweeps/{BEN_S}").json()["project"] == "bens"
+    refused = ada.post(f"/v1/sweeps/{BEN_S}/pause")
+    assert (refused.status_code, refused.json()["type"]) in {(403, "urn:metricsweep:problem:not-allowed"), (409, "")}
+    assert ada.post(f"/v1/sweeps/{BEN_S}/retry").status_code == 403
+    assert ada.patch(f"/v1/sweeps/{BEN_S}/remark", json={"note": "x"}).status_code == 403
+    shared.owner.join("ada", "bens", Role.MEMBER)
+    assert ada.post(f"/v1/sweeps/{BEN_S}/retry").status_code == 202
+    assert ada.delete(f"/v1/sweeps/{BEN_S}", params={"confirm": SECRET}).status_code in (403, 409), "it is ben's"
+
+
+def test_roles_and_scopes(shared: Shared) -> None:
+    ada = shared.client("ada")
+    for scope, read, write, metrics in (
+        (Scope.READ, 200, 403, 403), (Scope.METRICS, 403, 403, 200), (Scope.MLFLOW, 403, 403, 403),
+    ):  # fmt: skip
+        given = {"Authorization": f"Bearer {shared.token('ada', scope)[1]}"}
+        assert ada.get("/v1/sweeps", headers=given).status_code == read
+        assert ada.post("/v1/sweeps", content=SPEC, headers=YAML | given).status_code == write
+        assert ada.get("/metrics", headers=given).status_code == metrics
+    admin = {"Authorization": f"Bearer {shared.token('ada', Scope.ADMIN)[1]}"}
+    assert ada.get("/v1/storage", headers=admin).status_code == 403, "a token opens no more than its user may"
+    assert ada.get("/mlflow/", headers=admin).status_code == 403
+    shared.owner.set_role("ada", Role.ADMIN)
+    assert ada.get("/v1/storage", headers=admin).status_code == 200
+    assert ada.get("/v1/storage").status_code == 403, "this one is for less"
+    assert ada.get(f"/v1/sweeps/{BEN_S}", headers=admin).status_code == 200
+    shared.owner.set_role("ada", Role.VIEWER)
+    assert ada.post("/v1/sweeps", content=SPEC, headers=YAML | admin).status_code == 403
+    said = ada.get("/v1/me", headers=admin).json()
+    assert (said["name"], said["role"], said["sees"], said["steers"]) == ("ada", "viewer", ["adas", "main"], [])
+
+
+def test_what_is_revoked_opens_nothing_from_the_next_request_on(shared: Shared) -> None:
+    number, text = shared.token("ada")
+    _, gone = shared.token("ada", days=0.0)
+    client = TestClient(shared.app, base_url=URL, follow_redirects=False)
+    assert client.get("/v1/sweeps", headers={"Authorization": f"Bearer {gone}"}).status_code == 401, "it has run out"
+    assert client.post("/login", data={"token": text}).status_code == 303
+    assert [one["id"] for one in client.get("/v1/sweeps").json()["items"]] == [ADA_S]
+    link = client.post("/v1/login-links", headers={"Authorization": f"Bearer {text}"}).json()["path"]
+    other = TestClient(shared.app, base_url=URL, follow_redirects=False)
+    assert other.get(link).status_code == 303
+    assert [one["id"] for one in other.get("/v1/sweeps").json()["items"]] == [ADA_S], "the link is hers"
+    shared.owner.revoke(number)
+    for browser in (client, other):
+        assert browser.get("/v1/sweeps").status_code == 401
+        assert browser.post(f"/sweeps/{ADA_S}/retry", headers=HTML).status_code == 401
+    assert client.get("/v1/sweeps", headers={"Authorization": f"Bearer {text}"}).status_code == 401
+    shared.owner.disable("ben", disabled=True)
+    assert shared.client("ben").get("/v1/sweeps").status_code == 401
+
+
+def test_nobody_is_logged_in_as_somebody_else_by_a_link(shared: Shared) -> None:
+    browser = TestClient(shared.app, base_url=URL, follow_redirects=False)
+    browser.post("/login", data={"token": shared.tokens["ada"]})
+    link = shared.client("ben").post("/v1/login-links").json()["path"]
+    browser.get(link)
+    assert browser.get("/v1/me").json()["name"] == "ada"
+
+
+def test_what_was_taken_while_a_request_was_read_is_taken(shared: Shared) -> None:
+    """The token is looked at when a request begins; what it writes asks again."""
+    number, text = shared.token("ada")
+    headers = {"Authorization": f"Bearer {text}", **YAML}
+
+    def slowly() -> Iterator[bytes]:
+        yield SPEC.encode()[:20]
+        shared.owner.revoke(number)
+        yield SPEC.encode()[20:]
+
+    client = TestClient(shared.app, base_url=URL)
+    answer = client.post("/v1/sweeps", content=slowly(), headers=headers)
+    assert answer.status_code == 403
+    assert len(shared.client("ada").get("/v1/sweeps").json()["items"]) == 1
+
+
+def test_a_stream_tells_what_is_one_s_own_and_ends_with_the_token(url: str, shared: Shared) -> None:
+    number, text = shared.token("ada")
+    heard: list[dict[str, Any]] = []
+
+    async def listen() -> None:
+        given = {"Authorization": f"Bearer {text}"}
+        async with (
+            httpx.AsyncClient(base_url=url, headers=given, timeout=60) as client,
+            client.stream("GET", "/v1/events") as stream,
+        ):
+            lines = stream.aiter_lines()
+            await anext(lines)
+            for user, sweep in (("ben", BEN_S), ("ada", ADA_S)):
+                asked = await asyncio.to_thread(shared.client(user).patch, f"/v1/sweeps/{sweep}/remark", json=NOTE)
+                assert asked.status_code == 200
+            async for line in lines:
+                if line.startswith("data: {") and line != "data: {}":
+                    heard.append(json.loads(line[6:]))
+                    shared.owner.revoke(number)  # and the stream ends by itself
+
+    asyncio.run(asyncio.wait_for(listen(), 60))
+    assert {one["sweep"] for one in heard} == {ADA_S}
+
+
+NOTE: Final = {"note": "heard"}
+
+
+def test_x_actor_counts_from_a_trusted_proxy_alone(shared: Shared, service: Service, settings: Settings) -> None:
+    shared.owner.open_project("main", everyone=False)
+    server = {"Authorization": "Bearer a-token-of-the-tests", "X-Actor": "ben"}
+    plain = TestClient(shared.app, base_url=URL, headers=server)
+    assert len(plain.get("/v1/sweeps").json()["items"]) == 2, "whoever holds the server's token is its owner"
+    number = plain.post("/v1/sweeps", content=SPEC, headers=YAML).json()["id"]
+    assert plain.get(f"/v1/sweeps/{number}").json()["actor"] != "ben", "and nobody else"
+    assert shared.client("ada").get("/v1/me", headers={"X-Actor": "ben"}).json()["name"] == "ada"
+    trusting = create_app(service, settings.model_copy(update={"trusted_proxies": "10.0.0.0/8"}))
+    through = TestClient(trusting, base_url=URL, headers=server, client=("10.1.2.3", 5000))
+    assert [one["id"] for one in through.get("/v1/sweeps").json()["items"]] == [BEN_S]
+    assert through.get("/v1/sweeps", headers={"X-Actor": "nobody"}).status_code == 403
+    del through.headers["X-Actor"]
+    assert through.get("/v1/sweeps").status_code == 403, "a proxy that forgets to say who is nobody"
+    elsewhere = TestClient(trusting, base_url=URL, headers=server, client=("11.1.2.3", 5000))
+    assert len(elsewhere.get("/v1/sweeps").json()["items"]) == 3
+
+
+def test_a_key_of_another_s_is_nobody_s_business(shared: Shared) -> None:
+    key = {"Idempotency-Key": "once"} | YAML
+    first = shared.client("ben").post("/v1/sweeps", content=SPEC, headers=key)
+    second = shared.client("ada").post("/v1/sweeps", content=SPEC, headers=key)
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert shared.client("ada").post("/v1/sweeps", content=SPEC, headers=key).json()["id"] == second.json()["id"]
+
+
+def test_no_token_is_kept(shared: Shared, settings: Settings) -> None:
+    files = [file.read_bytes() for file in settings.resolved_home.rglob("*") if file.is_file()]
+    for text in shared.tokens.values():
+        assert not any(text.encode() in file for file in files)
+    assert Store.open(settings.database).accounts.tokens()[0].user == "ada"

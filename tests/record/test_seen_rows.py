@@ -1,0 +1,78 @@
+"""What a caller sees of each table, on SQLite and on Postgres."""
+
+import ast
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from orchestrator.record import seen_rows, writes
+from orchestrator.record.column_types import metadata
+from orchestrator.record.schema import sweep, training, trial
+from orchestrator.record.store import Store
+from orchestrator.views.callers import Caller, Role, Scope, calling
+from orchestrator.views.errors import NotAllowedError, NotFoundError
+from tests.record.sample import lease, new_sweep, run_all, started
+
+
+def user(store: Store, name: str, project: str) -> Caller:
+    store.owner.add_project(project, everyone=False)
+    store.owner.add_user(name, Role.MEMBER)
+    store.owner.join(name, project, steers=True)
+    store.owner.add_token(name, "test", f"hash of {name}", Scope.WRITE, None)
+    found = store.accounts.by_hash(f"hash of {name}")
+    assert found is not None
+    return found
+
+
+def test_every_table_is_said_to_be_seen_or_not() -> None:
+    """A new one has to be: what nobody thought of would be shown whole."""
+    named = [*seen_rows.SEEN_TABLES, *seen_rows.OF_TRAININGS, *seen_rows.OF_ALL]
+    assert sorted(named) == sorted(metadata.tables)
+    assert set(seen_rows.OF_SWEEPS) <= {name for name, table in metadata.tables.items() if "sweep_id" in table.columns}
+
+
+def test_a_caller_sees_the_rows_of_its_projects(store: Store) -> None:
+    fence = lease(store)
+    ada, ben = user(store, "ada", "adas"), user(store, "ben", "bens")
+    started(store, fence)  # in `main`, which everybody sees
+    for who in (ada, ben):
+        with calling(who):
+            store.submissions.add_sweep(new_sweep(f"of {who.name}"))
+    run_all(store, fence)
+    for who, mine in ((ada, 2), (ben, 3)):
+        with calling(who), store.database.reading() as connection:
+            assert set(connection.execute(sa.select(sweep.c.id)).scalars()) == {1, mine}
+            assert set(connection.execute(sa.select(trial.c.sweep_id)).scalars()) == {1}
+            assert connection.execute(sa.select(sa.func.count()).select_from(training)).scalar_one() > 0
+            for table in ("account", "membership", "token"):
+                assert connection.execute(sa.select(sa.func.count()).select_from(metadata.tables[table])).scalar() == 0
+        with calling(who), pytest.raises(NotFoundError):
+            store.submissions.add_request("retry", 5 - mine, None, None)
+        with calling(who), pytest.raises(NotAllowedError):
+            store.submissions.add_request("retry", 1, None, None)
+    store.owner.open_project("main", everyone=False)
+    with calling(store.accounts.by_hash("hash of ada")), store.database.reading() as connection:
+        assert connection.execute(sa.select(trial.c.id)).first() is None
+        assert connection.execute(sa.select(training.c.id)).first() is None
+    with store.database.reading() as connection:
+        assert len(connection.execute(sa.select(sweep.c.id)).all()) == 3, "who sees all has other connections"
+
+
+def test_a_connection_that_nobody_was_said_to_own_shows_nothing(store: Store) -> None:
+    fence = lease(store)
+    started(store, fence)
+    with store.database._seen().begin() as connection:
+        assert connection.execute(sa.select(sweep.c.id)).all() == []
+        assert connection.execute(sa.select(trial.c.id)).all() == []
+
+
+def test_what_clients_write_asks_whose_it_is() -> None:
+    """Every method of the client's side that opens a writing transaction asks for the right within it."""
+    room = Path(writes.__file__).parent
+    for file in ("submissions.py", "remarks.py"):
+        tree = ast.parse((room / file).read_text(encoding="utf-8"))
+        classes = [one for one in tree.body if isinstance(one, ast.ClassDef) and "(Access)" in ast.unparse(one)]
+        for method in (one for found in classes for one in found.body if isinstance(one, ast.FunctionDef)):
+            text = ast.unparse(method)
+            assert ".writing()" not in text or "require_steered(" in text or "chosen_project(" in text, method.name
