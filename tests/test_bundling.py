@@ -21,8 +21,10 @@ from tests.test_conductor import SPEC, spec, trained
 
 TABLES = {
     "main": {"rows": ["loss"], "columns": [], "metrics": ["map@r", "recall@1"]},
-    "tuned": {"rows": ["loss"], "columns": ["dataset"], "metrics": ["map@r"], "show_tuned": True, "std": False},
-}
+    "tuned": {"rows": ["loss"], "columns": ["dataset"], "metrics": ["map@r"], "show_tuned": True, "std": False,
+              "imported": [{"label": "Theirs", "source": "lab B", "unit": "percent", "against": {"loss": "triplet"},
+                            "numbers": [{"metric": "map@r", "mean": 65.1, "std": 0.4, "n": 5}]}]},
+}  # fmt: skip
 RECIPE = {**SPEC["recipe"], "figures": ["norms"]}
 FIGURES = {
     "rates": {"kind": "line", "metric": "map@r", "x": "optimizer.lr", "colour": "loss"},

@@ -96,6 +96,11 @@ COMMANDS: Final[dict[str, Command]] = {
         "Print or write a table; a sweep that still runs gives one that says what is missing.",
         "metricsweep table 7 main --out main.tex --tuned",
     ),
+    "import": Command(
+        "imports:import_",
+        "Put other people's numbers into a table, as rows that are marked as imported and never counted as own.",
+        "metricsweep import theirs.csv 7 --unit percent --row method --axis dataset",
+    ),
     "verdicts": Command(
         "verdicts:verdicts",
         "Say of each cell whether it is better than its baseline, or how many more seeds would tell.",

@@ -9,7 +9,18 @@ from sphinx.application import Sphinx
 
 ORDER: Final = {
     "Begin": ("tutorial", "presets", "vocabulary"),
-    "Write": ("spec", "adaptive-search", "tables", "verdicts", "resolving", "optimism", "figures", "macros", "drift"),
+    "Write": (
+        "spec",
+        "adaptive-search",
+        "tables",
+        "imported",
+        "verdicts",
+        "resolving",
+        "optimism",
+        "figures",
+        "macros",
+        "drift",
+    ),
     "Reproduce": ("published", "ledger", "claims"),
     "Run": ("deploy", "queue", "slots", "states", "data", "storage", "sharing", "security", "upgrading"),
     "Know": ("notebooks", "bundle", "clustering", "figure-data", "reliability", "connections", "scale"),

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from orchestrator.plan.imports.rows import FileRows
     from orchestrator.settings import Settings
     from orchestrator.views.files import Rendered
     from orchestrator.views.published import PublishedSummary
@@ -93,3 +94,21 @@ def published_like(
     cells, candidates = tuple(checked.plan.cells), tuple(checked.plan.candidates)
     outcomes = SweepOutcomes(NO_SWEEP, checked.spec.name, SweepState.QUEUED, spec, cells, candidates, ())
     return formats.render(published_comparison.build(outcomes, chosen, catalog, numbers="published"), file_format)
+
+
+def imported_rows(content: bytes, name: str, **options: Any) -> "FileRows":
+    """Rows of a table out of somebody else's file, by `ImportOptions`; `name` is what messages call the file.
+
+    Raises InvalidImportError with every problem, or TooLargeError.
+    """
+    from orchestrator.plan.imports import rows
+    from orchestrator.plan.imports.options import ImportOptions
+
+    return rows.imported(content, ImportOptions(**options), name)
+
+
+def with_imported(body: bytes, table: str | None, rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """The same spec whose table (its first one by default) has these rows too; raises as `with_values` does."""
+    from orchestrator.plan.imports import spec_text
+
+    return spec_text.with_rows(body, table, rows)

@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from orchestrator.spec.imported import MOST_ROWS, ImportedRow
 from orchestrator.spec.posted import Posted, Text
 from orchestrator.spec.unit import Unit
 from orchestrator.spec.when import When, applies
@@ -122,6 +123,10 @@ class TableSpec(Frozen):
         default_factory=list, exclude_if=lambda value: not value
     )
     """Rows of that table above the own ones, with the numbers that are printed there."""
+    imported: Annotated[list[ImportedRow], Posted(max_length=MOST_ROWS)] = Field(
+        default_factory=list, exclude_if=lambda value: not value
+    )
+    """Rows of other people's numbers above the own ones."""
     rows: Annotated[list[Text], Posted(max_length=40)] = Field(default_factory=list)
     columns: Annotated[list[Text], Posted(max_length=40)] = Field(default_factory=list)
     metrics: Annotated[list[Text | MetricColumn], Posted(max_length=MOST_METRICS)]

@@ -21,6 +21,16 @@ class InvalidSpecError(MetricsweepError):
         super().__init__(f"The spec has {len(self.problems)} {noun}.\n{lines}")
 
 
+class InvalidImportError(InvalidSpecError):
+    """A file of somebody else's numbers with problems, each with its line and column."""
+
+    def __init__(self, name: str, problems: "Sequence[Problem]") -> None:
+        super().__init__(problems)
+        noun = "problem" if len(self.problems) == 1 else "problems"
+        lines = "\n".join(f"  {problem}" for problem in self.problems)
+        self.args = (f"{name} has {len(self.problems)} {noun}.\n{lines}",)
+
+
 class InvalidFilterError(MetricsweepError):
     """A filter, or a column to sort or show by, that says nothing: where, what was found and what would be right."""
 

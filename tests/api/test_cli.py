@@ -1,6 +1,7 @@
 """The commands against the real application behind a real port."""
 
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner, Result
 
 from api.cli import app
@@ -25,6 +27,7 @@ from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.api.conftest import TOKEN, named
 from tests.api.played import SPEC, Conductor
+from tests.conftest import ROOT
 from tests.record.sample import lease
 from tests.record.shelf import Shelf
 from tests.served_app import served
@@ -255,6 +258,45 @@ def test_metrics_are_added_to_the_spec_that_a_sweep_has(url: str, spec: Path, co
     assert told["spec"]["tables"]["main"]["metrics"] == ["recall@1", "map@r", "nmi_sec", "recall@16"]
     assert {"nmi_sec", "recall@16"} <= set(told["spec"]["recipe"]["metrics"])
     assert (told["counts"]["finished"], told["requests"][0]["state"]) == (4, "done")
+
+
+IMPORTED = (ROOT / "docs" / "imported.md").read_text(encoding="utf-8")
+
+
+def test_the_page_on_imported_numbers_is_followed(
+    url: str, spec: Path, conductor: Conductor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (lines,) = re.findall(r"^```text\n(.*?)^```$", IMPORTED, flags=re.MULTILINE | re.DOTALL)
+    (command,) = re.findall(r"^```sh\nmetricsweep (import .*)\n```$", IMPORTED, flags=re.MULTILINE)
+    (tmp_path / "theirs.csv").write_text(lines)
+    monkeypatch.chdir(tmp_path)
+    metricsweep(url, "submit", spec)
+    conductor.begin()
+    for _ in range(4):
+        conductor.finish()
+    conductor.settle()
+    answer = metricsweep(url, *command.replace(" 7 ", " 1 ").split())
+    assert (answer.exit_code, "asked to have 2 rows imported" in answer.stdout) == (0, True), answer.output
+    conductor.obey()
+    table = json.loads(metricsweep(url, "table", 1, "--format", "json").stdout)
+    rows = [row for row in table["panels"][0]["rows"] if row.get("imported")]
+    assert [row["headings"][0] for row in rows] == ["SEC (lab B)†", "Triplet (a talk)†"]
+    assert [row["cells"][0]["imported"]["test"]["word"] for row in rows] == ["higher", "untested"]
+    (written,) = re.findall(r"^```yaml\n(.*?)^```$", IMPORTED, flags=re.MULTILINE | re.DOTALL)
+    shown = yaml.safe_load(json.loads(metricsweep(url, "show", 1, "--json").stdout)["text"])
+    assert shown["tables"]["main"]["imported"][0] == yaml.safe_load(written)["tables"]["main"]["imported"][0]
+
+
+def test_a_file_that_is_wrong_changes_nothing(url: str, spec: Path, tmp_path: Path) -> None:
+    metricsweep(url, "submit", spec)
+    file = tmp_path / "theirs.csv"
+    file.write_text("method,metric,mean\nA,map@r,nan\n,map@r,1\n")
+    answer = metricsweep(url, "import", file, 1, "--unit", "percent", "--row", "method")
+    assert answer.exit_code == 2
+    assert f"{file} has 2 problems." in answer.stderr.replace("\n", "")
+    assert "line 2, column 'mean'" in answer.stderr
+    assert json.loads(metricsweep(url, "requests", 1, "--json").stdout) == []
+    assert "--unit percent (65.1)" in " ".join(metricsweep(url, "import", file).stderr.replace("│", " ").split())
 
 
 @pytest.mark.parametrize("given", [[], ["--metric", "nmi", "--set", "name=x"], ["FILE", "--metric", "nmi"]])

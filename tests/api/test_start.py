@@ -54,6 +54,7 @@ def test_a_client_needs_nothing_of_the_server(arguments: list[str]) -> None:
         ["submit", "sweeps/digits.yaml", "--only", "loss=triplet"],
         ["submit", "sweeps/digits.yaml", "--without", "loss=triplet"],
         ["extend", "7", "sweeps/digits.yaml", "--set", "repeat.seed=[0, 1]"],
+        ["import", "tests/plan/theirs.csv", "7", "--unit", "percent", "--row", "method"],
     ],
     ids=str,
 )

@@ -100,6 +100,7 @@ _SAID: Final[Mapping[str, str]] = {
     "less_than": "expected less than {lt:,}, found {found}",
     "less_than_equal": "expected at most {le:,}, found {found}",
     "too_long": "expected at most {max_length:,} entries",
+    "too_short": "expected entries, at least {min_length:,}",
     "string_too_long": "expected at most {max_length:,} characters",
     "string_too_short": "expected at least one character",
     "value_error": "{error}",

@@ -11,6 +11,7 @@ from orchestrator.plan.reading.layout import read_tables
 from orchestrator.plan.reading.reader import SpecDraft
 from orchestrator.spec.axis import labels_of
 from orchestrator.spec.figure import FigureSpec
+from orchestrator.spec.imported import ImportedRow
 from orchestrator.spec.spec import Spec
 from orchestrator.spec.table import PLACE, MetricColumn, TableSpec, VerdictSpec
 from orchestrator.spec.when import When
@@ -82,6 +83,7 @@ class Leftover:
             "against": self._baseline(table.against, f"{place}: the comparison with"),
             "labels": self._printed(table.labels), "titles": self._of_axes(table.titles),
             "verdicts": self._judged(table.verdicts, place),
+            "imported": self._imported(table.imported),
         }  # fmt: skip
         return table.model_copy(update=changed)
 
@@ -90,6 +92,18 @@ class Leftover:
             if labels and not self._baseline(labels, f"{place}: the verdicts on"):
                 return None
         return verdicts
+
+    def _imported(self, rows: Sequence[ImportedRow]) -> list[ImportedRow]:
+        """The imported rows with those numbers that stand under what is left."""
+        found = []
+        for row in rows:
+            if numbers := [one for one in row.numbers if self._is_taken(one.of)]:
+                against = row.against if row.against and self._is_taken(row.against) else None
+                found.append(row.model_copy(update={"numbers": numbers, "against": against}))
+        return found
+
+    def _is_taken(self, labels: Mapping[str, str]) -> bool:
+        return all(label in self._labels.get(axis, [label]) for axis, label in labels.items())
 
     def figure(self, name: str, figure: FigureSpec) -> FigureSpec | None:
         """The figure of what is left; none where that is nothing."""

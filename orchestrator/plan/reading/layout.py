@@ -10,6 +10,7 @@ from orchestrator.plan.problems.place import DocumentPlace
 from orchestrator.plan.problems.sentences import sentences
 from orchestrator.plan.reading.columns import ColumnReader, default_metrics
 from orchestrator.plan.reading.entries import Nameable, entries
+from orchestrator.plan.reading.imported_rows import ImportedRows, Layout
 from orchestrator.plan.reading.naming import Naming
 from orchestrator.plan.reading.reader import SpecDraft
 from orchestrator.spec.patch import Patch
@@ -42,6 +43,7 @@ class _Table:
         self._spec, self._unreadable = draft.spec, draft.unreadable
         self._columns = ColumnReader(place, draft.spec, nameable)
         self._published = nameable.published
+        self._imported = ImportedRows(place, draft.spec, nameable)
 
     def read(self, posted: Any) -> TableSpec | None:
         if not isinstance(posted, Mapping):
@@ -55,6 +57,8 @@ class _Table:
             given["against"] = self._columns.one_label_each(posted["against"], "against")
         if isinstance(posted.get("verdicts"), Mapping):
             given["verdicts"] = self._verdicts(posted["verdicts"])
+        if posted.get("imported") is not None:
+            given["imported"] = self._imported.read(posted["imported"])
         try:
             table = TableSpec.model_validate(given, strict=True)
         except ValidationError as error:
@@ -66,6 +70,7 @@ class _Table:
         self._check_spread(table)
         self._check_judged(table)
         naming.check(table, self._unreadable)
+        self._imported.check(table.imported, Layout(table.rows, table.columns, table.metric_columns))
         for at, panel in enumerate(table.panels or ()):
             self._check_panel(panel, f"panels[{at}]", table)
         if not (table.published is None or self._published is None or table.published in self._published):

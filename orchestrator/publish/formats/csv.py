@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from orchestrator.publish.tables.significance import Comparison
-from orchestrator.publish.tables.table_data import Column, Quotation, Table, TableCell, TableRow
+from orchestrator.publish.tables.table_data import Column, ImportedValue, Quotation, Table, TableCell, TableRow
 from orchestrator.views.outcomes import CellSummary
 
 media_type = "text/csv; charset=utf-8; header=present"
@@ -15,6 +15,7 @@ suffix = ".csv"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _NUMBERS = ("metric", "key", "mean", "std", "n", "unit", "printed", "bold", "status", "candidates")
 _TESTED = ("pairs", "paired_difference", "p", "corrected_p")
+_IMPORTED = ("imported_row", "source", "against", "imported_difference", "welch_p", "welch_corrected_p", "tested")
 _PAPER = ("published", "published_std", "difference", "tolerance", "verdict")
 
 
@@ -23,8 +24,9 @@ def render(table: Table) -> bytes:
 
     A median or a best value has a column beside the mean, and so have the tests against a baseline. A table that is
     compared with a published one has columns for that too, whichever of its numbers it shows; rows that are quoted
-    from it have no other numbers, and the status `quoted`. Where some numbers are of older versions the last column
-    says `older` or `mixed`.
+    from it have no other numbers, and the status `quoted`. Imported ones have their mean, deviation and n, the status
+    `imported`, and columns for where they come from and how they compare with an own row. Where some numbers are of
+    older versions the last column says `older` or `mixed`.
     """
     axes = list(dict.fromkeys(axis for row, column, _ in _entries(table) for axis in (*row.labels, *column.labels)))
     every = (*table.summaries.values(), *table.tested.values())
@@ -34,8 +36,9 @@ def render(table: Table) -> bytes:
     paper = _PAPER if table.published is not None else ()
     center = () if table.center == "mean" else (table.center,)
     tested = _TESTED if any(cell.comparison for _, _, cell in _entries(table)) else ()
+    taken = _IMPORTED if any(cell.imported for _, _, cell in _entries(table)) else ()
     aged = ("versions",) if table.ages else ()
-    out.writerow([guarded(title) for title in (*axes, *tuned, *_NUMBERS, *center, *tested, *paper, *aged)])
+    out.writerow([guarded(title) for title in (*axes, *tuned, *_NUMBERS, *center, *tested, *paper, *taken, *aged)])
     for row, column, cell in _entries(table):
         summary = None if cell.cell is None else table.summary(column, cell.cell)
         labels = {**row.labels, **column.labels}
@@ -44,6 +47,7 @@ def render(table: Table) -> bytes:
         more = [_exact(cell.center)] if center else []
         more += _compared(cell.comparison) if tested else []
         more += _quoted(cell.quotation) if paper else []
+        more += _imported(cell.imported) if taken else []
         more += ["" if cell.cell is None else table.ages.get(cell.cell, "")] if aged else []
         out.writerow([*(guarded(text) for text in texts), *_numbers(column, cell, summary), *more])
     return written.getvalue().encode()
@@ -58,18 +62,20 @@ def _entries(table: Table) -> Iterator[tuple[TableRow, Column, TableCell]]:
     for panel in table.panels:
         for row in panel.rows:
             for column, cell in zip(panel.columns, row.cells, strict=True):
-                if column.kind in {"metric", "difference", "flattery"} and (cell.cell is not None or cell.quotation):
+                told = cell.cell is not None or cell.quotation or cell.imported
+                if column.kind in {"metric", "difference", "flattery"} and told:
                     yield row, column, cell
 
 
 def _numbers(column: Column, cell: TableCell, summary: CellSummary | None) -> list[str | int]:
-    found = cell.statistic
+    found = cell.imported.statistic if cell.imported else cell.statistic
     mean = "" if found is None else repr(found.mean)
     std = "" if found is None or found.std is None else repr(found.std)
     n, printed = "" if found is None else found.n or "", cell.text if cell.numeric else ""
     name = f"flattery:{column.name}" if column.kind == "flattery" else column.name
     what = (guarded(name), column.key)
     about: tuple[str | int, ...] = ("quoted", "") if summary is None else (summary.status, summary.candidates)
+    about = ("imported", "") if cell.imported else about
     about = ("no partner", about[1]) if cell.lone else about
     return [*what, mean, std, n, column.unit, printed, int(cell.bold), *about]
 
@@ -93,6 +99,18 @@ def _quoted(quotation: Quotation | None) -> list[str]:
     value = guarded(number.printed) if number.value is None else repr(number.value)
     rest = (number.std, found.difference, found.tolerance)
     return [value, *("" if one is None else repr(one) for one in rest), found.word or ""]
+
+
+def _imported(one: ImportedValue | None) -> list[str]:
+    """The row, the source, the own row, imported - own, p, the corrected p, and the word or why there is none."""
+    if one is None:
+        return [""] * len(_IMPORTED)
+    test = one.test
+    if test is None:
+        return [guarded(one.label), guarded(one.source), *[""] * (len(_IMPORTED) - 2)]
+    numbers = map(_exact, (test.difference, test.p, test.corrected))
+    word = f"{test.word}: {test.why}" if test.why else test.word
+    return [*map(guarded, (one.label, one.source, test.own)), *numbers, word]
 
 
 def _is_number(text: str) -> bool:

@@ -48,7 +48,8 @@ def _panel(panel: Panel, table: Table) -> Iterator[str]:
         yield "<tbody>"
         for row in block:
             cells = (_cell(cell, table) for cell in row.cells if cell.span)
-            opened = '<tr class="quoted">' if row.quoted else "<tr>"
+            kind = "quoted" if row.quoted else "imported" if row.imported is not None else ""
+            opened = f'<tr class="{kind}">' if kind else "<tr>"
             yield f"{opened}{''.join((*_beside(row.headings), *cells))}</tr>"
         yield "</tbody>"
     yield "</table>"
@@ -115,7 +116,15 @@ def _content(cell: TableCell) -> str:
     if cell.doubt:
         after = f'<sup class="doubt">{SIGN}<span class="unseen"> {_text(cell.doubt)}</span></sup>{after}'
     spread = f'<span class="std">±{_text(cell.std)}</span>' if cell.std else ""
-    return shown + spread + star + after + _verdict(cell)
+    return shown + spread + star + after + _verdict(cell) + _tested(cell)
+
+
+def _tested(cell: TableCell) -> str:
+    """How an imported number compares with an own one, in a word."""
+    test = cell.imported.test if cell.imported else None
+    if test is None:
+        return ""
+    return f' <span class="verdict {test.word.replace(" ", "-")}" title="{_text(test.said)}">{test.word}</span>'
 
 
 def _verdict(cell: TableCell) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from orchestrator.publish.statistics import interval, standard_error
 from orchestrator.publish.tables.significance import Comparison
-from orchestrator.publish.tables.table_data import Column, Panel, Quotation, Table, TableCell, TableRow
+from orchestrator.publish.tables.table_data import Column, ImportedValue, Panel, Quotation, Table, TableCell, TableRow
 from orchestrator.publish.verdicts.judgement import CellVerdict
 from orchestrator.publish.verdicts.query_spread import QuerySpread
 from orchestrator.views.outcomes import NO_SWEEP, CellSummary, Statistic
@@ -73,7 +73,8 @@ def _column(column: Column) -> dict[str, Any]:
 
 def _row(row: TableRow) -> dict[str, Any]:
     found = {"headings": list(row.texts), "labels": dict(row.labels), "cells": [_cell(cell) for cell in row.cells]}
-    return found | ({"quoted": True} if row.quoted else {})
+    kinds = {"quoted": row.quoted, "imported": row.imported is not None}
+    return found | {kind: True for kind, given in kinds.items() if given}
 
 
 def _cell(cell: TableCell) -> dict[str, Any]:
@@ -101,7 +102,25 @@ def _cell(cell: TableCell) -> dict[str, Any]:
         fields["partner"] = None
     if cell.quotation is not None:
         fields["published"] = _quotation(cell.quotation)
+    if cell.imported is not None:
+        fields["imported"] = _imported(cell.imported)
     return fields
+
+
+def _imported(one: ImportedValue) -> dict[str, Any]:
+    statistic = one.statistic
+    told: dict[str, Any] = {"label": one.label, "source": one.source}
+    told |= {"mean": statistic.mean, "std": statistic.std, "n": statistic.n or None}
+    if one.test is not None:
+        told["test"] = {
+            "word": one.test.word,
+            "said": one.test.said,
+            "against": one.test.own,
+            "difference": one.test.difference,
+            "p": one.test.p,
+            "corrected_p": one.test.corrected,
+        }
+    return told
 
 
 def _comparison(one: Comparison) -> dict[str, Any]:

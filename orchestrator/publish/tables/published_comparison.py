@@ -7,6 +7,7 @@ from typing import Any, Final, get_args
 from orchestrator.publish.published import Number, PublishedTable
 from orchestrator.publish.published.held import held_labels
 from orchestrator.publish.tables import replica, subcolumns, table
+from orchestrator.publish.tables.imported_rows import imported
 from orchestrator.publish.tables.layout import parse
 from orchestrator.publish.tables.quoted_rows import quoted
 from orchestrator.publish.tables.reproduction import MEANING, Reproduction, Word, compare
@@ -26,7 +27,7 @@ _SAYS: Final[Mapping[str, str]] = {
 }
 
 _QUOTES: Final = ("own", "both")
-"""The views in which rows stand that are quoted alone: the others are about own numbers."""
+"""The views in which rows stand that are quoted or imported: the others are about own numbers."""
 
 _FORM: Final[Mapping[str, Mapping[str, Any]]] = {
     "difference": {"bold": "none", "std": False, "against": None, "center": "mean"},  # a difference has none of these
@@ -60,6 +61,7 @@ def build(
         outcomes = replace(outcomes, spec=_formed(outcomes.spec, name, _FORM[numbers]))
     own = table.build(outcomes, name, catalog, show_tuned=show_tuned, doubts=doubts)
     layout = parse(outcomes.spec, name)
+    own = imported(own, layout, catalog) if numbers in _QUOTES else own
     paper = _paper(layout, name, numbers)
     if paper is None:
         return own

@@ -34,8 +34,7 @@ def quoted(table: Table, layout: TableSpec, paper: PublishedTable) -> Table:
     if not layout.quoted:
         return table
     own = table.numbers != "published"
-    taken = "".join(text for panel in table.panels for row in panel.rows for text in row.texts)
-    sign = next((one for one in _SIGNS if one not in taken), _SIGNS[-1]) if own else ""
+    sign = free_sign(table) if own else ""
     writer = _Writer(paper, layout, len(table.stub), sign)
     built = replace(table, panels=tuple(writer.panel(panel) for panel in table.panels))
     if not own:
@@ -46,6 +45,12 @@ def quoted(table: Table, layout: TableSpec, paper: PublishedTable) -> Table:
         caption=f"{table.caption} Rows marked {sign} are quoted from {where}; none of their numbers is our own.",
         legend=(*table.legend, LegendEntry(sign, _meaning(paper, writer.numbers(built)))),
     )
+
+
+def free_sign(table: Table, labels: Sequence[str] = ()) -> str:
+    """A mark for rows that are not the sweep's own, which stands beside no other row, and in none of `labels`."""
+    taken = "".join((*labels, *(text for panel in table.panels for row in panel.rows for text in row.texts)))
+    return next((one for one in _SIGNS if one not in taken), _SIGNS[-1])
 
 
 def _meaning(paper: PublishedTable, numbers: Sequence[Number]) -> str:

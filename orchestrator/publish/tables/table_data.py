@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 from orchestrator.publish.published import Number, PublishedTable
+from orchestrator.publish.tables.imported_comparison import ImportedComparison
 from orchestrator.publish.tables.reproduction import Reproduction
 from orchestrator.publish.tables.significance import Comparison
 from orchestrator.publish.verdicts.judgement import CellVerdict
@@ -85,6 +86,16 @@ class Quotation:
 
 
 @dataclass(frozen=True, slots=True)
+class ImportedValue:
+    """A number that was imported, and how it compares with the own one that it is to be tested against."""
+
+    label: str  # what stands beside its row
+    source: str
+    statistic: Statistic  # unrounded, as a fraction; n is 0 where it is not known
+    test: ImportedComparison | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TableCell:
     """One place of the body. Numbers are printed with ASCII digits and minus; a format may set them finer."""
 
@@ -97,6 +108,7 @@ class TableCell:
     cell: int | None = None  # the sweep's cell; none where the sweep has none
     span: int = 1  # over how many columns the text stands; 0: under that of a cell to the left
     quotation: Quotation | None = None
+    imported: ImportedValue | None = None
     center: float | None = None  # what is printed, unrounded, where it is not the mean
     count: int | None = None  # the number of runs, where it is printed
     comparison: Comparison | None = None  # with the baseline, run by run
@@ -110,8 +122,8 @@ class TableCell:
 
     @property
     def numeric(self) -> bool:
-        """Whether a number is printed: an own one, or in a row that is quoted what a paper prints."""
-        return self.statistic is not None or self.cited
+        """Whether a number is printed: an own one, what a paper prints in a row that is quoted, or an imported one."""
+        return self.statistic is not None or self.cited or self.imported is not None
 
     @property
     def cited(self) -> bool:
@@ -135,6 +147,7 @@ class TableRow:
     rule: int | None  # a rule stands above, from this stub column rightwards; none: no rule
     cells: tuple[TableCell, ...]
     quoted: bool = False  # what a paper prints, and nothing of the sweep
+    imported: int | None = None  # which of the rows that the layout imports, and nothing of the sweep
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ _PLAIN: Final = {
 _MATH: Final = {
     "±": r"\pm", "−": "-", "×": r"\times", "÷": r"\div", "·": r"\cdot", "∼": r"\sim", "≈": r"\approx", "≤": r"\leq",
     "≥": r"\geq", "≠": r"\neq", "∞": r"\infty", "→": r"\rightarrow", "←": r"\leftarrow", "↑": r"\uparrow",
-    "↓": r"\downarrow", "°": r"^{\circ}", "•": r"\bullet", "∈": r"\in", "ℓ": r"\ell",
+    "↓": r"\downarrow", "⇑": r"\Uparrow", "⇓": r"\Downarrow",
+    "°": r"^{\circ}", "•": r"\bullet", "∈": r"\in", "ℓ": r"\ell",
     "∥": r"\|", "‖": r"\|", "√": r"\surd", "¬": r"\neg", "²": "^{2}", "³": "^{3}", "¹": "^{1}", "µ": r"\mu",
     "α": r"\alpha", "β": r"\beta", "γ": r"\gamma", "δ": r"\delta", "ε": r"\varepsilon", "ζ": r"\zeta", "η": r"\eta",
     "θ": r"\theta", "ι": r"\iota", "κ": r"\kappa", "λ": r"\lambda", "μ": r"\mu", "ν": r"\nu", "ξ": r"\xi", "ο": "o",

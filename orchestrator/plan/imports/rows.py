@@ -1,0 +1,205 @@
+"""Rows of a table out of a file: of lines with mean, deviation and n, or of the runs behind a number."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from orchestrator.plan.imports.csv_file import CsvFile, Line, number, place, read
+from orchestrator.plan.imports.options import ImportOptions
+from orchestrator.plan.problems.findings import Findings
+from orchestrator.spec.imported import MOST_NUMBERS, MOST_ROWS
+from orchestrator.views.errors import InvalidImportError
+from workers.catalog import Problem, shown
+
+SUMMARY: Final = {"metric": "metric", "mean": "mean", "std": "std", "n": "n"}
+"""The columns of a summary, by what they hold."""
+_STATES: Final[Mapping[str, tuple[str, ...]]] = {"wandb": ("State", "state"), "mlflow": ("status", "Status")}
+_PREFIXES: Final[Mapping[str, tuple[str, ...]]] = {"mlflow": ("metrics.", "params.", "tags.")}
+_FINISHED: Final = "finished"
+
+_Labels = tuple[tuple[str, str], ...]
+_Place = tuple[str, _Labels, str]  # the row's label, the labels of the column axes, the metric
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """Rows as a spec's table holds them, and what was left out, in sentences."""
+
+    rows: list[dict[str, Any]]
+    notes: list[str]
+
+
+def imported(content: bytes, asked: ImportOptions, name: str = "the file") -> FileRows:
+    """The rows of a file. Raises InvalidImportError with every problem, by line and column, or TooLargeError."""
+    problems = Findings()
+    file = read(content, problems)
+    reading = _Reading(file, asked, problems)
+    numbers = {} if problems else reading.numbers()
+    rows = _rows(numbers, asked)
+    if not problems and not rows:
+        problems.append(Problem("", "no line has a number that was asked for"))
+    if len(rows) > MOST_ROWS:
+        problems.append(Problem("", f"there are {len(rows):,} rows; a table takes {MOST_ROWS}: name others by --where"))
+    for row in rows:
+        if len(row["numbers"]) > MOST_NUMBERS:
+            problems.append(Problem("", f"row {shown(row['label'])} has more than {MOST_NUMBERS} numbers"))
+    if problems:
+        raise InvalidImportError(name, problems.told())
+    return FileRows(rows, reading.notes)
+
+
+def _rows(numbers: Mapping[_Place, Mapping[str, Any]], asked: ImportOptions) -> list[dict[str, Any]]:
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for (label, labels, metric), found in numbers.items():
+        of = {"of": dict(labels)} if labels else {}
+        rows.setdefault(label, []).append({"metric": metric, **of, **found})
+    against = {"against": dict(asked.against)} if asked.against else {}
+    head = {"source": asked.source, "unit": asked.unit, **against}
+    return [{"label": label, **head, "numbers": found} for label, found in rows.items()]
+
+
+@dataclass
+class _Reading:
+    """Reads one file."""
+
+    file: CsvFile
+    asked: ImportOptions
+    problems: Findings
+    notes: list[str] = field(default_factory=list)
+
+    def numbers(self) -> dict[_Place, dict[str, Any]]:
+        return self._summary() if self.asked.layout == "summary" else self._of_runs()
+
+    # A line a number
+
+    def _summary(self) -> dict[_Place, dict[str, Any]]:
+        columns = {**SUMMARY, **self.asked.columns}
+        optional = [what for what in ("std", "n") if what not in self.asked.columns]
+        lacking = [what for what in optional if columns[what] not in self.file.columns]
+        wanted = [column for what, column in columns.items() if what not in lacking]
+        if not self.file.require([*wanted, *self._placing()], self.problems):
+            return {}
+        names = {theirs: ours for ours, theirs in self.asked.metrics.items()}
+        numbers: dict[_Place, dict[str, Any]] = {}
+        first: dict[_Place, int] = {}
+        for line in self._lines():
+            theirs = line.cells[columns["metric"]]
+            if names and theirs not in names:
+                continue
+            at = (self._label(line), self._labels(line), names.get(theirs, theirs))
+            if not theirs:
+                self._note(place(line, columns["metric"]), "is empty; expected the name of a metric")
+            elif at in numbers:
+                self._note(f"line {line.number}", f"gives the same number as line {first[at]}")
+            elif (told := self._told(line, columns, lacking)) is not None:
+                numbers[at], first[at] = told, line.number
+        return numbers
+
+    def _told(self, line: Line, columns: Mapping[str, str], lacking: list[str]) -> dict[str, Any] | None:
+        """Mean, deviation and n of a line, as far as it has them."""
+        mean = number(line, columns["mean"], self.problems)
+        if mean is None and not line.cells[columns["mean"]]:
+            self._note(place(line, columns["mean"]), "is empty; expected a number")
+        told: dict[str, Any] = {"mean": mean}
+        std = None if "std" in lacking else number(line, columns["std"], self.problems)
+        if std is not None and std < 0:
+            self._note(place(line, columns["std"]), f"a deviation is not below zero, found {std:g}")
+        runs = None if "n" in lacking else number(line, columns["n"], self.problems)
+        if runs is not None and not (runs.is_integer() and 1 <= runs <= 1_000_000):
+            self._note(place(line, columns["n"]), f"expected a number of runs, 1 or more, found {runs:g}")
+        elif runs == 1 and std is not None:
+            self._note(place(line, columns["std"]), "is given of one run, which has no deviation; leave it empty")
+        told |= {"std": std} if std is not None else {}
+        told |= {"n": int(runs)} if runs is not None else {}
+        return None if mean is None else told
+
+    # A line a run
+
+    def _of_runs(self) -> dict[_Place, dict[str, Any]]:
+        if not self.asked.metrics:
+            self._note("", "no metric is named; say which column has which, such as recall@1=test/R1")
+            return {}
+        columns = {ours: self._column(theirs) for ours, theirs in self.asked.metrics.items()}
+        seed = [self._column(self.asked.seed)] if self.asked.seed else []
+        if not self.file.require([*columns.values(), *seed, *self._placing()], self.problems):
+            return {}
+        values: dict[_Place, list[float]] = {}
+        seeds: dict[tuple[_Place, str], int] = {}
+        empty: dict[str, list[int]] = {}
+        for line in self._finished():
+            for ours, column in columns.items():
+                value = number(line, column, self.problems)
+                if value is None:
+                    empty.setdefault(column, []).extend([] if line.cells[column] else [line.number])
+                    continue
+                at = (self._label(line), self._labels(line), ours)
+                values.setdefault(at, []).append(value)
+                if seed and (earlier := seeds.setdefault((at, line.cells[seed[0]]), line.number)) != line.number:
+                    said = f"{shown(line.cells[seed[0]])} is that of line {earlier} already, which counts to the same"
+                    self._note(place(line, seed[0]), f"{said} number; name what tells them apart by --row or --where")
+        for column, lines in empty.items():
+            if lines:
+                said = f"finished runs without {shown(column)}, which may have diverged, are left out: {len(lines)}"
+                self.notes.append(f"{said}, from line {lines[0]} on" if len(lines) > 1 else f"{said}, line {lines[0]}")
+        return {at: _statistic(found) for at, found in values.items()}
+
+    def _finished(self) -> Iterator[Line]:
+        state = next((one for one in _STATES[self.asked.layout] if one in self.file.columns), None)
+        if state is None:
+            self.notes.append("the file has no column that says which runs finished; all of them count")
+        left: dict[str, int] = {}
+        for line in self._lines():
+            said = _FINISHED if state is None else line.cells[state].casefold()
+            if said == _FINISHED:
+                yield line
+            else:
+                left[said] = left.get(said, 0) + 1
+        if left:
+            states = ", ".join(f"{times} {word or 'without a state'}" for word, times in left.items())
+            self.notes.append(f"runs that did not finish are left out: {states}")
+
+    # What both have
+
+    def _placing(self) -> list[str]:
+        axes = map(self._column, self.asked.axes.values())
+        return [*map(self._column, self.asked.rows), *axes, *map(self._column, self.asked.where)]
+
+    def _column(self, name: str) -> str:
+        """The column that is meant: MLflow's have `metrics.`, `params.` or `tags.` before them."""
+        if name in self.file.columns:
+            return name
+        prefixed = [f"{one}{name}" for one in _PREFIXES.get(self.asked.layout, ())]
+        return next((one for one in prefixed if one in self.file.columns), name)
+
+    def _lines(self) -> Iterator[Line]:
+        wanted = {self._column(column): text for column, text in self.asked.where.items()}
+        for line in self.file.lines:
+            if all(line.cells[column] == text for column, text in wanted.items()):
+                yield line
+
+    def _label(self, line: Line) -> str:
+        texts = [line.cells[self._column(column)] for column in self.asked.rows]
+        label = " ".join(text for text in texts if text) or self.asked.label
+        if not label:
+            where = place(line, self._column(self.asked.rows[0])) if self.asked.rows else f"line {line.number}"
+            self._note(where, "there is nothing that could stand beside the row; name a column by --row, or --label")
+        elif len(label) > 200:
+            self._note(f"line {line.number}", "the label of its row has more than 200 characters")
+        return label
+
+    def _labels(self, line: Line) -> _Labels:
+        texts = ((axis, line.cells[self._column(column)]) for axis, column in self.asked.axes.items())
+        return tuple((axis, self.asked.renamed.get(text, text)) for axis, text in texts)
+
+    def _note(self, where: str, message: str) -> None:
+        self.problems.append(Problem(where, message))
+
+
+def _statistic(values: list[float]) -> dict[str, Any]:
+    """Mean, the sample's deviation (n - 1; of one run there is none) and n."""
+    n = len(values)
+    mean = math.fsum(values) / n
+    if n == 1:
+        return {"mean": mean, "n": n}
+    return {"mean": mean, "std": math.sqrt(math.fsum((one - mean) ** 2 for one in values) / (n - 1)), "n": n}

@@ -1,0 +1,183 @@
+"""Rows of other people's numbers: marked, tested where they can be, and never numbers of the sweep."""
+
+import csv
+import io
+import json
+import shutil
+
+import pytest
+from scipy.stats import ttest_ind
+
+from orchestrator.publish.formats import render
+from orchestrator.publish.formats.latex import render_standalone
+from orchestrator.publish.macros.macros import macros
+from orchestrator.publish.statistics import statistic
+from orchestrator.publish.tables.imported_comparison import holm
+from orchestrator.publish.tables.imported_comparison import tested as welch
+from orchestrator.publish.tables.published_comparison import build
+from orchestrator.views.outcomes import Statistic
+from tests.publish import sweeps
+from tests.publish.test_latex import compiled
+
+AGAINST = {"loss": "triplet", "regularizer": "none"}
+AT = {"dataset": "digits"}
+THEIRS = {
+    "label": "SEC (lab B)", "source": "lab_b.csv", "unit": "percent", "against": AGAINST,
+    "numbers": [
+        {"metric": "recall@1", "of": AT, "mean": 99.1, "std": 0.4, "n": 5},
+        {"metric": "norm_var", "of": AT, "mean": 0.5, "std": 0.1, "n": 5},
+    ],
+}  # fmt: skip
+BARE = {
+    "label": "Bare", "source": "a talk", "unit": "fraction", "against": AGAINST,
+    "numbers": [{"metric": "recall@1", "of": AT, "mean": 0.7}],
+}  # fmt: skip
+LAYOUT = {"rows": ["loss", "regularizer"], "columns": ["dataset"], "metrics": ["recall@1", "map@r", "norm_var"]}
+COMPARE = {"loss": ("triplet",), "regularizer": ("none", "sec"), "dataset": ("digits", "omniglot")}
+
+
+def outcomes(*rows, seeds=3, fate=sweeps.ok, **layout):
+    table = {**LAYOUT, **layout, **({"imported": list(rows)} if rows else {})}
+    return sweeps.grid(COMPARE, sweeps.spec(tables={"main": table}), seeds=seeds, fate=fate)
+
+
+def built(*rows, numbers="own", **given):
+    return build(outcomes(*rows, **given), "main", sweeps.catalog(), numbers=numbers)
+
+
+def text(format_name, *rows, **given):
+    return render(built(*rows, **given), format_name).content.decode()
+
+
+def imported(table):
+    return [row for row in table.panels[0].rows if row.imported is not None]
+
+
+def test_they_stand_above_the_own_rows_under_their_columns():
+    table = built(THEIRS, BARE)
+    first, second = imported(table)
+    assert [first.texts[0], *((cell.text, cell.std) for cell in first.cells)] == [
+        "SEC (lab B)†", ("99.10", "0.40"), ("–", None), ("0.50", "0.10"), ("–", None), ("–", None), ("–", None),
+    ]  # fmt: skip
+    assert [second.texts[0], second.cells[0].text, second.cells[0].std] == ["Bare†", "70.00", None]
+    assert table.panels[0].rows[:2] == (first, second)
+    assert table.panels[0].rows[2].rule == 0
+    assert "Rows marked † are imported: none of their numbers is our own, and none competes for bold." in table.caption
+    assert table.legend[-2].symbol == "†"
+    assert table.legend[-2].meaning == (
+        "imported, SEC (lab B) from lab_b.csv (n = 5); Bare from a talk (n not given); not trained here"
+    )
+
+
+def test_they_are_no_numbers_of_the_sweep():
+    table, plain = built(THEIRS), built()
+    assert all(cell.statistic is None and cell.cell is None and not cell.bold for cell in imported(table)[0].cells)
+    assert table.summaries == plain.summaries
+    assert table.panels[0].rows[2:] == plain.panels[0].rows[1:], "neither bold nor counts have changed"
+    named = [macros(outcomes(*rows), "uid", "main", sweeps.catalog(), "ms").view.numbers for rows in ((), (THEIRS,))]
+    assert named[0] == named[1]
+
+
+def test_they_are_tested_by_what_they_tell():
+    table = built(THEIRS, BARE, {**THEIRS, "label": "Like ours", "numbers": [
+        {"metric": "map@r", "of": AT, "mean": 60.0, "std": 9.0, "n": 3}
+    ]})  # fmt: skip
+    tests = {(row.texts[0][:-1], c): cell.imported.test
+             for row in imported(table) for c, cell in enumerate(row.cells) if cell.imported}  # fmt: skip
+    words = {place: one.word for place, one in tests.items()}
+    assert words == {
+        ("SEC (lab B)", 0): "higher", ("SEC (lab B)", 2): "higher", ("Bare", 0): "untested",
+        ("Like ours", 1): "not told apart",
+    }  # fmt: skip
+    assert tests["Bare", 0].said == "untested against Triplet None: the import gives no n and no std"
+    assert imported(table)[0].cells[0].after == "⇑"
+    assert "1 of 4 imported numbers could not be tested: the import gives no n and no std." in table.caption
+    assert (
+        "for numbers of runs that were fixed beforehand, p < 0.05 after Holm's correction for 3 comp" in table.caption
+    )
+
+
+def test_welchs_test_is_that_of_the_runs_themselves():
+    theirs, own = [0.61, 0.63, 0.66, 0.60], [0.55, 0.58, 0.52]
+    found = welch(statistic(theirs), statistic(own), "ours")
+    assert found.p == pytest.approx(ttest_ind(theirs, own, equal_var=False).pvalue, rel=1e-9)
+    assert found.difference == pytest.approx(0.075)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "own", "why"),
+    [
+        (Statistic(0.6, None, 1), Statistic(0.5, 0.1, 3), "a single imported run"),
+        (Statistic(0.6, 0.1, 0), Statistic(0.5, 0.1, 3), "the import gives no n"),
+        (Statistic(0.6, None, 5), Statistic(0.5, 0.1, 3), "the import gives no std"),
+        (Statistic(0.6, 0.1, 5), None, "no finished own number"),
+        (Statistic(0.6, 0.1, 5), Statistic(0.5, None, 1), "a single own run"),
+        (Statistic(0.6, 0.0, 5), Statistic(0.5, 0.0, 3), "no variation between runs"),
+    ],
+)
+def test_a_word_stands_where_nothing_can_be_tested(theirs, own, why):
+    (found,) = holm({(0,): welch(theirs, own, "ours")}).values()
+    assert (found.word, found.why, found.p, found.corrected, found.sign) == ("untested", why, None, None, "")
+
+
+def test_an_own_cell_that_has_not_ended_is_not_tested_against():
+    def waiting(labels, candidate, repeat):
+        return "waiting" if repeat == 2 else "ok"
+
+    tests = [cell.imported.test for cell in imported(built(THEIRS, fate=waiting))[0].cells if cell.imported]
+    assert {one.why for one in tests} == {"no finished own number"}
+    gone = {**THEIRS, "against": {"loss": "triplet", "regularizer": "l2"}}
+    assert imported(built(gone))[0].cells[0].imported.test.said == "untested against triplet, l2: no such own row"
+
+
+def test_the_spread_is_the_tables():
+    (row,) = imported(built(THEIRS, spread="ci95"))
+    assert row.cells[0].std == "0.50"  # t(0.975, 4) * 0.4 / sqrt(5)
+    (row,) = imported(built(BARE, spread="ci95"))
+    assert row.cells[0].std is None
+    assert "no interval: no n given" in row.cells[0].note
+
+
+def test_they_stand_beside_own_numbers_and_in_no_view_of_differences():
+    for numbers, there in {
+        "own": True,
+        "both": True,
+        "difference": False,
+        "verdict": False,
+        "published": False,
+    }.items():
+        table = built(THEIRS, published="SEC-T3", numbers=numbers)
+        assert bool(imported(table)) is there, numbers
+    both = imported(built(THEIRS, published="SEC-T3", numbers="both"))[0]
+    assert [cell.text for cell in both.cells][:2] == ["99.10", "–"]
+
+
+def test_every_format_says_what_they_are():
+    latex = text("latex", THEIRS)
+    assert "SEC (lab B)\\dag{} &" in latex
+    assert "$\\Uparrow$" in latex
+    assert "\\dag{}: imported from lab\\_b.csv (n = 5); not trained here." in latex
+    html = text("html", THEIRS)
+    assert '<tr class="imported">' in html
+    assert 'title="imported from lab_b.csv; mean of 5 runs; significantly higher than Triplet None' in html
+    assert '<span class="verdict higher"' in html
+    line = next(csv.DictReader(io.StringIO(text("csv", {**THEIRS, "source": "=cmd()"}))))
+    assert (line["imported_row"], line["status"], line["mean"], line["std"], line["n"]) == (
+        "SEC (lab B)", "imported", "0.991", "0.004", "5",
+    )  # fmt: skip
+    assert (line["source"], line["against"], line["tested"]) == ("'=cmd()", "Triplet None", "higher")
+    told = json.loads(text("json", THEIRS))["panels"][0]["rows"]
+    assert [row.get("imported", False) for row in told] == [True, False, False]
+    assert told[0]["cells"][0]["value"] is None
+    assert told[0]["cells"][0]["imported"] | {"test": None} == {
+        "label": "SEC (lab B)", "source": "lab_b.csv", "mean": 0.991, "std": 0.004, "n": 5, "test": None,
+    }  # fmt: skip
+    assert told[0]["cells"][0]["imported"]["test"]["word"] == "higher"
+    for name in ("markdown", "svg", "png"):
+        assert render(built(THEIRS), name).content
+
+
+@pytest.mark.latex
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_it_compiles(tmp_path):
+    assert "Overfull" not in compiled(render_standalone(built(THEIRS, BARE)), tmp_path)
