@@ -51,10 +51,12 @@ def _cell(cell: Cell, candidates: Sequence[CandidateOutcome], runs: Sequence[_Ru
 
 def _reason(candidates: int, repeats: int) -> str:
     if not candidates:
-        return "no candidate has finished in every repeat"
+        return "no candidate has finished in every repeat with a score"
     if candidates == 1:
-        return "a single candidate: nothing was selected"
-    return "a single repeat: nothing is left to judge by" if repeats < 2 else ""
+        return "one candidate, so that none was selected from several"
+    if not repeats:
+        return "no repeat that all candidates share"
+    return "one repeat: with it left out, none selects" if repeats == 1 else ""
 
 
 def _held_out(scores: Sequence[Sequence[float]]) -> float:

@@ -51,8 +51,14 @@ class DriftQueries:
         title = f"sweep {sweep} ({outcomes.name})"
         if moment is not None:
             outcomes = _as_of(outcomes, self._store.outcomes.ended(sweep), moment)
-            title += f" at {moment:%Y-%m-%d %H:%M} UTC"
+            title += f" at {moment:%Y-%m-%d %H:%M} UTC{self._whether_known(sweep, moment)}"
         return TableSource(title, outcomes, self._catalog, lambda trials: self._facts(sweep, trials))
+
+    def _whether_known(self, sweep: int, moment: datetime) -> str:
+        """What to say of a time at which there was nothing to see of a sweep, or not yet."""
+        if moment > datetime.now(UTC):
+            return " (still to come: as it is now)"
+        return " (before it was submitted)" if moment < self._store.sweeps.get(sweep).created else ""
 
     def _facts(self, sweep: int, trials: Collection[int]) -> Mapping[int, RunFacts]:
         wanted = set(trials)

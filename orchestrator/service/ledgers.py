@@ -10,6 +10,7 @@ from orchestrator.publish.ledger import ledger, rendering
 from orchestrator.publish.ledger.findings import LedgerFinding, findings, published_tables
 from orchestrator.publish.ledger.standing import WITHIN
 from orchestrator.record.store import Store
+from orchestrator.service.stamped_cache import StampedCache
 from orchestrator.views.deadline import timely
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.files import Rendered
@@ -27,7 +28,7 @@ class LedgerQueries:
 
     def __init__(self, store: Store, catalog: Catalog) -> None:
         self._store, self._catalog = store, catalog
-        self._kept: dict[tuple[int, float], tuple[str, list[LedgerFinding]]] = {}
+        self._kept: StampedCache[tuple[int, float], list[LedgerFinding]] = StampedCache(MOST_KEPT)
 
     def summaries(self) -> list[LedgerSummary]:
         """Every paper with how many of its numbers stand how."""
@@ -49,15 +50,10 @@ class LedgerQueries:
                     yield from self._of_sweep(use.id, within)
 
     def _of_sweep(self, sweep: int, within: float) -> list[LedgerFinding]:
-        key, stamp = (sweep, within), self._store.sweeps.change(sweep)
-        known = self._kept.get(key)
-        if known is None or known[0] != stamp:
-            known = (stamp, findings(self._store.outcomes.of(sweep), self._catalog, within))
-            self._kept.pop(key, None)
-            self._kept[key] = known
-            while len(self._kept) > MOST_KEPT:
-                self._kept.pop(next(iter(self._kept)), None)
-        return known[1]
+        stamp = self._store.sweeps.change(sweep)
+        return self._kept.get(
+            (sweep, within), stamp, lambda: findings(self._store.outcomes.of(sweep), self._catalog, within)
+        )
 
 
 def from_bundles(bundles: Sequence[Path], paper: str, file_format: str, within: float = WITHIN) -> Rendered:

@@ -12,6 +12,7 @@ from orchestrator.publish.tables.judged_cells import JudgedTable, judged
 from orchestrator.publish.tables.shading import counts_by_cell, shaded
 from orchestrator.publish.tables.table_data import Numbers, Table
 from orchestrator.record.store import Store
+from orchestrator.service.stamped_cache import StampedCache
 from orchestrator.settings import Settings
 from orchestrator.spec.table import Covers
 from orchestrator.views.errors import ConflictError, NotFoundError
@@ -34,7 +35,7 @@ class TableQueries:
 
     def __init__(self, settings: Settings, store: Store, catalog: Catalog, queries: QuerySource = nowhere) -> None:
         self._settings, self._store, self._catalog, self._queries = settings, store, catalog, queries
-        self._pages: dict[tuple[int, str, Heat], tuple[str, str]] = {}
+        self._pages: StampedCache[tuple[int, str, Heat], str] = StampedCache(MOST_KEPT)
 
     def render(
         self,
@@ -77,19 +78,15 @@ class TableQueries:
 
         It is computed anew only when a trial of the sweep has begun or ended since: pages ask every few seconds.
         """
-        key, stamp = (sweep, name, heat), self._store.sweeps.change(sweep)
-        known = self._pages.get(key)
-        if known is None or known[0] != stamp:
-            outcomes = self._outcomes(sweep, name)
-            built = published_comparison.build(outcomes, name, self._catalog, doubts=True)
-            built = self._judged(built, outcomes).shown(marks=False)
-            built = shaded(built, heat, counts_by_cell(outcomes))
-            known = (stamp, formats.render(self._addressed(built, here=True), "html").content.decode())
-            self._pages.pop(key, None)
-            self._pages[key] = known
-            while len(self._pages) > MOST_KEPT:
-                self._pages.pop(next(iter(self._pages)), None)
-        return known[1]
+        stamp = self._store.sweeps.change(sweep)
+        return self._pages.get((sweep, name, heat), stamp, lambda: self._page(sweep, name, heat))
+
+    def _page(self, sweep: int, name: str, heat: Heat) -> str:
+        outcomes = self._outcomes(sweep, name)
+        built = published_comparison.build(outcomes, name, self._catalog, doubts=True)
+        built = self._judged(built, outcomes).shown(marks=False)
+        built = shaded(built, heat, counts_by_cell(outcomes))
+        return formats.render(self._addressed(built, here=True), "html").content.decode()
 
     def compare(self, sweeps: Sequence[int], name: str | None, view: View, file_format: str) -> Rendered:
         """A table of the first sweep's spec (its first one by default) over the cells of all of them.

@@ -162,6 +162,8 @@ class TableSpec(Frozen):
     """The paired test of those comparisons."""
     verdicts: VerdictSpec | None = Field(default=None, exclude_if=lambda value: value is None)
     """What is judged; none: every regularizer against `none`, where words are shown."""
+    optimism: bool = Field(default=False, exclude_if=lambda value: not value)
+    """Whether the caption says how optimistic the scores are by which candidates were selected."""
     missing: Annotated[str, Posted(max_length=40)] = "–"
     """What is printed where there is no number and never will be."""
     diverged: Annotated[str, Posted(min_length=1, max_length=100)] = "diverged"

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 CauseKind = Literal["selected candidate", "seeds", "recipe", "data", "code", "versions", "retrained"]
+Change = Literal["changed", "appeared", "gone", "diverged", "failed", "pending"]
 Loudness = Literal["more than noise", "within noise", "cannot tell"]
 
 
@@ -46,7 +47,8 @@ class CellDrift(BaseModel):
     labels: dict[str, str]
     metric: str
     title: str
-    change: Literal["changed", "appeared", "gone"]
+    change: Change
+    """`gone`: there is no such cell any more; the last three: there is, and this is why it has no number now."""
     before: DriftNumber | None
     after: DriftNumber | None
     difference: float | None

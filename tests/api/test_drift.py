@@ -40,7 +40,9 @@ def test_a_sweep_at_two_times(http: TestClient, moment: str) -> None:
     nothing = http.get("/v1/drift", params={"before": "1", "after": "1", "format": "text"}).text
     assert "0 numbers of table main changed" in nothing
     early = http.get("/v1/drift", params={"before": "1@2020-01-01", "after": "1", "format": "text"}).text
-    assert early.startswith("From sweep 1 (four-trials) at 2020-01-01 00:00 UTC to sweep 1 (four-trials): 4 numbers")
+    assert early.startswith("From sweep 1 (four-trials) at 2020-01-01 00:00 UTC (before it was submitted) to sweep 1")
+    late = http.get("/v1/drift", params={"before": "1", "after": "1@2999-01-01", "format": "text"}).text
+    assert late.startswith("From sweep 1 (four-trials) to sweep 1 (four-trials) at 2999-01-01 00:00 UTC (still to come")
 
 
 @pytest.mark.parametrize(

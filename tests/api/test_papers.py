@@ -58,7 +58,8 @@ def test_the_checklist_says_what_is_recorded_and_what_is_open(http: TestClient, 
 def test_selection_of_nothing_is_said(http: TestClient, ran: None, url: str) -> None:
     cells = http.get("/v1/sweeps/1/optimism").json()["cells"]
     assert [one["reason"] for one in cells] == [
-        "a single candidate: nothing was selected", "no candidate has finished in every repeat"
+        "one candidate, so that none was selected from several",
+        "no candidate has finished in every repeat with a score",
     ]  # fmt: skip
     assert "nested resampling over repeats" in metricsweep("optimism", 1, url=url).stdout.replace("\n", " ")
     assert json.loads(metricsweep("optimism", 1, "--json", url=url).stdout)["cells"] == cells

@@ -13,6 +13,7 @@ from orchestrator.publish.drift.rendering import render
 from orchestrator.publish.drift.state import TableSource
 from orchestrator.views.drift import CellDrift, DriftView, RunFacts
 from orchestrator.views.errors import NotFoundError
+from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
 from tests.publish import sweeps
 from tests.publish.test_latex import compiled
@@ -132,6 +133,25 @@ def test_cells_come_and_go() -> None:
     assert appeared.loudness == "cannot tell"
     with pytest.raises(NotFoundError):
         drift(source(then), source(then), "mian")
+
+
+@pytest.mark.parametrize(("state", "change"), [(None, "diverged"), ("failed", "failed"), ("waiting", "pending")])
+def test_a_cell_that_lost_its_number_is_not_gone(state: str | None, change: str) -> None:
+    def lost(one: TrialOutcome) -> TrialOutcome:
+        if one.cell:
+            return one
+        kept = one.state if state is None else TrialState(state)
+        return replace(one, values={}, diverged=state is None, state=kept)
+
+    cell = only(between(outcomes(), outcomes(lost)))
+    assert (cell.labels, cell.change, cell.difference) == ({"loss": "triplet"}, change, None)
+    assert f", {change}" in render(between(outcomes(), outcomes(lost)), "text").content.decode()
+
+
+def test_a_number_below_zero_has_a_minus_in_latex() -> None:
+    text = render(between(outcomes(moved(0.02)), outcomes()), "latex").content.decode()
+    assert " & $-$2.00 & " in text
+    assert "lrrr" not in text, "a long metric breaks into lines"
 
 
 @pytest.mark.parametrize("shape", [(5, 5), (3, 2), (10, 4)])

@@ -2,14 +2,17 @@
 
 import math
 import random
+import re
 from itertools import product
 
 import pytest
 
 from orchestrator.publish.optimism import expected_best, optimism
+from orchestrator.publish.tables.table import build
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
 from orchestrator.views.planned import Candidate, Cell
+from tests.publish import sweeps
 
 KEY = "best/validation/map@r"
 
@@ -40,10 +43,14 @@ def test_each_repeat_is_judged_by_what_the_others_select() -> None:
 
 
 def test_where_nothing_is_selected_it_says_why() -> None:
-    assert only([[0.5, 0.6]]).reason == "a single candidate: nothing was selected"
-    assert only([[0.5], [0.6]]).reason == "a single repeat: nothing is left to judge by"
+    assert only([[0.5, 0.6]]).reason == "one candidate, so that none was selected from several"
+    assert only([[0.5], [0.6]]).reason == "one repeat: with it left out, none selects"
     nothing = only([[math.nan, 0.5], [0.5, math.nan]])
-    assert (nothing.reason, nothing.best, nothing.expected) == ("no candidate has finished in every repeat", None, [])
+    assert (nothing.reason, nothing.best, nothing.expected) == (
+        "no candidate has finished in every repeat with a score",
+        None,
+        [],
+    )
 
 
 def test_the_expected_best_of_n_is_that_of_all_draws() -> None:
@@ -65,3 +72,21 @@ def test_the_estimate_is_right_on_the_mean(spread: float, bound: float) -> None:
         true.append(max(means) - worth[means.index(max(means))])
     assert sum(true) / len(true) > 0.004, "the best of ten looks better than it is"
     assert sum(told) / len(told) == pytest.approx(sum(true) / len(true), abs=bound)
+
+
+def test_a_caption_says_it_where_that_is_asked_for() -> None:
+    def caption(seeds: int = 2, **layout: object) -> str:
+        table = {"rows": ["loss", "regularizer"], "columns": [], "metrics": ["recall@1"], **layout}
+        compare = {"loss": ("triplet", "semihard"), "regularizer": ("none", "sec")}
+        made = sweeps.grid(compare, sweeps.spec(tables={"main": table}), seeds=seeds)
+        return build(made, "main", sweeps.catalog()).caption
+
+    lead = "How optimistic the selected candidates' MAP@R on the validation split is, by leaving each repeat out:"
+    assert lead not in caption()
+    asked = caption(optimism=True).partition(lead)[2]
+    assert re.match(
+        r" [+-]?\d+\.\d\d on the mean of 2 cells, from [+-]?\d+\.\d\d to [+-]?\d+\.\d\d; it cannot be told in 2\.",
+        asked,
+    )
+    none = caption(1, optimism=True)
+    assert "cannot be told (one candidate, so that none was selected from several; one repeat: with it left" in none

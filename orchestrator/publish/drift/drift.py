@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from orchestrator.publish.drift.causes import causes
 from orchestrator.publish.drift.noise import LEVEL, ChangedRuns, holm
 from orchestrator.publish.drift.state import NumberKey, ShownNumber, TableSource, axes_of, numbers
-from orchestrator.views.drift import CellDrift, DriftNumber, DriftView, RunFacts
+from orchestrator.views.drift import CellDrift, Change, DriftNumber, DriftView, RunFacts
 from orchestrator.views.printing import printed
 
 _RULE = (
@@ -90,7 +90,7 @@ def _cell(
     told = [_number(side, sweep) for side, sweep in zip((both.before, both.after), both.sweeps, strict=True)]
     means = [one.mean if one else None for one in told]
     difference = means[1] - means[0] if means[0] is not None and means[1] is not None else None
-    change = "changed" if difference is not None else "appeared" if means[0] is None else "gone"
+    change = _change(both, means[0], means[1])
     explained = []
     if both.before and both.after and difference is not None:
         runs = [[facts[side][trial] for trial in both.differing(side) if trial in facts[side]] for side in (0, 1)]
@@ -105,6 +105,13 @@ def _cell(
         shown="" if difference is None else printed(difference, column.unit, column.decimals, signed=True),
         causes=explained, loudness=loud, why=why, p=p,
     )  # fmt: skip
+
+
+def _change(both: _Both, before: float | None, after: float | None) -> Change:
+    if after is not None:
+        return "appeared" if before is None else "changed"
+    mark = both.after.cell.mark if both.after else None
+    return "gone" if mark is None or mark == "partial" else mark
 
 
 def _number(shown: ShownNumber | None, sweep: int) -> DriftNumber | None:

@@ -1,5 +1,6 @@
 """The difference of two tables as a file: text, HTML, LaTeX or JSON."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from html import escape as html
 from typing import Final
@@ -12,6 +13,7 @@ from orchestrator.views.files import Rendered
 from workers.catalog import unknown
 
 _HEADINGS: Final = ("cell", "metric", "before", "after", "difference", "by", "noise")
+_MINUS: Final = re.compile(r"^-(?=[\d.])")
 
 
 def render(view: DriftView, format_name: str) -> Rendered:
@@ -80,18 +82,24 @@ def _latex(view: DriftView) -> str:
     lines = [
         "% Needs \\usepackage{booktabs,longtable,array}.",
         "{\\footnotesize\\setlength{\\tabcolsep}{3pt}\\raggedright",
-        "\\begin{longtable}{>{\\raggedright\\arraybackslash}p{.18\\linewidth}lrrr"
-        ">{\\raggedright\\arraybackslash}p{.22\\linewidth}>{\\raggedright\\arraybackslash}p{.12\\linewidth}}",
+        "\\begin{longtable}{>{\\raggedright\\arraybackslash}p{.17\\linewidth}"
+        ">{\\raggedright\\arraybackslash}p{.1\\linewidth}rrr"
+        ">{\\raggedright\\arraybackslash}p{.2\\linewidth}>{\\raggedright\\arraybackslash}p{.12\\linewidth}}",
         f"  \\caption{{{lead}}}\\\\",
         "  \\toprule",
         "  Cell & Metric & Before & After & Diff. & By & Noise \\\\",
         "  \\midrule\\endfirsthead",
         "  \\toprule Cell & Metric & Before & After & Diff. & By & Noise \\\\ \\midrule\\endhead",
         "  \\bottomrule\\endlastfoot",
-        *(f"  {' & '.join(tex(one) for one in _line(cell))} \\\\" for cell in view.cells),
+        *(f"  {' & '.join(_tex(one) for one in _line(cell))} \\\\" for cell in view.cells),
         "\\end{longtable}}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _tex(text: str) -> str:
+    """A column in TeX; a number below zero has a minus, and no hyphen."""
+    return _MINUS.sub("$-$", tex(text))
 
 
 def _json(view: DriftView) -> str:

@@ -1,6 +1,7 @@
 r"""A file of macros: `\msMainTripletRecallAtOne` prints the value, `[interval]`, `[std]` and `[seeds]` the others."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from orchestrator.views.macros import MacroAddress, MacroNumber, MacrosView
 
 MAGIC: Final = "% metricsweep-macros 1 "
 _NUMBER: Final = "% number "
+_MINUS: Final = re.compile(r"(?<![\w.])-(?=[\d.])")
 _HEAD: Final = r"""\makeatletter
 \providecommand{\ms@number}[6]{%
   \@ifundefined{#1}{}{\PackageError{metricsweep}{#1 is there already}{Use another --prefix.}}%
@@ -53,10 +55,15 @@ def _lines(view: MacrosView) -> Iterator[str]:
     yield "\\makeatother"
 
 
-def _macro(one: MacroNumber) -> str:
+def _macro(one: MacroNumber, minus: str = r"\ensuremath{-}") -> str:
     runs = f"(95 % CI {one.interval}, n = {one.seeds})" if one.seeds > 1 else f"(n = {one.seeds})"
     fields = (one.value, one.interval, one.std, str(one.seeds), runs)
-    return f"\\ms@number{{{one.name}}}" + "".join(f"{{{escape(text)}}}" for text in fields)
+    return f"\\ms@number{{{one.name}}}" + "".join(f"{{{_MINUS.sub(lambda _: minus, escape(text))}}}" for text in fields)
+
+
+def _lines_of(one: MacroNumber) -> tuple[str, str]:
+    """How a macro is written, and how former releases wrote it: with a hyphen for the minus."""
+    return _macro(one), _macro(one, "-")
 
 
 def read(path: Path, text: str) -> MacroFile | None:
@@ -74,7 +81,7 @@ def read(path: Path, text: str) -> MacroFile | None:
             if lines[line].startswith(_NUMBER):
                 number = MacroNumber.model_validate_json(lines[line].removeprefix(_NUMBER))
                 numbers[number.name] = (line + 2, number)
-                edited |= {number.name} if lines[line + 1] != _macro(number) else set()
+                edited |= {number.name} if lines[line + 1] not in _lines_of(number) else set()
         return MacroFile(path, address, numbers, frozenset(edited))
     except (ValueError, ValidationError, KeyError, TypeError, IndexError) as error:
         raise DamagedError(f"{path}, line {line + 1}: the macros cannot be read; write them again") from error

@@ -1,10 +1,13 @@
 """The words around a table: what was averaged, what was selected by what, from how many, and what is missing."""
 
+import math
 from collections.abc import Mapping
 from typing import Final, get_args
 
 from orchestrator.publish.aggregate import by_cell
-from orchestrator.publish.labels import metric_entry, metric_title
+from orchestrator.publish.labels import metric_entry, metric_title, metric_unit
+from orchestrator.publish.optimism import optimism
+from orchestrator.publish.select import direction
 from orchestrator.publish.tables.averaging import averaged, runs
 from orchestrator.publish.tables.budget import budget
 from orchestrator.publish.tables.column_titles import without_arrow
@@ -16,6 +19,7 @@ from orchestrator.publish.tables.selections import words
 from orchestrator.publish.tables.significance import meanings
 from orchestrator.publish.tables.significance import words as tests
 from orchestrator.publish.tables.table_data import SETTLED, LegendEntry, Mark
+from orchestrator.views.printing import printed
 
 _STOPPING: Final[Mapping[str, str]] = {
     "median": "the median rule",
@@ -35,8 +39,8 @@ def caption(facts: TableFacts, placement: Placement) -> str:
     lead = facts.published.title if facts.published else own_title
     lead = lead if lead[-1] in ".!?" else lead + "."
     own = (
-        _aged, _loud, averaged, _splits, _units, _rules, _tested, _selected, _selections, _stopped, _budget, _bold,
-        _done,
+        _aged, _loud, averaged, _splits, _units, _rules, _tested, _selected, _selections, _optimistic,
+        _stopped, _budget, _bold, _done,
     )  # fmt: skip
     said = (say(facts) for say in ((_printed, _units, _bold) if facts.published else own))
     words = (_everywhere(facts, placement), *said)
@@ -177,6 +181,26 @@ def _selected(facts: TableFacts) -> str:
         return f"Last checkpoint of each training{by}."
     what = "Best checkpoint of each training" + (" and best candidate of each cell" if chosen else "")
     return f"{what} chosen by {metric} on the {facts.select.split} split."
+
+
+def _optimistic(facts: TableFacts) -> str:
+    """By how much the scores of the selected candidates look better than they are, over the cells."""
+    if not facts.layout.optimism:
+        return ""
+    select, parts = facts.select, facts.names.parts
+    cells = optimism(facts.outcomes, direction(select.metric, parts)).cells
+    told = [one.optimism for one in cells if one.optimism is not None]
+    metric = metric_title(select.metric, parts)
+    split = "test" if select.split == "last" else select.split
+    lead = f"How optimistic the selected candidates' {metric} on the {split} split is, by leaving each repeat out:"
+    if not told:
+        return f"{lead} cannot be told ({'; '.join(dict.fromkeys(one.reason for one in cells)) or 'no cells'})."
+    unit = "number" if metric_unit(select.metric, parts) == "number" else facts.layout.unit
+    mean, low, high = (printed(one, unit, facts.layout.decimals, signed=True)
+                       for one in (math.fsum(told) / len(told), min(told), max(told)))  # fmt: skip
+    many = f"on the mean of {len(told)} cells, from {low} to {high}" if len(told) > 1 else "in one cell"
+    left = f"; it cannot be told in {len(cells) - len(told)}" if len(cells) > len(told) else ""
+    return f"{lead} {mean} {many}{left}."
 
 
 def _selections(facts: TableFacts) -> str:
