@@ -19,6 +19,7 @@ from api.protection.guards import HostsAndOrigins, ResponseHeaders
 from api.protection.limits import BodyLimit
 from api.protection.workload import AdmissionLimit
 from api.routes import (
+    audit,
     catalog,
     cells,
     cluster,
@@ -89,6 +90,7 @@ NOUNS: Final = (
     events,
     cluster,
     storage,
+    audit,
     logins,
 )
 

@@ -99,7 +99,7 @@ class AuthMiddleware:
         if isinstance(admitted, Response):
             await admitted(scope, receive, send)
             return
-        with calling(admitted):
+        with calling(admitted, request.client.host if request.client else ""):
             await self.app(scope, receive, send)
 
     async def _admitted(self, request: Request) -> Caller | Response:

@@ -12,8 +12,8 @@ from orchestrator.views.callers import Caller, Scope
 METRICS_PATH: Final = "/metrics"
 OWN: Final = frozenset({"/login", "/logout", "/v1/login-links"})
 """What concerns nobody but who asks."""
-FOR_ADMINS: Final = re.compile(r"/v1/(storage|collections)|/sweeps/[^/]*/storage")
-"""What lists or removes files of all projects, which share them."""
+FOR_ADMINS: Final = re.compile(r"/v1/(storage|collections|audit)|/sweeps/[^/]*/storage")
+"""What tells of all projects: the audit, and what lists or removes files, which they share."""
 
 
 def refusal(method: str, path: str, who: Caller, mlflow: str) -> str | None:
@@ -30,7 +30,7 @@ def refusal(method: str, path: str, who: Caller, mlflow: str) -> str | None:
     elif who.scope is Scope.MLFLOW:
         allowed, said = False, "your token opens MLflow and nothing else"
     elif FOR_ADMINS.fullmatch(path):
-        allowed, said = who.administers, "what concerns the files of all projects is for administrators"
+        allowed, said = who.administers, "what concerns all projects is for administrators"
     else:
         allowed = method in SAFE_METHODS or path in OWN or who.steers
         said = "you may look, and change nothing: that takes a member, and a token that may write"

@@ -49,6 +49,11 @@ COMMANDS: Final[dict[str, Command]] = {
         "List tokens of users, or make one, which is shown once, or revoke one; on the machine of the home.",
         "metricsweep tokens add ada --name laptop --days 90",
     ),
+    "audit": Command(
+        "audit:audit",
+        "Print who did what when, from where, a line of JSON each; on the machine of the home.",
+        "metricsweep audit --after 1200",
+    ),
     "mlflow-env": Command(
         "mlflow_env:mlflow_env",
         "Print the variables for an `mlflow` client of your own, for the shell to set.",

@@ -16,7 +16,7 @@ from api.openapi import documented, shown
 from dashboards import pages
 from orchestrator.host.identity import IDENTITY_PATH, NONCE
 from orchestrator.views.accounts import CallerView
-from orchestrator.views.callers import Scope, caller
+from orchestrator.views.callers import OWNER, Caller, Scope, caller, calling
 from orchestrator.views.errors import NotAllowedError
 
 router = APIRouter(prefix="/v1", tags=["login"], responses=documented(401, 403, 421, 500))
@@ -87,14 +87,21 @@ def identity(
 
 @pages_router.get("/login")
 async def login(
-    access: Admission, request: Request, code: Annotated[str, Query(max_length=200)] = "", then: Then = "/"
+    access: Admission,
+    service: Asked,
+    request: Request,
+    code: Annotated[str, Query(max_length=200)] = "",
+    then: Then = "/",
 ) -> Response:
     """The form that asks for the token, or, with the code of a link, the way in."""
     known = access.sessions.of(request)
     # Who is in already stays who they are: a link of somebody else would have them work under another name.
     opened = None if known and known.token is not None else access.codes.use(code)
     if opened:
-        return _entered(access, request, then, opened.token)
+        who = await run_in_threadpool(service.accounts.of_token, opened.token) if opened.token is not None else OWNER
+        if who is None:
+            return await _refused(access, request, WRONG_CODE)
+        return await _entered(request, then, who, "a link")
     if known:
         return RedirectResponse(_local(then), status_code=303)
     if not code:
@@ -112,10 +119,10 @@ async def enter(
 ) -> Response:
     """Give a session for the right token and lead on to where the person was going."""
     if access.is_token(token):
-        return _entered(access, request, then, None)
+        return await _entered(request, then, OWNER, "the form")
     who = await run_in_threadpool(service.accounts.of_text, token)
     if who is not None and who.scope not in (Scope.MLFLOW, Scope.METRICS):
-        return _entered(access, request, then, who.token)
+        return await _entered(request, then, who, "the form")
     if not token:  # nothing was guessed, or the client left while it sent
         return HTMLResponse(pages.login_page(WRONG_TOKEN), status_code=401)
     return await _refused(access, request, WRONG_TOKEN)
@@ -131,9 +138,12 @@ def leave(access: Admission, request: Request) -> Response:
     return answer
 
 
-def _entered(access: Admission, request: Request, then: str, token: int | None) -> Response:
+async def _entered(request: Request, then: str, who: Caller, how: str) -> Response:
+    app = request.app.state
+    with calling(who, request.client.host if request.client else ""):
+        await run_in_threadpool(app.service.accounts.entered, who, how)
     answer = RedirectResponse(_local(then), status_code=303)
-    access.sessions.begin(request, answer, token)
+    app.access.sessions.begin(request, answer, who.token)
     return answer
 
 

@@ -42,6 +42,7 @@ _MINE: Final = {
     "account": "1 = 0",
     "membership": "1 = 0",
     "token": "1 = 0",
+    "audit": "1 = 0",
 }
 
 SEEN_TABLES: Final = (*_MINE, *OF_SWEEPS)

@@ -10,6 +10,7 @@ from orchestrator.record.mlflow.outbox import OutboxReader, OutboxWriter
 from orchestrator.record.mlflow.runs import RunReader
 from orchestrator.record.reads.accounts import AccountReader
 from orchestrator.record.reads.artifacts import ArtifactReader
+from orchestrator.record.reads.audit import AuditReader
 from orchestrator.record.reads.capacity import CapacityReader
 from orchestrator.record.reads.changes import ChangeReader
 from orchestrator.record.reads.claims import ClaimReader
@@ -33,6 +34,7 @@ from orchestrator.record.reads.sweeps import SweepReader
 from orchestrator.record.reads.trainings import TrainingReader
 from orchestrator.record.reads.trials import TrialReader
 from orchestrator.record.writes.accounts import AccountWriter
+from orchestrator.record.writes.audit import AuditWriter
 from orchestrator.record.writes.capacity import CapacityWriter, DataWriter
 from orchestrator.record.writes.changes import ChangeWriter
 from orchestrator.record.writes.claims import ClaimWriter
@@ -57,6 +59,7 @@ class Store:
         self.database = database
         self.submissions = Submissions(database)
         self.accounts, self.owner = AccountReader(database), AccountWriter(database)
+        self.audit, self.audited = AuditReader(database), AuditWriter(database)
         self.neighbours = NeighbourReader(database)
         self.sweeps = SweepReader(database)
         self.trials = TrialReader(database)

@@ -6,6 +6,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from orchestrator.record.account_tables import account, membership, project, token
+from orchestrator.record.audit_table import audit
 from orchestrator.record.cluster_tables import finding, need, node, slot, sweep_need
 from orchestrator.record.delivery_table import delivery
 from orchestrator.record.listed_tables import note, tag, trial_column
@@ -52,6 +53,7 @@ WRITERS: Final[Mapping[str, Mapping[tuple[str, str], frozenset[str]]]] = {
         ("insert", "sweep"): _SUBMITTED,
         ("insert", "request"): _ASKED,
         ("insert", "change"): _CHANGED,
+        ("insert", "audit"): _columns(audit),
         # What people say is theirs: nothing is decided by it, and the conductor only deletes it with its sweep.
         ("insert", "note"): _columns(note),
         ("update", "note"): frozenset({"text", "actor", "changed"}),
@@ -69,6 +71,7 @@ WRITERS: Final[Mapping[str, Mapping[tuple[str, str], frozenset[str]]]] = {
         ("delete", "membership"): frozenset(),
         ("insert", "token"): _columns(token),
         ("update", "token"): frozenset({"revoked"}),
+        ("insert", "audit"): _columns(audit),
     },
     "conductor": {
         ("update", "sweep"): _columns(sweep, _SUBMITTED - _EXTENDED),

@@ -1,11 +1,11 @@
 """Who asks: by a user's token, by a session that began with one, or by a proxy that has seen who it is."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from orchestrator.host.user_tokens import PREFIX, digest
 from orchestrator.record.store import Store
-from orchestrator.views.accounts import CallerView
-from orchestrator.views.callers import Caller
+from orchestrator.views.accounts import AuditEntry, CallerView
+from orchestrator.views.callers import OWNER, Caller
 
 
 class AccountQueries:
@@ -35,6 +35,14 @@ class AccountQueries:
     def any(self) -> bool:
         """Whether there are users at all."""
         return self._store.accounts.any()
+
+    def entered(self, who: Caller | None, how: str) -> None:
+        """Have the audit tell that somebody logged a browser in; none: who holds a token of the server."""
+        self._store.audited.entered(who or OWNER, how)
+
+    def audit(self, after: int) -> Iterator[AuditEntry]:
+        """Who did what, the oldest first, after the entry of a number; for who sees all projects."""
+        return self._store.audit.after(after)
 
     def view(self, who: Caller) -> CallerView:
         """What a caller may, in the names of projects."""

@@ -1,6 +1,9 @@
 """What the owner of a home does to its users, on its machine: in the database, and by no route of the API."""
 
+import getpass
+import os
 import re
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -10,8 +13,8 @@ from orchestrator.host.private import own_folder
 from orchestrator.host.user_tokens import digest, new_token
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
-from orchestrator.views.accounts import ACCOUNT_NAME, ProjectView, TokenView, UserView
-from orchestrator.views.callers import Role, Scope
+from orchestrator.views.accounts import ACCOUNT_NAME, AuditEntry, ProjectView, TokenView, UserView
+from orchestrator.views.callers import Caller, Role, Scope, calling
 from orchestrator.views.errors import ConflictError, NotFoundError
 
 
@@ -75,6 +78,10 @@ class Owner:
         """Have a token, and the sessions that began with it, open nothing from now on; NotFoundError."""
         self._store.owner.revoke(number)
 
+    def audit(self, after: int = 0) -> Iterator[AuditEntry]:
+        """Who did what, the oldest first, after the entry of a number."""
+        return self._store.audit.after(after)
+
     def _require_project(self, name: str) -> None:
         if name not in {one.name for one in self.projects()}:
             raise NotFoundError(f"no project named {name!r}; `metricsweep projects add {name}` makes it")
@@ -89,9 +96,17 @@ def owning(settings: Settings) -> Iterator[Owner]:
         raise NotFoundError(f"there is no database in {settings.home}; `metricsweep serve --home` makes one")
     store = Store.open(settings.database)
     try:
-        yield Owner(store)
+        with calling(Caller(name=f"{_account()} on this machine"), socket.gethostname()):
+            yield Owner(store)
     finally:
         store.close()
+
+
+def _account() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container whose user has no name
+        return str(os.getuid())
 
 
 def _named(name: str, kind: str) -> str:

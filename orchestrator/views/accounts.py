@@ -62,3 +62,21 @@ class CallerView(View):
     """Projects whose sweeps are shown."""
     steers: list[str]
     """Projects to which may be submitted, and whose sweeps may be steered."""
+
+
+class AuditEntry(View):
+    """Who did what; it outlives what it tells of."""
+
+    id: int
+    at: datetime
+    who: str
+    user: int | None = None
+    """The number of the user; none: who holds a token of the server."""
+    token: int | None = None
+    what: str
+    target: str
+    detail: str = ""
+    address: str = ""
+    """From where it was asked; a command on the machine of the home names that."""
+    request: str = ""
+    """`X-Request-ID` of the answer."""

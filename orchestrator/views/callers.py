@@ -71,6 +71,7 @@ OWNER: Final = Caller()
 """Whose service it is."""
 
 _CALLER: Final[ContextVar[Caller]] = ContextVar("caller", default=OWNER)
+_ADDRESS: Final[ContextVar[str]] = ContextVar("address", default="")
 
 
 def caller() -> Caller:
@@ -78,11 +79,17 @@ def caller() -> Caller:
     return _CALLER.get()
 
 
+def address() -> str:
+    """From where it asks; empty: from within."""
+    return _ADDRESS.get()
+
+
 @contextmanager
-def calling(who: Caller) -> Iterator[None]:
-    """Work for somebody; threads and tasks that begin meanwhile do so too."""
-    before = _CALLER.set(who)
+def calling(who: Caller, where: str = "") -> Iterator[None]:
+    """Work for somebody who asks from an address; threads and tasks that begin meanwhile do so too."""
+    before, elsewhere = _CALLER.set(who), _ADDRESS.set(where)
     try:
         yield
     finally:
         _CALLER.reset(before)
+        _ADDRESS.reset(elsewhere)

@@ -95,6 +95,7 @@ ROUTES = {
     ("get", "/v1/sweeps/{id}/events"),
     ("post", "/v1/login-links"),
     ("get", "/v1/me"),
+    ("get", "/v1/audit"),
     ("get", "/v1/identity"),
     ("get", "/healthz"),
     ("get", "/readyz"),

@@ -306,3 +306,23 @@ def test_no_token_is_kept(shared: Shared, settings: Settings) -> None:
     for text in shared.tokens.values():
         assert not any(text.encode() in file for file in files)
     assert Store.open(settings.database).accounts.tokens()[0].user == "ada"
+
+
+def test_the_audit_is_for_administrators_and_names_who_did_what(shared: Shared) -> None:
+    number, text = shared.token("ben", Scope.ADMIN)
+    given = {"Authorization": f"Bearer {text}"}
+    ben = shared.client("ben")
+    assert ben.get("/v1/audit", headers=given).status_code == 403
+    shared.owner.set_role("ben", Role.ADMIN)
+    TestClient(shared.app, base_url=URL, follow_redirects=False).post("/login", data={"token": text})
+    answer = ben.get("/v1/audit", headers=given)
+    assert answer.headers["content-type"].startswith("application/x-ndjson")
+    entries = [json.loads(line) for line in answer.text.splitlines()]
+    assert [one["id"] for one in entries] == sorted({one["id"] for one in entries})
+    submitted, *_, login = (one for one in entries if one["who"] == "ben")
+    assert (submitted["what"], submitted["target"], submitted["detail"]) == ("submit", f"sweep {BEN_S}", SECRET)
+    assert submitted["address"] == "testclient"
+    assert re.fullmatch("[0-9a-f]{32}", submitted["request"])
+    assert (login["what"], login["token"]) == ("login", number)
+    assert not any(token in answer.text for token in (text, *shared.tokens.values()))
+    assert ben.get("/v1/audit", headers=given, params={"after": entries[-1]["id"]}).text == ""

@@ -28,9 +28,8 @@ def _transfer(source: sa.Engine, target: sa.Engine, version: str) -> None:
         command.upgrade(config(new), version)
         tables = sa.MetaData()
         tables.reflect(new)
-        for table in reversed(tables.sorted_tables):
-            if table.name != "alembic_version":
-                new.execute(sa.delete(table))  # what the steps themselves write
+        if "project" in tables.tables:  # what the steps themselves write
+            new.execute(sa.delete(tables.tables["project"]))
         for table in tables.sorted_tables:
             if table.name == "alembic_version":
                 continue

@@ -10,6 +10,7 @@ from orchestrator.record.listed_tables import note, tag
 from orchestrator.record.schema import cell, trial
 from orchestrator.record.steering import require_steered
 from orchestrator.record.writes import changes
+from orchestrator.record.writes.audit import tell
 from orchestrator.views.callers import caller
 from orchestrator.views.changes import ChangeKind
 from orchestrator.views.errors import ConflictError, NotFoundError
@@ -56,6 +57,8 @@ class Remarks(Access):
                 if rows:
                     connection.execute(sa.insert(tag), rows)
             changes.note(connection, ChangeKind(kind), sweep, entity)
+            target = f"sweep {sweep}" if kind == "sweep" else f"sweep {sweep}, {kind} {entity}"
+            tell(connection, "remark", target, actor=actor)
 
     def sweep_of(self, number: int) -> int:
         """The sweep of a trial; raises NotFoundError."""

@@ -12,6 +12,7 @@ from orchestrator.record import schema
 from orchestrator.record.database import Access, FencedAccess
 from orchestrator.record.existence import DELETE, require_lasting, require_sweep
 from orchestrator.record.steering import chosen_project, require_steered
+from orchestrator.record.writes.audit import tell
 from orchestrator.record.writes.backlog import require_room
 from orchestrator.record.writes.changes import alone, note
 from orchestrator.record.writes.looks import forget_spec
@@ -70,6 +71,7 @@ class Submissions(Access):
                     sa.insert(schema.sweep).values(values).returning(schema.sweep.c.id)
                 ).scalar_one()
                 note(connection, ChangeKind.SWEEP, added, added, SweepState.QUEUED)
+                tell(connection, "submit", f"sweep {added}", new.name, actor=new.actor)
         except IntegrityError:
             known = self._known(new)  # another submit with this key was quicker
             if known is None:
@@ -120,6 +122,8 @@ class Submissions(Access):
             adding = sa.insert(requests).values(values).returning(requests.c.id)
             added = int(connection.execute(adding).scalar_one())
             note(connection, ChangeKind.REQUEST, sweep, added)
+            target = f"sweep {sweep}" if trial is None else f"sweep {sweep}, trial {trial}"
+            tell(connection, kind, target, f"request {added}", actor=actor)
             return added
 
 

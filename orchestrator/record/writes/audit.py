@@ -1,0 +1,38 @@
+"""The audit's rows, each written in the transaction of what it tells: neither is there without the other."""
+
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+
+from orchestrator.host.log_context import ids_of_now
+from orchestrator.record.audit_table import audit
+from orchestrator.record.database import Access
+from orchestrator.record.writes.text import storable
+from orchestrator.views.callers import Caller, address, caller
+
+MOST_DETAIL = 2_000
+"""Characters of what was said."""
+
+
+class AuditWriter(Access):
+    """Tells of what changes nothing else in the database."""
+
+    def entered(self, who: Caller, how: str) -> None:
+        """Somebody logged a browser in."""
+        with self._database.writing() as connection:
+            tell(connection, "login", how, who=who)
+
+
+def tell(
+    connection: sa.Connection, what: str, target: str, detail: str = "", *, actor: str | None = None,
+    who: Caller | None = None,
+) -> None:  # fmt: skip
+    """Add a row: who asks, from where and by which request is known; `actor` names who has no user."""
+    asks = who or caller()
+    connection.execute(
+        sa.insert(audit).values(
+            at=datetime.now(UTC), who=asks.name or actor or "owner", account_id=asks.user, token_id=asks.token,
+            what=what, target=target, detail=storable(detail)[:MOST_DETAIL], address=address(),
+            request=str(ids_of_now().get("request", "")),
+        )
+    )  # fmt: skip
