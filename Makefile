@@ -28,8 +28,8 @@ faults: install ## kill, stop and starve real processes at up to ten moments; fi
 	FAULT_MOMENTS=10 $(BIN)/pytest -m faults tests/faults
 	$(BIN)/python -m tests.faults.report
 
-simulate: install ## worlds that a seed draws, with faults at every transaction, for SECONDS (60): the product's code in one thread
-	$(BIN)/python -m tests.simulation --seconds $(or $(SECONDS),60)
+simulate: install ## worlds that a seed draws, with faults at every transaction, for SECONDS (60), on from seed FIRST (1000): the product's code in one thread
+	$(BIN)/python -m tests.simulation --seconds $(or $(SECONDS),60) --first $(or $(FIRST),1000)
 	$(BIN)/python -m tests.simulation --operations
 
 claims: install ## train and assert what the quick twins claim, over ten seeds; figures to docs/claims.md (half an hour)
