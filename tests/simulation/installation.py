@@ -18,18 +18,20 @@ from orchestrator.record import schema
 from orchestrator.record.store import Store
 from orchestrator.record.tracker import Exhibit
 from orchestrator.run.attempt import Workplace
+from orchestrator.run.files.engine import FileSlots
 from orchestrator.service.remembered import Remembered
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import FencedError, MetricsweepError
 from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState
 from orchestrator.views.nodes import Node
-from tests.simulation import heartbeats, training
+from tests.simulation import heartbeats, joining, training
 from tests.simulation.clients import Client
 from tests.simulation.cluster import Cluster
-from tests.simulation.engine import Simulated
+from tests.simulation.engine import LINGER, Simulated
 from tests.simulation.ground import Ground
 from tests.simulation.invariants import Invariants
+from tests.simulation.joining import Joining
 from tests.simulation.shelf import Shelf
 from tests.simulation.tracking import Tracking
 from tests.simulation.transactions import Transactions
@@ -89,7 +91,7 @@ class NoExhibits:
 class Installation:
     """Made anew for each world; its processes share one store, whose transactions are each their own."""
 
-    def __init__(self, world: World, ground: Ground) -> None:
+    def __init__(self, world: World, ground: Ground, *, joined: bool = False) -> None:
         self.world, self.ground, self._catalog = world, ground, ground.catalog
         self.transactions = Transactions(world, ground)
         folder = ground.cleared(world)
@@ -99,11 +101,12 @@ class Installation:
         self.cluster = Cluster(world, [Node("a" * 56, "hall", {"CPU": 2.0}), Node("b" * 56, "lab", {"CPU": 1.0})])
         self.tracking = Tracking(world)
         self.store = Store(ground.database)
-        self.shelf = Shelf(world) if world.seed % 3 == 0 else None
+        self.joining = Joining(self.cluster, folder / "storage") if joined else None
+        self.shelf = Shelf(world) if world.seed % 3 == 0 and not joined else None
         self.clients: list[Client] = []
         self.first: tuple[str, bytes] | None = None  # what a client submits first; none: it draws that
         self.shown: dict[str, tuple[str, bytes]] = {}  # of grids that finished, by what they tried: spec and table
-        self.engines: list[Simulated] = []
+        self.engines: list[Simulated | FileSlots] = []
         self._unheard = 0.0
 
     @contextmanager
@@ -112,12 +115,13 @@ class Installation:
         conduct = "orchestrator.conduct"
         training.here[:] = [self.world]
         with (
-            self.world.laws(CLOCKED),
+            self.world.laws((*CLOCKED, *joining.CLOCKED)),
             self.transactions.laws(),
             self.cluster.reached(),
             patch(f"{conduct}.conductor.Heartbeat", heartbeats.of(self.world, self.world.process)),
             patch(f"{conduct}.chores.Exhibits", NoExhibits),
             self.shelf.reached(self.settings.home / "scratch") if self.shelf else nullcontext(),
+            self.joining.laws() if self.joining else nullcontext(),
         ):
             try:
                 yield
@@ -132,6 +136,8 @@ class Installation:
             self._client(name, wishes)
         for name in ("first", "second"):
             self.conduct(name)
+        if self.joining is not None:
+            self.joining.begin()
         self.disturb(trouble)
         self.world.run(lambda: all(one.done for one in self.clients), MOST_TURNS)
         self.world.run(self._quiet_or(self.world.now + 12.0), MOST_TURNS)
@@ -153,15 +159,22 @@ class Installation:
         self.cluster.torn, self.tracking.away = trouble.torn, trouble.away
         self._unheard = trouble.unheard
         for engine in self.engines:
-            engine.unheard = trouble.unheard
+            if isinstance(engine, Simulated):
+                engine.unheard = trouble.unheard
+        if self.joining is not None:
+            self.joining.leaves = trouble.unheard / 20
         for client in self.clients:
             client.regrets = trouble.regrets
 
     def conduct(self, name: str, after: float = 0.0) -> None:
         """Begin a conductor, which begins anew whenever it ends."""
         process = Process(f"conductor {name}")
-        engine = Simulated(self.cluster, self._workplace())
-        engine.unheard = self._unheard
+        engine: Simulated | FileSlots
+        if self.joining is None:
+            engine = Simulated(self.cluster, self._workplace())
+            engine.unheard = self._unheard
+        else:
+            engine = FileSlots(self._workplace(), None, LINGER)
         self.engines = [*self.engines[-1:], engine]
         conductor = Conductor(self.settings, self.store, engine, self._catalog, self.tracking)
 
@@ -196,6 +209,8 @@ class Installation:
 
     def rested(self) -> bool:
         """Whether all that was asked for is done and told, and nobody stands still who might go on with something."""
+        if self.joining is not None and any(one.busy for one in self.cluster.actors.values()):
+            return False  # it is asked to stop, where Ray's would be ended
         if self.world.now < self.world.awake or not all(one.done for one in self.clients):
             return False
         if self.store.requests.pending() or self.store.sweeps.active() or self.store.outbox.lag():

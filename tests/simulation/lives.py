@@ -22,6 +22,8 @@ class Life:
     wishes: int
     """What each of the two clients asks for."""
     trouble: Trouble = USUAL
+    joined: bool = False
+    """Whether its slots join by files."""
     clients: tuple[str, ...] = ("ann", "bob")
     blow: Blow | None = None
     """What befalls one operation on the database, whatever else happens."""
@@ -29,7 +31,7 @@ class Life:
     @classmethod
     def of(cls, seed: int) -> "Life":
         """The one that a seed stands for."""
-        return cls(seed, SIZES[seed % len(SIZES)], HARSH)
+        return cls(seed, SIZES[seed % len(SIZES)], HARSH, joined=seed % 15 == 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def lived(
 ) -> tuple[Installation, Break | None]:
     """The same, with what there was in the end."""
     world = World(life.seed)
-    installation = Installation(world, ground)
+    installation = Installation(world, ground, joined=life.joined)
     installation.transactions.blow = life.blow
     try:
         with without or nullcontext(), installation.laws():

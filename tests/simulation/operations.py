@@ -1,6 +1,7 @@
 """A small sweep whose n-th operation on the database fails, or kills its process, for any n; then it goes on anew."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from tests.simulation.ground import Ground
@@ -22,7 +23,7 @@ def count(ground: Ground) -> int:
 
 def struck(number: int, *, deadly: bool) -> Life:
     """The small world with one operation that fails."""
-    return Life(SMALL.seed, SMALL.wishes, QUIET, SMALL.clients, Blow(number, deadly))
+    return replace(SMALL, blow=Blow(number, deadly))
 
 
 def breaks(ground: Ground, first: int = 1, step: int = 1) -> Iterator[Break]:

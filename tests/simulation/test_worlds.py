@@ -35,12 +35,15 @@ def whole(ground: Ground, life: Life) -> None:
 
 
 def told(ground: Ground) -> str:
-    """The story of one world."""
-    world = World(7)
-    installation = Installation(world, ground)
-    with installation.laws():
-        installation.live(("ann", "bob"), 2, USUAL)
-    return "\n".join(world.story)
+    """The stories of two worlds, the second one with slots that join by files."""
+    stories: list[str] = []
+    for joined, wishes in ((False, 2), (True, 1)):
+        world = World(7)
+        installation = Installation(world, ground, joined=joined)
+        with installation.laws():
+            installation.live(("ann", "bob"), wishes, USUAL)
+        stories += world.story
+    return "\n".join(stories)
 
 
 @pytest.mark.parametrize("first", range(0, WORLDS, EACH))

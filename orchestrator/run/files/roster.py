@@ -97,7 +97,7 @@ class Roster:
         self._struck &= there.keys()
         for name in self._struck:
             there.pop(name).remove()
-        for name in there.keys() - self._slots.keys():
+        for name in sorted(there.keys() - self._slots.keys()):
             self._slots[name] = JoinedSlot(there[name], Instruction(fence=self.allegiance.fence), self._now)
         for slot in self:
             slot.look()
