@@ -13,7 +13,7 @@ from orchestrator.views.errors import NotFoundError
 
 if TYPE_CHECKING:
     from api.client import Client
-    from orchestrator.service.manuscripts import ManuscriptReport, Records
+    from orchestrator.service.manuscripts import ManuscriptReport, Records, Whole
     from orchestrator.views.macros import MacroAddress, MacrosView
 
 
@@ -35,10 +35,10 @@ def check(
     from orchestrator.service.manuscripts import check as checked
 
     if bundles:
-        report = checked(paper, bundled(bundles))
+        report = checked(paper, *bundled(bundles))
     else:
         with connect(url, token, home) as client:
-            report = checked(paper, _records(client))
+            report = checked(paper, _records(client), _whole(client))
     _tell(report)
     if not report.agrees:
         raise typer.Exit(FAILED)
@@ -56,12 +56,31 @@ def _records(client: "Client") -> "Records":
     return today
 
 
+def _whole(client: "Client") -> "Whole":
+    def today(sweep: int, table: str) -> str:
+        try:
+            return client.table(sweep, table, "latex").content.decode()
+        except ApiError as error:
+            if error.status == 404:
+                raise NotFoundError(str(error)) from error
+            raise
+
+    return today
+
+
 def _tell(report: "ManuscriptReport") -> None:
     for one in report.disagreements:
         name = f" \\{one.name}" if one.name else ""
         used = f"printed at {', '.join(one.used)}" if one.used else "which the paper does not print"
         out.print(f"{one.where}:{name}: {one.said}; {used}")
     stale = sum(bool(one.used) for one in report.disagreements)
+    for file in report.outside:
+        out.print(f"{file}: not read, since it lies outside of the paper's folder")
+    if report.tables:
+        out.print(f"{report.tables} table{'s' * (report.tables != 1)} taken in whole")
+    if report.tables and not report.files:
+        out.print("all agree" if not stale else f"{stale} do not agree")
+        return
     out.print(
         f"{report.used} of {report.numbers} numbers in {report.files} file{'s' * (report.files != 1)} are printed: "
         + ("all agree" if not stale else f"{stale} do not agree")

@@ -1,15 +1,21 @@
 """Whether the numbers of a manuscript still agree with the records: those of a server, or of bundles."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestrator.publish import formats
 from orchestrator.publish.bundle import rebuilding
+from orchestrator.publish.macros import whole_table
 from orchestrator.publish.macros.macros import macros
 from orchestrator.publish.macros.manuscript import Disagreement, manuscript
+from orchestrator.publish.macros.whole_table import WholeTable
+from orchestrator.publish.tables import published_comparison
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.macros import MacroAddress, MacrosView
 
+Whole = Callable[[int, str], str]
+"""The LaTeX of a sweep's table today; NotFoundError where it is not there."""
 Records = Callable[[MacroAddress], MacrosView]
 """What the table behind some macros says today; NotFoundError where it is not there."""
 
@@ -22,6 +28,10 @@ class ManuscriptReport:
     numbers: int
     used: int
     disagreements: tuple[Disagreement, ...]
+    tables: int = 0
+    """Taken in whole."""
+    outside: tuple[str, ...] = ()
+    """Files of other folders, which were not read."""
 
     @property
     def agrees(self) -> bool:
@@ -29,8 +39,11 @@ class ManuscriptReport:
         return not any(one.used for one in self.disagreements)
 
 
-def check(paper: Path, records: Records) -> ManuscriptReport:
-    """Every macro of a paper beside the records; NotFoundError, ConflictError and DamagedError for what is no paper."""
+def check(paper: Path, records: Records, whole: Whole | None = None) -> ManuscriptReport:
+    """Every macro of a paper, and every table that it takes in, beside the records.
+
+    NotFoundError, ConflictError and DamagedError for what is no paper.
+    """
     read = manuscript(paper)
     disagreements = [*read.strange()]
     for file in read.files:
@@ -41,11 +54,26 @@ def check(paper: Path, records: Records) -> ManuscriptReport:
             disagreements.append(Disagreement(f"{file.path}:1", "", f"its numbers are not there: {error}", uses))
             continue
         disagreements += read.compare(file, today)
+    disagreements += [one for table in read.tables for one in _of_table(table, whole)]
     names = {name for file in read.files for name in file.numbers}
-    return ManuscriptReport(len(read.files), len(names), len(names & read.uses.keys()), tuple(disagreements))
+    return ManuscriptReport(
+        len(read.files), len(names), len(names & read.uses.keys()), tuple(disagreements), len(read.tables),
+        tuple(read.outside),
+    )  # fmt: skip
 
 
-def bundled(bundles: Iterable[Path]) -> Records:
+def _of_table(table: WholeTable, whole: Whole | None) -> Iterator[Disagreement]:
+    """Where a table that was taken in whole is not what the records say."""
+    try:
+        today = whole_table.read(table.path, whole(table.sweep, table.table)) if whole else None
+    except NotFoundError as error:
+        yield Disagreement(f"{table.path}:1", "", f"its table is not there: {error}", [str(table.path)])
+        return
+    for line, said in table.differences(today) if today else ():
+        yield Disagreement(f"{table.path}:{line}", "", said, [str(table.path)])
+
+
+def bundled(bundles: Iterable[Path]) -> tuple[Records, Whole]:
     """The records of some bundles, told apart by the id of their sweeps; raises DamagedError."""
     known = {}
     for path in bundles:
@@ -63,4 +91,12 @@ def bundled(bundles: Iterable[Path]) -> Records:
             raise NotFoundError(f"no bundle is of sweep {of.sweep} with the id {of.uid}")
         return macros(packed.outcomes, of.uid, of.table, packed.catalog, of.prefix).view
 
-    return today
+    def whole(sweep: int, table: str) -> str:
+        packed = next((one for one in known.values() if one.head.id == sweep), None)
+        if packed is None:
+            raise NotFoundError(f"no bundle is of sweep {sweep}")
+        return formats.render(
+            published_comparison.build(packed.outcomes, table, packed.catalog), "latex"
+        ).content.decode()
+
+    return today, whole

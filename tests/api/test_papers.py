@@ -91,6 +91,23 @@ def test_a_paper_from_macros_to_check(
     assert len(json.loads(metricsweep("checklist", 1, "--json", url=url).stdout)["answers"]) == 8
 
 
+def test_a_table_taken_in_whole_is_checked(
+    url: str, service: Service, ran: None, conductor: Conductor, tmp_path: Path
+) -> None:
+    paper, bundle = tmp_path / "paper.tex", tmp_path / "out.zip"
+    metricsweep("table", 1, "main", "--out", tmp_path / "main.tex", url=url)
+    paper.write_text("\\input{main}")
+    assert metricsweep("check", paper, url=url).stdout == "1 table taken in whole\nall agree\n"
+    with service.bundles.make(1) as made:
+        bundle.write_bytes(made.read())
+    conductor.finish(0.7)
+    conductor.finish(0.8)
+    stale = metricsweep("check", paper, url=url)
+    assert stale.exit_code == 1
+    assert "Semihard triplet, R@1: … in the paper, **75.00**±7.07 now" in stale.stdout.replace("\n", " ")
+    assert metricsweep("check", paper, "--bundle", bundle).stdout.endswith("all agree\n"), "it is what it was"
+
+
 def test_a_paper_of_a_sweep_that_is_not_there(url: str, ran: None, tmp_path: Path) -> None:
     numbers, paper = tmp_path / "numbers.tex", tmp_path / "paper.tex"
     metricsweep("table", 1, "--macros", numbers, "--prefix", "ours", url=url)

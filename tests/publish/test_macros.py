@@ -1,13 +1,16 @@
 """Numbers of a table as macros: their names, the file that LaTeX reads, and a paper that is checked against records."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from orchestrator.publish.formats import render
 from orchestrator.publish.macros.macro_file import read, written
 from orchestrator.publish.macros.macro_name import checked_prefix, macro_names
 from orchestrator.publish.macros.macros import macros
+from orchestrator.publish.tables.published_comparison import build
 from orchestrator.service.manuscripts import ManuscriptReport, check
 from orchestrator.views.errors import ConflictError, DamagedError, NotFoundError
 from orchestrator.views.macros import MacrosView
@@ -175,3 +178,82 @@ def test_a_number_below_zero_has_a_minus_and_former_files_are_not_edited_ones(pa
     edited = read(paper, text.replace("1.50}", "1.51}"))
     assert edited is not None
     assert edited.edited == {first.name}
+
+
+WHOLE = {"rows": ["loss", "regularizer"], "columns": ["dataset"], "metrics": ["recall@1", "norm_var"]}
+
+
+def whole(
+    seeds: int = 3, losses: tuple[str, ...] = ("triplet", "semihard"), name: str = "sec_on-digits", **given: object
+) -> str:
+    compare = {"loss": losses, "regularizer": ("none", "sec"), "dataset": ("digits", "omniglot")}
+    spec = sweeps.spec(tables={"main": WHOLE}, name=name)
+    made = sweeps.grid(compare, spec, seeds=seeds, **given)  # type: ignore[arg-type]
+    return render(build(made, "main", sweeps.catalog()), "latex").content.decode()
+
+
+@pytest.fixture
+def tabled(tmp_path: Path) -> Path:
+    (tmp_path / "main_table.tex").write_text(whole())
+    (tmp_path / "paper.tex").write_text("\\input{main_table}\\include{paper}\\input main_table\n% \\input{none}\n")
+    return tmp_path / "paper.tex"
+
+
+def of_tables(paper: Path, today: str) -> ManuscriptReport:
+    return check(paper, lambda of: table(), lambda sweep, name: today)
+
+
+def test_a_table_taken_in_whole_agrees_or_says_which_cells_do_not(tabled: Path) -> None:
+    same = of_tables(tabled, whole())
+    assert (same.agrees, same.tables, same.files, same.disagreements) == (True, 1, 0, ())
+    text = whole()
+    number = re.search(r"Triplet.* & (\d\d\.\d\d)", text)
+    assert number is not None
+    changed = of_tables(tabled, text.replace(number[1], "12.34"))
+    assert not changed.agrees
+    (one,) = changed.disagreements
+    line = next(at for at, line in enumerate(text.splitlines(), 1) if number[1] in line)
+    assert one.where == f"{tabled.parent / 'main_table.tex'}:{line}"
+    assert one.said.startswith("Triplet None, R@1: ")
+    assert f"{number[1]}±" in one.said
+    assert "12.34±" in one.said
+
+
+def test_rows_that_come_and_go_and_other_sweeps_are_told(tabled: Path) -> None:
+    def said(today: str) -> list[str]:
+        return [one.said for one in of_tables(tabled, today).disagreements]
+
+    fewer = said(whole(losses=("triplet",)))
+    assert [one for one in fewer if "no such row" in one] == [
+        "Semihard triplet None: the table has no such row any more",
+        "Semihard triplet SEC: the table has no such row any more",
+    ]
+    (tabled.parent / "main_table.tex").write_text(whole(losses=("triplet",)))
+    assert "Semihard triplet SEC: a row of the table that the paper lacks" in said(whole())
+    other = said(whole(name="another"))
+    assert other == ["sweep 7 is another one there: its name is another, not sec\\_on-digits"]
+
+    def away(sweep: int, name: str) -> str:
+        raise NotFoundError(f"no sweep {sweep}, {name}")
+
+    (gone,) = check(tabled, lambda of: table(), away).disagreements
+    assert gone.said == "its table is not there: no sweep 7, main"
+
+
+def test_a_cell_that_diverged_since_is_told(tabled: Path) -> None:
+    def fate(labels: dict[str, str], candidate: int, repeat: int) -> str:
+        return "diverged" if labels == {"loss": "triplet", "regularizer": "none", "dataset": "digits"} else "ok"
+
+    found = [one.said for one in of_tables(tabled, whole(fate=fate)).disagreements]
+    assert any("Triplet None, R@1: " in one and one.endswith("diverged now") for one in found)
+
+
+def test_what_lies_outside_of_the_papers_folder_is_not_read(tabled: Path) -> None:
+    folder = tabled.parent / "paper"
+    folder.mkdir()
+    paper = folder / "paper.tex"
+    (folder / "link.tex").symlink_to(tabled.parent / "main_table.tex")
+    paper.write_text("\\input{../main_table}\\input{link}\\input{inside}")
+    (folder / "inside.tex").write_text(whole())
+    report = of_tables(paper, whole())
+    assert (report.tables, sorted(report.outside)) == (1, ["../main_table.tex", "link.tex"])

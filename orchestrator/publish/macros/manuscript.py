@@ -8,6 +8,8 @@ from typing import Final
 
 from orchestrator.publish.macros.macro_file import MacroFile, read
 from orchestrator.publish.macros.macro_name import macro_names
+from orchestrator.publish.macros.whole_table import WholeTable
+from orchestrator.publish.macros.whole_table import read as read_table
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.macros import MacroNumber, MacrosView
 
@@ -33,6 +35,8 @@ class Manuscript:
 
     files: Sequence[MacroFile]
     uses: Mapping[str, Sequence[str]]  # by the name of a macro: files and lines
+    tables: Sequence[WholeTable] = ()
+    outside: Sequence[str] = ()  # files that it takes in from elsewhere, which are not read
 
     def compare(self, file: MacroFile, today: MacrosView) -> Iterator[Disagreement]:
         """Each macro of a file that says something else than the records do today."""
@@ -60,26 +64,39 @@ class Manuscript:
 
 
 def manuscript(paper: Path) -> Manuscript:
-    """A paper with all that it takes in; NotFoundError where it is not there, ConflictError where it uses no macros."""
+    """A paper with all that it takes in from its folder; NotFoundError where it is not there.
+
+    ConflictError where it takes in neither macros nor a table.
+    """
     if not paper.is_file():
         raise NotFoundError(f"there is no file {paper}")
     files: list[MacroFile] = []
     uses: dict[str, list[str]] = {}
-    for path, text in _texts(paper):
-        if (sheet := read(path, text)) is not None:
+    tables: list[WholeTable] = []
+    outside: list[str] = []
+    for path, text in _texts(paper, outside):
+        if (table := read_table(path, text)) is not None:
+            tables.append(table)
+        elif (sheet := read(path, text)) is not None:
             files.append(sheet)
         else:
             _note(path, text, uses)
-    if not files:
+    if not files and not tables:
         raise ConflictError(
-            f"{paper} takes in no file of macros; `metricsweep table 7 main --macros main.tex` writes one"
+            f"{paper} takes in no file of macros, nor a table; `metricsweep table 7 main --macros main.tex` writes one"
         )
     starts = tuple({file.address.prefix for file in files})
-    return Manuscript(files, {name: places for name, places in uses.items() if name.startswith(starts)})
+    return Manuscript(
+        files, {name: places for name, places in uses.items() if name.startswith(starts)}, tables, outside
+    )
 
 
-def _texts(paper: Path) -> Iterator[tuple[Path, str]]:
-    """The files of a paper, each once; paths are those from the folder of the paper, as TeX finds them."""
+def _texts(paper: Path, outside: list[str]) -> Iterator[tuple[Path, str]]:
+    """The files of a paper, each once; paths are those from the folder of the paper, as TeX finds them.
+
+    What lies elsewhere is noted and not read.
+    """
+    folder = paper.parent.resolve()
     waiting, seen = [paper], set[Path]()
     while waiting:
         path = waiting.pop()
@@ -94,7 +111,10 @@ def _texts(paper: Path) -> Iterator[tuple[Path, str]]:
             name = (match[1] or match[2]).strip().strip('"')
             for candidate in (name, f"{name}.tex"):
                 if _lies(there := paper.parent / candidate):
-                    waiting.append(there)
+                    if there.resolve().is_relative_to(folder):
+                        waiting.append(there)
+                    elif candidate not in outside:
+                        outside.append(candidate)
                     break
 
 
