@@ -69,10 +69,10 @@ def _whole(client: "Client") -> "Whole":
 
 
 def _tell(report: "ManuscriptReport") -> None:
-    for one in report.disagreements:
-        name = f" \\{one.name}" if one.name else ""
-        used = f"printed at {', '.join(one.used)}" if one.used else "which the paper does not print"
-        out.print(f"{one.where}:{name}: {one.said}; {used}")
+    for wrong in report.disagreements:
+        name = f" \\{wrong.name}" if wrong.name else ""
+        used = f"printed at {', '.join(wrong.used)}" if wrong.used else "which the paper does not print"
+        out.print(f"{wrong.where}:{name}: {wrong.said}; {used}")
     stale = sum(bool(one.used) for one in report.disagreements)
     for file in report.outside:
         out.print(f"{file}: not read, since it lies outside of the paper's folder")

@@ -15,6 +15,8 @@ _SAID: Final = (
     "one left out judges (nested resampling over repeats). The expected best of n is that of n candidates drawn with "
     "replacement from those of the cell (Dodge et al., EMNLP 2019)."
 )
+MOST_DRAWN: Final = 1_000
+"""Up to how many draws the expected best is told."""
 _Runs = Mapping[Repeat, float]
 
 
@@ -69,9 +71,9 @@ def _held_out(scores: Sequence[Sequence[float]]) -> float:
 
 
 def expected_best(means: Sequence[float]) -> list[float]:
-    """The expected largest of 1, 2, ... of these numbers, drawn with replacement as often as there are numbers."""
+    """The expected largest of 1, 2, ... of these numbers, drawn with replacement: as often as there are, or 1,000."""
     ordered, count = sorted(means), len(means)
     return [
         math.fsum(one * ((at / count) ** n - ((at - 1) / count) ** n) for at, one in enumerate(ordered, 1))
-        for n in range(1, count + 1)
+        for n in range(1, min(count, MOST_DRAWN) + 1)
     ]

@@ -10,7 +10,7 @@ from orchestrator.spec.unit import Unit
 from orchestrator.spec.when import When
 from workers.contract import Frozen
 
-Kind = Literal["line", "curves", "distribution", "scatter", "bars", "heatmap", "images"]
+Kind = Literal["line", "curves", "distribution", "scatter", "bars", "heatmap", "images", "best_of"]
 
 
 class FigureSpec(Frozen):
@@ -100,6 +100,7 @@ DATA: Final[Mapping[str, tuple[str, ...]]] = {
     "bars": (),
     "heatmap": ("heat_map", "heat_map_stages", "samples"),
     "images": ("panels", "feature_maps"),
+    "best_of": (),
 }
 """The figures of a recipe whose data each kind draws."""
 
@@ -118,5 +119,6 @@ FITTING: Final[Mapping[str, tuple[str, ...]]] = {
     "bars": (*_EVERYWHERE, *_OF_CELLS, "colour", "reference"),
     "heatmap": (*_EVERYWHERE, "metric", "data", "x", "y", "unit", "decimals", "stages"),
     "images": (*_EVERYWHERE, "data"),
+    "best_of": (*_EVERYWHERE, "colour", "unit", "y_scale"),
 }
 """The fields that mean something for each kind."""

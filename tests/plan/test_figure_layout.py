@@ -51,6 +51,7 @@ def test_a_spec_has_no_figures_unless_it_asks(small: Small, checked: Any) -> Non
         {"kind": "distribution", "data": "cosines", "show": ["cos_an"], "facet": [*AXES][:2]},
         {"kind": "line", "data": "spectrum-train", "colour": "regularizer", "facet": "optimizer.lr"},
         {"kind": "heatmap", "metric": "map@r", "x": "regularizer", "y": "optimizer.lr", "decimals": 2},
+        {"kind": "best_of", "colour": "regularizer", "facet": "optimizer.lr", "unit": "fraction"},
     ],
 )
 def test_sound_figures(figure: Any, small: Small, checked: Any, catalog: Catalog) -> None:
@@ -220,3 +221,14 @@ def test_what_is_measured_at_the_end_has_no_curve(catalog: Catalog) -> None:
     said = "'top@1' is not evaluated while a training runs; only 'knn@200' and train/... are"
     assert trouble_of_curve("top@1", select, [task], catalog) == said
     assert trouble_of_curve("test/knn@200", select, [task], catalog) is None
+
+
+def test_the_best_of_candidates_is_drawn_over_compare_axes_alone(small: Small, told: Any) -> None:
+    figure = {"kind": "best_of", "colour": "optimizer.lr", "facet": "loss"}
+    document = small(
+        compare={"loss": ["triplet", "semihard"]}, tune={"optimizer.lr": [1e-3, 1e-2]}, figures={"f": figure}
+    )
+    assert told(document) == [
+        ("figures.f", "'optimizer.lr' is a tune axis, over which the best is taken; compare axes are 'loss'")
+    ]
+    assert told(with_figure(small, kind="best_of", metric="nmi", facet=[*AXES][:2]))[0][0] == "figures.main.metric"

@@ -30,6 +30,7 @@ FIGURES: dict[str, dict[str, Any]] = {
     "bars": {
         "kind": "bars", "metric": "norm_var", "x": "optimizer.lr", "colour": "regularizer", "reference": "map@r",
     },
+    "best_of": {"kind": "best_of", "facet": "regularizer", "when": ONE_LR},
     "heatmap": {"kind": "heatmap", "metric": "map@r", "x": "optimizer.lr", "y": "regularizer"},
 }  # fmt: skip
 
@@ -52,6 +53,7 @@ def test_golden_specifications(kind: str, golden: Any) -> None:
         {"kind": "heatmap", "data": "heat_map_stages", "when": ONE_LR | {"regularizer": ["none"]}},
         {"kind": "images", "data": "panels", "facet": "regularizer", "when": ONE_LR},
         FIGURES["line"],
+        FIGURES["best_of"],
         FIGURES["distribution"],
     ],
 )

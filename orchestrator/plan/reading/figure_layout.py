@@ -75,6 +75,8 @@ class _Figure:
     def _check(self, figure: FigureSpec) -> None:
         if figure.metric is not None and figure.data is not None:
             self._note("data", "stands beside `metric`; a figure draws one of them")
+        elif figure.kind == "best_of":
+            self._check_compared(figure)
         elif figure.metric is None and figure.data is None:
             wanted = "`data`" if _NEEDED.get(figure.kind) == ("data",) else "`metric`"
             self._note("", f"names nothing to draw; give {wanted}")
@@ -90,6 +92,13 @@ class _Figure:
             for axis in axes:
                 if axis not in self._labels and not (field == "titles" and axis in figure.metrics):
                     self._note(f"{field}.{axis}", f"there is no axis '{axis}'; {meant(axis, self._labels)}")
+
+    def _check_compared(self, figure: FigureSpec) -> None:
+        """That no axis is drawn over which the best is taken."""
+        for axis in figure.axes:
+            if axis in self._spec.tune:
+                compared = listed(self._spec.compare) if self._spec.compare else "none"
+                self._note("", f"'{axis}' is a tune axis, over which the best is taken; compare axes are {compared}")
 
     # What is drawn
 
