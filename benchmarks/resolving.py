@@ -2,7 +2,7 @@
 
     python -m benchmarks.resolving --drawn [--tables 1000] [--plan 5] [--seeds 20]
     python -m benchmarks.resolving --foreseen [--tables 60] [--plan 5] [--seeds 20]
-    python -m benchmarks.resolving --digits FOLDER [--plan 5] [--seeds 20] [--losses triplet] [--beside rates]
+    python -m benchmarks.resolving --digits FOLDER [--plan 5] [--seeds 20] [--losses triplet] [--beside widths]
         [--engine inline]
 
 Drawn: tables of two losses and three regularizers, each compared with `none` of its loss, whose true differences are
@@ -29,9 +29,11 @@ from api.client import Client
 from api.discovery import connect
 from api.local.serve import Stack
 from orchestrator.publish.statistics import statistic
+from orchestrator.publish.verdicts.boundary import boundary
 from orchestrator.publish.verdicts.replay import Design, Played, Supposed, World, for_all, resolved
 from orchestrator.publish.verdicts.rounds import Limits
 from orchestrator.publish.verdicts.shrinkage import Shrinkage
+from orchestrator.publish.verdicts.spending import ANY
 from orchestrator.settings import Settings
 from orchestrator.views.foresight import SupposedTruth
 from orchestrator.views.outcomes import Statistic
@@ -56,9 +58,17 @@ BESIDE: Final[Mapping[str, tuple[str, Sequence[Any], str]]] = {
         ("none", {"name": "l2", "eta": 0.01}, {"name": "sec", "eta": 0.5}, {"name": "svmax", "eta": 0.5}),
         "none",
     ),
-    "rates": ("optimizer.lr", (0.001, 0.0001, 0.0005, 0.002), "0.001"),
+    "widths": ("embedding", (32, 2, 4, 8, 64), "32"),
 }
 """What the cells of a loss are told apart by: the axis, its values, and the label that the others are compared with."""
+SEEN: Final[Mapping[str, tuple[int, Sequence[tuple[float, float]]]]] = {
+    "one loss, 0 of 3 decided": (10, ((0.92, 2.76), (2.83, 7.03), (1.69, 5.70))),
+    "two losses, 1 of 6 decided": (
+        15, ((0.92, 3.40), (2.83, 8.66), (1.69, 7.02), (0.95, 5.41), (3.75, 6.21), (1.74, 9.10)),
+    ),
+}  # fmt: skip
+"""Of docs/results/resolved_digits.md after five seeds: the seeds that were allowed beyond them, and by comparison the
+difference and the half width of its interval, in points."""
 Play = Callable[[Any, Sequence[Supposed]], Played]
 
 
@@ -121,6 +131,28 @@ def foreseen(tables: int, plan: int, seeds: int) -> None:
             off = np.mean(np.abs(np.array(shares[way]) - np.mean(shares["decided"], axis=0)))
             said = "" if way == "decided" else f"{off:.0%}"
             print(f"| {name} | {way} | {decided:.1f} | {said} | {np.mean(trainings[way]):.0f} |", flush=True)
+
+
+def foreseen_on_digits() -> None:
+    """What is foreseen of the digits of docs/results/resolved_digits.md, by what their first five seeds showed."""
+    for name, (further, shown) in SEEN.items():
+        critical = boundary(0.05 / len(shown), ANY).at(5)
+        seen = [Statistic(mean, half / critical * 5**0.5, 5) for mean, half in shown]
+        truth = [replace(one, margin=2.0) for one in supposed((0.0,) * 6)[: len(seen)]]
+        design, shrunk, random = (
+            Design(5, Limits(seeds=further), any_time=True),
+            Shrinkage(seen),
+            np.random.default_rng(1),
+        )
+        for way in ("as seen", "shrunk"):
+            drawn_ones = [
+                as_seen(random, truth, seen) if way == "as seen" else as_shrunk(random, truth, seen, shrunk)
+                for _ in range(PLAYS * 12)
+            ]
+            found = [resolved(random, one, design) for one in drawn_ones]
+            decided = np.mean([sum(word in ("better", "worse", "equivalent") for word in one.words) for one in found])
+            low, middle, high = np.quantile([one.trainings for one in found], [0.1, 0.5, 0.9])
+            print(f"{name}; {way}: {decided:.1f}, {middle:.0f} trainings ({low:.0f} to {high:.0f})", flush=True)
 
 
 def as_seen(random: Any, truth: Sequence[Supposed], seen: Sequence[Statistic]) -> list[Supposed]:
@@ -241,6 +273,7 @@ def main() -> None:
     if asked.drawn:
         drawn(asked.tables, asked.plan, asked.seeds)
     if asked.foreseen:
+        foreseen_on_digits()
         foreseen(min(asked.tables, 60), asked.plan, asked.seeds)
     if asked.digits:
         digits(asked.digits, asked.plan, asked.seeds, asked.engine, asked.losses, asked.beside)
