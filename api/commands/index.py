@@ -49,6 +49,16 @@ COMMANDS: Final[dict[str, Command]] = {
         "List tokens of users, or make one, which is shown once, or revoke one; on the machine of the home.",
         "metricsweep tokens add ada --name laptop --days 90",
     ),
+    "backup": Command(
+        "backups:backup",
+        "Copy the database of one moment and the storage into a new folder, with hashes; the service may run.",
+        "metricsweep backup /backups/monday",
+    ),
+    "restore": Command(
+        "backups:restore",
+        "Make a new home of a backup; refused where the home holds anything, or a file is not what it was.",
+        "metricsweep restore /backups/monday --home restored",
+    ),
     "audit": Command(
         "audit:audit",
         "Print who did what when, from where, a line of JSON each; on the machine of the home.",

@@ -1,0 +1,28 @@
+"""A copy of a database of one moment, while others write to it."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from orchestrator.views.errors import UnavailableError
+
+
+def snapshot(url: str, file: Path) -> None:
+    """Copy the SQLite database at a URL into a new file, by SQLite's online backup; raises UnavailableError."""
+    parsed = sa.make_url(url)
+    if parsed.get_backend_name() != "sqlite" or not parsed.database:
+        raise UnavailableError(
+            "the database is no file of this machine; copy it with `pg_dump --format=custom`, and the storage beside it"
+        )
+    if not Path(parsed.database).exists():
+        raise UnavailableError(f"there is no database at {parsed.database}")
+    try:
+        with closing(sqlite3.connect(parsed.database)) as source, closing(sqlite3.connect(file)) as target:
+            source.backup(target)  # in one step: nobody's writing begins it anew
+            (verdict,) = target.execute("PRAGMA integrity_check").fetchone()
+    except sqlite3.Error as error:
+        raise UnavailableError(f"the database cannot be copied: {error}") from error
+    if verdict != "ok":
+        raise UnavailableError(f"the copy of the database is damaged: {verdict}")

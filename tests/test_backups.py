@@ -1,0 +1,150 @@
+"""A home is backed up while it is written to, and restored whole or not at all."""
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from orchestrator.record.store import Store
+from orchestrator.service.backups import MANIFEST, back_up, restore
+from orchestrator.settings import Settings
+from orchestrator.views.errors import ConflictError, DamagedError, UnavailableError
+from tests.record.sample import lease, run_all, started
+
+QUIET = print
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """A home with a sweep that ended, and files in its storage."""
+    for name in ("DATABASE_URL", "STORAGE_URL"):
+        monkeypatch.delenv(f"METRICSWEEP_{name}", raising=False)
+    settings = Settings(home=tmp_path / "home")
+    settings.resolved_home.mkdir(mode=0o700)
+    store = Store.open(settings.database)
+    fence = lease(store)
+    started(store, fence)
+    run_all(store, fence)
+    store.close()
+    for name in ("a/1/best.pt", "a/1/curves.json", "b/2/last.ckpt"):
+        file = settings.resolved_home / "storage" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(os.urandom(100_000))
+    (settings.resolved_home / "storage" / "a" / "link").symlink_to("/etc/passwd")
+    (settings.resolved_home / "api.token").write_text("secret of the home")
+    return settings
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (path for path in (folder / "storage").rglob("*") if path.is_file() and not path.is_symlink())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def test_what_is_restored_is_what_was_there(home: Settings, tmp_path: Path) -> None:
+    writing = sqlite3.connect(home.resolved_home / "metricsweep.db", isolation_level=None)
+    writing.execute("BEGIN IMMEDIATE")
+    writing.execute("UPDATE sweep SET name = 'half done'")
+    made = back_up(home, tmp_path / "backup", QUIET)
+    writing.execute("ROLLBACK")
+    assert len(made.files) == 4
+    assert not any("link" in one.path or "token" in one.path for one in made.files), "no links, and no secrets"
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (tmp_path / "backup").rglob("*"))
+    there = Settings(home=tmp_path / "there")
+    restore(tmp_path / "backup", there, QUIET)
+    assert contents(there.resolved_home) == contents(home.resolved_home)
+    before, after = Store.open(home.database), Store.open(there.database)
+    assert after.sweeps.page() == before.sweeps.page()
+    assert after.sweeps.page().items[0].name != "half done"
+    assert after.trials.page(1) == before.trials.page(1)
+    assert list(after.audit.after(0)) == list(before.audit.after(0))
+    before.close()
+    after.close()
+
+
+def test_nothing_is_written_over(home: Settings, tmp_path: Path) -> None:
+    back_up(home, tmp_path / "backup", QUIET)
+    with pytest.raises(ConflictError, match="not empty"):
+        back_up(home, tmp_path / "backup", QUIET)
+    with pytest.raises(ConflictError, match="not empty"):
+        restore(tmp_path / "backup", home, QUIET)
+    with pytest.raises(ConflictError, match="unset METRICSWEEP_DATABASE_URL"):
+        restore(tmp_path / "backup", Settings(home=tmp_path / "x", database_url="sqlite:///x.db"), QUIET)
+    for elsewhere in ({"database_url": "postgresql+psycopg://h/d"}, {"storage_url": "s3://bucket/x"}):
+        with pytest.raises(UnavailableError, match=r"no (file|folder) of this machine"):
+            back_up(home.model_copy(update=elsewhere), tmp_path / "other", QUIET)
+
+
+@pytest.mark.parametrize("wrong", ["flipped", "cut", "missing", "unfinished", "outside", "absolute", "nothing"])
+def test_what_is_damaged_is_not_restored(home: Settings, tmp_path: Path, wrong: str) -> None:
+    folder, there = tmp_path / "backup", Settings(home=tmp_path / "there")
+    back_up(home, folder, QUIET)
+    file, manifest = folder / "storage" / "a" / "1" / "best.pt", folder / MANIFEST
+    said = json.loads(manifest.read_text())
+    match wrong:
+        case "flipped":
+            content = bytearray(file.read_bytes())
+            content[500] ^= 1
+            file.write_bytes(content)
+        case "cut":
+            os.truncate(file, 10)
+        case "missing":
+            file.unlink()
+        case "unfinished":
+            manifest.unlink()
+        case "nothing":
+            said["files"] = []
+            manifest.write_text(json.dumps(said))
+        case _:
+            said["files"][1]["path"] = "storage/../../out" if wrong == "outside" else "/etc/passwd"
+            manifest.write_text(json.dumps(said))
+    with pytest.raises((DamagedError, FileNotFoundError)):
+        restore(folder, there, QUIET)
+    assert not there.resolved_home.exists()
+    assert not (tmp_path / "out").exists()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from orchestrator.service import backups
+from orchestrator.settings import Settings
+def tell(name):
+    if name == "storage/a/1/curves.json":
+        os.kill(os.getpid(), signal.SIGKILL)
+folder, home = map(Path, sys.argv[2:])
+backups.back_up(Settings(home=home), folder, tell) if sys.argv[1] == "backup" else backups.restore(
+    folder, Settings(home=home), tell
+)
+"""
+
+
+def test_a_kill_in_the_middle_leaves_nothing_that_looks_whole(home: Settings, tmp_path: Path) -> None:
+    folder, there = tmp_path / "backup", tmp_path / "there"
+
+    def killed(what: str, where: Path) -> None:
+        command = [sys.executable, "-c", KILLED, what, str(folder), str(where)]
+        assert subprocess.run(command, check=False).returncode == -9
+
+    killed("backup", home.resolved_home)
+    with pytest.raises(DamagedError, match="not finished"):
+        restore(folder, Settings(home=there), QUIET)
+    shutil.rmtree(folder)
+    back_up(home, folder, QUIET)
+    killed("restore", there)
+    assert not there.exists()
+    restore(folder, Settings(home=there), QUIET)
+    assert contents(there) == contents(home.resolved_home)
+    assert not (tmp_path / "there.restoring").exists()
+
+
+def test_an_older_release_refuses_a_newer_database(home: Settings, tmp_path: Path) -> None:
+    with sqlite3.connect(home.resolved_home / "metricsweep.db") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    with pytest.raises(UnavailableError, match="not made by this version of metricsweep or an older one"):
+        Store.open(home.database)
