@@ -101,6 +101,19 @@ def test_added_seeds_stand_against_those_that_stayed() -> None:
     assert between(outcomes(seeds=2), outcomes(seeds=3)).cells[0].why == "2 runs against 1 run: two of each are needed"
 
 
+def test_trainings_that_share_a_number_by_chance_are_two() -> None:
+    def change(one: TrialOutcome) -> TrialOutcome:
+        moved_by = 0.01 * (one.repeat + 1)
+        test, validation = (one.values[key] for key in KEYS)
+        kept = test if one.repeat == 1 else test + moved_by  # the second run's number is what it was
+        return one if one.cell else replace(one, values={KEYS[0]: kept, KEYS[1]: validation + moved_by})
+
+    cell = only(between(outcomes(seeds=5), outcomes(change, seeds=5)))
+    assert cell.why == "paired t-test of 5 runs of the same repeats"
+    again = lambda one: replace(one, values={**one.values, KEYS[1]: 0.1})  # noqa: E731
+    assert between(outcomes(), outcomes(again)).cells == [], "of what is printed nothing moved"
+
+
 def test_a_metric_of_two_splits_is_two_numbers() -> None:
     def shown(train: float) -> SweepOutcomes:
         layout = {**LAYOUT, "metrics": [{"metric": "norm_mean", "split": "train"}, "norm_mean"]}

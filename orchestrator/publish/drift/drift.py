@@ -1,8 +1,10 @@
 """The difference of two tables, number by number."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from orchestrator.publish.aggregate import Repeat
 from orchestrator.publish.drift.causes import causes
 from orchestrator.publish.drift.noise import LEVEL, ChangedRuns, holm
 from orchestrator.publish.drift.state import NumberKey, ShownNumber, TableSource, axes_of, numbers
@@ -10,9 +12,9 @@ from orchestrator.views.drift import CellDrift, Change, DriftNumber, DriftView, 
 from orchestrator.views.printing import printed
 
 _RULE = (
-    "Runs are the same where repeat and value are. More than noise: p < 0.05 after Holm's correction over {count} that "
-    "could be tested, paired by repeat where all runs were trained again, else by Welch's test of new runs against "
-    "former ones. That another candidate was selected by these very runs is not corrected for."
+    "Runs are the same where repeat and all results are. More than noise: p < 0.05 after Holm's correction over "
+    "{count} that could be tested, paired by repeat where all runs were trained again, else by Welch's test of new "
+    "runs against former ones. That another candidate was selected by these very runs is not corrected for."
 )
 
 
@@ -32,16 +34,27 @@ class _Both:
 
     @property
     def runs(self) -> ChangedRuns:
-        return ChangedRuns.of(*(side.runs if side else {} for side in (self.before, self.after)))
+        before, after = (side.runs if side else {} for side in (self.before, self.after))
+        return ChangedRuns.of(before, after, self._unlike())
+
+    def _unlike(self) -> set[Repeat]:
+        """The repeats whose trainings differ in any result, though they may share this one by chance."""
+        if self.before is None or self.after is None:
+            return set()
+        pairs = ((repeat, old, self.after.results.get(repeat, {})) for repeat, old in self.before.results.items())
+        return {
+            repeat for repeat, old, new in pairs
+            if any(key in new and not math.isnan(value) and new[key] != value for key, value in old.items())
+        }  # fmt: skip
 
     @property
     def same(self) -> bool:
         """Whether nothing of it is otherwise: the runs, or the word that stands for them."""
         if self.before is None or self.after is None:
             return (self.one.cell.statistic, self.one.cell.mark) in {(None, None), (None, "pending")}
-        if self.runs.before or self.runs.after:
+        if dict(self.before.runs) != dict(self.after.runs):
             return False
-        return bool(self.runs.shared) or self.before.cell.text == self.after.cell.text
+        return bool(self.before.runs) or self.before.cell.text == self.after.cell.text
 
     def differing(self, side: int) -> list[int]:
         """The trials on one side that differ, or all of it where the other side's do."""

@@ -23,9 +23,13 @@ class ChangedRuns:
     shared: Mapping[Repeat, float]
 
     @classmethod
-    def of(cls, before: Mapping[Repeat, float], after: Mapping[Repeat, float]) -> "ChangedRuns":
-        """A run is the same where both have it, with the same value."""
-        shared = {repeat: value for repeat, value in before.items() if after.get(repeat) == value}
+    def of(
+        cls, before: Mapping[Repeat, float], after: Mapping[Repeat, float], unlike: Collection[Repeat] = ()
+    ) -> "ChangedRuns":
+        """A run is the same where both have it with the same value, but for those that are known to be `unlike`."""
+        shared = {
+            repeat: value for repeat, value in before.items() if after.get(repeat) == value and repeat not in unlike
+        }
         return cls(
             {repeat: value for repeat, value in before.items() if repeat not in shared},
             {repeat: value for repeat, value in after.items() if repeat not in shared},

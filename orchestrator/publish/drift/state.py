@@ -36,6 +36,7 @@ class ShownNumber:
     candidate: Labels
     runs: Mapping[Repeat, float]
     trials: Mapping[Repeat, int]
+    results: Mapping[Repeat, Mapping[str, float]]  # all that a run has, which tells trainings apart
 
 
 def numbers(source: TableSource, name: str, axes: Collection[str]) -> dict[NumberKey, ShownNumber]:
@@ -58,6 +59,7 @@ def numbers(source: TableSource, name: str, axes: Collection[str]) -> dict[Numbe
                 by_key[key] = ShownNumber(
                     dict(cells[place.cell].labels), column, place, summary.labels, run_values(trials, column.key),
                     {frozenset(one.repeat_labels.items()): one.trial for one in trials},
+                    {frozenset(one.repeat_labels.items()): one.values for one in trials},
                 )  # fmt: skip
     return by_key
 
