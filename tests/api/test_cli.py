@@ -381,6 +381,8 @@ def test_tables_are_printed_and_written(url: str, spec: Path, tmp_path: Path, co
     assert metricsweep(url, "table", 1, "nope").exit_code == 2
     assert "Nothing is judged: no cell has a baseline." in metricsweep(url, "verdicts", 1).stdout
     assert json.loads(metricsweep(url, "verdicts", 1, "main", "--json").stdout)["comparisons"] == []
+    assert json.loads(metricsweep(url, "verdicts", 1, "--covers", "both", "--json").stdout)["covers"] == "both"
+    assert metricsweep(url, "verdicts", 1, "--covers", "classes").exit_code == 2
     assert metricsweep(url, "table", 1, "--format", "docx").exit_code == 2
 
 

@@ -73,5 +73,12 @@ def test_verdicts_stand_by_themselves_and_in_the_json_of_the_table(
     assert {(one["labels"]["loss"], one["word"]) for one in found["comparisons"]} == {("semihard", "untested")}
     rows = http.get("/v1/sweeps/2/tables/main").json()["panels"][0]["rows"]
     assert ["verdict" in cell for row in rows for cell in row["cells"]] == [False, False, True, True]
+    both = http.get("/v1/sweeps/2/verdicts?covers=both").json()
+    assert (found["covers"], both["covers"], {one["covers"] for one in both["comparisons"]}) == (
+        "seeds",
+        "both",
+        {"both"},
+    )
+    assert http.get("/v1/sweeps/2/verdicts?covers=classes").status_code == 422
     assert http.get("/v1/sweeps/2/verdicts?table=mian").status_code == 404
     assert http.get("/v1/sweeps/9/verdicts").status_code == 404

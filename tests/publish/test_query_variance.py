@@ -217,7 +217,7 @@ def test_what_is_no_mean_over_queries_is_not_judged_by_them():
 
 ONE = np.zeros(600, dtype=np.int32)
 TROUBLES = {
-    "missing": (None, "the training of trial {0} kept no queries.npz"),
+    "missing": (None, "the training of trial {0} kept no queries.npz: an older release trained it; ask for a"),
     "other data": (lambda recall: answers(recall, 0, data="v2"), "were tested on other queries or another version of"),
     "other queries": (lambda recall: answers(recall, 0, classes=CLASSES[::-1].copy()), "were tested on other queries"),
     "other weights": (answers(0.5, 0, checkpoint="last"), "trial {0} kept scores per query of its last weights"),
@@ -226,6 +226,7 @@ TROUBLES = {
     "damaged": ({**answers(0.5, 0), "class": CLASSES[:5]}, "600 queries have 5 classes"),
     "not whole": ({**answers(0.5, 0), "query": np.zeros((2, 3))}, "'query' has the shape [2, 3] of float64"),
     "not finite": ({**answers(0.5, 0), "recall@1": np.full(600, np.nan)}, "or no numbers"),
+    "no weights": (answers(0.5, 0, checkpoint="\x1b[2J"), "its scores are neither of the best weights nor of the last"),
     "nested": ({**answers(0.5, 0), "recall@1": np.zeros((600, 2))}, "has the shape [600, 2]"),
 }
 

@@ -42,7 +42,7 @@ def test_checkpoints_come_again_once_there_is_room(tmp_path: Path) -> None:
     expected = f"no checkpoint at step 4: File too large ({tmp_path}/short/last.pt); going on without\n"
     assert lost[0].log == expected
     assert numbers(result) == numbers(run(recipe(), tmp_path / "long")[0]), "as if there had been room"
-    assert sorted(path.name for path in (tmp_path / "short").iterdir()) == ["best.pt"]
+    assert sorted(path.name for path in (tmp_path / "short").iterdir()) == ["best.pt", "queries.npz"]
 
 
 def test_the_checkpoint_before_it_still_stands(tmp_path: Path) -> None:
@@ -111,4 +111,4 @@ def test_a_limited_process_trains_to_its_end(tmp_path: Path) -> None:
         "print(result.outcome, result.artifacts, sum('no checkpoint' in one.log for one in reports))"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
-    assert done.stdout.split("\n")[0] == "ok ['best.pt'] 14", done.stderr  # of 12 steps and two ends
+    assert done.stdout.split("\n")[0] == "ok ['best.pt', 'queries.npz'] 14", done.stderr  # of 12 steps and two ends

@@ -93,6 +93,7 @@ def merge(several: Sequence[SweepOutcomes], name: str, preferred: Sequence[int])
         cells=tuple(cells),
         candidates=tuple(one for sweep in by_sweep.values() for one in _candidates(sweep, numbers)),
         trials=tuple(one for sweep in by_sweep.values() for one in _trials(sweep, numbers)),
+        queries=first.queries,
     )
     return Merged(outcomes, origins, dict(enumerate(places.values())), axes)
 

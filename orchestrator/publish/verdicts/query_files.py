@@ -28,7 +28,7 @@ def source(read: ArrayFiles) -> QuerySource:
         for first in timely(range(0, len(asked), AT_ONCE)):
             some = asked[first : first + AT_ONCE]
             arrays, troubles = read(some, name)
-            missing |= troubles
+            missing |= {trial: _told(why, name) for trial, why in troubles.items()}
             for trial, held in arrays.items():
                 try:
                     scores[trial] = summed(held)
@@ -38,6 +38,12 @@ def source(read: ArrayFiles) -> QuerySource:
         return scores, missing
 
     return of
+
+
+def _told(why: str, name: str) -> str:
+    """Why there is no file, and what helps where an older release has trained."""
+    helps = "an older release trained it; ask for a further metric, and its kept weights are evaluated"
+    return f"{why}: {helps}" if why.endswith(f"kept no {name}.npz") else why
 
 
 def summed(arrays: Arrays) -> QuerySums:
@@ -52,11 +58,15 @@ def summed(arrays: Arrays) -> QuerySums:
     for name in sorted(arrays.keys() - _SAID):
         scores = np.asarray(arrays[name], dtype=np.float64)
         if scores.shape != queries.shape or not bool(np.isfinite(scores).all()):
-            raise ValueError(f"{name!r} has the shape {[*scores.shape]} for {len(queries):,} queries, or no numbers")
+            raise ValueError(
+                f"{name[:60]!r} has the shape {[*scores.shape]} for {len(queries):,} queries, or no numbers"
+            )
         sums[name] = np.bincount(places, weights=scores, minlength=len(numbers))
-    data = str(arrays["data"])
+    data, checkpoint = str(arrays["data"]), str(arrays["checkpoint"])
+    if checkpoint not in ("best", "last"):
+        raise ValueError("its scores are neither of the best weights nor of the last")
     digest = hashlib.sha256(f"{data}\n".encode() + queries.tobytes() + classes.tobytes()).hexdigest()
-    return QuerySums(digest, str(arrays["checkpoint"]), np.bincount(places, minlength=len(numbers)), sums)
+    return QuerySums(digest, checkpoint, np.bincount(places, minlength=len(numbers)), sums)
 
 
 def _whole(array: Any, name: str) -> Any:
