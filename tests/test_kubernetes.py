@@ -208,6 +208,8 @@ def test_they_find_one_another() -> None:
     services = {one["metadata"]["name"] for one in manifests() if one["kind"] == "Service"} | {"metricsweep-head-svc"}
     api = templates()["metricsweep-api"]["spec"]
     assert api["hostname"] in services
+    probes = [api["containers"][0][f"{name}Probe"]["httpGet"]["path"] for name in ("readiness", "liveness")]
+    assert probes == ["/healthz"] * 2, "a service without conductors still has pages, and MLflow for those that come"
     told = {variable["name"]: variable.get("value") for name in ("metricsweep-api", "metricsweep-conductor")
             for variable in templates()[name]["spec"]["containers"][0]["env"]}  # fmt: skip
     hosts = (

@@ -31,6 +31,6 @@ if [ "$SLURM_JOB_NUM_NODES" -gt 1 ]; then
 fi
 code=0
 metricsweep run "$spec" --out "$METRICSWEEP_HOME/tables" || code=$?
-kill $(jobs -p)  # each node ends gently
+kill $(jobs -p)  # nothing trains any more
 wait || true
 exit "$code"
