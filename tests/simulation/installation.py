@@ -217,7 +217,8 @@ class Installation:
             return False
         with self.store.database.reading() as connection:
             states = set(connection.execute(sa.select(schema.sweep.c.state)).scalars())
-        return states <= set(SWEEP_ENDED)
+            runs = connection.execute(sa.select(schema.attempt.c.id).where(schema.attempt.c.state == "running")).first()
+        return states <= set(SWEEP_ENDED) and runs is None
 
     def tables(self, sweep: int) -> bytes:
         """The table of a sweep, as a person downloads it."""

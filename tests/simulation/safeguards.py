@@ -159,7 +159,6 @@ SAFEGUARDS: Final[Mapping[str, Switch]] = {
     "a mark of the outbox that was renewed meanwhile stays": _any_version_is_sent,
     "attempts that a dead conductor left running are adopted": _replaced(ClaimReader, "orphans", lambda self: []),
     "an attempt that was claimed and whose slot was not noted is begun by nobody else": _unnoted_are_begun,
-    "slots that train what no order stands for are ended": _replaced(SlotPool, "reap", lambda self: None),
     "a lost attempt ends as its spool says": _replaced("orchestrator.run.dispatch", "settle_from_spool", _unspooled),
     "slots that die are noticed": _replaced(Dispatch, "_lose", lambda self, *given: None),
     "a checkpoint that is damaged is passed over": _replaced(

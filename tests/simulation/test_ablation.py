@@ -18,7 +18,6 @@ SEEDS: Final = {
     "a mark of the outbox that was renewed meanwhile stays": 56,
     "attempts that a dead conductor left running are adopted": 0,
     "an attempt that was claimed and whose slot was not noted is begun by nobody else": 15,
-    "slots that train what no order stands for are ended": 15,
     "a lost attempt ends as its spool says": 40,
     "slots that die are noticed": 1,
     "a checkpoint that is damaged is passed over": 11,
