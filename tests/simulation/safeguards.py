@@ -184,7 +184,9 @@ HARDER: Final[Mapping[str, Trouble]] = {
     "a mark of the outbox that was renewed meanwhile stays": replace(USUAL, away=0.4, crashes=0.002),
     "a checkpoint that is damaged is passed over": replace(USUAL, crashes=0.025),
     "a store that does not answer is waited for": replace(USUAL, lost=0.2, lies=0.0),
-    "what was told while the lease passed on is told anew": replace(USUAL, outlived=0.08, away=0.0, crashes=0.0),
+    "what was told while the lease passed on is told anew": replace(
+        USUAL, outlived=0.4, away=0.0, crashes=0.0, stalls=0.0
+    ),
     "a search whose record was refused is rebuilt": replace(USUAL, refusals=0.15, crashes=0.0),
     "a deletion waits until what trains has stopped": replace(USUAL, regrets=0.7, torn=0.0, lost=0.0, unheard=0.0),
 }
