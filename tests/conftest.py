@@ -3,7 +3,6 @@
 import gc
 import logging
 import os
-import secrets
 import shutil
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
@@ -23,11 +22,8 @@ if TYPE_CHECKING:  # the tests of the workers run where none of what these need 
     from orchestrator.settings import Settings
     from tests.mlflow_server import Gate
     from tests.served import Served
-    from tests.shared_ray import SharedRay
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Read when Ray is imported. Otherwise its token is that of the user's home, which several processes would make at once.
-os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 with suppress(ImportError):  # not needed where only workers are tested
     import hypothesis
 
@@ -173,30 +169,43 @@ def served_home(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Served]":
 
 
 @pytest.fixture(scope="session")
-def local_ray() -> "Iterator[SharedRay]":
+def local_ray() -> Iterator[None]:
     """A Ray of this process with two CPUs; Ray takes seconds to start, so all tests share it."""
-    from tests.shared_ray import SharedRay
+    import ray
 
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    shared = SharedRay()
-    shared.join()
-    yield shared
-    shared.end()
+    _begin_ray()
+    yield
+    ray.shutdown()
 
 
 @pytest.fixture(autouse=True)
 def ray_is_there(request: pytest.FixtureRequest) -> None:
-    """A test that ended a cluster of its own in this process has left the shared one: it is joined again."""
+    """A test that ended a cluster of its own in this process has left the shared one: it is begun again."""
     if "local_ray" in request.fixturenames:
-        shared = request.getfixturevalue("local_ray")
+        request.getfixturevalue("local_ray")
         import ray
 
         if not ray.is_initialized():
-            shared.join()
+            _begin_ray()
+
+
+def _begin_ray() -> None:
+    import ray
+
+    ray.init(
+        address="local",
+        num_cpus=2,
+        num_gpus=0,
+        namespace="metricsweep",
+        include_dashboard=False,
+        log_to_driver=False,
+        object_store_memory=128 * 2**20,
+    )
 
 
 @pytest.fixture
-def own_ray(local_ray: "SharedRay") -> None:
+def own_ray(local_ray: None) -> None:
     """The same Ray without the slots of other installations, which would keep its CPUs."""
     import ray
     from ray.util import list_named_actors

@@ -173,14 +173,17 @@ def test_a_sweep_over_a_bucket(bucket_url: str, own_scratch: Path, tmp_path: Pat
     log = service.trials.log(first).text
     assert "not stored" not in log
     trial = service.trials.get(first)
-    (file,) = service.trials.files(first)
+    file, scores = service.trials.files(first)
+    assert scores.name == "queries.npz"
     assert (file.name, file.size) == ("norms.npz", len(service.trials.file(first, "norms.npz").content))
     arrays, missing = service.trials._files.arrays_of([first], "norms")
     assert arrays.keys() == {first}
     assert missing == {}
     folder = Store.open(settings.database).artifacts.of([first])[first].folder
     names = bucket.names(folder)
-    assert [name for name in names if not name.startswith("spool-")] == ["best.pt", "norms.npz"], "last.pt is gone"
+    assert [name for name in names if not name.startswith("spool-")] == ["best.pt", "norms.npz", "queries.npz"], (
+        "last.pt is gone"
+    )
     assert len(names) > 10, "the spool went along with the checkpoints"
     assert not list(own_scratch.glob("attempts/*/*")), "nothing stays on the machine that trained"
     assert trial.attempts[0].number == 1

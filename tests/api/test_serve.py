@@ -175,6 +175,7 @@ def test_every_setting_reaches_the_children(tmp_path: Path, monkeypatch: pytest.
         "lease_seconds": 7.5,
         "slots": 3,
         "owner_slots": 2,
+        "trusted_proxies": "10.0.0.0/8",
         "slot_growth": 2.5,
         "request_seconds": 45.0,
         "mlflow_socket": tmp_path / "mlflow.sock",

@@ -76,7 +76,7 @@ def test_train_without_the_service(recipe: Path, tmp_path: Path) -> None:
     assert "best/test/recall@1" in done.stdout
     result = Result.model_validate_json((tmp_path / "out/result.json").read_text())
     assert result.outcome == "ok"
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["best.pt", "result.json"]
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"best.pt", "queries.npz", "result.json"}
 
 
 def test_stopped_and_resumed(recipe: Path, tmp_path: Path) -> None:
