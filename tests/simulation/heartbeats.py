@@ -16,13 +16,19 @@ def of(world: World, current: Callable[[], Process]) -> type:
         def __init__(self, name: str, beat: Callable[[], bool], seconds: float) -> None:
             self._name, self._beat, self._seconds = name, beat, seconds
             self._ended = False
+            self._returned = True
             self.lost = Event()
 
         def start(self) -> None:
             """Begin a thread of the process that makes it."""
+            self._returned = False
             world.begin(current(), self._name, self._run, self._seconds)
 
         def _run(self) -> None:
+            self._beats()
+            self._returned = True
+
+        def _beats(self) -> None:
             while not self._ended:
                 try:
                     if not self._beat():
@@ -33,7 +39,10 @@ def of(world: World, current: Callable[[], Process]) -> type:
                 world.sleep(self._seconds)
 
         def end(self, patience: float = 10.0) -> None:
-            """Stop beating."""
+            """Stop beating, and wait for the thread: it may have to leave to a successor what it was telling."""
             self._ended = True
+            until = world.now + patience
+            while not self._returned and world.now < until:
+                world.sleep(min(0.1, patience))
 
     return Heartbeat
