@@ -156,7 +156,7 @@ class Ear:
     def ignore(self, *given: object) -> None:
         """Of no concern here."""
 
-    learn = progressed = finished = ended = advanced = ignore
+    learn = progressed = finished = failed = ended = advanced = ignore
 
     def after(self, order: Order, failure: Failure) -> bool:
         return False

@@ -53,7 +53,7 @@ def test_what_trains_is_given_back_and_nothing_more_is_begun(departure: Departur
     assert actor.start(late, place)
     assert [message.kind for message in heard(actor, late.attempt)] == ["stopped"]
     assert not (tmp_path / late.training).exists(), "its data were not even opened"
-    assert departure.quiet()
+    until_true(departure.quiet)  # a slot says its last word before it lets go
 
 
 def test_a_node_that_is_told_of_nothing_trains_on(departure: Departure, tmp_path: Path) -> None:

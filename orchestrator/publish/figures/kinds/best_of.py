@@ -24,7 +24,8 @@ def draw(it: Sketch) -> FigureDrawing:
     x = encoding.number_axis("candidates", [float(datum.values["x"] or 0) for datum in data])
     y = encoding.value_axis(f"expected best {title}", log=it.layout.y_scale == "log")
     tooltip = encoding.tips(it, {"x:Q": "candidates", "mean:Q": f"expected best {title}"})
-    base = alt.Chart().encode(x=x, y=y, color=encoding.colour(it, symbol="shape"))
+    base = alt.Chart().transform_filter("isValid(datum.mean)")
+    base = base.encode(x=x, y=y, color=encoding.colour(it, symbol="shape"))
     layers = [
         *encoding.dashed(it, base, "line"),
         base.mark_point(filled=True, opacity=1, size=20).encode(shape=encoding.shape(it), tooltip=tooltip),
