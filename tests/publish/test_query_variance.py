@@ -5,6 +5,7 @@ import json
 import math
 import random
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from orchestrator.publish.verdicts.judgement import Evidence, judge
 from orchestrator.publish.verdicts.query_spread import half_width, spread
 from orchestrator.publish.verdicts.spending import ANY, planned
 from orchestrator.views.errors import DamagedError
+from orchestrator.views.extension import SweepLook
 from tests.publish import sweeps
 
 KEY = "best/test/recall@1"
@@ -114,7 +116,7 @@ def test_seeds_are_asked_for_only_where_they_would_tell():
 
 def test_equal_scores_are_no_variation():
     still = spread(np.full((3, 4), 2.0), np.full(4, 10.0))
-    one = judge({0: evidence("queries", [0.2, 0.2, 0.2], still)}, 0.05)[0]
+    one = judge({0: evidence("queries", [0.2, 0.2, 0.2], still, spending=planned(3))}, 0.05)[0]
     assert (one.word, one.reason) == (
         "untested",
         "no variation: the difference is the same with every class of queries",
@@ -207,6 +209,28 @@ def test_one_seed_is_enough_for_its_queries_alone():
     assert recall(sweep(seeds=1)).reason == "1 seed that both have, 3 are needed"
     unresolved = recall(sweep(seeds=1, covers="queries", gain=0.0))
     assert unresolved.said == "unresolved: more test queries than there are, whatever the seeds"
+
+
+def test_a_plan_of_one_seed_spends_its_share_once_however_often_it_is_extended():
+    outcomes = sweep(seeds=4, covers="queries")
+    order = sorted(outcomes.trials, key=lambda one: (one.repeat, one.cell))
+    spent = []
+    for seeds in range(1, 5):
+        trials = tuple(replace(one, position=at) for at, one in enumerate(order[: 2 * seeds]))
+        grown = replace(outcomes, trials=trials)
+        looks = [SweepLook(datetime(2026, 1, 1, tzinfo=UTC), 2 * at, 2 * at) for at in range(1, seeds)]
+        found = judged(build(grown, "main", sweeps.catalog()), grown, looks)
+        one = next(verdict for place, verdict in found.verdicts.items() if place[2] == KEY)
+        assert one.pairs == seeds
+        spent.append(one.needs)
+    assert spent[0] == pytest.approx(0.8 * 0.05 / len(found.pairs))
+    assert sum(spent) < 0.05, "each look is a test of its own"
+
+
+def test_fewer_seeds_than_a_look_at_any_time_takes_are_said_and_not_blamed_on_the_queries():
+    outcomes = sweep(seeds=2, covers="queries", verdicts={"looks": "any"})
+    assert (recall(outcomes).word, recall(outcomes).reason) == ("untested", "2 seeds that both have, 3 are needed")
+    assert recall(sweep(seeds=3, covers="queries", verdicts={"looks": "any"})).word == "better"
 
 
 def test_what_is_no_mean_over_queries_is_not_judged_by_them():
