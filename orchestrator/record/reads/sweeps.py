@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -16,19 +16,16 @@ from orchestrator.record.listed_tables import tag as tags_table
 from orchestrator.record.reads.cursors import decode, encode
 from orchestrator.record.reads.deletion import Deletion, deletion
 from orchestrator.record.reads.grid import grid
-from orchestrator.record.reads.joins import of_candidate
 from orchestrator.record.reads.pace import Pace
+from orchestrator.record.reads.problems import problems
 from orchestrator.record.reads.requests import latest_requests
 from orchestrator.record.reads.steps import StepCounter, counted, tally
 from orchestrator.record.reads.wanting import evaluation_failed, evaluation_left
-from orchestrator.record.schema import candidate, cell, training, trial
+from orchestrator.record.schema import cell, trial
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.lifecycle import SWEEP_ENDED, SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
+from orchestrator.views.lifecycle import SWEEP_ENDED, SWEEP_GOING, TRIAL_ACTIVE, SweepState
 from orchestrator.views.pages import Page
-from orchestrator.views.sweeps import Counts, GridCell, PartUse, SweepSummary, SweepView, TrialProblem
-
-MAX_PROBLEMS: Final = 100
-"""Failed and diverged trials that a sweep's page names."""
+from orchestrator.views.sweeps import Counts, GridCell, PartUse, SweepSummary, SweepView
 
 _LISTED = (
     "id", "uid", "name", "state", "created", "started", "ended", "total", "actor", "priority", "error", "notice",
@@ -114,9 +111,9 @@ class SweepReader(Access):
             if row is None:
                 raise NotFoundError(absence(connection, sweep))
             summary = self._summary(connection, row, _counts(connection, [sweep]).get(sweep, Counts()))
-            problems, asked = _problems(connection, sweep), latest_requests(connection, sweep)
+            found, asked = problems(connection, sweep), latest_requests(connection, sweep)
             tags = _tags(connection, [sweep]).get(sweep, [])
-        return SweepView(**summary, tags=tags, spec=row.spec, text=row.text, problems=problems, requests=asked)
+        return SweepView(**summary, tags=tags, spec=row.spec, text=row.text, problems=found, requests=asked)
 
     def grid(self, sweep: int, most: int | None = None) -> list[GridCell]:
         """A sweep's cells with their candidates and trials; raises NotFoundError.
@@ -228,50 +225,3 @@ def _tags(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, list[st
     for row in connection.execute(query.order_by(its.sweep_id, its.tag)):
         by_sweep[row.sweep_id].append(row.tag)
     return dict(by_sweep)
-
-
-def _problems(connection: sa.Connection, sweep: int) -> list[TrialProblem]:
-    new = training.alias()
-    query = (
-        sa.select(
-            trial.c.id, trial.c.state, trial.c.repeat_labels, trial.c.diverged, training.c.error,
-            cell.c.labels.label("cell_labels"), candidate.c.labels.label("candidate_labels"),
-            trial.c.evaluation_id, new.c.error.label("evaluation_error"), new.c.recipe["metrics"].label("metrics"),
-        )
-        .join(training, training.c.id == trial.c.training_id)
-        .outerjoin(new, new.c.id == trial.c.evaluation_id)
-        .join(cell, sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell))
-        .join(candidate, of_candidate())
-        .where(trial.c.id.in_(_troubled(connection, sweep)))
-        .order_by(trial.c.position)
-        .limit(MAX_PROBLEMS)
-    )  # fmt: skip
-    return [
-        TrialProblem(
-            trial=row.id,
-            labels={**row.cell_labels, **row.candidate_labels, **row.repeat_labels},
-            state=row.state,
-            message=_trouble(row),
-            log=f"/v1/trials/{row.id}/logs",
-        )
-        for row in connection.execute(query)
-    ]
-
-
-def _trouble(row: Any) -> str:
-    if row.state == TrialState.FINISHED and not row.diverged:
-        why = row.evaluation_error or "it was cancelled"
-        return f"keeps its numbers, but {', '.join(row.metrics or ())} could not be evaluated: {why}"
-    return "diverged: the loss became NaN" if row.diverged else row.error or "failed"
-
-
-def _troubled(connection: sa.Connection, sweep: int) -> list[int]:
-    """The first trials that failed, and the first that diverged: each by an index, however many others there are."""
-    columns = sa.select(trial.c.id).where(trial.c.sweep_id == sweep).limit(MAX_PROBLEMS)
-    failed = columns.where(trial.c.state == TrialState.FAILED).order_by(trial.c.position)
-    found = list(connection.execute(failed).scalars())
-    found += connection.execute(columns.where(evaluation_failed()).order_by(trial.c.id)).scalars()
-    for reused in (False, True):
-        ended = (trial.c.state == TrialState.FINISHED, trial.c.reused == reused, trial.c.diverged)
-        found += connection.execute(columns.where(*ended).order_by(trial.c.id)).scalars()
-    return found
