@@ -133,6 +133,10 @@ def test_an_own_cell_that_has_not_ended_is_not_tested_against():
 def test_the_spread_is_the_tables():
     (row,) = imported(built(THEIRS, spread="ci95"))
     assert row.cells[0].std == "0.50"  # t(0.975, 4) * 0.4 / sqrt(5)
+    apart = "Their spread is over their own runs alone, and covers no test queries."
+    assert apart not in built(THEIRS, spread="ci95").caption
+    assert apart in built(THEIRS, spread="ci95", covers="both").caption
+    assert apart not in built(BARE, spread="ci95", covers="both").caption, "it has none"
     (row,) = imported(built(BARE, spread="ci95"))
     assert row.cells[0].std is None
     assert "no interval: no n given" in row.cells[0].note

@@ -223,7 +223,7 @@ def test_a_plan_of_one_seed_spends_its_share_once_however_often_it_is_extended()
         one = next(verdict for place, verdict in found.verdicts.items() if place[2] == KEY)
         assert one.pairs == seeds
         spent.append(one.needs)
-    assert spent[0] == pytest.approx(0.8 * 0.05 / len(found.pairs))
+    assert spent[0] == pytest.approx(0.8 * 0.05)
     assert sum(spent) < 0.05, "each look is a test of its own"
 
 
@@ -289,6 +289,8 @@ def test_a_spread_behind_a_number_covers_what_the_table_says():
     nmi = cells("both", spread="ci95")["panels"][0]["rows"][0]["cells"][1]
     assert nmi["std_text"] is None
     assert nmi["note"].endswith("; no spread: nmi is no mean over queries: only seeds can be covered")
+    assert " No spread: nmi is no mean over queries: only seeds can be covered." in captions["both"]
+    assert "No spread" not in captions["seeds"]
     assert cells("both", spread="se")["panels"][0]["rows"][0]["cells"][0]["queries"]["classes"] == 20
     alone = cells("queries", spread="ci95", seeds=1)
     assert alone["panels"][0]["rows"][0]["cells"][0]["std_text"] is not None

@@ -20,19 +20,25 @@ def averaged(facts: TableFacts) -> str:
     sizes = sorted({n for one in facts.summaries.values() if (n := runs(one))})
     spread = _spread(facts.layout) if any(cell.std for cell in facts.entries()) else ""
     what = f"{facts.layout.center}{spread}"
+    without = _unspread(facts)
     if sizes == [1]:
-        return (
-            f"Test metrics of a single run ({_repeats(facts, 1)}){spread if facts.layout.covers == 'queries' else ''}."
-        )
+        covered = spread if facts.layout.covers == "queries" else ""
+        return f"Test metrics of a single run ({_repeats(facts, 1)}){covered}.{without}"
     reproduced = _reproduced(facts)
     if len(sizes) > 1:
         over = reproduced or "unequal numbers of repeats"
-        return f"Test metrics, {what} over {over}: {_unequal(facts, sizes)}."
+        return f"Test metrics, {what} over {over}: {_unequal(facts, sizes)}.{without}"
     if reproduced:
-        return f"Test metrics, {what} over {reproduced}."
+        return f"Test metrics, {what} over {reproduced}.{without}"
     planned = len({one.repeat for one in facts.outcomes.trials})
     n = sizes[0] if sizes else planned
-    return f"Test metrics, {what} over {_repeats(facts, n)}." if n else ""
+    return f"Test metrics, {what} over {_repeats(facts, n)}.{without}" if n else ""
+
+
+def _unspread(facts: TableFacts) -> str:
+    """Which numbers have no spread, since none covers queries, and why; "" where all have one."""
+    why = dict.fromkeys(cell.unspread for cell in facts.entries() if cell.unspread)
+    return f" No spread: {few(list(why), 2)}." if why else ""
 
 
 def _spread(layout: TableSpec) -> str:

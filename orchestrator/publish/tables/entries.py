@@ -64,7 +64,7 @@ class EntryWriter:
             return written
         found = cover.of(summary, column)
         if isinstance(found, str):
-            return replace(written, std=None, note=f"{written.note}; no spread: {found}")
+            return replace(written, std=None, note=f"{written.note}; no spread: {found}", unspread=found)
         spread = cover.width(found, self.spread)
         return replace(written, std=None if spread is None else self._deviation(spread, column), queries=found)
 

@@ -11,7 +11,7 @@ from orchestrator.publish.tables.differences import Baselines
 from orchestrator.publish.tables.query_evidence import Queries, QueryEvidence
 from orchestrator.publish.tables.table_data import Column, Table, TableCell
 from orchestrator.publish.verdicts.judgement import Evidence
-from orchestrator.publish.verdicts.spending import ANY, Spending, planned
+from orchestrator.publish.verdicts.spending import ANY, LEAST, Spending, planned
 from orchestrator.spec.table import TableSpec, VerdictSpec
 from orchestrator.views.extension import SweepLook
 from orchestrator.views.lifecycle import TRIAL_ENDED, TrialState
@@ -137,7 +137,8 @@ def _pair(
     ]
     edges = [one.position or 0 for one in looks if one.finished]
     staged = [bisect_right(edges, max(one.position for one in pair)) for pair in valued]
-    spending, obstacle = _spending(pairs, len(valued), staged, asked, looks, edges)
+    least = LEAST if wanted.queries is None else wanted.queries.least
+    spending, obstacle = _spending(pairs, staged, least, asked, looks, edges)
     growing = {own.status, base.status} & {"partial", "missing"}
     if growing and not obstacle and (not pairs or (asked.looks == "planned" and len(set(staged)) < 2)):
         obstacle = "not finished: its candidates are still to be chosen"
@@ -159,8 +160,8 @@ def _status(status: str, who: str) -> str:
 
 def _spending(
     pairs: Sequence[tuple[TrialOutcome, TrialOutcome]],
-    valued: int,
     staged: Sequence[int],
+    least: int,
     asked: VerdictSpec,
     looks: Sequence[SweepLook],
     edges: Sequence[int],
@@ -178,8 +179,8 @@ def _spending(
         done = sum(all(one.state in TRIAL_ENDED for one in pair) for pair in plan)
         return ANY, f"not finished: {done} of {len(plan)} planned seeds"
     if TrialState.CANCELLED in states:
-        return ANY, f"its plan of {len(plan)} seeds was cut short: {valued} were trained"
-    return planned(sum(one == first for one in staged)), ""
+        return ANY, f"its plan of {len(plan)} seeds was cut short: {len(staged)} were trained"
+    return planned(sum(one == first for one in staged), least), ""
 
 
 def _hours(runs: Sequence[Sequence[TrialOutcome]]) -> float | None:

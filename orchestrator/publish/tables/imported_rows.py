@@ -53,7 +53,7 @@ def imported(table: Table, layout: TableSpec, catalog: Catalog) -> Table:
     return replace(
         table,
         panels=shown,
-        caption=f"{table.caption} {_said(sign, [*tests.values()])}",
+        caption=f"{table.caption} {_said(sign, [*tests.values()], _spread_of_their_own(shown, layout))}",
         legend=(*table.legend, LegendEntry(sign, _meaning(shown)), *_test_marks([*tests.values()])),
     )
 
@@ -207,9 +207,17 @@ def _counts(found: set[int]) -> str:
     return f"{said}, of some not given" if 0 in found else said
 
 
-def _said(sign: str, tests: Sequence[ImportedComparison]) -> str:
-    """What the caption says of the rows and of their tests."""
+def _spread_of_their_own(panels: Sequence[Panel], layout: TableSpec) -> bool:
+    """Whether a number of theirs has a spread that does not cover what those of own numbers do: test queries."""
+    cells = (cell for panel in panels for row in panel.rows for cell in row.cells)
+    return layout.covers != "seeds" and any(cell.imported is not None and cell.std for cell in cells)
+
+
+def _said(sign: str, tests: Sequence[ImportedComparison], spread: bool) -> str:
+    """What the caption says of the rows, of a spread that is not the table's, and of their tests."""
     words = [f"Rows marked {sign} are imported: none of their numbers is our own, and none competes for bold."]
+    if spread:
+        words.append("Their spread is over their own runs alone, and covers no test queries.")
     count = sum(one.p is not None for one in tests)
     if count:
         number = "1 comparison" if count == 1 else f"{count} comparisons"

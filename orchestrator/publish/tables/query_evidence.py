@@ -7,7 +7,7 @@ from typing import Final
 from orchestrator.publish.tables.table_data import Column
 from orchestrator.publish.verdicts.judgement import Evidence
 from orchestrator.publish.verdicts.query_spread import QuerySpread, spread
-from orchestrator.publish.verdicts.spending import ANY, Spending
+from orchestrator.publish.verdicts.spending import LEAST
 from orchestrator.spec.table import Covers
 from orchestrator.views.outcomes import TrialOutcome
 from orchestrator.views.query_sums import QuerySource, QuerySums
@@ -72,17 +72,19 @@ class Queries:
     covers: Covers
     evidence: QueryEvidence
 
+    @property
+    def least(self) -> int:
+        """How many seeds a first look takes."""
+        return 1 if self.covers == "queries" else LEAST
+
     def beside(self, found: Evidence, column: Column, pairs: Sequence[tuple[TrialOutcome, TrialOutcome]]) -> Evidence:
         """The same evidence with what its queries say, or with why it cannot be judged by them."""
         if found.obstacle or not pairs:
             return replace(found, covers=self.covers)
-        spending, first = found.spending, found.spending.first
-        if self.covers == "queries" and spending != ANY and len(pairs) < first:
-            spending = Spending(len(pairs), spending.share)  # one seed is enough for what is said of it alone
         known = self.evidence.of(column, pairs)
         if isinstance(known, str):
             return replace(found, covers=self.covers, obstacle=known)
-        return replace(found, covers=self.covers, beside=known, spending=spending)
+        return replace(found, covers=self.covers, beside=known)
 
 
 def _without(column: Column) -> str:

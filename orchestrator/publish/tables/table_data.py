@@ -118,6 +118,7 @@ class TableCell:
     said: str = ""  # that verdict in a sentence
     judged: str = ""  # its mark, where marks stand for words
     queries: QuerySpread | None = None  # how its queries vary, where its spread covers them
+    unspread: str = ""  # why it has no spread, where that should cover queries
     lone: bool = False  # the place of a difference between two sweeps, of which only one has this cell
 
     @property

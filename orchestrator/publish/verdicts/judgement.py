@@ -151,8 +151,7 @@ def judge(comparisons: Mapping[Place, Evidence], level: float) -> dict[Place, Ce
 
 
 def _tested(one: Evidence) -> _Tested | None:
-    least = 1 if one.covers == "queries" else LEAST
-    if one.obstacle or len(one.differences) < least:
+    if one.obstacle or len(one.differences) < _least(one):
         return None
     found = statistic(one.differences)
     if one.covers == "queries" and one.beside is not None:
@@ -160,6 +159,11 @@ def _tested(one: Evidence) -> _Tested | None:
     if found.std is None or _still(one.differences, found):
         return None
     return _Tested(one, found.mean, found.std, found.n)
+
+
+def _least(one: Evidence) -> int:
+    """How many pairs are needed before anything is said."""
+    return one.spending.first if one.covers == "queries" else LEAST
 
 
 def _still(differences: Sequence[float], found: Statistic) -> bool:
@@ -172,8 +176,8 @@ def _reason(one: Evidence) -> str:
     pairs = len(one.differences)
     if not pairs:
         return "no seed that both have"
-    if pairs < LEAST and one.covers != "queries":
-        return f"{pairs} seed{'s' * (pairs > 1)} that both have, {LEAST} are needed"
+    if pairs < _least(one):
+        return f"{pairs} seed{'s' * (pairs > 1)} that both have, {_least(one)} are needed"
     if one.covers == "queries":
         return "no variation: the difference is the same with every class of queries"
     return "no variation: the difference is the same with every seed"

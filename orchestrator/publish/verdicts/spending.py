@@ -29,6 +29,9 @@ ANY: Final = Spending(LEAST, 0.25)
 """For looks at any time: a quarter at 3 pairs, half at 5, three quarters at 11."""
 
 
-def planned(pairs: int) -> Spending:
-    """For a plan that is looked at when it has ended: four fifths there, the rest for seeds that are added later."""
-    return Spending(max(LEAST, pairs), 0.8)
+def planned(pairs: int, least: int = LEAST) -> Spending:
+    """For a plan that is looked at when it has ended: four fifths there, the rest for seeds that are added later.
+
+    `least` pairs are looked at first: of queries alone one seed tells enough.
+    """
+    return Spending(max(least, pairs), 0.8)
