@@ -7,6 +7,7 @@ from typing import Final
 
 from dashboards.rendering import render
 from orchestrator.views.cluster import REASONS, ClusterView, GpuUsage, NodeView, SlotView, WaitingSweep
+from orchestrator.views.quotas import QuotaUse
 
 REFRESH_SECONDS: Final = 3
 GIB: Final = 2**30
@@ -34,8 +35,8 @@ class Machine:
     busy: int
 
 
-def cluster_page(cluster: ClusterView, *, now: datetime | None = None) -> str:
-    """Nodes, slots and the queue; asks for itself again every few seconds."""
+def cluster_page(cluster: ClusterView, quotas: Sequence[QuotaUse] = (), *, now: datetime | None = None) -> str:
+    """Nodes, slots, the queue and quotas; asks for itself again every few seconds."""
     there = [node for node in cluster.nodes if node.alive]
     gone = [node for node in cluster.nodes if not node.alive]
     busy = sum(slot.trains is not None for slot in cluster.slots)
@@ -44,7 +45,7 @@ def cluster_page(cluster: ClusterView, *, now: datetime | None = None) -> str:
         machines=[_machine(node, cluster.slots) for node in there],
         waiting=sum(sum(one.waiting.values()) for one in cluster.queue),
         reasons=_reasons(cluster.queue), words=REASONS, gpus=_gpus, holds=_of_slot, memory=_memory,
-        active=True, refresh=REFRESH_SECONDS,
+        quotas=quotas, used=_used, active=True, refresh=REFRESH_SECONDS,
     )  # fmt: skip
 
 
@@ -96,6 +97,15 @@ def _gpus(slot: SlotView) -> list[tuple[GpuUsage, Bar, Bar | None]]:
 
 def _memory(slot: SlotView) -> str:
     return "" if slot.usage is None else f"{slot.usage.memory_bytes / GIB:.2f} GB"
+
+
+def _used(quota: QuotaUse) -> list[Bar]:
+    """What is used of each thing that the quota limits."""
+    return [
+        Bar(min(1.0, used / most) if most else 1.0, f"{used:.4g} of {most:.4g} {what}", f"{used:.4g} {what} used")
+        for what, used, most in quota.amounts
+        if most is not None
+    ]
 
 
 def _reasons(queue: Sequence[WaitingSweep]) -> list[tuple[str, int]]:

@@ -9,6 +9,7 @@ import yaml
 from orchestrator.conduct.capacity import TURN_SECONDS, Capacity
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.finalization import Finalization
+from orchestrator.conduct.quotas import WAIT
 from orchestrator.plan.unschedulable import crowded
 from orchestrator.plan.validated import read
 from orchestrator.record.store import Store
@@ -19,6 +20,7 @@ from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.slot import Slot
 from orchestrator.views.nodes import Node
+from orchestrator.views.quotas import Quota, QuotaLimits
 from tests.test_conductor import SPEC, trained
 from workers import catalog as catalogs
 
@@ -152,6 +154,21 @@ def test_a_machine_that_came_back_smaller_is_one_of_those_that_no_longer_count(
     assert clustered_service.sweeps.get(sweep).notice == f"{LACK}; its trials wait until such a node joins"
 
 
+def test_what_has_no_hours_left_waits_with_a_notice_until_it_has(clustered_service: Service, cluster: Cluster) -> None:
+    sweep = clustered_service.submissions.submit(spec()).id
+    cluster.store.owner_quotas.put("project", "main", Quota(cpu_hours=0))
+    cluster.conduct()
+    found = clustered_service.sweeps.get(sweep)
+    assert (found.state, found.counts.waiting) == ("running", 8)
+    assert found.notice == f"the project 'main' has used its 0 CPU hours; {WAIT}"
+    assert cluster.engine.runs == 0, "an engine is not started for what cannot be given out"
+    assert cluster.engine.demands[-1] == [], "nor are nodes asked for"
+    cluster.store.owner_quotas.put("project", "main", Quota(slots=1))
+    cluster.conduct()
+    found = clustered_service.sweeps.get(sweep)
+    assert (found.state, found.notice, found.counts.finished) == ("finished", None, 8)
+
+
 class Asked:
     """A store and an engine of which only the demand matters."""
 
@@ -170,7 +187,7 @@ class Asked:
 
     def note_notices(self, notices: dict[int, str]) -> None: ...
 
-    def waiting_slots(self, most: int, quota: int | None, held: Collection[str]) -> list[Slot]:
+    def waiting_slots(self, most: int, quota: int | None, held: Collection[str], limits: QuotaLimits) -> list[Slot]:
         return self.waiting
 
     def demand(self, waiting: Sequence[Slot]) -> None:

@@ -36,12 +36,12 @@ COMMANDS: Final[dict[str, Command]] = {
     ),
     "users": Command(
         "users:users",
-        "List users, or add one, change its role or its projects, or disable it; on the machine of the home.",
+        "List users, or add one, change role, projects or quota, or disable it; on the machine of the home.",
         "metricsweep users add ada --role member --project faces",
     ),
     "projects": Command(
         "users:projects",
-        "List projects, or add one, open it to all users, or close it; on the machine of the home.",
+        "List projects, or add one, open it to all users, close it, or set its quota; on the machine of the home.",
         "metricsweep projects add faces",
     ),
     "tokens": Command(

@@ -1,6 +1,6 @@
 """`users` and `projects`: who shares a service, and what of it. They write in the database of the home."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -8,26 +8,54 @@ from api.commands.options import HOME, Home, Json, settings
 from api.commands.terminal import out, print_json, print_rows
 from orchestrator.views.callers import Role
 
+if TYPE_CHECKING:
+    from orchestrator.service.owner import Owner
+    from orchestrator.views.quotas import QuotaKind
+
 Named = Annotated[str | None, typer.Argument(metavar="NAME", help="Whom, or what, it is about.", show_default=False)]
+
+
+Slots = Annotated[int | None, typer.Option(help="With `quota`: slots at once.", show_default=False)]
+GpuHours = Annotated[float | None, typer.Option(help="With `quota`: hours of GPUs.", show_default=False)]
+CpuHours = Annotated[
+    float | None,
+    typer.Option(help="With `quota`: hours of CPU cores, of trainings that hold no GPU.", show_default=False),
+]
+Days = Annotated[
+    int | None, typer.Option(help="With `quota`: the hours are those of so many last days.", show_default="of all time")
+]
+Unlimited = Annotated[bool, typer.Option("--unlimited", help="With `quota`: take the quota away.")]
 
 
 def users(
     action: Annotated[
-        Literal["list", "add", "role", "join", "leave", "disable", "enable"],
-        typer.Argument(help="What to do; `role` takes --role, `join` --role and --project, `leave` --project."),
+        Literal["list", "add", "role", "join", "leave", "disable", "enable", "quota"],
+        typer.Argument(
+            help="What to do; `role` takes --role, `join` --role and --project, `leave` --project; `quota` shows what "
+            "is used, and sets what its options name."
+        ),
     ] = "list",
     name: Named = None,
     role: Annotated[Role, typer.Option(help="viewer looks, member submits and steers, admin does all.")] = Role.MEMBER,
     project: Annotated[
         str | None, typer.Option(help="In which project; a user is added to `main` unless this names another.")
     ] = None,
+    slots: Slots = None,
+    gpu_hours: GpuHours = None,
+    cpu_hours: CpuHours = None,
+    days: Days = None,
+    unlimited: Unlimited = False,
     as_json: Json = False,
     home: Home = HOME,
 ) -> None:
-    """List users, or add one, change its role or its projects, or disable it; on the machine of the home."""
+    """List users, or add one, change role, projects or quota, or disable it; on the machine of the home."""
     from orchestrator.service.owner import owning
 
     with owning(settings(home=home)) as owner:
+        if action == "quota":
+            limits = {"slots": slots, "gpu_hours": gpu_hours, "cpu_hours": cpu_hours, "days": days}
+            _quota(owner, "user", name, limits, unlimited=unlimited, as_json=as_json)
+            return
         if action != "list":
             who = _needed(name, "NAME")
             match action:
@@ -62,18 +90,30 @@ def users(
 
 def projects(
     action: Annotated[
-        Literal["list", "add", "open", "close"],
-        typer.Argument(help="`add` makes one that its members see; `open` shows it to every user, `close` no more."),
+        Literal["list", "add", "open", "close", "quota"],
+        typer.Argument(
+            help="`add` makes one that its members see; `open` shows it to every user, `close` no more; `quota` shows "
+            "what is used, and sets what its options name."
+        ),
     ] = "list",
     name: Named = None,
     everyone: Annotated[bool, typer.Option("--open", help="With `add`: every user sees it.")] = False,
+    slots: Slots = None,
+    gpu_hours: GpuHours = None,
+    cpu_hours: CpuHours = None,
+    days: Days = None,
+    unlimited: Unlimited = False,
     as_json: Json = False,
     home: Home = HOME,
 ) -> None:
-    """List projects, or add one, open it to all users, or close it; on the machine of the home."""
+    """List projects, or add one, open it to all users, close it, or set its quota; on the machine of the home."""
     from orchestrator.service.owner import owning
 
     with owning(settings(home=home)) as owner:
+        if action == "quota":
+            limits = {"slots": slots, "gpu_hours": gpu_hours, "cpu_hours": cpu_hours, "days": days}
+            _quota(owner, "project", name, limits, unlimited=unlimited, as_json=as_json)
+            return
         if action == "add":
             owner.add_project(_needed(name, "NAME"), everyone=everyone)
         elif action != "list":
@@ -92,6 +132,16 @@ def projects(
             for one in known
         ]
     )
+
+
+def _quota(
+    owner: "Owner", kind: "QuotaKind", name: str | None, limits: dict[str, float | None], *, unlimited: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    from api.commands import quotas
+
+    quotas.quota(owner, kind, name, limits, unlimited=unlimited)
+    quotas.show([one for one in owner.quotas(kind) if name in (None, one.name)], kind, as_json=as_json)
 
 
 def _needed(given: str | None, what: str) -> str:

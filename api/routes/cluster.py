@@ -88,4 +88,5 @@ def cluster(service: Asked) -> ClusterView:
 @page.get("/cluster")
 def cluster_for_people(service: Asked) -> HTMLResponse:
     """The same as a page."""
-    return HTMLResponse(cluster_page.cluster_page(service.operations.cluster()))
+    quotas = [one for one in service.operations.quotas() if one.limited]
+    return HTMLResponse(cluster_page.cluster_page(service.operations.cluster(), quotas))

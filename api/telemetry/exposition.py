@@ -56,6 +56,7 @@ class _Shared(Collector):
             yield from _states(gauges)
             yield from _slots(gauges)
             yield from _lags(gauges)
+            yield from _quotas(gauges)
         yield from self._disk()
 
     def _disk(self) -> Iterator[Metric]:
@@ -125,6 +126,19 @@ def _usage(slots: Iterable[SlotView]) -> Iterator[Metric]:
             if gpu.busy is not None:
                 busy.add_metric([*where, str(gpu.index)], gpu.busy)
     yield from (memory, cpus, used, size, busy)
+
+
+def _quotas(gauges: Gauges) -> Iterator[Metric]:
+    """Of projects alone: people are not named."""
+    labels = ["project", "resource"]
+    used = GaugeMetricFamily("metricsweep_quota_used", "What a project with a quota uses of it.", labels=labels)
+    most = GaugeMetricFamily("metricsweep_quota", "What a project may use at most.", labels=labels)
+    for one in gauges.quotas:
+        for resource, (_, taken, limit) in zip(("slots", "gpu_hours", "cpu_hours"), one.amounts, strict=True):
+            used.add_metric([one.name, resource], taken)
+            if limit is not None:
+                most.add_metric([one.name, resource], limit)
+    yield from (used, most)
 
 
 def _lags(gauges: Gauges) -> Iterator[Metric]:

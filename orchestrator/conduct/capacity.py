@@ -13,6 +13,7 @@ from orchestrator.spec.slot import Slot
 from orchestrator.spec.spec import Spec
 from orchestrator.views.nodes import Node
 from orchestrator.views.planned import Labels
+from orchestrator.views.quotas import UNLIMITED, QuotaLimits
 from orchestrator.views.resources import possible, shortage
 
 LOOK_SECONDS: Final = 3.0
@@ -37,10 +38,10 @@ class Capacity:
         self.barred: frozenset[str] = frozenset()
         """The slots, as the database holds them, that no node which is there can hold."""
 
-    def look(self, held: Collection[str] = frozenset(), *, anew: bool = False) -> None:
+    def look(self, held: Collection[str] = frozenset(), limits: QuotaLimits = UNLIMITED, *, anew: bool = False) -> None:
         """Note what changed of the cluster and of what waits for it; `anew`: trials were added or changed.
 
-        Nodes are not asked for by what waits for its data, whose needs are `held`.
+        Nodes are not asked for by what waits for its data, whose needs are `held`, or for quotas, the `limits`.
         """
         nodes = self._engine.nodes()
         alive = None if nodes is None else sorted(nodes, key=lambda node: node.uid)
@@ -57,15 +58,15 @@ class Capacity:
         if changed or anew or self.notices:
             self._judge()
         if alive is not None:
-            self._engine.demand(self._demanded(held))
+            self._engine.demand(self._demanded(held, limits))
 
-    def _demanded(self, held: Collection[str]) -> list[Slot]:
+    def _demanded(self, held: Collection[str], limits: QuotaLimits) -> list[Slot]:
         """What waits; of slots that no node was ever seen to hold one kind in turn, and none between two of them.
 
         Ray's second autoscaler starts nothing at all while one of the slots fits none of its kinds of nodes.
         """
         waiting, seen = (
-            self._store.capacity.waiting_slots(MOST_DEMANDED, self._quota, held),
+            self._store.capacity.waiting_slots(MOST_DEMANDED, self._quota, held, limits),
             self._store.capacity.nodes(),
         )
         names = [slot.model_dump_json() for slot in waiting]

@@ -28,11 +28,12 @@ from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
 from orchestrator.views import events
 from orchestrator.views.errors import FOR_ALL, MetricsweepError
+from orchestrator.views.quotas import QuotaLimits
 from workers.catalog import Catalog, usual_needs
 
 log = logging.getLogger(__name__)
 
-PassedOver = tuple[int | None, frozenset[str], frozenset[str], frozenset[str], dict[int, int]]
+PassedOver = tuple[int | None, frozenset[str], frozenset[str], frozenset[str], dict[int, int], QuotaLimits]
 PRUNE_SECONDS: Final = 60.0
 """How often the changes and deliveries that nobody needs any more are forgotten."""
 
@@ -104,8 +105,9 @@ class Chores:
         return added
 
     def passed_over(self) -> PassedOver:
-        """Who may not be given out next: over the quota, at rest after a loss, without room, without data, racing."""
-        return self._quota, self._retries.resting(), self.hindrances.barred, self.hindrances.held, self._racing()
+        """Who may not be given out next: over a quota, at rest after a loss, without room, without data, racing."""
+        hindrances, resting = self.hindrances, self._retries.resting()
+        return self._quota, resting, hindrances.barred, hindrances.held, self._racing(), hindrances.limits
 
     def _racing(self) -> dict[int, int]:
         return self._pruning.racing

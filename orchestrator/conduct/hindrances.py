@@ -1,12 +1,14 @@
-"""The hindrances: why trials wait, be it that no node can hold their slot or that no machine has their data."""
+"""The hindrances: why trials wait: no node can hold their slot, no machine has their data, or hours are used up."""
 
 from collections.abc import Callable, Mapping, Sequence
 
 from orchestrator.conduct.availability import Availability
 from orchestrator.conduct.capacity import Capacity
+from orchestrator.conduct.quotas import Quotas
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.engine import Engine
 from orchestrator.views.orders import Failure, Order
+from orchestrator.views.quotas import QuotaLimits
 from workers.catalog import Need
 
 
@@ -25,6 +27,7 @@ class Hindrances:
         self._store, self._writer, self._racing = store, writer, racing
         self._capacity = Capacity(store, writer, engine, quota)
         self._availability = Availability(store, writer, engine, usual)
+        self._quotas = Quotas(store)
         self._told: dict[int, str] | None = None  # none: whatever an earlier conductor noted
 
     @property
@@ -38,12 +41,17 @@ class Hindrances:
         return self._availability.held
 
     @property
+    def limits(self) -> QuotaLimits:
+        """What quotas keep from being begun."""
+        return self._quotas.limits
+
+    @property
     def stuck(self) -> bool:
         """Whether all that waits is hindered, so that there is nothing to give out."""
-        return bool(self.barred or self.held) and not self._waits()
+        return bool(self.barred or self.held or self.limits.spent) and not self._waits()
 
     def _waits(self) -> bool:
-        return self._store.claims.waits(self.barred, self.held, self._racing())
+        return self._store.claims.waits(self.barred, self.held, self._racing(), self.limits.spent)
 
     @property
     def hopeless(self) -> bool:
@@ -53,9 +61,10 @@ class Hindrances:
     def look(self, *, anew: bool = False) -> None:
         """Look at the machines, and say of each sweep why trials of it wait; `anew`: trials were added or changed."""
         self._availability.look(anew=anew)
-        self._capacity.look(self.held, anew=anew)
+        self._quotas.look(anew=anew)
+        self._capacity.look(self.held, self.limits, anew=anew)
         lines: dict[int, list[str]] = {}
-        for notices in (self._capacity.notices or {}, self._availability.notices):
+        for notices in (self._capacity.notices or {}, self._availability.notices, self._quotas.notices):
             for sweep, said in notices.items():
                 lines.setdefault(sweep, []).extend(said)
         told = {sweep: "\n".join(said) for sweep, said in lines.items()}

@@ -46,3 +46,20 @@ def _sqlite_seconds(element: DatabaseSeconds, compiler: SQLCompiler, **kw: Any) 
 @compiles(DatabaseSeconds, "postgresql")
 def _postgres_seconds(element: DatabaseSeconds, compiler: SQLCompiler, **kw: Any) -> str:
     return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)"
+
+
+class Seconds(FunctionElement[float]):
+    """A moment of a column as seconds since 1970: what can be subtracted and summed on both databases."""
+
+    type = sa.Float(53)
+    inherit_cache = True
+
+
+@compiles(Seconds, "sqlite")
+def _sqlite_seconds_of(element: Seconds, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"((julianday({compiler.process(element.clauses, **kw)}) - 2440587.5) * 86400.0)"
+
+
+@compiles(Seconds, "postgresql")
+def _postgres_seconds_of(element: Seconds, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"CAST(EXTRACT(EPOCH FROM {compiler.process(element.clauses, **kw)}) AS DOUBLE PRECISION)"

@@ -185,6 +185,12 @@ attempt: Final = sa.Table(
     sa.Column("ended", UtcTime),
     sa.Column("reason", sa.Text),
     sa.Column("cause", STATE),  # the kind of its failure; null: it did not fail, or before this was kept
+    # For whom it was claimed, what it holds of a node, and since when; null: before this was kept.
+    sa.Column("owner_id", sa.Integer),
+    sa.Column("project_id", sa.Integer),
+    sa.Column("cpus", DOUBLE),
+    sa.Column("gpus", DOUBLE),
+    sa.Column("begun", UtcTime),  # null as well: it has no slot yet
     sa.UniqueConstraint("training_id", "number"),
     sa.Index(None, "state", "cause"),
     sqlite_autoincrement=True,

@@ -43,6 +43,8 @@ _MINE: Final = {
     "membership": "1 = 0",
     "token": "1 = 0",
     "audit": "1 = 0",
+    "quota": "1 = 0",
+    "past_attempt": "1 = 0",
 }
 
 SEEN_TABLES: Final = (*_MINE, *OF_SWEEPS)

@@ -26,6 +26,7 @@ from orchestrator.record.reads.neighbours import NeighbourReader
 from orchestrator.record.reads.outcomes import OutcomeReader
 from orchestrator.record.reads.plot_points import PlotReader
 from orchestrator.record.reads.pruning import PruningReader
+from orchestrator.record.reads.quotas import QuotaReader
 from orchestrator.record.reads.requests import RequestReader
 from orchestrator.record.reads.resolutions import ResolutionReader
 from orchestrator.record.reads.searches import SearchReader
@@ -43,6 +44,7 @@ from orchestrator.record.writes.deliveries import DeliveryWriter
 from orchestrator.record.writes.events import EventWriter
 from orchestrator.record.writes.lease import Lease, LeaseWriter
 from orchestrator.record.writes.pruning import PruningWriter
+from orchestrator.record.writes.quotas import QuotaWriter
 from orchestrator.record.writes.remarks import Remarks
 from orchestrator.record.writes.resolutions import ResolutionWriter
 from orchestrator.record.writes.searches import SearchWriter
@@ -60,6 +62,7 @@ class Store:
         self.submissions = Submissions(database)
         self.accounts, self.owner = AccountReader(database), AccountWriter(database)
         self.audit, self.audited = AuditReader(database), AuditWriter(database)
+        self.quotas, self.owner_quotas = QuotaReader(database), QuotaWriter(database)
         self.neighbours = NeighbourReader(database)
         self.sweeps = SweepReader(database)
         self.trials = TrialReader(database)

@@ -10,6 +10,7 @@ from orchestrator.record.audit_table import audit
 from orchestrator.record.cluster_tables import finding, need, node, slot, sweep_need
 from orchestrator.record.delivery_table import delivery
 from orchestrator.record.listed_tables import note, tag, trial_column
+from orchestrator.record.quota_tables import past_attempt, quota
 from orchestrator.record.resolution_table import resolution
 from orchestrator.record.schema import (
     attempt,
@@ -33,6 +34,7 @@ _SUBMITTED: Final = frozenset(
 )  # fmt: skip
 _ASKED: Final = frozenset({"kind", "sweep_id", "trial_id", "arguments", "actor", "created", "project_id"})
 _KNOWN: Final = frozenset({"id", "uid", "fingerprint", "generation", "recipe", "stamp", "base", "need"})
+_CLAIMED: Final = frozenset({"id", "uid", "training_id", "number", "slot", "owner_id", "project_id", "cpus", "gpus"})
 _CHANGED: Final = frozenset({"kind", "sweep_id", "entity", "state"})
 _EXTENDED: Final = frozenset({"state", "priority", "text", "spec", "total"})
 
@@ -71,6 +73,9 @@ WRITERS: Final[Mapping[str, Mapping[tuple[str, str], frozenset[str]]]] = {
         ("delete", "membership"): frozenset(),
         ("insert", "token"): _columns(token),
         ("update", "token"): frozenset({"revoked"}),
+        ("insert", "quota"): _columns(quota),
+        ("update", "quota"): frozenset({"slots", "gpu_hours", "cpu_hours", "days"}),
+        ("delete", "quota"): frozenset(),
         ("insert", "audit"): _columns(audit),
     },
     "conductor": {
@@ -107,7 +112,8 @@ WRITERS: Final[Mapping[str, Mapping[tuple[str, str], frozenset[str]]]] = {
         ("insert", "trial_column"): _columns(trial_column),
         ("update", "trial_column"): frozenset({"number"}),
         ("insert", "attempt"): _columns(attempt),
-        ("update", "attempt"): _columns(attempt, frozenset({"id", "uid", "training_id", "number", "slot"})),
+        ("update", "attempt"): _columns(attempt, _CLAIMED),
+        ("insert", "past_attempt"): _columns(past_attempt),
         ("insert", "metric"): _columns(metric),
         ("insert", "log"): _columns(log),
         ("insert", "node"): _columns(node),

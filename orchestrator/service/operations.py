@@ -15,6 +15,7 @@ from orchestrator.views.cluster import ClusterView
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.gauges import Gauges
 from orchestrator.views.health import Check, Disk, Readiness
+from orchestrator.views.quotas import QuotaUse
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +27,7 @@ BEHIND_SECONDS: Final = 900.0
 READY_SECONDS: Final = 1.0
 GAUGES_SECONDS: Final = 5.0
 CLUSTER_SECONDS: Final = 1.0
+QUOTA_SECONDS: Final = 5.0
 READY_SHARE: Final = 4
 
 
@@ -39,6 +41,7 @@ class Operations:
         self._cluster = Remembered(self._look, CLUSTER_SECONDS)
         self.gauges: Remembered[Gauges] = Remembered(lambda: store.gauges.read(settings.owner_slots), GAUGES_SECONDS)
         """What is measured of the database."""
+        self._uses = Remembered(store.quotas.uses, QUOTA_SECONDS)
 
     def ready(self) -> Readiness:
         """Whether the service can do its work, and what is missing."""
@@ -47,6 +50,17 @@ class Operations:
     def cluster(self) -> ClusterView:
         """Nodes, slots and the queue, with the sweeps that the caller sees; raises UnavailableError."""
         return self._cluster.get() if caller().seen is None else self._look()
+
+    def quotas(self) -> list[QuotaUse]:
+        """What users and projects may have, and have used: the caller and its projects, or all for administrators.
+
+        Raises UnavailableError.
+        """
+        who, uses = caller(), self._uses.get()
+        if who.seen is None:
+            return uses
+        mine = {("user", who.name), *(("project", name) for name in self._store.accounts.names_of(who.seen))}
+        return [one for one in uses if (one.kind, one.name) in mine]
 
     def places(self) -> list[Disk]:
         """The folders of this machine that fill up, with the room on their disks."""

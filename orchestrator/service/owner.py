@@ -16,6 +16,7 @@ from orchestrator.settings import Settings
 from orchestrator.views.accounts import ACCOUNT_NAME, AuditEntry, ProjectView, TokenView, UserView
 from orchestrator.views.callers import Caller, Role, Scope, calling
 from orchestrator.views.errors import ConflictError, NotFoundError
+from orchestrator.views.quotas import Quota, QuotaKind, QuotaUse
 
 
 class Owner:
@@ -77,6 +78,14 @@ class Owner:
     def revoke(self, number: int) -> None:
         """Have a token, and the sessions that began with it, open nothing from now on; NotFoundError."""
         self._store.owner.revoke(number)
+
+    def set_quota(self, kind: QuotaKind, name: str, quota: Quota) -> None:
+        """Give a user or a project a quota in place of what it had; one that limits nothing takes it away."""
+        self._store.owner_quotas.put(kind, name, quota)
+
+    def quotas(self, kind: QuotaKind) -> list[QuotaUse]:
+        """What all users or all projects may have, and have used."""
+        return [one for one in self._store.quotas.uses() if one.kind == kind]
 
     def audit(self, after: int = 0) -> Iterator[AuditEntry]:
         """Who did what, the oldest first, after the entry of a number."""

@@ -17,6 +17,7 @@ class WaitReason(StrEnum):
     EVALUATION = "evaluation"
     PAUSED = "paused"
     QUOTA = "quota"
+    HOURS = "hours"
     RESOURCES = "resources"
     DATA = "data"
     EXPANSION = "expansion"
@@ -26,7 +27,8 @@ REASONS: Final[Mapping[WaitReason, str]] = {
     WaitReason.SLOT: "for a free slot",
     WaitReason.EVALUATION: "for a slot that evaluates its kept weights",
     WaitReason.PAUSED: "until its sweep is resumed",
-    WaitReason.QUOTA: "until another training of its owner ends",
+    WaitReason.QUOTA: "until another training of its owner or project ends",
+    WaitReason.HOURS: "until hours of its owner's or project's quota are free again",
     WaitReason.RESOURCES: "for a node that can hold its slot",
     WaitReason.DATA: "for a machine that has its data",
     WaitReason.EXPANSION: "until the conductor takes its sweep up",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from orchestrator.views.cluster import SlotView
 from orchestrator.views.deliveries import DeliveryBacklog
+from orchestrator.views.quotas import QuotaUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +33,4 @@ class Gauges:
     deliveries: DeliveryBacklog
     report_lag: float
     heartbeat: float | None
+    quotas: Sequence[QuotaUse] = ()  # of projects that have one; users are not named

@@ -40,6 +40,30 @@ def test_a_user_is_made_and_ended_by_commands(settings: Settings, stranger: Test
     assert all(one["who"].endswith("on this machine") and one["address"] for one in entries)
 
 
+def test_quotas_are_set_and_shown(settings: Settings, stranger: TestClient) -> None:
+    run(settings, "users", "add", "ada")
+    limits = ("--slots", "2", "--gpu-hours", "100", "--days", "30")
+    assert "0 of 100" in run(settings, "users", "quota", "ada", *limits).stdout
+    run(settings, "projects", "quota", "main", "--cpu-hours", "0.5")
+    (shown,) = json.loads(run(settings, "users", "quota", "--json").stdout)
+    assert (shown["name"], shown["slots"], shown["gpu_hours"], shown["days"], shown["cpu_hours"]) == (
+        "ada", 2, 100, 30, None,
+    )  # fmt: skip
+    assert "0 of 0.5" in run(settings, "projects", "quota").stdout
+    assert "of 100" not in run(settings, "users", "quota", "ada", "--unlimited").stdout
+    for words, sentence in (
+        (("users", "quota", "nobody", "--slots", "1"), "no user named 'nobody'"),
+        (("users", "quota", "--slots", "1"), "NAME is missing"),
+        (("users", "quota", "ada", "--slots", "0"), "--slots"),
+        (("users", "quota", "ada", "--gpu-hours", "nan"), "--gpu-hours"),
+        (("users", "quota", "ada", "--days", "30"), "--gpu-hours or --cpu-hours is missing"),
+        (("users", "quota", "ada", "--unlimited", "--slots", "1"), "stands alone"),
+    ):
+        told = CliRunner().invoke(commands, [*words, "--home", str(settings.resolved_home)], env={"COLUMNS": "200"})
+        assert told.exit_code in (1, 2), words
+        assert sentence in told.output, told.output
+
+
 def test_what_is_wrong_is_said(settings: Settings, stranger: TestClient) -> None:
     for words, sentence in (
         (("users", "add", "Ada!"), "1 to 64 of a-z"),

@@ -88,6 +88,7 @@ ROUTES = {
     ("get", "/v1/curves"),
     ("get", "/v1/data"),
     ("get", "/v1/cluster"),
+    ("get", "/v1/quotas"),
     ("get", "/v1/storage"),
     ("post", "/v1/collections"),
     ("get", "/v1/schema"),

@@ -18,7 +18,8 @@ from orchestrator.service.owner import Owner
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.callers import Role, Scope
-from tests.api.conftest import URL
+from orchestrator.views.quotas import Quota
+from tests.api.conftest import BEARER, URL
 from tests.api.played import SPEC, YAML, Conductor
 
 HTML: Final = {"Accept": "text/html"}
@@ -127,6 +128,24 @@ def test_no_route_shows_or_changes_what_is_another_s(shared: Shared) -> None:
     assert statuses == {200: [("GET", "/v1/identity"), ("GET", "/trials"), ("GET", "/compare")]}
     after = ben.get(f"/v1/sweeps/{BEN_S}").json()
     assert (before["requests"], before["remark"]) == (after["requests"], after["remark"])
+
+
+def test_quotas_are_one_s_own_and_of_one_s_projects(shared: Shared) -> None:
+    shared.owner.set_quota("user", "ada", Quota(slots=3))
+    shared.owner.set_quota("project", "bens", Quota(cpu_hours=1, days=30))
+    for user, mine in (("ada", ["ada", "adas", "main"]), ("ben", ["ben", "bens", "main"])):
+        client = shared.client(user)
+        assert [one["name"] for one in client.get("/v1/quotas").json()] == mine
+        page = client.get("/cluster", headers=HTML).text
+        assert ("0 of 3 slots" in page) is (user == "ada")
+        assert ("of 1 CPU hours of 30 days" in page) is (user == "ben")
+    shared.owner.set_role("ada", Role.ADMIN)
+    everything = TestClient(shared.app, base_url=URL, headers=BEARER).get("/v1/quotas").json()
+    assert [one["name"] for one in everything] == ["ada", "ben", "adas", "bens", "main"]
+    metrics = TestClient(shared.app, base_url=URL, headers=BEARER).get("/metrics").text
+    assert 'metricsweep_quota{project="bens",resource="cpu_hours"} 1.0' in metrics
+    assert 'metricsweep_quota_used{project="bens",resource="slots"} 0.0' in metrics
+    assert "adas" not in metrics
 
 
 def test_lists_have_what_is_one_s_own(shared: Shared) -> None:

@@ -266,6 +266,8 @@ def test_every_expression_names_what_is_exported(busy: TestClient) -> None:
 
 
 UNSHOWN = {
+    "metricsweep_quota",
+    "metricsweep_quota_used",
     *("metricsweep_collection_age_seconds", "metricsweep_collection_duration_seconds"),
     *("metricsweep_training_cpus", "metricsweep_training_gpus", "metricsweep_training_memory_bytes"),
     *("metricsweep_cluster_gpus", "metricsweep_cluster_memory_bytes"),

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from orchestrator.record.reads.claims import Exclusions
 from orchestrator.record.store import Store
 from orchestrator.views.nodes import Inspected
 from tests.record.sample import SLOT, lease, new_sweep, planned, run_all
@@ -56,8 +57,8 @@ def test_a_held_training_of_a_higher_priority_outranks_nothing(store: Store) -> 
     order = store.writer(fence).claims.next()
     assert order is not None
     store.writer(fence).sweeps.prioritize(started(store, fence, CUB), 5)
-    assert store.claims.outranked(order.attempt, None, (), ())
-    assert not store.claims.outranked(order.attempt, None, (), (), {CUB.key})
+    assert store.claims.outranked(order.attempt, Exclusions())
+    assert not store.claims.outranked(order.attempt, Exclusions(held={CUB.key}))
 
 
 def test_nothing_is_demanded_for_what_is_held(store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from orchestrator.record.reads.claims import Exclusions
 from orchestrator.record.store import Store
 from orchestrator.record.writes.capacity import MOST_AWAY
 from orchestrator.spec.slot import Slot
@@ -44,16 +45,18 @@ def test_what_has_not_begun_gives_way_to_a_higher_priority_and_to_a_pause(store:
     first = started(store, fence)
     held = store.writer(fence).claims.next()
     assert held is not None
-    assert not store.claims.outranked(held.attempt, None, (), ())
+    assert not store.claims.outranked(held.attempt, Exclusions())
     other = started(store, fence, losses=("contrastive",))
-    assert not store.claims.outranked(held.attempt, None, (), ()), "of the same priority"
+    assert not store.claims.outranked(held.attempt, Exclusions()), "of the same priority"
     store.writer(fence).sweeps.prioritize(other, 5)
-    assert store.claims.outranked(held.attempt, None, (), ())
-    assert not store.claims.outranked(held.attempt, None, (), barred(store, SLOT)), "by what cannot be given out"
+    assert store.claims.outranked(held.attempt, Exclusions())
+    assert not store.claims.outranked(held.attempt, Exclusions(barred=barred(store, SLOT))), (
+        "by what cannot be given out"
+    )
     store.writer(fence).sweeps.pause(other)
-    assert not store.claims.outranked(held.attempt, None, (), ())
+    assert not store.claims.outranked(held.attempt, Exclusions())
     store.writer(fence).sweeps.pause(first)
-    assert store.claims.outranked(held.attempt, None, (), ())
+    assert store.claims.outranked(held.attempt, Exclusions())
 
 
 def test_a_machine_that_came_back_as_another_node_counts_once(store: Store) -> None:

@@ -22,6 +22,7 @@ from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.events import CellSettled, SweepSettled
 from orchestrator.views.nodes import Inspected, Node
 from orchestrator.views.outcomes import CellSummary
+from orchestrator.views.quotas import Quota
 from tests.record.sample import claimed, fail, lease, new_sweep, run_all, started
 from workers.catalog import Finding, Need
 from workers.contract import Part
@@ -132,6 +133,9 @@ def use_as_owner(store: Store, fence: int) -> None:
     store.owner.leave("ada", "faces")
     store.owner.set_role("ada", Role.ADMIN)
     store.owner.disable("ada", disabled=True)
+    store.owner_quotas.put("user", "ada", Quota(slots=2))
+    store.owner_quotas.put("user", "ada", Quota(gpu_hours=1, days=30))
+    store.owner_quotas.put("user", "ada", Quota())
     store.owner.revoke(store.owner.add_token("ada", "laptop", "hash", Scope.READ, None))
 
 

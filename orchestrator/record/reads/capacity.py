@@ -8,14 +8,16 @@ import sqlalchemy as sa
 
 from orchestrator.record.cluster_tables import node
 from orchestrator.record.database import Access
-from orchestrator.record.reads.claims import busy_slots, evaluations_due, in_turn, not_held
+from orchestrator.record.reads.claims import busy_slots, evaluations_due, in_turn, not_barred, not_held
 from orchestrator.record.reads.joins import of_candidate
+from orchestrator.record.reads.slot_room import SlotRoom
 from orchestrator.record.reads.wanting import evaluation_left
 from orchestrator.record.schema import candidate, cell, sweep, training, trial
 from orchestrator.spec.slot import Slot
 from orchestrator.views.lifecycle import SWEEP_GOING, TrialState
 from orchestrator.views.nodes import Node
 from orchestrator.views.planned import Labels
+from orchestrator.views.quotas import UNLIMITED, QuotaLimits
 
 _TEXT: Final = sa.cast(trial.c.slot, sa.Text)
 
@@ -71,27 +73,33 @@ class CapacityReader(Access):
             row = connection.execute(query).first()
         return None if row is None else {**row.cell_labels, **row.candidate_labels}
 
-    def waiting_slots(self, most: int, quota: int | None = None, held: Collection[str] = frozenset()) -> list[Slot]:
-        """The slots of the next trainings in turn, at most `most`, of each owner as many as the quota leaves.
+    def waiting_slots(
+        self, most: int, quota: int | None = None, held: Collection[str] = frozenset(), limits: QuotaLimits = UNLIMITED
+    ) -> list[Slot]:
+        """The slots of the next trainings in turn, at most `most`, of each owner as many as the quotas leave.
 
         Not of those whose need is one of `held`.
         """
         taken: list[Slot] = []
         counted: set[int] = set()  # trials of several sweeps may wait for one training
         with self._database.reading() as connection:
-            busy = busy_slots(connection)
+            busy, room = busy_slots(connection), SlotRoom(connection, limits)
             for row in in_turn(connection, busy):
                 left = most - len(taken) if quota is None else min(most - len(taken), quota - busy.get(row.actor, 0))
+                left = room.left(row.owner_id, row.project_id, left)
                 if left <= 0:
                     continue
-                waiting = sa.select(trial.c.training_id.label("id"), trial.c.slot)
+                spent = not_barred(row.text, tuple(limits.spent.get(row.id, ())))
+                waiting = sa.select(trial.c.training_id.label("id"), trial.c.slot).where(*spent)
                 waiting = waiting.where(trial.c.sweep_id == row.id, trial.c.state == TrialState.WAITING)
                 if held:
                     waiting = waiting.join(training, training.c.id == trial.c.training_id).where(*not_held(held))
-                trials = [*connection.execute(evaluations_due(row.id).where(*not_held(held)).limit(left)).all()]
+                due = evaluations_due(row.id).where(*not_held(held), *spent)
+                trials = [*connection.execute(due.limit(left)).all()]
                 trials += connection.execute(waiting.order_by(trial.c.position).limit(left - len(trials))).all()
                 slots = {one.id: one.slot for one in reversed(trials) if one.id not in counted}
                 taken += [Slot.model_validate(slot or row.slot) for slot in reversed(slots.values())]
                 counted.update(slots)
                 busy[row.actor] = busy.get(row.actor, 0) + len(slots)
+                room.take(row.owner_id, row.project_id, len(slots))
         return taken

@@ -2,24 +2,32 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from orchestrator.record.database import Access
+from orchestrator.record.reads.slot_room import SlotRoom
 from orchestrator.record.reads.trial_name import order_names
-from orchestrator.record.reads.wanting import wanted
+from orchestrator.record.reads.wanting import evaluation_left, wanted
 from orchestrator.record.schema import attempt, sweep, training, trial
 from orchestrator.spec.slot import Slot
 from orchestrator.views.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
 from orchestrator.views.orders import Order
+from orchestrator.views.quotas import UNLIMITED, QuotaLimits
 
 RUNNING = "running"
 
 # Made once, since they are asked at every turn.
 _SOURCE, _EARLIER = training.alias(), trial.alias()
 _IN_TURN = sa.select(
-    sweep.c.id, sweep.c.slot, sa.cast(sweep.c.slot, sa.Text).label("text"), sweep.c.priority, sweep.c.actor
+    sweep.c.id,
+    sweep.c.slot,
+    sa.cast(sweep.c.slot, sa.Text).label("text"),
+    sweep.c.priority,
+    sweep.c.actor,
+    sweep.c.owner_id,
+    sweep.c.project_id,
 ).where(sweep.c.state == SweepState.RUNNING)
 _TRAINED = (
     sa.select(sweep.c.actor, sa.func.count(trial.c.training_id.distinct()).label("n"))
@@ -41,26 +49,32 @@ _EVALUATED = (
 class Exclusions:
     """What is passed over when the next training is chosen."""
 
-    quota: int | None
-    resting: tuple[str, ...]
-    barred: tuple[str, ...]
-    held: tuple[str, ...] = ()
+    quota: int | None = None
+    resting: Collection[str] = ()
+    barred: Collection[str] = ()
+    held: Collection[str] = ()
     racing: Mapping[int, int] = field(default_factory=dict)
     """Sweeps of which a repeat waits for all earlier ones of its cell to end, but for so many first ones."""
+    limits: QuotaLimits = UNLIMITED
+
+    def barred_of(self, sweep_id: int) -> tuple[str, ...]:
+        """The slots that are not given to trials of a sweep."""
+        return (*self.barred, *sorted(self.limits.spent.get(sweep_id, ())))
+
+
+class Turn(NamedTuple):
+    """Whose turn it is: a training, the slot that its trial asks for, and for whom it is claimed."""
+
+    training: int
+    slot: Slot
+    owner: int | None
+    project: int
 
 
 class ClaimReader(Access):
     """Reads what waits and what runs."""
 
-    def outranked(
-        self,
-        uid: str,
-        quota: int | None,
-        resting: Collection[str],
-        barred: Collection[str],
-        held: Collection[str] = frozenset(),
-        racing: Mapping[int, int] | None = None,
-    ) -> bool:
+    def outranked(self, uid: str, passed: Exclusions) -> bool:
         """Whether a training of a higher priority waits than that of this attempt, or only paused sweeps want it."""
         wanting = (
             sa.select(sa.func.max(sweep.c.priority))
@@ -69,7 +83,6 @@ class ClaimReader(Access):
         )
         with self._database.reading() as connection:
             rank = connection.execute(wanting).scalar()
-            passed = Exclusions(quota, tuple(resting), tuple(barred), tuple(held), racing or {})
             return rank is None or first_waiting(connection, passed, rank) is not None
 
     def waits(
@@ -77,11 +90,29 @@ class ClaimReader(Access):
         barred: Collection[str],
         held: Collection[str] = frozenset(),
         racing: Mapping[int, int] | None = None,
+        spent: Mapping[int, frozenset[str]] | None = None,
     ) -> bool:
-        """Whether a training waits whose slot is none of `barred`, whose need is none of `held`, and for no round."""
-        passed = Exclusions(None, (), tuple(barred), tuple(held), racing or {})
+        """Whether a training waits whose slot is none of `barred`, whose need is none of `held`, and for no round.
+
+        Nor for hours, as `QuotaLimits.spent` has it; for a slot of a quota it waits as for any other.
+        """
+        passed = Exclusions(None, (), tuple(barred), tuple(held), racing or {}, QuotaLimits(spent=spent or {}))
         with self._database.reading() as connection:
             return first_waiting(connection, passed) is not None
+
+    def waits_of(self, sweep_id: int, slots: Collection[str]) -> bool:
+        """Whether a trial of a running sweep waits for one of these slots (JSON), or is to be evaluated there."""
+        own, texts = sa.cast(trial.c.slot, sa.Text), list(slots)
+        usual = sa.cast(sweep.c.slot, sa.Text).in_(texts)
+        asks = sa.or_(own.in_(texts), sa.and_(trial.c.slot.is_(None), usual))
+        query = (
+            sa.select(trial.c.id)
+            .join(sweep, sweep.c.id == trial.c.sweep_id)
+            .where(trial.c.sweep_id == sweep_id, asks)
+            .where(sa.or_(trial.c.state == TrialState.WAITING, evaluation_left()))
+        )
+        with self._database.reading() as connection:
+            return connection.execute(query.limit(1)).first() is not None
 
     def orphans(self) -> list[Order]:
         """Attempts that are running by the database, oldest first: what a new conductor adopts or gives up.
@@ -131,18 +162,20 @@ def _whose(uid: str) -> sa.ColumnElement[bool]:
     return sa.or_(runs, trial.c.evaluation_id == its)
 
 
-def first_waiting(connection: sa.Connection, passed: Exclusions, above: int | None = None) -> tuple[int, Slot] | None:
-    """The training to claim next and the slot that its trial asks for; with `above`, of a higher priority than that."""
-    busy = busy_slots(connection)
+def first_waiting(connection: sa.Connection, passed: Exclusions, above: int | None = None) -> Turn | None:
+    """The training to claim next; with `above`, of a higher priority than that."""
+    busy, room = busy_slots(connection), SlotRoom(connection, passed.limits)
     for row in in_turn(connection, busy):
         if above is not None and row.priority <= above:
             return None  # as are all that follow
         if passed.quota is not None and busy.get(row.actor, 0) >= passed.quota:
             continue
+        if room.left(row.owner_id, row.project_id, 1) < 1:
+            continue
         free = (
             training.c.state == TrialState.WAITING,
             training.c.uid.not_in(passed.resting),
-            *_not_barred(row.text, passed.barred),
+            *not_barred(row.text, passed.barred_of(row.id)),
             *not_held(passed.held),
         )
         # One sweep at a time: the index (sweep, state, position) then gives the first row without sorting.
@@ -156,7 +189,8 @@ def first_waiting(connection: sa.Connection, passed: Exclusions, above: int | No
         for query in (evaluations_due(row.id), waiting):  # what has finished is soon whole
             first = connection.execute(query.where(*free).limit(1)).first()
             if first is not None:
-                return first.id, Slot.model_validate(first.slot or row.slot)
+                slot = Slot.model_validate(first.slot or row.slot)
+                return Turn(first.id, slot, row.owner_id, row.project_id)
     return None
 
 
@@ -184,7 +218,7 @@ def _in_its_round(first: int | None) -> list[sa.ColumnElement[bool]]:
     return [sa.or_(trial.c.repeat < first, ~open_ones)]
 
 
-def _not_barred(slot: str, barred: tuple[str, ...]) -> list[sa.ColumnElement[bool]]:
+def not_barred(slot: str, barred: tuple[str, ...]) -> list[sa.ColumnElement[bool]]:
     """What holds of a trial whose slot is none of those; `slot` is its sweep's."""
     if not barred:  # as nearly always: then the index alone says which trial is next
         return []

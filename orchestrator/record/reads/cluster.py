@@ -13,6 +13,8 @@ from orchestrator.record.database import CONDUCTOR, Access
 from orchestrator.record.reads.capacity import CapacityReader
 from orchestrator.record.reads.claims import busy_slots
 from orchestrator.record.reads.joins import of_candidate
+from orchestrator.record.reads.quotas import QuotaReader
+from orchestrator.record.reads.slot_room import SlotRoom
 from orchestrator.record.schema import attempt, candidate, cell, lease, sweep, training, trial
 from orchestrator.views.cluster import NodeView, Occupant, ProcessUsage, SlotView, WaitingSweep, WaitReason
 from orchestrator.views.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
@@ -67,19 +69,23 @@ class ClusterReader(Access):
     def queue(self, quota: int | None) -> list[WaitingSweep]:
         """The sweeps of which trials wait, in turn, with how many wait for what."""
         barred = self._barred()
+        limits = QuotaReader(self._database).state().limits
         columns = (sweep.c.id, sweep.c.name, sweep.c.actor, sweep.c.state, sweep.c.priority, sweep.c.total)
         text = sa.cast(sweep.c.slot, sa.Text).label("text")
-        query = sa.select(*columns, sweep.c.notice, text).where(
+        whose = (sweep.c.owner_id, sweep.c.project_id)
+        query = sa.select(*columns, *whose, sweep.c.notice, text).where(
             sweep.c.state.in_([SweepState.QUEUED, *SWEEP_GOING])
         )  # fmt: skip
         with self._database.reading() as connection:
             rows = connection.execute(query.order_by(sweep.c.priority.desc(), sweep.c.id).limit(MOST_QUEUED)).all()
             waiting, due = _waiting(connection, [row.id for row in rows]), _due(connection, [row.id for row in rows])
-            held, busy = _held_needs(connection), busy_slots(connection)
+            held, busy, room = _held_needs(connection), busy_slots(connection), SlotRoom(connection, limits)
             queue = []
             for row in rows:
                 full = quota is not None and busy.get(row.actor, 0) >= quota
-                counts = _reasons(connection, row, waiting.get(row.id, 0), held, barred, full)
+                full = full or room.left(row.owner_id, row.project_id, 1) < 1
+                out = barred, limits.spent.get(row.id, frozenset())
+                counts = _reasons(connection, row, waiting.get(row.id, 0), held, out, full)
                 counts[WaitReason.EVALUATION] = due.get(row.id, 0)
                 said = {reason: count for reason, count in counts.items() if count}
                 if said:
@@ -105,10 +111,13 @@ def _reasons(
     row: sa.Row[Any],
     waiting: int,
     held: frozenset[str],
-    barred: frozenset[str],
+    out: tuple[frozenset[str], frozenset[str]],
     full: bool,
 ) -> dict[WaitReason, int]:
-    """How many trials of a sweep wait for what: what hinders longest is said of each."""
+    """How many trials of a sweep wait for what: what hinders longest is said of each.
+
+    `out` are the slots that no node can hold, and those for which its owner or its project has no hours left.
+    """
     if row.state == SweepState.QUEUED:
         return {WaitReason.EXPANSION: row.total}
     if row.state == SweepState.PAUSED:
@@ -121,14 +130,20 @@ def _reasons(
         absent = training.c.need.is_(None) | training.c.need.not_in(held)
         counting = counting.join(training, training.c.id == trial.c.training_id)
         data = waiting - connection.execute(counting.where(absent)).scalar_one()
-    resources = 0
-    if barred and waiting:
-        own = sa.and_(trial.c.slot.is_not(None), _TEXT.in_(barred))
-        too_large = sa.or_(trial.c.slot.is_(None), own) if row.text in barred else own
-        resources = connection.execute(counting.where(absent, too_large)).scalar_one()
-    left = waiting - data - resources
+    large, spent = out
+    resources, hours = (
+        connection.execute(counting.where(absent, _asks(row.text, slots))).scalar_one() if slots and waiting else 0
+        for slots in (large, spent - large)
+    )
+    left = waiting - data - resources - hours
     last = WaitReason.QUOTA if full else WaitReason.SLOT
-    return {WaitReason.DATA: data, WaitReason.RESOURCES: resources, last: left}
+    return {WaitReason.DATA: data, WaitReason.RESOURCES: resources, WaitReason.HOURS: hours, last: left}
+
+
+def _asks(usual: str, slots: frozenset[str]) -> sa.ColumnElement[bool]:
+    """Whether a trial asks for one of these slots; `usual` is its sweep's."""
+    own = sa.and_(trial.c.slot.is_not(None), _TEXT.in_(slots))
+    return sa.or_(trial.c.slot.is_(None), own) if usual in slots else own
 
 
 def _needs(connection: sa.Connection, sweep_id: int, held: frozenset[str]) -> bool:

@@ -11,6 +11,7 @@ from orchestrator.record.cluster_tables import slot
 from orchestrator.record.database import Access
 from orchestrator.record.reads.cluster import FORGOTTEN, ClusterReader
 from orchestrator.record.reads.deliveries import DeliveryReader
+from orchestrator.record.reads.quotas import QuotaReader
 from orchestrator.record.schema import attempt, outbox, sweep, trial
 from orchestrator.views.gauges import Backlog, Gauges
 
@@ -36,6 +37,7 @@ class GaugeReader(Access):
             deliveries=DeliveryReader(self._database).backlog(),
             report_lag=self._report_lag(),
             heartbeat=cluster.heartbeat(),
+            quotas=[one for one in QuotaReader(self._database).uses() if one.kind == "project" and one.limited],
         )
 
     def backlog(self) -> Backlog:

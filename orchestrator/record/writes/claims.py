@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
+from orchestrator.record.cluster_tables import node
 from orchestrator.record.database import FencedAccess
-from orchestrator.record.reads.claims import RUNNING, Exclusions, first_waiting
+from orchestrator.record.reads.claims import RUNNING, Exclusions, Turn, first_waiting
 from orchestrator.record.reads.sources import evaluation_of
 from orchestrator.record.reads.trial_name import order_names
 from orchestrator.record.schema import attempt, collected, training, trial
@@ -15,7 +16,10 @@ from orchestrator.record.writes.changes import note_trials
 from orchestrator.record.writes.progress import write_log
 from orchestrator.spec.slot import Slot
 from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.nodes import Node
 from orchestrator.views.orders import Order
+from orchestrator.views.quotas import UNLIMITED, QuotaLimits
+from orchestrator.views.resources import shape_of
 
 
 class ClaimWriter(FencedAccess):
@@ -28,24 +32,26 @@ class ClaimWriter(FencedAccess):
         barred: Collection[str] = frozenset(),
         held: Collection[str] = frozenset(),
         racing: Mapping[int, int] | None = None,
+        limits: QuotaLimits = UNLIMITED,
     ) -> Order | None:
         """Claim the training whose turn it is.
 
-        None: nothing waits, or only for owners who hold `quota` slots, or only trainings that rest after a loss, or
-        whose slot is one of `barred` (its JSON as the database holds it), or whose need is one of `held` (its key), or
-        whose round of a race (`racing`, as `Exclusions` has it) has not begun.
+        None: nothing waits, or only for owners who hold `quota` slots or as many as `limits` leaves them, or only
+        trainings that rest after a loss, or whose slot is one of `barred` (its JSON as the database holds it) or of
+        those whose hours are used up (`limits`), or whose need is one of `held` (its key), or whose round of a race
+        (`racing`, as `Exclusions` has it) has not begun.
         """
-        passed = Exclusions(quota, tuple(resting), tuple(barred), tuple(held), racing or {})
+        passed = Exclusions(quota, tuple(resting), tuple(barred), tuple(held), racing or {}, limits)
         with self._database.reading() as connection:
             if first_waiting(connection, passed) is None:
                 return None  # as most calls find: they need not take the writer's lock
         with self._database.writing() as connection:
             first = first_waiting(connection, passed)
-            return None if first is None else _claim(connection, self._database.fence, *first)
+            return None if first is None else _claim(connection, self._database.fence, first)
 
 
-def _claim(connection: sa.Connection, fence: int, training_id: int, slot: Slot) -> Order:
-    now = datetime.now(UTC)
+def _claim(connection: sa.Connection, fence: int, turn: Turn) -> Order:
+    now, training_id, slot = datetime.now(UTC), turn.training, turn.slot
     row = connection.execute(
         sa.update(training)
         .where(training.c.id == training_id, training.c.state == TrialState.WAITING)
@@ -59,7 +65,8 @@ def _claim(connection: sa.Connection, fence: int, training_id: int, slot: Slot) 
     connection.execute(
         sa.insert(attempt).values(
             uid=uid, training_id=training_id, number=number, state=RUNNING, fence=fence,
-            slot=slot.model_dump(mode="json"), resumed_from=resume, started=now,
+            slot=slot.model_dump(mode="json"), resumed_from=resume, started=now, owner_id=turn.owner,
+            project_id=turn.project, cpus=slot.cpus, gpus=_gpus(connection, slot),
         )
     )  # fmt: skip
     if number > 1:
@@ -80,6 +87,14 @@ def _claim(connection: sa.Connection, fence: int, training_id: int, slot: Slot) 
         sweep=names.sweep,
         trial=names.trial,
     )
+
+
+def _gpus(connection: sa.Connection, slot: Slot) -> float:
+    """What an attempt holds of GPUs; `auto` is settled by what the cluster holds now."""
+    if slot.gpus != "auto":
+        return slot.gpus
+    there = connection.execute(sa.select(node.c.uid, node.c.host, node.c.resources).where(node.c.alive))
+    return shape_of(slot, [Node(row.uid, row.host, row.resources) for row in there]).gpus
 
 
 def run_with_training(connection: sa.Connection, training_id: int, now: datetime) -> None:

@@ -66,7 +66,12 @@ class EventWriter(FencedAccess):
                 connection.execute(
                     sa.update(attempt)
                     .where(attempt.c.id == running.id)
-                    .values(holder=event.holder, host=event.host, fence=self._database.fence)
+                    .values(
+                        holder=event.holder,
+                        host=event.host,
+                        fence=self._database.fence,
+                        begun=sa.func.coalesce(attempt.c.begun, datetime.now(UTC)),
+                    )
                 )
                 self._mark_active(connection, running.training_id)
             case Progressed():

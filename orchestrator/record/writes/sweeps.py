@@ -1,15 +1,17 @@
 """A sweep's life, as the conductor writes it: it starts, grows, takes its turn, and is deleted."""
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from orchestrator.record import cluster_tables, listed_tables, schema
+from orchestrator.record.clock import UtcTime
 from orchestrator.record.database import FencedAccess, chunked
 from orchestrator.record.existence import require_sweep
+from orchestrator.record.quota_tables import past_attempt
 from orchestrator.record.reads.deletion import only_of
 from orchestrator.record.reads.wanting import evaluation_left
 from orchestrator.record.resolution_table import resolution
@@ -201,6 +203,7 @@ class SweepWriter(FencedAccess):
                 connection.execute(sa.delete(rows).where(rows.c.sweep_id == sweep))
             for chunk in chunked(alone, 1_000):
                 attempts = sa.select(attempt.c.id).where(attempt.c.training_id.in_(chunk))
+                connection.execute(_kept_use(chunk))
                 for rows in (log, metric):
                     connection.execute(sa.delete(rows).where(rows.c.attempt_id.in_(attempts)))
                 for rows in (schema.collected, attempt):
@@ -222,6 +225,16 @@ def _enter_running(connection: sa.Connection, sweep: int, slot: Slot, now: datet
     if uid is None:
         raise ConflictError(f"sweep {sweep} is not queued")
     return uuid.UUID(uid)
+
+
+def _kept_use(trainings: Collection[Any]) -> sa.Insert:
+    """What attempts that are deleted took of quotas stays counted: else whoever deletes has hours anew."""
+    names = ("owner_id", "project_id", "cpus", "gpus", "begun", "ended")
+    # One that never ended was a slot's until now; one without hours of anything is not counted anyway.
+    ended = sa.func.coalesce(attempt.c.ended, sa.bindparam("now", datetime.now(UTC), UtcTime))
+    columns = (*(attempt.c[name] for name in names[:-1]), ended)
+    mine = (attempt.c.training_id.in_(trainings), attempt.c.begun.is_not(None), attempt.c.gpus.is_not(None))
+    return sa.insert(past_attempt).from_select(names, sa.select(*columns).where(*mine))
 
 
 def _candidates(sweep: int, added: Iterable[Candidate]) -> Iterable[dict[str, Any]]:

@@ -1,0 +1,36 @@
+"""The quotas: what may not be begun since somebody has as much as they may have, and what is said of it."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from orchestrator.record.store import Store
+from orchestrator.views.quotas import UNLIMITED, QuotaLimits
+
+LOOK_SECONDS: Final = 5.0
+"""How often hours are counted anew while nothing else happens."""
+WAIT: Final = "its trials wait until hours are free again, or an administrator raises the quota"
+
+
+class Quotas:
+    """The conductor's view of them, some seconds old at most."""
+
+    def __init__(self, store: Store, now: Callable[[], float] = time.monotonic) -> None:
+        self._store, self._now = store, now
+        self._looked = float("-inf")
+        self.limits: QuotaLimits = UNLIMITED
+        self.notices: dict[int, list[str]] = {}
+        """Why trials wait, by sweep; of slots nothing is said, since another training ends soon."""
+
+    def look(self, *, anew: bool = False) -> None:
+        """Count; `anew`: trials were added or changed."""
+        if not anew and self._now() - self._looked < LOOK_SECONDS:
+            return
+        self._looked = self._now()
+        state = self._store.quotas.state()
+        self.limits = state.limits
+        self.notices = {
+            number: [f"{reason}; {WAIT}" for reason in reasons]
+            for number, reasons in state.reasons.items()
+            if self._store.claims.waits_of(number, state.limits.spent[number])
+        }

@@ -1,0 +1,156 @@
+"""Quotas: slots at once and hours, of users and projects, by what attempts held."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from orchestrator.record.schema import attempt
+from orchestrator.record.store import Store
+from orchestrator.spec.slot import Slot
+from orchestrator.views.callers import Caller, Role, calling
+from orchestrator.views.cluster import WaitReason
+from orchestrator.views.errors import NotFoundError
+from orchestrator.views.events import Started, SweepSettled
+from orchestrator.views.nodes import Node
+from orchestrator.views.quotas import Quota, QuotaLimits, QuotaUse
+from tests.record.sample import SLOT, claimed, lease, new_sweep, planned, run, run_all
+
+GPU = Slot(cpus=4, gpus=0.5)
+
+
+def user(store: Store, name: str) -> Caller:
+    if not any(one.name == "faces" for one in store.accounts.projects()):
+        store.owner.add_project("faces", everyone=False)
+    store.owner.add_user(name, Role.MEMBER)
+    store.owner.join(name, "faces", steers=True)
+    found = store.accounts.by_name(name)
+    assert found is not None
+    return found
+
+
+def sweep_of(store: Store, fence: int, who: Caller, slot: Slot = SLOT, losses: tuple[str, ...] = ("triplet",)) -> int:
+    """A running sweep of two trials a loss."""
+    with calling(who):
+        number = store.submissions.add_sweep(replace(new_sweep(), actor=who.name, project="faces")).id
+    store.writer(fence).sweeps.start(number, **planned(losses), slot=slot, fresh=True)
+    return number
+
+
+def next_within(store: Store, fence: int) -> str | None:
+    order = store.writer(fence).claims.next(limits=store.quotas.state().limits)
+    return order and order.attempt
+
+
+def held_for(store: Store, hours: float, *, ago: float = 0.0, ended: bool = True) -> None:
+    """Have every attempt so far have held its slot for so long, until some hours ago."""
+    until = datetime.now(UTC) - timedelta(hours=ago)
+    values = {"begun": until - timedelta(hours=hours), "ended": until if ended else None}
+    with store.database.writing() as connection:
+        connection.execute(sa.update(attempt).values(values))
+
+
+def use(store: Store, name: str) -> QuotaUse:
+    return next(one for one in store.quotas.uses() if one.name == name)
+
+
+def test_slots_at_once_of_a_user_and_of_a_project(store: Store) -> None:
+    fence = lease(store)
+    ada, ben = user(store, "ada"), user(store, "ben")
+    for who in (ada, ben):
+        sweep_of(store, fence, who, losses=("triplet", "semihard"))
+    store.owner_quotas.put("user", "ada", Quota(slots=1))
+    store.owner_quotas.put("project", "faces", Quota(slots=3))
+    limits = store.quotas.state().limits
+    assert store.capacity.waiting_slots(256, limits=limits) == [SLOT] * 3, "nor are more nodes asked for"
+    assert store.claims.waits(())
+    begun = [next_within(store, fence) for _ in range(4)]
+    assert [one is None for one in begun] == [False, False, False, True]
+    assert (use(store, "ada").used_slots, use(store, "ben").used_slots, use(store, "faces").used_slots) == (1, 2, 3)
+    assert {one.actor: one.waiting for one in store.cluster.queue(None)} == {
+        "ada": {WaitReason.QUOTA: 3}, "ben": {WaitReason.QUOTA: 2},
+    }  # fmt: skip
+    store.owner_quotas.put("project", "faces", Quota())
+    assert next_within(store, fence) is not None
+    assert store.capacity.waiting_slots(256, limits=store.quotas.state().limits) == [SLOT], "of ben's"
+
+
+def test_hours_of_gpus_are_what_attempts_held(store: Store) -> None:
+    fence = lease(store)
+    sweep = sweep_of(store, fence, user(store, "ada"), GPU)
+    order = claimed(store, fence)
+    held_for(store, 3)
+    with store.database.writing() as connection:
+        connection.execute(sa.update(attempt).values(begun=None))
+    assert use(store, "ada").used_gpu_hours == 0, "it waits for its slot"
+    store.writer(fence).events.write(Started(order.attempt, "slot-0", "host-a"))
+    store.owner_quotas.put("user", "ada", Quota(gpu_hours=1, cpu_hours=1))
+    assert next_within(store, fence) is not None
+    held_for(store, 2, ended=False)
+    found = use(store, "ada")
+    assert (found.used_gpu_hours, found.used_cpu_hours) == (pytest.approx(2, abs=0.01), 0), "half of one, twice"
+    state = store.quotas.state()
+    assert state.reasons == {sweep: ["the user 'ada' has used its 1 GPU hours"]}
+    assert store.claims.waits_of(sweep, state.limits.spent[sweep]) is False, "both of its trials run"
+
+
+def test_what_is_over_its_hours_waits_and_all_else_goes_on(store: Store) -> None:
+    fence = lease(store)
+    ada, ben = user(store, "ada"), user(store, "ben")
+    store.owner_quotas.put("user", "ada", Quota(cpu_hours=10, days=30))
+    mine, other = sweep_of(store, fence, ada), sweep_of(store, fence, ben, losses=("semihard",))
+    run(store, fence, claimed(store, fence))
+    held_for(store, 10.5)
+    state = store.quotas.state()
+    assert state.reasons == {mine: ["the user 'ada' has used its 10 CPU hours of 30 days"]}
+    assert store.claims.waits_of(mine, state.limits.spent[mine])
+    begun = [next_within(store, fence) for _ in range(3)]
+    assert [one is None for one in begun] == [False, False, True], "ben's two"
+    assert not store.claims.waits((), spent=state.limits.spent), "there is nothing to give out"
+    assert store.capacity.waiting_slots(256, limits=state.limits) == []
+    assert {one.id: one.waiting for one in store.cluster.queue(None)} == {mine: {WaitReason.HOURS: 1}}
+    assert other not in state.limits.spent
+    held_for(store, 10.5, ago=24 * 29.9)
+    assert next_within(store, fence) is not None, "most of it is longer ago than thirty days"
+
+
+def test_gpu_hours_hold_back_what_holds_a_gpu(sqlite_store: Store) -> None:
+    store, fence = sqlite_store, lease(sqlite_store)
+    ada = user(store, "ada")
+    store.owner_quotas.put("project", "faces", Quota(gpu_hours=0))
+    by_gpu, by_cpu = sweep_of(store, fence, ada, GPU), sweep_of(store, fence, ada, SLOT, losses=("semihard",))
+    assert set(store.quotas.state().limits.spent) == {by_gpu}, "auto is none where no node has one"
+    store.writer(fence).capacity.note_nodes([Node("n", "lab", {"CPU": 8.0, "GPU": 1.0})])
+    assert set(store.quotas.state().limits.spent) == {by_gpu, by_cpu}
+    assert next_within(store, fence) is None
+    assert store.claims.waits(()), "but for the quota"
+    store.owner_quotas.put("project", "faces", Quota(cpu_hours=0))
+    assert next_within(store, fence) is not None
+
+
+def test_who_deletes_a_sweep_has_no_hours_anew(store: Store) -> None:
+    fence = lease(store)
+    sweep = sweep_of(store, fence, user(store, "ada"))
+    run_all(store, fence)
+    held_for(store, 2)
+    store.writer(fence).events.write(SweepSettled(sweep))
+    before = use(store, "ada"), use(store, "faces")
+    assert before[0].used_cpu_hours == pytest.approx(4)
+    store.writer(fence).sweeps.delete(sweep)
+    assert (use(store, "ada"), use(store, "faces")) == before
+    store.owner_quotas.put("project", "faces", Quota(cpu_hours=4, days=1))
+    assert use(store, "faces").used_cpu_hours == pytest.approx(4)
+
+
+def test_without_quotas_nothing_is_held_back_or_counted(sqlite_store: Store) -> None:
+    fence = lease(sqlite_store)
+    sweep_of(sqlite_store, fence, user(sqlite_store, "ada"))
+    assert sqlite_store.quotas.state().limits == QuotaLimits()
+    with pytest.raises(NotFoundError, match="no project named 'else'"):
+        sqlite_store.owner_quotas.put("project", "else", Quota(slots=1))
+    told = [(one.what, one.target, one.detail) for one in sqlite_store.audit.after(0)]
+    sqlite_store.owner_quotas.put("user", "ada", Quota(slots=2, gpu_hours=1.5))
+    sqlite_store.owner_quotas.put("user", "ada", Quota())
+    added = [(one.what, one.target, one.detail) for one in sqlite_store.audit.after(0)][len(told) :]
+    assert added == [("quota set", "user ada", "slots 2, gpu_hours 1.5"), ("quota removed", "user ada", "")]
