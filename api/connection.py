@@ -2,7 +2,8 @@
 
 import getpass
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -17,6 +18,9 @@ from orchestrator.views.files import Rendered
 Answer = TypeVar("Answer")
 Query = Mapping[str, str | float | bool | Sequence[str] | None]
 SECONDS: Final = 60.0  # a first PNG takes seconds on a busy machine
+LONGEST_PAUSE: Final = 15
+"""Seconds: who is to come back later than that is told."""
+_PAUSES: Final = 8
 _TRIES: Final = 3  # an idle connection may be closed at the moment it is used
 
 
@@ -29,6 +33,7 @@ class ServerConnection:
     def __init__(self, url: str, token: str | None = None, auth: httpx.Auth | None = None) -> None:
         self.url = url.rstrip("/")
         self._token, self._auth = token, auth
+        self._sleep: Callable[[float], None] = time.sleep
         headers = {"X-Actor": _actor()} | ({"Authorization": f"Bearer {token}"} if token else {})
         # A proxy of the environment has no business between us and our own machine.
         proxied = not _is_ours(self.url)
@@ -51,8 +56,18 @@ class ServerConnection:
         params = {name: value for name, value in (query or {}).items() if value is not None}
         for _ in range(_TRIES):
             with self._reached(), suppress(NewConnection):
-                return self._accepted(self._http.request(method, f"{self.url}{path}", params=params, **more))
+                return self._accepted(self._unhurried(method, path, params=params, **more))
         raise self._silent("it closes every connection")
+
+    def _unhurried(self, method: str, path: str, **more: Any) -> httpx.Response:
+        """The answer; where the server wants us to come back later, as it did nothing yet, that of then."""
+        for _ in range(_PAUSES):
+            response = self._http.request(method, f"{self.url}{path}", **more)
+            later = response.headers.get("retry-after", "")
+            if response.status_code != 429 or not later.isdecimal() or int(later) > LONGEST_PAUSE:
+                return response
+            self._sleep(int(later))
+        return self._http.request(method, f"{self.url}{path}", **more)
 
     def read(self, shape: type[Answer], response: httpx.Response) -> Answer:
         """An answer's body as the view that it is."""

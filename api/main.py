@@ -17,6 +17,7 @@ from api.openapi import OPENAPI_PATH, documented, openapi
 from api.protection import turns
 from api.protection.guards import HostsAndOrigins, ResponseHeaders
 from api.protection.limits import BodyLimit
+from api.protection.rates import RateLimit, Rates
 from api.protection.workload import AdmissionLimit
 from api.routes import (
     audit,
@@ -139,6 +140,13 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
             Middleware(Compression, passed_on=rules.PREFIX),
             Middleware(HostsAndOrigins, settings=settings),
             Middleware(AuthMiddleware, access=access, mlflow=rules.PREFIX),
+            Middleware(
+                RateLimit,
+                rates=Rates.of(settings),
+                mlflow=rules.PREFIX,
+                is_open=access.open_paths.__contains__,
+                is_stream=events.is_stream,
+            ),
             Middleware(SharedAnswers),
             Middleware(AdmissionLimit, is_stream=events.is_stream),
             Middleware(BodyLimit, is_upload=rules.is_upload),

@@ -101,6 +101,12 @@ class Settings(BaseModel):
     """How long a conductor that stopped renewing is still believed alive."""
     request_seconds: float = Field(default=60.0, gt=0)
     """How long the API works on one costly request, such as a dry run or a table, before it gives up with a 503."""
+    read_rate: float = Field(default=100.0, ge=0, allow_inf_nan=False)
+    """Requests a second that a token may send to read, ten seconds' worth at once; 0: as many as it likes."""
+    write_rate: float = Field(default=10.0, ge=0, allow_inf_nan=False)
+    """The same of requests that change something."""
+    open_rate: float = Field(default=5.0, ge=0, allow_inf_nan=False)
+    """The same of what an address sends to where no token is asked for."""
     slots: int | None = Field(default=None, ge=1)
     """Most slots in use at once; none: as many as the cluster holds."""
     log_format: LogForm = "text"
