@@ -71,7 +71,7 @@ def orders(shape: dict[str, Any], count: int) -> Iterator[Order]:
 
 def train(actor: SlotActor, order: Order, workplace: Workplace) -> None:
     """One training as a relay follows it."""
-    if not actor.start(order, workplace):
+    if not actor.start(order, workplace, 1):
         raise RuntimeError("the slot is busy")
     messages: list[bytes] = []
     while not messages or not Message.of(messages[-1]).final:

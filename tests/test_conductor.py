@@ -10,12 +10,13 @@ import yaml
 from orchestrator.__main__ import main
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.record.store import Store
+from orchestrator.record.writes.lease import LeaseWriter
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Site
 from orchestrator.run.engine_names import engine_named
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.errors import FencedError
+from orchestrator.views.errors import FencedError, UnavailableError
 from tests.inline_conductor import Wiretapped, conduct
 from workers import catalog as catalogs
 
@@ -136,6 +137,27 @@ def test_a_conductor_without_the_lease_writes_nothing(service: Service, settings
         Conductor(settings, store, engine, catalogs.load(), None).conduct(until_idle=True)
     assert service.sweeps.get(sweep).counts.finished == 0
     thief.close()
+    store.close()
+
+
+def test_a_conductor_ends_though_the_database_is_away(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it cannot give back runs out, and the next one takes it."""
+    store = Store.open(settings.database)
+    engine = Wiretapped(Workplace(settings.train, settings.storage, settings.data_root))
+    conductor = Conductor(settings.model_copy(update={"lease_seconds": 0.2}), store, engine, catalogs.load(), None)
+
+    def away(writer: LeaseWriter) -> None:
+        raise UnavailableError("the database cannot be used: a test")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(LeaseWriter, "release", away)
+        conductor.conduct(until_idle=True)
+    held = store.lease.held()
+    assert held is not None
+    conductor.conduct(until_idle=True)
+    after = store.lease.held()
+    assert after is not None
+    assert (after.fence, after.free) == (held.fence + 1, True)
     store.close()
 
 

@@ -63,7 +63,7 @@ class Conductor:
                 notifier.drain()
             lease.end()
             if not lease.lost.is_set():
-                writer.lease.release()
+                self._release(writer)
 
     def close(self, *_: object) -> None:
         """Ask `conduct` to return soon; what trains on a slot trains on. Also a signal handler."""
@@ -97,6 +97,13 @@ class Conductor:
                 time.sleep(2.0)
             time.sleep(TICK_SECONDS / 2)
         broker.check_lease()
+
+    def _release(self, writer: Writer) -> None:
+        """Give the lease back; while the database is away, the next conductor waits until it has run out."""
+        try:
+            writer.lease.release()
+        except UnavailableError as error:
+            log.warning("the lease is not given back, and runs out: %s", error)
 
     def _end_engine(self, writer: Writer) -> None:
         """Whatever fails in it, the lease is given back all the same."""

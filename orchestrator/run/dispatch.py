@@ -58,10 +58,13 @@ class Pool(Protocol[H]):
         """Whether what is there could hold such a slot, were it empty."""
 
     def holding(self, name: str, attempt: str) -> H | None:
-        """The slot of that name, of whatever name where that is empty, if it trains, or has just trained, this attempt.
+        """The slot of that name if it trains, or has just trained, this attempt.
 
         Also one that was told to and has not answered yet.
         """
+
+    def there(self, name: str) -> bool:
+        """Whether there is a slot of that name, whatever it trains."""
 
     def release(self, slot: H) -> None:
         """Give a slot back."""
@@ -183,9 +186,9 @@ class Dispatch(Generic[H]):
         if order.holder is not None:
             self._adopt(order, order.holder)
         elif (slot := self._pool.take(order)) is not None:
+            self._broker.started(order, slot.name, "")  # refused without the lease: then it never begins
             slot.start(order, self._workplace)
             self._begin(order, slot)
-            self._broker.started(order, slot.name, "")
         elif not self._pool.possible(order.slot):  # its node left since it was claimed
             self._broker.returned(order, "no node that is there can hold its slot any more")
         else:
@@ -194,14 +197,13 @@ class Dispatch(Generic[H]):
 
     def _adopt(self, order: Order, holder: str) -> None:
         """Go on with what an earlier conductor claimed; it is never begun here, since it may have begun."""
-        slot = self._pool.holding(holder, order.attempt)
-        if slot is None:
-            gone = Failure("infrastructure", f"slot {holder} is gone") if holder else None
-            settle_from_spool(self._broker, order, self._workplace, order.seen, gone)
+        slot = self._pool.holding(holder, order.attempt) if holder else None
+        if slot is not None:
+            self._begin(order, slot)
             return
-        self._begin(order, slot)
-        if not holder:
-            self._broker.started(order, slot.name, "")
+        unbegun = not holder or self._pool.there(holder)  # no slot was noted, or one that was never told
+        gone = None if unbegun else Failure("infrastructure", f"slot {holder} is gone")
+        settle_from_spool(self._broker, order, self._workplace, order.seen, gone)
 
     def _begin(self, order: Order, slot: H) -> None:
         self._running[order.attempt] = Execution(order, slot, order.seen, time.monotonic())

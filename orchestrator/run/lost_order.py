@@ -16,9 +16,9 @@ UNBEGUN: Final = "claimed by a conductor that ended before it had begun"
 def settle_from_spool(broker: Broker, order: Order, workplace: Workplace, seen: int, failure: Failure | None) -> None:
     """End an order whose holder is gone: by the end that it spooled, else by the failure.
 
-    Without a failure nobody knows whether it ever began: if nothing is spooled its training waits again, as another
-    attempt, since two slots that train the same one would write one spool. Raises UnavailableError where the storage
-    does not answer: the order is then nobody's, and is settled later.
+    Without a failure it is not known to have begun: if nothing is spooled its training waits again, as another attempt,
+    since two slots that train the same one would write one spool. Raises UnavailableError where the storage does not
+    answer: the order is then nobody's, and is settled later.
     """
     try:
         messages = list(spool.read(opened(workplace.storage), spool.attempt_folder(order), seen))

@@ -22,7 +22,7 @@ from orchestrator.views.orders import Order
 
 log = logging.getLogger(__name__)
 
-FORM: Final = 3
+FORM: Final = 4
 """Of what a slot is given and tells. A conductor stops one of another form, and its training goes on in a new one."""
 AGES: Final = 100
 """Messages, the latest, of which a slot says how long ago they were said."""
@@ -44,6 +44,7 @@ class SlotActor:
         self._edition = edition  # of the code that this process imports
         self._asked = time.monotonic()
         self._changed = threading.Condition()
+        self._fence = 0  # the highest that it was greeted or given an order with
         self._attempt: str | None = None
         self._messages: list[Message] = []
         self._stop = threading.Event()
@@ -72,15 +73,27 @@ class SlotActor:
             self._asked = now = time.monotonic()
             ages = [now - at for at in self._said_at[-AGES:]]
             told = {"usage": usage, "said": len(self._said_at), "ages": ages}
-            place = {"host": socket.gethostname(), "pid": os.getpid(), "edition": self._edition, "form": FORM}
+            place = {"host": socket.gethostname(), "pid": os.getpid(), "edition": self._edition}
             worn = REASON if self._leaves else self._worn
             state = {"attempt": self._attempt, "busy": self._busy(), "held": self._held, "worn": worn}
-            return {**place, **told, **state}
+            return {"form": FORM, "fence": self._fence, **place, **told, **state}
 
-    def start(self, order: Order, workplace: Workplace) -> bool:
-        """Begin an attempt; the same one again changes nothing; False while another one trains."""
+    def greet(self, fence: int) -> dict[str, Any]:
+        """From now on begin nothing for a conductor with a lower fence; what is described is as of that moment.
+
+        One that stood still while its lease passed on may still tell a slot to begin what it had claimed.
+        """
+        with self._changed:
+            self._fence = max(self._fence, fence)
+            return self.describe()
+
+    def start(self, order: Order, workplace: Workplace, fence: int) -> bool:
+        """Begin an attempt; the same one again changes nothing; False while another trains, and under an old fence."""
         with self._changed:
             self._asked = time.monotonic()
+            if fence < self._fence:
+                return False
+            self._fence = fence
             if self._attempt == order.attempt:
                 return True
             if self._busy():

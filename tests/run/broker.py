@@ -31,6 +31,7 @@ class MemoryBroker:
     waiting: deque[Order]
     retries: int = 2
     name: str = "test"
+    lease: int = 1
     messages: dict[str, list[int]] = field(default_factory=dict)
     lines: dict[str, list[bytes]] = field(default_factory=dict)
     starts: list[str] = field(default_factory=list)
@@ -51,7 +52,7 @@ class MemoryBroker:
         return self.name
 
     def fence(self) -> int:
-        return 1
+        return self.lease
 
     def tick(self) -> None:
         self.at_tick(self)

@@ -40,7 +40,7 @@ def heard(actor: SlotActor, attempt: str) -> list[Message]:
 def test_what_trains_is_given_back_and_nothing_more_is_begun(departure: Departure, tmp_path: Path) -> None:
     actor, place = SlotActor(leave=lambda code: None), Workplace("tests.run.trainings:quick", tmp_path, tmp_path)
     first = order("waits", iterations=9)
-    assert actor.start(first, place)
+    assert actor.start(first, place, 1)
     until_true((tmp_path / first.training / "steps.txt").exists)
     assert not departure.quiet()
     departure.tell()
@@ -50,7 +50,7 @@ def test_what_trains_is_given_back_and_nothing_more_is_begun(departure: Departur
     until_true(departure.quiet)
     assert actor.describe()["worn"] == REASON
     late = order(iterations=9)
-    assert actor.start(late, place)
+    assert actor.start(late, place, 1)
     assert [message.kind for message in heard(actor, late.attempt)] == ["stopped"]
     assert not (tmp_path / late.training).exists(), "its data were not even opened"
     until_true(departure.quiet)  # a slot says its last word before it lets go
@@ -58,7 +58,7 @@ def test_what_trains_is_given_back_and_nothing_more_is_begun(departure: Departur
 
 def test_a_node_that_is_told_of_nothing_trains_on(departure: Departure, tmp_path: Path) -> None:
     actor, each = SlotActor(leave=lambda code: None), order(iterations=3)
-    assert actor.start(each, Workplace("tests.run.trainings:quick", tmp_path, tmp_path))
+    assert actor.start(each, Workplace("tests.run.trainings:quick", tmp_path, tmp_path), 1)
     assert heard(actor, each.attempt)[-1].kind == "finished"
     assert actor.describe()["worn"] is None
     assert Departure.named_by({}) is None

@@ -10,6 +10,7 @@ from orchestrator.run.attempt import Workplace, execute
 from orchestrator.run.dispatch import Dispatch
 from orchestrator.run.inline import Inline
 from orchestrator.spec.slot import Slot
+from orchestrator.views.errors import FencedError
 from orchestrator.views.orders import Order
 from tests.run.broker import MemoryBroker, order
 
@@ -53,7 +54,10 @@ class Slots:
         return True
 
     def holding(self, name: str, attempt: str) -> Held | None:
-        return next((one for one in self.slots if name in ("", one.name) and one.attempt == attempt), None)
+        return next((one for one in self.slots if one.name == name and one.attempt == attempt), None)
+
+    def there(self, name: str) -> bool:
+        return any(one.name == name for one in self.slots)
 
     def release(self, slot: Held) -> None:
         slot.attempt = None
@@ -70,23 +74,42 @@ def work(tmp_path: Path) -> Workplace:
     return Workplace("tests.run.trainings:quick", tmp_path, tmp_path)
 
 
-def test_an_attempt_whose_slot_nobody_noted_is_found_where_it_trains(work: Workplace) -> None:
-    left = replace(order(), holder="")
+def test_an_attempt_that_trains_is_followed_and_not_begun_again(work: Workplace) -> None:
+    left = replace(order(), holder="one")
     training, free = Held("one", attempt=left.attempt), Held("two")
-    broker, pool = MemoryBroker(deque([left])), Slots(free, training)
-    dispatch = Dispatch(broker, pool, work)
-    (execution,) = dispatch.begun()
+    (execution,) = Dispatch(MemoryBroker(deque([left])), Slots(free, training), work).begun()
     assert execution.slot is training
     assert (free.started, training.started) == ([], []), "it trains already: two slots would write one spool"
-    assert broker.holders == {left.attempt: "one"}
 
 
-def test_what_was_claimed_and_begun_nowhere_waits_for_another_attempt(work: Workplace) -> None:
-    left = replace(order(), holder="")
+@pytest.mark.parametrize("holder", ["", "one"])
+def test_what_was_claimed_and_begun_nowhere_waits_for_another_attempt(work: Workplace, holder: str) -> None:
+    """Its conductor died before it had noted a slot, or before it had told the slot that it had noted."""
+    left = replace(order(), holder=holder)
     free = Held("one")
     broker = MemoryBroker(deque([left]))
     assert Dispatch(broker, Slots(free), work).begun() == []
     assert (free.started, broker.given_back, broker.failures) == ([], [left.training], [])
+
+
+def test_an_attempt_whose_slot_is_gone_has_failed(work: Workplace) -> None:
+    left = replace(order(), holder="two")
+    broker = MemoryBroker(deque([left]), retries=0)
+    assert Dispatch(broker, Slots(Held("one")), work).begun() == []
+    assert (broker.given_back, [each.message for each in broker.failures]) == ([], ["slot two is gone"])
+
+
+def test_whoever_has_lost_the_lease_begins_nothing(work: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stood still between claiming an attempt and having a slot begin it: another conductor has it by now."""
+    broker, free = MemoryBroker(deque([order()])), Held("one")
+
+    def refused(*given: object) -> None:
+        raise FencedError("another conductor holds the lease")
+
+    monkeypatch.setattr(broker, "started", refused)
+    with pytest.raises(FencedError):
+        Dispatch(broker, Slots(free), work).begun()
+    assert free.started == []
 
 
 def test_nothing_is_reaped_before_the_last_order_that_was_left(work: Workplace) -> None:

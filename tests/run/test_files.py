@@ -249,9 +249,7 @@ def test_what_was_given_back_while_nobody_conducted_is_no_failure(tmp_path: Path
     assert broker.waiting[0].resume == f"{left.training}/1/last.pt"
 
 
-def test_what_a_former_conductor_began_and_did_not_note_is_followed_where_it_trains(
-    join: Callable[..., FileSlot], there: Path
-) -> None:
+def test_what_a_former_conductor_began_is_followed_where_it_trains(join: Callable[..., FileSlot], there: Path) -> None:
     join("first")
     join("second")
     until(lambda: len(boxes(there)) == 2)
@@ -259,9 +257,10 @@ def test_what_a_former_conductor_began_and_did_not_note_is_followed_where_it_tra
     former = greeted(there, 1)
     former.get("first").start(left, work)
     until(lambda: Box(there / HERE / "first").state().busy)
-    broker = MemoryBroker(deque([replace(left, holder="")]))
+    never = replace(order(), holder="second")
+    broker = MemoryBroker(deque([replace(left, holder="first"), never]))
     dispatch = Dispatch(broker, FilePool(greeted(there, 2), 9), work)
     (execution,) = dispatch.begun()
-    assert (execution.slot.name, broker.holders) == ("first", {left.attempt: "first"})
+    assert (execution.slot.name, broker.given_back, broker.failures) == ("first", [never.training], [])
     assert Box(there / HERE / "second").state().attempt is None, "two slots would write one spool"
     execution.slot.stop(left.attempt)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,15 +14,17 @@ import pytest
 import ray
 from ray.exceptions import ActorUnschedulableError, RayActorError
 
+from orchestrator.run.attempt import Workplace
 from orchestrator.run.ray import pool as slots
 from orchestrator.run.ray import slot_handle
 from orchestrator.run.ray.pool import SlotPool
 from orchestrator.spec.slot import Slot
+from orchestrator.views.errors import FencedError
 from orchestrator.views.nodes import Node
 from orchestrator.views.orders import Order
 from orchestrator.views.resources import Shape
 from tests.conftest import ROOT
-from tests.run.broker import order
+from tests.run.broker import MemoryBroker, order
 
 SECONDS = 900.0
 
@@ -41,10 +44,15 @@ def asking(**slot: Any) -> Order:
 @pytest.fixture
 def pool(local_ray: None) -> Iterator[SlotPool]:
     """A pool without slots; what it makes ends with the test."""
-    made = SlotPool(None, "test")
+    made = SlotPool(under(1), None)
     clear(made)
     yield made
     clear(made)
+
+
+def under(lease: int, installation: str = "test") -> MemoryBroker:
+    """The broker of a conductor with this lease."""
+    return MemoryBroker(deque(), name=installation, lease=lease)
 
 
 def clear(pool: SlotPool) -> None:
@@ -93,7 +101,7 @@ def test_an_order_is_only_taken_where_one_that_is_waited_for_fits(pool: SlotPool
 
 @pytest.mark.ray
 def test_a_limit_of_slots_holds_for_those_that_train(local_ray: None) -> None:
-    pool = SlotPool(1, "test")
+    pool = SlotPool(under(1), 1)
     clear(pool)
     first = pool.take(asking())
     assert first is not None
@@ -111,10 +119,59 @@ def test_another_installation_on_the_cluster_leaves_them_alone(pool: SlotPool) -
     mine = pool.take(asking())
     assert mine is not None
     assert ray.get(mine.actor.describe.remote())["attempt"] is None
-    other, again = SlotPool(None, "other"), SlotPool(None, "test")
+    other, again = SlotPool(under(1, "other"), None), SlotPool(under(1), None)
     other.reap()
     assert mine.name not in other._slots
     assert mine.name in again._slots, "the next conductor of the same one finds them"
+
+
+@pytest.mark.ray
+def test_a_slot_begins_nothing_for_whoever_held_the_lease_before(pool: SlotPool, tmp_path: Path) -> None:
+    former = pool.take(asking())
+    assert former is not None
+    work, asked, later = Workplace("tests.run.trainings:quick", tmp_path, tmp_path), order(), SlotPool(under(2), None)
+    assert later.holding(former.name, asked.attempt) is None
+    former.start(asked, work)  # it stood still between noting that and saying it
+    assert not ray.get(former.actor.start.remote(asked, work, former.fence))
+    assert ray.get(former.actor.describe.remote())["attempt"] is None
+    assert later.there(former.name)
+    assert later._slots[former.name].fence == 2
+
+
+@pytest.mark.ray
+def test_slots_of_a_later_lease_are_left_to_it_unless_the_database_is_an_older_copy(pool: SlotPool) -> None:
+    assert pool.take(asking()) is not None
+    later = SlotPool(under(7), None)
+
+    class Former(MemoryBroker):
+        asked = 0
+
+        def installation(self) -> str:
+            self.asked += 1
+            if self.asked > 1:
+                raise FencedError("another conductor holds the lease")
+            return "test"
+
+    with pytest.raises(FencedError):
+        SlotPool(Former(deque()), None)
+    assert ray.get(*(slot.actor.describe.remote() for slot in later._slots.values()))["fence"] == 7
+    assert SlotPool(under(1), None)._slots == {}
+    assert SlotPool(under(7), None)._slots == {}, "they would never begin what the older copy claims"
+
+
+@pytest.mark.ray
+def test_who_looks_for_an_attempt_asks_no_other_slot(pool: SlotPool) -> None:
+    """One that is slow to answer was ended for it, and what it trained was lost."""
+    one, slow = pool.take(asking()), pool.take(asking())
+    assert one is not None
+    assert slow is not None
+    pool.drop(replace(slow))
+    pool._slots[slow.name] = slow
+    assert pool.holding(one.name, "an attempt") is None
+    assert pool.holding("", "an attempt") is None
+    assert [*pool._slots] == [one.name, slow.name]
+    assert pool.holding(slow.name, "an attempt") is None
+    assert [*pool._slots] == [one.name], "it is gone"
 
 
 @pytest.mark.ray
@@ -123,7 +180,7 @@ def test_who_leaves_takes_idle_slots_along(pool: SlotPool) -> None:
     assert training is not None
     assert idle is not None
     pool.release(idle)
-    pool.leave()
+    pool.rest(0.0)
     assert list(pool._slots) == [training.name]
 
 
@@ -183,15 +240,14 @@ def test_a_slot_whose_node_is_dead_never_began(pool: SlotPool, monkeypatch: pyte
 
 
 @pytest.mark.ray
-def test_a_slot_that_nothing_uses_for_long_is_ended(pool: SlotPool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slot_that_nothing_uses_for_long_is_ended(pool: SlotPool) -> None:
     idle, used = pool.take(asking()), pool.take(asking())
     assert idle is not None
     assert used is not None
     pool.release(idle)
     pool.rest()
     assert idle.name in pool._slots
-    monkeypatch.setattr(slots, "IDLE_SECONDS", -1.0)
-    pool.rest()
+    pool.rest(0.0)
     assert list(pool._slots) == [used.name]
 
 

@@ -32,12 +32,24 @@ def test_no_thread_dies_silently(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
     monkeypatch.setattr(slot_actor, "execute", execute)
     actor, each = _slot(), order()
-    assert actor.start(each, Workplace("tests.run.trainings:quick", tmp_path, tmp_path))
+    assert actor.start(each, Workplace("tests.run.trainings:quick", tmp_path, tmp_path), 1)
     (line,) = actor.poll(each.attempt, 0, 10)
     last = Message.of(line)
     assert (last.seq, last.kind) == (1, "failed")
     assert (last.body["kind"], last.body["message"]) == ("infrastructure", f"{type(error).__name__}: {error}")
     assert actor.describe()["busy"] is False
+
+
+def test_a_slot_obeys_no_conductor_whose_lease_has_passed_on(tmp_path: Path) -> None:
+    actor, workplace = _slot(), Workplace("tests.run.trainings:quick", tmp_path, tmp_path)
+    assert actor.greet(2)["fence"] == 2
+    assert not actor.start(order(), workplace, 1), "its conductor stood still while another took its lease"
+    assert actor.describe()["attempt"] is None
+    assert actor.greet(1)["fence"] == 2
+    wanted = order()
+    assert actor.start(wanted, workplace, 3)
+    assert (actor.describe()["attempt"], actor.describe()["fence"]) == (wanted.attempt, 3)
+    until_true(lambda: not actor.describe()["busy"])
 
 
 def until_true(true: Callable[[], bool]) -> None:
@@ -78,7 +90,7 @@ def test_a_slot_that_nobody_asks_ends_itself(tmp_path: Path, clock: Clock) -> No
     left, go = threading.Event(), tmp_path / "go"
     actor = SlotActor(10.0, lambda code: left.set())
     each = order("waits", iterations=6)
-    assert actor.start(each, Workplace("tests.run.trainings:quick", tmp_path, tmp_path))
+    assert actor.start(each, Workplace("tests.run.trainings:quick", tmp_path, tmp_path), 1)
     clock.passes(30.0)
     assert not left.is_set(), "it trains"
     go.touch()
@@ -99,7 +111,7 @@ def test_a_slot_that_is_asked_stays(clock: Clock) -> None:
 
 
 def trained(actor: SlotActor, each: Order, workplace: Workplace) -> None:
-    assert actor.start(each, workplace)
+    assert actor.start(each, workplace, 1)
     seen = 0
     while actor.describe()["busy"]:
         seen += len(actor.poll(each.attempt, seen, 1))

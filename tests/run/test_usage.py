@@ -50,7 +50,7 @@ def test_a_gpu_is_told_as_the_driver_tells_it(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_slot_says_how_long_ago_it_said_what(tmp_path: Path) -> None:
     actor, each = SlotActor(leave=lambda code: None), order(iterations=3)
-    assert actor.start(each, Workplace("tests.run.trainings:quick", tmp_path, tmp_path))
+    assert actor.start(each, Workplace("tests.run.trainings:quick", tmp_path, tmp_path), 1)
     seen = 0
     while not Message.of(actor.poll(each.attempt, seen, 30)[-1]).final:
         seen += 1

@@ -41,6 +41,7 @@ class Actor:
     order: Order | None = None
     messages: list[Message] = field(default_factory=list)
     asked: Event = field(default_factory=Event)
+    fence: int = 0
     lost: bool = False
 
     @property
@@ -158,16 +159,25 @@ class Cluster:
     def actor_describe(self, actor: Actor) -> dict[str, Any]:
         """What a slot says of itself."""
         ages = [0.0] * min(AGES, len(actor.messages))
-        told = {"form": FORM, "edition": actor.edition, "host": actor.node, "worn": None}
+        told = {"form": FORM, "fence": actor.fence, "edition": actor.edition, "host": actor.node, "worn": None}
         return {**told, "attempt": actor.attempt, "busy": actor.busy, "said": len(actor.messages), "ages": ages}
+
+    def actor_greet(self, actor: Actor, fence: int) -> dict[str, Any]:
+        """Obey nobody with a lower fence."""
+        actor.fence = max(actor.fence, fence)
+        return self.actor_describe(actor)
 
     def actor_stop(self, actor: Actor, attempt: str) -> None:
         """Ask an attempt to stop."""
         if actor.attempt == attempt:
             actor.asked.set()
 
-    def actor_start(self, actor: Actor, order: Order, workplace: Workplace) -> bool:
+    def actor_start(self, actor: Actor, order: Order, workplace: Workplace, fence: int) -> bool:
         """Begin an attempt; the same one again changes nothing."""
+        if fence < actor.fence:
+            self.world.tell(f"{actor.process.name} refuses {order.label}, attempt {order.number}, of an old lease")
+            return False
+        actor.fence = fence
         if actor.attempt == order.attempt:
             return True
         if actor.busy:

@@ -39,7 +39,7 @@ class Simulated(Inline):
 
     def run(self, broker: Broker) -> None:
         """Execute orders until there have been none for a while, or the broker is closing."""
-        self._pool = SlotPool(None, broker.installation(), self._workplace.edition)
+        self._pool = SlotPool(broker, None, self._workplace.edition)
         dispatch = self._dispatch = Dispatch(broker, self._pool, self._workplace)
         relays: dict[str, Relay] = {}
         busy = watched = self._world.now
@@ -99,10 +99,10 @@ class Simulated(Inline):
     def rest(self, broker: Broker) -> None:
         """End in time what an earlier conductor left idle."""
         if self._pool is None:
-            self._pool = SlotPool(None, broker.installation(), self._workplace.edition)
+            self._pool = SlotPool(broker, None, self._workplace.edition)
             self._pool.reap()
 
     def leave(self) -> None:
         """End the slots that train nothing."""
         if self._pool is not None:
-            self._pool.leave()
+            self._pool.rest(0.0)

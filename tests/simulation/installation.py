@@ -1,7 +1,7 @@
 """An installation in a world: a database, two conductors, a cluster, a tracker and clients, from trouble to rest."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, fields
 from unittest.mock import patch
 
@@ -19,12 +19,15 @@ from orchestrator.record.store import Store
 from orchestrator.record.tracker import Exhibit
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.files.engine import FileSlots
+from orchestrator.run.files.held import JoinedSlot
+from orchestrator.run.ray.slot_handle import HeldSlot
 from orchestrator.service.remembered import Remembered
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import FencedError, MetricsweepError
 from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState
 from orchestrator.views.nodes import Node
+from orchestrator.views.orders import Order
 from tests.simulation import heartbeats, joining, training
 from tests.simulation.clients import Client
 from tests.simulation.cluster import Cluster
@@ -63,6 +66,8 @@ class Trouble:
     """That a conductor stands still for longer than its lease while it tells the tracker."""
     regrets: float = 0.0
     """That a client cancels a sweep and deletes it as soon as it may, in place of what it wished for."""
+    unbegun: float = 0.0
+    """That a conductor stands still for longer than its lease between noting an attempt and having its slot begin."""
     torn: float = 0.5
     """That a slot which is ended does not hear of it, and trains on for a while."""
     away: float = 0.2
@@ -76,7 +81,7 @@ class Trouble:
 
 
 USUAL = Trouble()
-HARSH = Trouble(unacknowledged=0.002, outlived=0.003, regrets=0.05)
+HARSH = Trouble(unacknowledged=0.002, outlived=0.003, regrets=0.05, unbegun=0.03)
 """With what came later, apart so that a seed's world of usual trouble is still what it was."""
 QUIET = Trouble(*(0.0 for _ in fields(Trouble)))
 
@@ -107,7 +112,7 @@ class Installation:
         self.first: tuple[str, bytes] | None = None  # what a client submits first; none: it draws that
         self.shown: dict[str, tuple[str, bytes]] = {}  # of grids that finished, by what they tried: spec and table
         self.engines: list[Simulated | FileSlots] = []
-        self._unheard = 0.0
+        self._unheard = self._unbegun = 0.0
 
     @contextmanager
     def laws(self) -> Iterator[None]:
@@ -122,11 +127,25 @@ class Installation:
             patch(f"{conduct}.chores.Exhibits", NoExhibits),
             self.shelf.reached(self.settings.home / "scratch") if self.shelf else nullcontext(),
             self.joining.laws() if self.joining else nullcontext(),
+            self._between(HeldSlot),
+            self._between(JoinedSlot),
         ):
             try:
                 yield
             finally:
                 self.world.end()
+
+    def _between(self, holder: type[HeldSlot | JoinedSlot]) -> AbstractContextManager[object]:
+        """Have a conductor that has noted an attempt stop, or stand still, before it tells the slot to begin it."""
+        real: Callable[..., None] = holder.start
+
+        def start(slot: HeldSlot | JoinedSlot, order: Order, workplace: Workplace) -> None:
+            self.world.point("before it tells a slot to begin")
+            if self.world.chance(self._unbegun):
+                self.world.stand_still(self.world.drawn.choice([4.0, 12.0, 25.0]), "before it tells a slot to begin")
+            real(slot, order, workplace)
+
+        return patch.object(holder, "start", start)
 
     def live(self, clients: Sequence[str], wishes: int, trouble: Trouble) -> Invariants:
         """A life: clients ask for things while faults strike, then nothing disturbs it any more; it comes to rest."""
@@ -157,7 +176,7 @@ class Installation:
         if self.shelf is not None:
             self.shelf.away, self.shelf.lies = trouble.lost, trouble.lies
         self.cluster.torn, self.tracking.away = trouble.torn, trouble.away
-        self._unheard = trouble.unheard
+        self._unheard, self._unbegun = trouble.unheard, trouble.unbegun
         for engine in self.engines:
             if isinstance(engine, Simulated):
                 engine.unheard = trouble.unheard

@@ -36,9 +36,9 @@ class Trainer:
         """As the slot actor's."""
         return {**self._cluster.actor_describe(self._actor), "usage": None}
 
-    def start(self, order: Order, workplace: Workplace) -> bool:
+    def start(self, order: Order, workplace: Workplace, fence: int) -> bool:
         """Begin an attempt."""
-        return self._cluster.actor_start(self._actor, order, workplace)
+        return self._cluster.actor_start(self._actor, order, workplace, fence)
 
     def stop(self, attempt: str) -> None:
         """Ask an attempt to stop."""

@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import sqlalchemy as sa
 
+from orchestrator.conduct.broker import LeasedBroker
 from orchestrator.conduct.retries import Retries
 from orchestrator.conduct.searches import Searches
 from orchestrator.conduct.standby import Standby
@@ -24,6 +25,8 @@ from orchestrator.record.writes.submissions import Submissions
 from orchestrator.run import spool
 from orchestrator.run.dispatch import Dispatch
 from orchestrator.run.engine import Broker
+from orchestrator.run.files.post import Instruction
+from orchestrator.run.files.slot import FileSlot
 from orchestrator.run.message import Message
 from orchestrator.run.ray.pool import SlotPool
 from orchestrator.run.ray.slot_handle import HeldSlot
@@ -61,9 +64,9 @@ def _keys_are_lost() -> AbstractContextManager[object]:
     return patch.object(Submissions, "add_sweep", add)
 
 
-def _unspooled(broker: Broker, order: Order, workplace: object, seen: int, failure: Failure) -> None:
+def _unspooled(broker: Broker, order: Order, workplace: object, seen: int, failure: Failure | None) -> None:
     """A lost order is a failure, whatever it had spooled."""
-    broker.failed(order, failure)
+    broker.failed(order, failure or Failure("infrastructure", "its slot is gone"))
 
 
 def _dropped(self: SlotPool, slot: HeldSlot) -> None:
@@ -141,14 +144,37 @@ def _nothing_is_busy() -> AbstractContextManager[object]:
     return patch.object(SweepReader, "deletion", deletion)
 
 
-def _unnoted_are_begun() -> AbstractContextManager[object]:
-    """What was claimed, and whose slot was not noted, is taken for what has not begun."""
-    real = ClaimReader.orphans
+def _unnoted_train_on() -> AbstractContextManager[object]:
+    """An attempt is noted only once it has begun, and what trains unnoted is left alone: either would do."""
+    stack, settled = ExitStack(), Dispatch._settled
 
-    def orphans(self: ClaimReader) -> list[Order]:
-        return [replace(order, holder=order.holder or None) for order in real(self)]
+    def begun_first(self: Dispatch[Any], order: Order) -> bool:
+        note, later = self._broker.started, list[Callable[[], object]]()
+        with patch.object(self._broker, "started", lambda *given: later.append(lambda: note(*given))):
+            done = settled(self, order)
+        for noting in later:
+            noting()
+        return done
 
-    return patch.object(ClaimReader, "orphans", orphans)
+    stack.enter_context(patch.object(Dispatch, "_settled", begun_first))
+    stack.enter_context(patch.object(SlotPool, "reap", lambda self: None))
+    return stack
+
+
+def _actors_know_no_fence() -> AbstractContextManager[object]:
+    """Slot actors are greeted, and told to begin, under one fence for all."""
+    return patch.object(LeasedBroker, "fence", lambda self: 0)
+
+
+def _joined_slots_know_no_fence() -> AbstractContextManager[object]:
+    """A slot that has joined does what stands there, whoever has written it."""
+    real = FileSlot._obey
+
+    def obey(self: FileSlot, given: Instruction) -> None:
+        fence, taken = self._state.fence, self._state.taken
+        real(self, given if given.fence >= fence else replace(given, fence=fence, number=taken + 1))
+
+    return patch.object(FileSlot, "_obey", obey)
 
 
 SAFEGUARDS: Final[Mapping[str, Switch]] = {
@@ -158,7 +184,9 @@ SAFEGUARDS: Final[Mapping[str, Switch]] = {
     "a submission that is repeated is known by its key": _keys_are_lost,
     "a mark of the outbox that was renewed meanwhile stays": _any_version_is_sent,
     "attempts that a dead conductor left running are adopted": _replaced(ClaimReader, "orphans", lambda self: []),
-    "an attempt that was claimed and whose slot was not noted is begun by nobody else": _unnoted_are_begun,
+    "an attempt begins once its slot is noted, and what trains unnoted is ended": _unnoted_train_on,
+    "a slot actor begins nothing under an old fence": _actors_know_no_fence,
+    "a slot that has joined by files does nothing under an old fence": _joined_slots_know_no_fence,
     "a lost attempt ends as its spool says": _replaced("orchestrator.run.dispatch", "settle_from_spool", _unspooled),
     "slots that die are noticed": _replaced(Dispatch, "_lose", lambda self, *given: None),
     "a checkpoint that is damaged is passed over": _replaced(
@@ -180,14 +208,20 @@ SAFEGUARDS: Final[Mapping[str, Switch]] = {
 }
 """In words what each does."""
 
+_UNBEGUN: Final = replace(USUAL, unbegun=0.4, crashes=0.0, unheard=0.0)
 HARDER: Final[Mapping[str, Trouble]] = {
     "a mark of the outbox that was renewed meanwhile stays": replace(USUAL, away=0.4, crashes=0.002),
     "a checkpoint that is damaged is passed over": replace(USUAL, crashes=0.025),
-    "a store that does not answer is waited for": replace(USUAL, lost=0.2, lies=0.0),
+    "a store that does not answer is waited for": replace(USUAL, lost=0.4, lies=0.0, unheard=0.4, crashes=0.0),
     "what was told while the lease passed on is told anew": replace(
         USUAL, outlived=0.4, away=0.0, crashes=0.0, stalls=0.0
     ),
+    "a slot actor begins nothing under an old fence": _UNBEGUN,
+    "a slot that has joined by files does nothing under an old fence": _UNBEGUN,
     "a search whose record was refused is rebuilt": replace(USUAL, refusals=0.15, crashes=0.0),
     "a deletion waits until what trains has stopped": replace(USUAL, regrets=0.7, torn=0.0, lost=0.0, unheard=0.0),
 }
 """Of what is rare: what it guards against is more frequent."""
+
+JOINED: Final = frozenset({"a slot that has joined by files does nothing under an old fence"})
+"""What the slots guard that join by files."""

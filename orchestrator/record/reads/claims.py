@@ -117,7 +117,7 @@ class ClaimReader(Access):
     def orphans(self) -> list[Order]:
         """Attempts that are running by the database, oldest first: what a new conductor adopts or gives up.
 
-        Each has a holder, an empty one where none was noted: it may have begun all the same.
+        Each has a holder, an empty one where none was noted: it has not begun, unless an engine begins before it notes.
         """
         columns = (
             attempt.c.uid, attempt.c.number, attempt.c.slot, attempt.c.resumed_from, attempt.c.holder, attempt.c.seen,

@@ -20,12 +20,17 @@ class FilePool:
             slot.forget()
 
     def holding(self, name: str, attempt: str) -> JoinedSlot | None:
-        """The slot of that name, of whatever name where that is empty, that trains this attempt, or is told to."""
-        for slot in self._roster:
-            if name in ("", slot.name) and slot.gone is None and slot.has(attempt):
-                slot.attempt = attempt
-                return slot
-        return None
+        """The slot of that name if it trains, or has just trained, this attempt, or is told to."""
+        slot = self._roster.get(name)
+        if slot is None or slot.gone or not slot.has(attempt):
+            return None
+        slot.attempt = attempt
+        return slot
+
+    def there(self, name: str) -> bool:
+        """Whether there is a slot of that name."""
+        slot = self._roster.get(name)
+        return slot is not None and slot.gone is None
 
     def take(self, order: Order) -> JoinedSlot | None:
         """The smallest free slot that holds the order's shape, where its data are; none: wait until there is one."""

@@ -102,7 +102,7 @@ class FileSlot:
             return
         if given.do == "train" and self._why is None:
             self._used = self._now()
-            self._actor.start(ORDERS.validate_python(given.order), self._workplace(given))
+            self._actor.start(ORDERS.validate_python(given.order), self._workplace(given), given.fence)
         elif given.do == "stop" and given.attempt:
             self._actor.stop(given.attempt)
         elif given.do in ("end", "renew"):

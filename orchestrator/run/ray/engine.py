@@ -16,7 +16,6 @@ from ray.exceptions import RayError
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.dispatch import Dispatch
 from orchestrator.run.engine import Broker, Site
-from orchestrator.run.niceness import NICENESS, SLOT_NICENESS
 from orchestrator.run.ray.assignment import Assignment
 from orchestrator.run.ray.cluster import alive_nodes, connect
 from orchestrator.run.ray.demand import ClusterDemand
@@ -72,13 +71,12 @@ class RayTune:
         self._inspections = Inspections(workplace)
         self._tried = float("-inf")
         os.environ.update(ENVIRONMENT)
-        os.environ.setdefault(NICENESS, SLOT_NICENESS)
         logging.getLogger("ray.tune").setLevel(logging.ERROR)  # it would lament the files that we never let it write
 
     def run(self, broker: Broker) -> None:
         """Execute orders until there are none or the broker is closing."""
         self._connect()
-        pool = self._pool = SlotPool(self._limit, broker.installation(), self._workplace.edition)
+        pool = self._pool = SlotPool(broker, self._limit, self._workplace.edition)
         dispatch = self._dispatch = Dispatch(broker, pool, self._workplace)
         self._renew_tuner()  # an earlier one may have hung
         try:
@@ -154,14 +152,14 @@ class RayTune:
         """While there is nothing to run: end in time what an earlier conductor left idle, and what nobody wants."""
         if self._pool is None and ray.is_initialized():
             with _answering():
-                self._pool = SlotPool(self._limit, broker.installation(), self._workplace.edition)
+                self._pool = SlotPool(broker, self._limit, self._workplace.edition)
                 self._pool.reap()
 
     def leave(self) -> None:
         """End the slots that train nothing."""
         if self._pool is not None and ray.is_initialized():
             with _answering():
-                self._pool.leave()
+                self._pool.rest(0.0)
 
     def _ask(self, waiting: Sequence[Slot]) -> None:
         held = self._dispatch.held if self._dispatch is not None else None

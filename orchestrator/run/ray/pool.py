@@ -13,6 +13,7 @@ from ray.util import list_named_actors
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from orchestrator.run.departure import REASON
+from orchestrator.run.engine import Broker
 from orchestrator.run.ray.cluster import NAMESPACE, alive_nodes
 from orchestrator.run.ray.slot_handle import PREFIX, HeldSlot, name_of, read_name, short
 from orchestrator.run.ray.slot_reports import SlotReports
@@ -37,12 +38,14 @@ _LEAST: Final = Shape(cpus=1.0, gpus=0.0, memory=0)
 class SlotPool:
     """The slots that this conductor may use; it makes one when there is room and ends idle ones of another shape.
 
-    They live in a namespace of the installation: another one on the same cluster must not end them as nobody's.
+    They live in a namespace of the installation: another one on the same cluster must not end them as nobody's. Each is
+    greeted with the lease's fence, and from then on obeys no conductor that held the lease before.
     """
 
-    def __init__(self, limit: int | None, installation: str, edition: str = "") -> None:
-        self._limit, self._edition = limit, edition
-        self.namespace = f"{NAMESPACE}-{installation}"
+    def __init__(self, broker: Broker, limit: int | None, edition: str = "") -> None:
+        """Raises FencedError where the broker's lease is another's by now."""
+        self._limit, self._fence, self._edition = limit, broker.fence(), edition
+        self.namespace = f"{NAMESPACE}-{broker.installation()}"
         self._slots: dict[str, HeldSlot] = {}
         self._reports = SlotReports()
         self._nodes: list[Node] = []
@@ -50,13 +53,19 @@ class SlotPool:
         self._expected: list[Slot] = []
         self._ending: set[str] = set()  # the nodes that have told their slots that they end
         self.replaced = 0  # slots that had grown too large
-        self._adopt()
+        ahead = self._adopt()
+        if ahead:
+            broker.installation()  # is written under the lease: if that is ours, the database is an older copy
+            for actor in ahead:
+                ray.kill(actor)
 
-    def _adopt(self) -> None:
+    def _adopt(self) -> list[ActorHandle]:
         """Take over the actors that an earlier conductor left; those that do not answer are ended.
 
-        One of a release that spoke in another form is asked to stop first: its training goes on from there.
+        One of a release that spoke in another form is asked to stop first: its training goes on from there. Those that
+        have seen a later lease than ours are given back, and are not taken over.
         """
+        ahead: list[ActorHandle] = []
         old: list[tuple[ActorHandle, str | None]] = []
         for entry in list_named_actors(all_namespaces=True):
             if entry["namespace"] != self.namespace or not entry["name"].startswith(f"{PREFIX}:"):
@@ -68,11 +77,15 @@ class SlotPool:
                 continue  # it ended meanwhile
             try:
                 state = ray.get(actor.describe.remote(), timeout=ANSWER_SECONDS)
+                if state.get("form") != FORM:
+                    old.append((actor, state["attempt"]))
+                    continue
+                state = ray.get(actor.greet.remote(self._fence), timeout=ANSWER_SECONDS)
             except (RayActorError, ActorUnschedulableError, GetTimeoutError):
                 ray.kill(actor)  # else its training might go on beside the attempt that replaces it
                 continue
-            if state.get("form") != FORM:
-                old.append((actor, state["attempt"]))
+            if state["fence"] > self._fence:
+                ahead.append(actor)
                 continue
             shape, node = read_name(name)
             if state.get("worn") == REASON:
@@ -82,8 +95,10 @@ class SlotPool:
                 ray.kill(actor)
                 continue
             attempt = state["attempt"] if state["busy"] else None
-            self._slots[name] = HeldSlot(name, shape, node, actor, attempt, claimed=attempt is None, foreign=foreign)
+            marks = {"claimed": attempt is None, "foreign": foreign}
+            self._slots[name] = HeldSlot(name, shape, node, actor, attempt, **marks, fence=self._fence)
         _dismiss(old)
+        return ahead
 
     def nodes(self) -> Sequence[Node]:
         """The nodes that are there now, as of a second ago at most."""
@@ -97,19 +112,23 @@ class SlotPool:
         return self._nodes
 
     def holding(self, name: str, attempt: str) -> HeldSlot | None:
-        """The slot of that name, of whatever name where that is empty, that trains this attempt, or has just done."""
-        for slot in list(self._slots.values()):
-            if slot.name != name and (name or (slot.claimed and slot.attempt)):
-                continue
-            try:
-                state: dict[str, Any] = ray.get(slot.actor.describe.remote(), timeout=ANSWER_SECONDS)
-            except (RayActorError, ActorUnschedulableError, GetTimeoutError):
-                self.drop(slot)
-                continue
-            if state["attempt"] == attempt:
-                slot.attempt, slot.claimed = attempt, True
-                return slot
-        return None
+        """The slot of that name if it trains, or has just trained, this attempt."""
+        slot = self._slots.get(name)
+        if slot is None:
+            return None
+        try:
+            state: dict[str, Any] = ray.get(slot.actor.describe.remote(), timeout=ANSWER_SECONDS)
+        except (RayActorError, ActorUnschedulableError, GetTimeoutError):
+            self.drop(slot)
+            return None
+        if state["attempt"] != attempt:
+            return None
+        slot.attempt, slot.claimed = attempt, True
+        return slot
+
+    def there(self, name: str) -> bool:
+        """Whether there is a slot of that name."""
+        return name in self._slots
 
     def take(self, order: Order) -> HeldSlot | None:
         """A free slot of the order's shape, where its data are, now the order's; none: wait until one is given back."""
@@ -149,10 +168,10 @@ class SlotPool:
             return False
         return not any(self._room(shape, late) for shape in shapes)
 
-    def rest(self) -> None:
-        """End the actors that nothing has used for long."""
+    def rest(self, seconds: float = IDLE_SECONDS) -> None:
+        """End the actors that nothing has used for so long; their room is not ours while nobody conducts."""
         for idle in self._idle():
-            if time.monotonic() - idle.since > IDLE_SECONDS:
+            if time.monotonic() - idle.since >= seconds:
                 self.drop(idle)
 
     def look(self, seen: Mapping[str, int]) -> Sequence[SlotReport]:
@@ -190,11 +209,6 @@ class SlotPool:
         for idle in self._idle():
             if idle.node == slot.node:
                 self.drop(idle)
-
-    def leave(self) -> None:
-        """End the slots that train nothing; their room is not ours while nobody conducts."""
-        for idle in self._idle():
-            self.drop(idle)
 
     def unclaimed(self) -> bool:
         """Whether a slot trains what no order stands for yet."""
@@ -247,7 +261,8 @@ class SlotPool:
         options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node.uid, soft=False)
         named = {"name": name, "namespace": self.namespace, "lifetime": "detached"}
         actor = ray.remote(SlotActor).options(**named, **options).remote(edition=self._edition)
-        self._slots[name] = HeldSlot(name, shape, short(node.uid), actor, answer=actor.describe.remote())
+        answer = actor.describe.remote()
+        self._slots[name] = HeldSlot(name, shape, short(node.uid), actor, answer=answer, fence=self._fence)
         return self._slots[name]
 
 

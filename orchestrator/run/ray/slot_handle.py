@@ -32,11 +32,12 @@ class HeldSlot:
     claimed: bool = True  # False: it was found training, and no order stands for that yet
     answer: Any = None  # what a new actor says of itself once it has begun; none: it has
     foreign: bool = False  # it holds the code of another release
+    fence: int = 0  # the lease's, under which its conductor gives it orders
     since: float = field(default_factory=time.monotonic)  # when it was made, and later when it was given back
 
     def start(self, order: Order, workplace: Workplace) -> None:
         """Have it train an order."""
-        self.actor.start.remote(order, workplace)
+        self.actor.start.remote(order, workplace, self.fence)
 
     def stop(self, attempt: str) -> None:
         """Ask it to stop an attempt at its next step."""
