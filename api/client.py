@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Final, TypeVar
+from typing import IO, TYPE_CHECKING, Final
 from urllib.parse import quote
 
 import httpx
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas
 
     from api.asking.evidence import EvidenceClient
+    from api.asking.people import PeopleClient
     from api.asking.resolutions import SweepResolutions
     from api.notebooks.notebook import SweepNotebook
     from api.streams.changes import SweepChanges
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from orchestrator.views.verdicts import VerdictsView
     from workers.catalog import Catalog
 
-Item = TypeVar("Item")
 BUNDLE_SECONDS: Final = 3_600.0  # a large one has hundreds of pictures
 _YAML: Final = {"Content-Type": "application/yaml"}
 
@@ -70,6 +70,13 @@ class Client:
 
         return SweepResolutions(self._connection)
 
+    @property
+    def people(self) -> "PeopleClient":
+        """Users, projects and tokens (docs/sharing.md)."""
+        from api.asking.people import PeopleClient
+
+        return PeopleClient(self._connection)
+
     def submit(self, body: bytes, key: str | None = None, priority: int = 0, project: str | None = None) -> Submitted:
         """Queue a spec (YAML or JSON) in a project; the same key with the same body queues it once."""
         headers = {**_YAML, **({"Idempotency-Key": key} if key else {})}
@@ -84,7 +91,7 @@ class Client:
         self, state: SweepState | None = None, name: str | None = None, tag: str | None = None
     ) -> Iterator[SweepSummary]:
         """Sweeps, newest first; pages are fetched as they are needed."""
-        return self._pages("/v1/sweeps", {"state": state, "name": name, "tag": tag}, Page[SweepSummary])
+        return self._connection.pages("/v1/sweeps", {"state": state, "name": name, "tag": tag}, Page[SweepSummary])
 
     def sweep(self, sweep: int) -> SweepView:
         """One sweep."""
@@ -159,14 +166,14 @@ class Client:
 
     def requests(self, sweep: int) -> Iterator[RequestView]:
         """What was asked of a sweep, newest first, also of a deleted one; pages are fetched as they are needed."""
-        return self._pages(f"/v1/sweeps/{sweep}/requests", {}, Page[RequestView])
+        return self._connection.pages(f"/v1/sweeps/{sweep}/requests", {}, Page[RequestView])
 
     def _request(self, sweep: int, verb: str, **given: str | int | None) -> Asked:
         return asked(self._connection, f"/v1/sweeps/{sweep}/{verb}", given)
 
     def trials(self, sweep: int, state: TrialState | None = None, cell: int | None = None) -> Iterator[TrialSummary]:
         """A sweep's trials in the order of the plan; pages are fetched as they are needed."""
-        return self._pages(f"/v1/sweeps/{sweep}/trials", {"state": state, "cell": cell}, Page[TrialSummary])
+        return self._connection.pages(f"/v1/sweeps/{sweep}/trials", {"state": state, "cell": cell}, Page[TrialSummary])
 
     def trial(self, trial: int) -> TrialView:
         """One trial."""
@@ -287,12 +294,3 @@ class Client:
     def login_link(self) -> str:
         """The URL by which a browser logs in once."""
         return f"{self.url}{self._connection.send('POST', '/v1/login-links').json()['path']}"
-
-    def _pages(self, path: str, query: Query, shape: type[Page[Item]]) -> Iterator[Item]:
-        cursor: str | None = None
-        while True:
-            page = self._connection.ask(shape, "GET", path, {**query, "cursor": cursor, "limit": 200})
-            yield from page.items
-            cursor = page.next_cursor
-            if cursor is None:
-                return

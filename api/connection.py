@@ -14,8 +14,10 @@ from pydantic import TypeAdapter, ValidationError
 from api.failures import ApiError, NewConnection, Unreachable
 from orchestrator.host.loopback import is_loopback
 from orchestrator.views.files import Rendered
+from orchestrator.views.pages import Page, each
 
 Answer = TypeVar("Answer")
+Item = TypeVar("Item")
 Query = Mapping[str, str | float | bool | Sequence[str] | None]
 SECONDS: Final = 60.0  # a first PNG takes seconds on a busy machine
 LONGEST_PAUSE: Final = 15
@@ -75,6 +77,10 @@ class ServerConnection:
             return TypeAdapter(shape).validate_json(response.content)
         except ValidationError as error:
             raise self.stranger(response) from error
+
+    def pages(self, path: str, query: Query, shape: type[Page[Item]]) -> Iterator[Item]:
+        """What a list has; pages are fetched as they are needed."""
+        return each(lambda cursor: self.ask(shape, "GET", path, {**query, "cursor": cursor, "limit": 200}))
 
     def file(self, path: str, query: Query | None = None) -> Rendered:
         """What lies at a path as a file with its name."""

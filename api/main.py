@@ -41,6 +41,7 @@ from api.routes import (
     pages,
     papers,
     parts,
+    people,
     published,
     quotas,
     reference,
@@ -53,6 +54,7 @@ from api.routes import (
     sweeps,
     tables,
     telemetry,
+    tokens,
     trials,
 )
 from api.streams.feed import Feed
@@ -93,6 +95,8 @@ NOUNS: Final = (
     events,
     cluster,
     storage,
+    people,
+    tokens,
     audit,
     logins,
 )
@@ -103,8 +107,10 @@ PAGES: Final = (
     cluster.page,
     ledger_page.costly,
     listing_pages.router,
+    people.page,
     remarks.page,
     storage.page,
+    tokens.page,
     pages.router,
     resolutions.page,
     submit.checking,

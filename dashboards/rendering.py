@@ -10,12 +10,13 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dashboards import problems, progress, wording
+from orchestrator.views.callers import caller
 from orchestrator.views.durations import duration
 
 
 def render(template: str, now: datetime | None, **shown: Any) -> str:
-    """The template with what it shows; `now` is the moment that relative times are of, none: this one."""
-    return _environment().get_template(template).render(now=now or datetime.now(UTC), **shown)
+    """The template with what it shows and `who` asks; `now`: of which moment relative times are, none: of this one."""
+    return _environment().get_template(template).render(now=now or datetime.now(UTC), who=caller(), **shown)
 
 
 def static(name: str) -> bytes | None:

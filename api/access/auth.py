@@ -47,6 +47,7 @@ class Authentication:
         self._chosen = chosen
         self._tokens = [token for token in (chosen, self.identity.secret) if token]
         self._proxies = settings.proxies
+        self.secret = self._tokens[0]  # of which what is asked twice makes the same
         # Servers behind one address share the chosen token, not the home: with it they know each other's sessions.
         self.sessions = Sessions(self._tokens[0], settings.resolved_home)
         self.codes = Codes()

@@ -12,8 +12,12 @@ from orchestrator.views.callers import Caller, Scope
 METRICS_PATH: Final = "/metrics"
 OWN: Final = frozenset({"/login", "/logout", "/v1/login-links"})
 """What concerns nobody but who asks."""
-FOR_ADMINS: Final = re.compile(r"/v1/(storage|collections|audit)|/sweeps/[^/]*/storage")
-"""What tells of all projects: the audit, and what lists or removes files, which they share."""
+TOKENS: Final = re.compile(r"(/v1)?/tokens(/.*)?")
+"""Everybody's own, viewers' too: what ends or makes one asks for a token that may write."""
+FOR_ADMINS: Final = re.compile(
+    r"/v1/(storage|collections|audit)|/sweeps/[^/]*/storage|/v1/quotas/.*|(/v1/(users|projects)|/people)(/.*)?"
+)
+"""What tells of all projects: the audit, who there is, and what lists or removes files, which they share."""
 
 
 def refusal(method: str, path: str, who: Caller, mlflow: str) -> str | None:
@@ -29,6 +33,9 @@ def refusal(method: str, path: str, who: Caller, mlflow: str) -> str | None:
         allowed, said = who.steers and who.everywhere, "MLflow knows no projects: it is for members of all of them"
     elif who.scope is Scope.MLFLOW:
         allowed, said = False, "your token opens MLflow and nothing else"
+    elif TOKENS.fullmatch(path):
+        allowed = method in SAFE_METHODS or who.scope in (Scope.WRITE, Scope.ADMIN)
+        said = "a token that may only read makes and ends no tokens"
     elif FOR_ADMINS.fullmatch(path):
         allowed, said = who.administers, "what concerns all projects is for administrators"
     else:

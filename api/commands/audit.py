@@ -5,17 +5,17 @@ from typing import Annotated
 
 import typer
 
-from api.commands.options import HOME, Home, settings
+from api.commands.options import HOME, Home, Token, Url, managing
 from orchestrator.host.printable import printable_json
 
 
 def audit(
     after: Annotated[int, typer.Option(min=0, help="Only what came after the entry of this number.")] = 0,
+    url: Url = None,
+    token: Token = None,
     home: Home = HOME,
 ) -> None:
-    """Print who did what when, from where, a line of JSON each; on the machine of the home."""
-    from orchestrator.service.owner import owning
-
-    with owning(settings(home=home)) as owner:
-        for one in owner.audit(after):
+    """Print who did what when, from where, a line of JSON each; of the home, or by --url."""
+    with managing(url, token, home) as people:
+        for one in people.audit(after):
             sys.stdout.write(printable_json(one.model_dump_json()) + "\n")

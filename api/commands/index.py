@@ -36,17 +36,17 @@ COMMANDS: Final[dict[str, Command]] = {
     ),
     "users": Command(
         "users:users",
-        "List users, or add one, change role, projects or quota, or disable it; on the machine of the home.",
+        "List users, or add one, change role, projects or quota, or disable it; of the home, or by --url.",
         "metricsweep users add ada --role member --project faces",
     ),
     "projects": Command(
         "users:projects",
-        "List projects, or add one, open it to all users, close it, or set its quota; on the machine of the home.",
+        "List projects, or add one, open it to all users, close it, or set its quota; of the home, or by --url.",
         "metricsweep projects add faces",
     ),
     "tokens": Command(
         "tokens:tokens",
-        "List tokens of users, or make one, which is shown once, or revoke one; on the machine of the home.",
+        "List tokens of users, or make one, which is shown once, or revoke one; of the home, or by --url.",
         "metricsweep tokens add ada --name laptop --days 90",
     ),
     "backup": Command(
@@ -61,7 +61,7 @@ COMMANDS: Final[dict[str, Command]] = {
     ),
     "audit": Command(
         "audit:audit",
-        "Print who did what when, from where, a line of JSON each; on the machine of the home.",
+        "Print who did what when, from where, a line of JSON each; of the home, or by --url.",
         "metricsweep audit --after 1200",
     ),
     "mlflow-env": Command(

@@ -1,7 +1,8 @@
 """What several commands take: the server's address and token, a spec's file, `--json`."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -9,7 +10,9 @@ import typer
 
 # Here only for the reader: each command imports what it needs, when it needs it.
 if TYPE_CHECKING:
+    from api.asking.people import PeopleClient
     from api.client import Client
+    from orchestrator.service.people import People
     from orchestrator.settings import Settings
 
 
@@ -90,6 +93,19 @@ def connect(url: str | None, token: str | None, home: Path) -> "Client":
     from api import discovery
 
     return discovery.connect(url, token, home)
+
+
+@contextmanager
+def managing(url: str | None, token: str | None, home: Path) -> "Iterator[People | PeopleClient]":
+    """Users, projects and tokens: of the server that --url names, else of the database of the home on this machine."""
+    if url:
+        with connect(url, token, home) as client:
+            yield client.people
+        return
+    from orchestrator.service.owner import owning
+
+    with owning(settings(home=home)) as people:
+        yield people
 
 
 def read_spec(

@@ -1,14 +1,26 @@
-"""`users quota` and `projects quota`: what each may have, and has used; they write in the database of the home."""
+"""`users quota` and `projects quota`: what each may have, and has used; by REST, or in the database of the home."""
+
+from typing import TYPE_CHECKING
 
 import typer
 from pydantic import ValidationError
 
 from api.commands.terminal import out, print_json, print_rows
-from orchestrator.service.owner import Owner
 from orchestrator.views.quotas import Quota, QuotaKind, QuotaUse
 
+if TYPE_CHECKING:
+    from api.asking.people import PeopleClient
+    from orchestrator.service.people import People
 
-def quota(owner: Owner, kind: QuotaKind, name: str | None, limits: dict[str, float | None], *, unlimited: bool) -> None:
+
+def quota(
+    people: "People | PeopleClient",
+    kind: QuotaKind,
+    name: str | None,
+    limits: dict[str, float | None],
+    *,
+    unlimited: bool,
+) -> None:
     """Give a user or a project the quota that is named by options; without any nothing changes."""
     given = {what: most for what, most in limits.items() if most is not None}
     if unlimited and given:
@@ -20,7 +32,7 @@ def quota(owner: Owner, kind: QuotaKind, name: str | None, limits: dict[str, flo
     if name is None:
         raise typer.BadParameter("NAME is missing")
     try:
-        owner.set_quota(kind, name, Quota.model_validate(given))
+        people.set_quota(kind, name, Quota.model_validate(given))
     except ValidationError as error:
         said = "; ".join(f"--{str(one['loc'][0]).replace('_', '-')}: {one['msg']}" for one in error.errors())
         raise typer.BadParameter(said) from None

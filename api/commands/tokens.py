@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from api.commands.options import HOME, Home, Json, settings
+from api.commands.options import HOME, Home, Json, Token, Url, managing
 from api.commands.terminal import err, out, print_json, print_rows
 from orchestrator.views.callers import Scope
 
@@ -15,7 +15,10 @@ def tokens(
         typer.Argument(help="`add` makes one of a user, `revoke` ends the one with a number."),
     ] = "list",
     which: Annotated[
-        str | None, typer.Argument(metavar="WHICH", help="The user, or the token's number.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="WHICH", help="The user, or the token's number; with --url oneself.", show_default=False
+        ),
     ] = None,
     name: Annotated[str, typer.Option(help="What it is for, to tell it from others.")] = "token",
     scope: Annotated[
@@ -24,25 +27,25 @@ def tokens(
     ] = Scope.WRITE,
     days: Annotated[float, typer.Option(min=0, max=3_650, help="It opens for so many days; 0: until revoked.")] = 90,
     as_json: Json = False,
+    url: Url = None,
+    token: Token = None,
     home: Home = HOME,
 ) -> None:
-    """List tokens of users, or make one, which is shown once, or revoke one; on the machine of the home."""
-    from orchestrator.service.owner import owning
-
-    if action != "list" and which is None:
+    """List tokens of users, or make one, which is shown once, or revoke one; of the home, or by --url."""
+    if which is None and (action == "revoke" or (action == "add" and not url)):
         raise typer.BadParameter("say whose token, or which")
-    with owning(settings(home=home)) as owner:
+    with managing(url, token, home) as people:
         if action == "add":
-            number, text = owner.add_token(which or "", name, scope, days or None)
-            err.print(f"token {number} of {which}, shown this once:")
-            out.print(text)
+            made = people.tokens.add(which, name, scope, days or None)
+            err.print(f"token {made.id} of {made.user}, shown this once:")
+            out.print(made.token)
             return
         if action == "revoke":
             if not (which or "").isascii() or not (which or "").isdigit():
                 raise typer.BadParameter(f"expected a token's number, found {which!r}")
-            owner.revoke(int(which or 0))
-            which = None
-        known = owner.tokens(which)
+            known = [people.tokens.revoke(int(which or 0))]
+        else:
+            known = list(people.tokens.of(which))
     if as_json:
         print_json(known)
     elif known:

@@ -1,15 +1,16 @@
-"""`users` and `projects`: who shares a service, and what of it. They write in the database of the home."""
+"""`users` and `projects`: who shares a service, and what of it. By REST, or in the database of the home."""
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from api.commands.options import HOME, Home, Json, settings
+from api.commands.options import HOME, Home, Json, Token, Url, managing
 from api.commands.terminal import out, print_json, print_rows
 from orchestrator.views.callers import Role
 
 if TYPE_CHECKING:
-    from orchestrator.service.owner import Owner
+    from api.asking.people import PeopleClient
+    from orchestrator.service.people import People
     from orchestrator.views.quotas import QuotaKind
 
 Named = Annotated[str | None, typer.Argument(metavar="NAME", help="Whom, or what, it is about.", show_default=False)]
@@ -46,30 +47,30 @@ def users(
     days: Days = None,
     unlimited: Unlimited = False,
     as_json: Json = False,
+    url: Url = None,
+    token: Token = None,
     home: Home = HOME,
 ) -> None:
-    """List users, or add one, change role, projects or quota, or disable it; on the machine of the home."""
-    from orchestrator.service.owner import owning
-
-    with owning(settings(home=home)) as owner:
+    """List users, or add one, change role, projects or quota, or disable it; of the home, or by --url."""
+    with managing(url, token, home) as people:
         if action == "quota":
             limits = {"slots": slots, "gpu_hours": gpu_hours, "cpu_hours": cpu_hours, "days": days}
-            _quota(owner, "user", name, limits, unlimited=unlimited, as_json=as_json)
+            _quota(people, "user", name, limits, unlimited=unlimited, as_json=as_json)
             return
         if action != "list":
             who = _needed(name, "NAME")
             match action:
                 case "add":
-                    owner.add_user(who, role, None if role is Role.ADMIN and project is None else project or "main")
+                    people.add_user(who, role, None if role is Role.ADMIN and project is None else project or "main")
                 case "role":
-                    owner.set_role(who, role)
+                    people.set_role(who, role)
                 case "join":
-                    owner.join(who, _needed(project, "--project"), role)
+                    people.join(who, _needed(project, "--project"), role)
                 case "leave":
-                    owner.leave(who, _needed(project, "--project"))
+                    people.leave(who, _needed(project, "--project"))
                 case _:
-                    owner.disable(who, disabled=action == "disable")
-        known = [one for one in owner.users() if name in (None, one.name)]
+                    people.disable(who, disabled=action == "disable")
+        known = [one for one in people.users() if name in (None, one.name)]
     if as_json:
         print_json(known)
     elif known:
@@ -104,21 +105,21 @@ def projects(
     days: Days = None,
     unlimited: Unlimited = False,
     as_json: Json = False,
+    url: Url = None,
+    token: Token = None,
     home: Home = HOME,
 ) -> None:
-    """List projects, or add one, open it to all users, close it, or set its quota; on the machine of the home."""
-    from orchestrator.service.owner import owning
-
-    with owning(settings(home=home)) as owner:
+    """List projects, or add one, open it to all users, close it, or set its quota; of the home, or by --url."""
+    with managing(url, token, home) as people:
         if action == "quota":
             limits = {"slots": slots, "gpu_hours": gpu_hours, "cpu_hours": cpu_hours, "days": days}
-            _quota(owner, "project", name, limits, unlimited=unlimited, as_json=as_json)
+            _quota(people, "project", name, limits, unlimited=unlimited, as_json=as_json)
             return
         if action == "add":
-            owner.add_project(_needed(name, "NAME"), everyone=everyone)
+            people.add_project(_needed(name, "NAME"), everyone=everyone)
         elif action != "list":
-            owner.open_project(_needed(name, "NAME"), everyone=action == "open")
-        known = [one for one in owner.projects() if name in (None, one.name)]
+            people.open_project(_needed(name, "NAME"), everyone=action == "open")
+        known = [one for one in people.projects() if name in (None, one.name)]
     if as_json:
         print_json(known)
         return
@@ -135,13 +136,18 @@ def projects(
 
 
 def _quota(
-    owner: "Owner", kind: "QuotaKind", name: str | None, limits: dict[str, float | None], *, unlimited: bool,
+    people: "People | PeopleClient",
+    kind: "QuotaKind",
+    name: str | None,
+    limits: dict[str, float | None],
+    *,
+    unlimited: bool,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     from api.commands import quotas
 
-    quotas.quota(owner, kind, name, limits, unlimited=unlimited)
-    quotas.show([one for one in owner.quotas(kind) if name in (None, one.name)], kind, as_json=as_json)
+    quotas.quota(people, kind, name, limits, unlimited=unlimited)
+    quotas.show([one for one in people.quotas(kind) if name in (None, one.name)], kind, as_json=as_json)
 
 
 def _needed(given: str | None, what: str) -> str:

@@ -52,6 +52,12 @@ ProjectName = Annotated[
         examples=["faces"],
     ),
 ]
+AccountName = Annotated[
+    str, Path(alias="name", max_length=64, pattern=ACCOUNT_NAME, description="The name of it.", examples=["ada"])
+]
+UserName = Annotated[
+    str, Path(alias="user", max_length=64, pattern=ACCOUNT_NAME, description="The user's name.", examples=["ada"])
+]
 IdempotencyKey = Annotated[
     str | None,
     Header(

@@ -1,12 +1,14 @@
-"""The route of quotas: what users and projects may have, and what they have used."""
+"""Routes of quotas: what users and projects may have, and what they have used."""
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Path
+from pydantic import ConfigDict
 
 from api.dependencies import Asked
 from api.openapi import documented, shown
-from orchestrator.views.quotas import QuotaUse
+from api.protection.limits import AccountName
+from orchestrator.views.quotas import Quota, QuotaKind, QuotaUse
 
 EXAMPLE: Final[list[dict[str, Any]]] = [
     {
@@ -32,4 +34,23 @@ def quotas(service: Asked) -> list[QuotaUse]:
     Administrators are told of all, users of themselves and of the projects that they see. Hours are those of the last
     `days`, or of all time. What attempts that began before there were quotas have used is not counted.
     """
+    return service.operations.quotas()
+
+
+class NewQuota(Quota):
+    """What a user or a project may have from now on; what is left out has no limit."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+@router.put(
+    "/{kind}/{name}",
+    summary="Set a quota",
+    responses=shown(EXAMPLE, "Of all, as they are now.") | documented(403, 404, 413, 422),
+)
+def set_quota(
+    kind: Annotated[QuotaKind, Path(description="Of what it is.")], name: AccountName, limits: NewQuota, service: Asked
+) -> list[QuotaUse]:
+    """For administrators: a quota in place of what there was; one without limits takes it away."""
+    service.people.set_quota(kind, name, limits)
     return service.operations.quotas()

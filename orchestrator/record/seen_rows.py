@@ -11,7 +11,8 @@ import sqlalchemy as sa
 
 from orchestrator.views.callers import Caller
 
-_SETTING: Final = "metricsweep.projects"
+_PROJECTS: Final = "metricsweep.projects"
+_ACCOUNT: Final = "metricsweep.account"
 
 OF_SWEEPS: Final = (
     "trial", "cell", "candidate", "note", "tag", "trial_column", "sweep_need", "resolution", "outbox", "change",
@@ -38,10 +39,10 @@ _MINE: Final = {
         " WHERE n.need = {real}.finding.need AND s.project_id IN ({seen}))"
     ),
     "project": "id IN ({seen})",
-    # Who there is, and by which tokens, no query of a caller needs.
-    "account": "1 = 0",
-    "membership": "1 = 0",
-    "token": "1 = 0",
+    # Who else there is, and by which tokens, no query of a caller needs.
+    "account": "id IN ({own})",
+    "membership": "account_id IN ({own})",
+    "token": "account_id IN ({own})",
     "audit": "1 = 0",
     "quota": "1 = 0",
     "past_attempt": "1 = 0",
@@ -73,26 +74,32 @@ def install(engine: sa.Engine) -> None:
 
 
 def show(connection: sa.Connection, who: Caller) -> None:
-    """Begin a transaction of a caller: from here on it sees the sweeps of its projects."""
+    """Begin a transaction of a caller: from here on it sees the sweeps of its projects, and what is its own."""
     seen = sorted(who.seen or ())
+    own = [] if who.user is None else [who.user]
     if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql("DELETE FROM temp.seen_project")
-        for one in seen:
-            connection.exec_driver_sql("INSERT INTO temp.seen_project VALUES (?)", (one,))
+        for table, numbers in (("seen_project", seen), ("own_account", own)):
+            connection.exec_driver_sql(f"DELETE FROM temp.{table}")  # noqa: S608  names of ours
+            for one in numbers:
+                connection.exec_driver_sql(f"INSERT INTO temp.{table} VALUES (?)", (one,))  # noqa: S608
         return
-    said = "{" + ",".join(map(str, seen)) + "}"
-    connection.execute(sa.select(sa.func.set_config(_SETTING, said, True)))
+    said = {name: "{" + ",".join(map(str, numbers)) + "}" for name, numbers in ((_PROJECTS, seen), (_ACCOUNT, own))}
+    connection.execute(sa.select(*(sa.func.set_config(name, value, True) for name, value in said.items())))
 
 
 def _statements(schema: str, sqlite: bool) -> Iterator[str]:
     real = f'"{schema}"'
     if sqlite:
         yield "CREATE TEMP TABLE seen_project (id INTEGER PRIMARY KEY)"
-        seen = "SELECT id FROM temp.seen_project"
+        yield "CREATE TEMP TABLE own_account (id INTEGER PRIMARY KEY)"
+        seen, own = "SELECT id FROM temp.seen_project", "SELECT id FROM temp.own_account"
     else:  # of the transaction alone; none is set: no project
-        seen = f"SELECT unnest(coalesce(nullif(current_setting('{_SETTING}', true), ''), '{{}}')::int[])"
+        seen, own = (
+            f"SELECT unnest(coalesce(nullif(current_setting('{name}', true), ''), '{{}}')::int[])"
+            for name in (_PROJECTS, _ACCOUNT)
+        )
     for name, mine in _MINE.items():
-        where = mine.format(seen=seen, real=real)
+        where = mine.format(seen=seen, own=own, real=real)
         yield f"CREATE TEMP VIEW {name} AS SELECT * FROM {real}.{name} WHERE {where}"  # noqa: S608  names of ours
     for name in OF_SWEEPS:
         its = f"SELECT id FROM {real}.sweep WHERE project_id IN ({seen})"  # noqa: S608

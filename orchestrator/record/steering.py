@@ -1,4 +1,5 @@
-"""Whether a caller may change a sweep or submit one: asked within the transaction that does it, by the rights of then.
+"""Whether a caller may change a sweep, submit one, or manage users and tokens: asked within the transaction that does
+it, by the rights of then.
 
 A request may be read for minutes; what was taken from its sender meanwhile is taken.
 """
@@ -8,7 +9,7 @@ import sqlalchemy as sa
 from orchestrator.record.account_tables import MAIN, project
 from orchestrator.record.reads.accounts import again
 from orchestrator.record.schema import sweep
-from orchestrator.views.callers import Caller, Role, caller
+from orchestrator.views.callers import Caller, Role, Scope, caller
 from orchestrator.views.errors import ConflictError, NotAllowedError, NotFoundError
 
 
@@ -46,6 +47,27 @@ def chosen_project(connection: sa.Connection, name: str | None) -> int:
         names = connection.execute(sa.select(project.c.name).where(project.c.id.in_(who.steered)))
         raise ConflictError(f"say to which project: {', '.join(sorted(names.scalars()))}")
     return min(who.steered)
+
+
+def require_administrator(connection: sa.Connection) -> None:
+    """Raise NotAllowedError unless the caller may say who there is, and who is in which project."""
+    if not rights(connection).administers:
+        raise NotAllowedError("users and projects are for administrators, by a token of the scope admin")
+
+
+def require_own_tokens(connection: sa.Connection, whose: str) -> Caller:
+    """Raise NotAllowedError unless the caller may make and end tokens of a user: its own, or an administrator anyone's.
+
+    A token that opens less makes none that opens more.
+    """
+    who = rights(connection)
+    if who.administers:
+        return who
+    if who.name != whose:
+        raise NotAllowedError("tokens of others are for administrators, by a token of the scope admin")
+    if who.scope not in (Scope.WRITE, Scope.ADMIN):
+        raise NotAllowedError(f"a token of the scope {who.scope} makes and ends no tokens")
+    return who
 
 
 def rights(connection: sa.Connection) -> Caller:

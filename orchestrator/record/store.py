@@ -19,6 +19,7 @@ from orchestrator.record.reads.collectable import CollectionReader
 from orchestrator.record.reads.curves import CurveReader
 from orchestrator.record.reads.data import DataReader
 from orchestrator.record.reads.deliveries import DeliveryReader
+from orchestrator.record.reads.directory import DirectoryReader
 from orchestrator.record.reads.gauges import GaugeReader
 from orchestrator.record.reads.listings import ListingReader
 from orchestrator.record.reads.logs import LogReader
@@ -61,6 +62,7 @@ class Store:
         self.database = database
         self.submissions = Submissions(database)
         self.accounts, self.owner = AccountReader(database), AccountWriter(database)
+        self.directory = DirectoryReader(database)
         self.audit, self.audited = AuditReader(database), AuditWriter(database)
         self.quotas, self.owner_quotas = QuotaReader(database), QuotaWriter(database)
         self.neighbours = NeighbourReader(database)

@@ -23,6 +23,7 @@ from orchestrator.service.ledgers import LedgerQueries
 from orchestrator.service.listings import ListingQueries
 from orchestrator.service.operations import Operations
 from orchestrator.service.papers import PaperQueries
+from orchestrator.service.people import People
 from orchestrator.service.plots import PlotQueries
 from orchestrator.service.remarks import RemarkQueries
 from orchestrator.service.resolutions import ResolutionCommands
@@ -48,6 +49,7 @@ class Service:
         queries = query_files.source(files.arrays_of)
         sources = Sources(store.curves.of_trials, files.arrays_of, files.pictures_of)
         self.accounts = AccountQueries(store)
+        self.people = People(store)
         self.submissions = SpecSubmissions(settings, store, catalog)
         self.commands = SweepCommands(store, catalog)
         self.resolutions = ResolutionCommands(store, catalog, queries)

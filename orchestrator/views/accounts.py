@@ -51,6 +51,13 @@ class TokenView(View):
     revoked: datetime | None = None
 
 
+class NewTokenView(TokenView):
+    """A token that was just made."""
+
+    token: str
+    """What opens; it is shown this once, and kept nowhere."""
+
+
 class CallerView(View):
     """Who asks, and what they may."""
 

@@ -1,5 +1,6 @@
 """What every view is, and pages of them."""
 
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -18,3 +19,14 @@ class Page(View, Generic[Item]):
 
     items: list[Item]
     next_cursor: str | None = None
+
+
+def each(page: Callable[[str | None], Page[Item]]) -> Iterator[Item]:
+    """All items of a list, whose pages a cursor gives."""
+    cursor: str | None = None
+    while True:
+        some = page(cursor)
+        yield from some.items
+        cursor = some.next_cursor
+        if cursor is None:
+            return

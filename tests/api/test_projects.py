@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 
 from api.main import create_app
 from orchestrator.record.store import Store
-from orchestrator.service.owner import Owner
+from orchestrator.service.people import People
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.callers import Role, Scope
@@ -31,12 +31,13 @@ ADA_S, BEN_S = 1, 2
 class Shared:
     """A service with a sweep of each of two users, both trained to the end."""
 
-    def __init__(self, app: FastAPI, owner: Owner, conductor: Conductor) -> None:
-        self.app, self.owner, self.conductor = app, owner, conductor
+    def __init__(self, app: FastAPI, people: People, conductor: Conductor) -> None:
+        self.app, self.people, self.conductor = app, people, conductor
         self.tokens: dict[str, str] = {}
 
     def token(self, user: str, scope: Scope = Scope.WRITE, days: float | None = None) -> tuple[int, str]:
-        return self.owner.add_token(user, "test", scope, days)
+        made = self.people.tokens.add(user, "test", scope, days)
+        return made.id, made.token
 
     def client(self, user: str) -> TestClient:
         """A program of a user."""
@@ -46,11 +47,11 @@ class Shared:
 
 @pytest.fixture
 def shared(app: FastAPI, service: Service, conductor: Conductor) -> Shared:
-    owner = Owner(conductor.store)
-    made = Shared(app, owner, conductor)
+    people = People(conductor.store)
+    made = Shared(app, people, conductor)
     for user, project in (("ada", "adas"), ("ben", "bens")):
-        owner.add_project(project, everyone=False)
-        owner.add_user(user, Role.MEMBER, project)
+        people.add_project(project, everyone=False)
+        people.add_user(user, Role.MEMBER, project)
         made.tokens[user] = made.token(user)[1]
     spec = {"ada": SPEC, "ben": SPEC.replace("four-trials", SECRET).replace("iterations: 20", "iterations: 21")}
     for user in ("ada", "ben"):
@@ -131,15 +132,15 @@ def test_no_route_shows_or_changes_what_is_another_s(shared: Shared) -> None:
 
 
 def test_quotas_are_one_s_own_and_of_one_s_projects(shared: Shared) -> None:
-    shared.owner.set_quota("user", "ada", Quota(slots=3))
-    shared.owner.set_quota("project", "bens", Quota(cpu_hours=1, days=30))
+    shared.people.set_quota("user", "ada", Quota(slots=3))
+    shared.people.set_quota("project", "bens", Quota(cpu_hours=1, days=30))
     for user, mine in (("ada", ["ada", "adas", "main"]), ("ben", ["ben", "bens", "main"])):
         client = shared.client(user)
         assert [one["name"] for one in client.get("/v1/quotas").json()] == mine
         page = client.get("/cluster", headers=HTML).text
         assert ("0 of 3 slots" in page) is (user == "ada")
         assert ("of 1 CPU hours of 30 days" in page) is (user == "ben")
-    shared.owner.set_role("ada", Role.ADMIN)
+    shared.people.set_role("ada", Role.ADMIN)
     everything = TestClient(shared.app, base_url=URL, headers=BEARER).get("/v1/quotas").json()
     assert [one["name"] for one in everything] == ["ada", "ben", "adas", "bens", "main"]
     metrics = TestClient(shared.app, base_url=URL, headers=BEARER).get("/metrics").text
@@ -189,14 +190,14 @@ def test_a_closed_project_s_trainings_are_not_reused_elsewhere(shared: Shared) -
 
 
 def test_an_open_project_is_seen_by_all_and_steered_by_its_members(shared: Shared) -> None:
-    shared.owner.open_project("bens", everyone=True)
+    shared.people.open_project("bens", everyone=True)
     ada = shared.client("ada")
     assert ada.get(f"/v1/sweeps/{BEN_S}").json()["project"] == "bens"
     refused = ada.post(f"/v1/sweeps/{BEN_S}/pause")
     assert (refused.status_code, refused.json()["type"]) in {(403, "urn:metricsweep:problem:not-allowed"), (409, "")}
     assert ada.post(f"/v1/sweeps/{BEN_S}/retry").status_code == 403
     assert ada.patch(f"/v1/sweeps/{BEN_S}/remark", json={"note": "x"}).status_code == 403
-    shared.owner.join("ada", "bens", Role.MEMBER)
+    shared.people.join("ada", "bens", Role.MEMBER)
     assert ada.post(f"/v1/sweeps/{BEN_S}/retry").status_code == 202
     assert ada.delete(f"/v1/sweeps/{BEN_S}", params={"confirm": SECRET}).status_code in (403, 409), "it is ben's"
 
@@ -213,11 +214,11 @@ def test_roles_and_scopes(shared: Shared) -> None:
     admin = {"Authorization": f"Bearer {shared.token('ada', Scope.ADMIN)[1]}"}
     assert ada.get("/v1/storage", headers=admin).status_code == 403, "a token opens no more than its user may"
     assert ada.get("/mlflow/", headers=admin).status_code == 403
-    shared.owner.set_role("ada", Role.ADMIN)
+    shared.people.set_role("ada", Role.ADMIN)
     assert ada.get("/v1/storage", headers=admin).status_code == 200
     assert ada.get("/v1/storage").status_code == 403, "this one is for less"
     assert ada.get(f"/v1/sweeps/{BEN_S}", headers=admin).status_code == 200
-    shared.owner.set_role("ada", Role.VIEWER)
+    shared.people.set_role("ada", Role.VIEWER)
     assert ada.post("/v1/sweeps", content=SPEC, headers=YAML | admin).status_code == 403
     said = ada.get("/v1/me", headers=admin).json()
     assert (said["name"], said["role"], said["sees"], said["steers"]) == ("ada", "viewer", ["adas", "main"], [])
@@ -234,12 +235,12 @@ def test_what_is_revoked_opens_nothing_from_the_next_request_on(shared: Shared) 
     other = TestClient(shared.app, base_url=URL, follow_redirects=False)
     assert other.get(link).status_code == 303
     assert [one["id"] for one in other.get("/v1/sweeps").json()["items"]] == [ADA_S], "the link is hers"
-    shared.owner.revoke(number)
+    shared.people.tokens.revoke(number)
     for browser in (client, other):
         assert browser.get("/v1/sweeps").status_code == 401
         assert browser.post(f"/sweeps/{ADA_S}/retry", headers=HTML).status_code == 401
     assert client.get("/v1/sweeps", headers={"Authorization": f"Bearer {text}"}).status_code == 401
-    shared.owner.disable("ben", disabled=True)
+    shared.people.disable("ben", disabled=True)
     assert shared.client("ben").get("/v1/sweeps").status_code == 401
 
 
@@ -258,7 +259,7 @@ def test_what_was_taken_while_a_request_was_read_is_taken(shared: Shared) -> Non
 
     def slowly() -> Iterator[bytes]:
         yield SPEC.encode()[:20]
-        shared.owner.revoke(number)
+        shared.people.tokens.revoke(number)
         yield SPEC.encode()[20:]
 
     client = TestClient(shared.app, base_url=URL)
@@ -285,7 +286,7 @@ def test_a_stream_tells_what_is_one_s_own_and_ends_with_the_token(url: str, shar
             async for line in lines:
                 if line.startswith("data: {") and line != "data: {}":
                     heard.append(json.loads(line[6:]))
-                    shared.owner.revoke(number)  # and the stream ends by itself
+                    shared.people.tokens.revoke(number)  # and the stream ends by itself
 
     asyncio.run(asyncio.wait_for(listen(), 60))
     assert {one["sweep"] for one in heard} == {ADA_S}
@@ -295,7 +296,7 @@ NOTE: Final = {"note": "heard"}
 
 
 def test_x_actor_counts_from_a_trusted_proxy_alone(shared: Shared, service: Service, settings: Settings) -> None:
-    shared.owner.open_project("main", everyone=False)
+    shared.people.open_project("main", everyone=False)
     server = {"Authorization": "Bearer a-token-of-the-tests", "X-Actor": "ben"}
     plain = TestClient(shared.app, base_url=URL, headers=server)
     assert len(plain.get("/v1/sweeps").json()["items"]) == 2, "whoever holds the server's token is its owner"
@@ -324,7 +325,7 @@ def test_no_token_is_kept(shared: Shared, settings: Settings) -> None:
     files = [file.read_bytes() for file in settings.resolved_home.rglob("*") if file.is_file()]
     for text in shared.tokens.values():
         assert not any(text.encode() in file for file in files)
-    assert Store.open(settings.database).accounts.tokens()[0].user == "ada"
+    assert Store.open(settings.database).directory.tokens(None, 1).items[0].user == "ada"
 
 
 def test_the_audit_is_for_administrators_and_names_who_did_what(shared: Shared) -> None:
@@ -332,7 +333,7 @@ def test_the_audit_is_for_administrators_and_names_who_did_what(shared: Shared) 
     given = {"Authorization": f"Bearer {text}"}
     ben = shared.client("ben")
     assert ben.get("/v1/audit", headers=given).status_code == 403
-    shared.owner.set_role("ben", Role.ADMIN)
+    shared.people.set_role("ben", Role.ADMIN)
     TestClient(shared.app, base_url=URL, follow_redirects=False).post("/login", data={"token": text})
     answer = ben.get("/v1/audit", headers=given)
     assert answer.headers["content-type"].startswith("application/x-ndjson")

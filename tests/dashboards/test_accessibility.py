@@ -8,6 +8,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import BrowserContext, Page, ViewportSize, expect
 
 from dashboards import guide
+from orchestrator.views.callers import Role, Scope
 from orchestrator.views.remarks import TagChange
 from tests.dashboards.stage import SMALL_SPEC, SPEC, Stage
 
@@ -49,6 +50,10 @@ def test_axe_finds_nothing_on_our_pages(
     stage.settle()
     stage.service.remarks.put(("sweep", sweep, 0), "", TagChange(["paper", "wip"]), None)
     stage.resolve(sweep)
+    stage.service.people.add_user("ada", Role.MEMBER, "main")
+    for name in ("laptop", "desk"):
+        token = stage.service.people.tokens.add("ada", name, Scope.READ, 30)
+    stage.service.people.tokens.revoke(token.id)
     other = stage.submit(SMALL_SPEC)
     page = context.new_page()
     left = {}
@@ -58,7 +63,8 @@ def test_axe_finds_nothing_on_our_pages(
         f"/sweeps/{sweep}/trials?plot=parallel", "/compare?trial=1&trial=5",
         f"/compare?cell={sweep}/0&cell={sweep}/4", f"/compare?sweep={sweep}&sweep={other}", f"/curves?sweep={sweep}",
         "/submit?preset=digits", "/ledger", "/ledger/ISA?standing=not+run",
-        "/catalog", "/catalog/loss/triplet", "/cluster", "/login", "/docs", "/docs/guide/",
+        "/catalog", "/catalog/loss/triplet", "/cluster",
+        "/people", "/tokens?user=ada", "/login", "/docs", "/docs/guide/",
     ):  # fmt: skip
         page.emulate_media(color_scheme="light")
         page.goto(path)

@@ -21,7 +21,7 @@ GPU = Slot(cpus=4, gpus=0.5)
 
 
 def user(store: Store, name: str) -> Caller:
-    if not any(one.name == "faces" for one in store.accounts.projects()):
+    if not any(one.name == "faces" for one in store.directory.projects(None, 200).items):
         store.owner.add_project("faces", everyone=False)
     store.owner.add_user(name, Role.MEMBER)
     store.owner.join(name, "faces", steers=True)

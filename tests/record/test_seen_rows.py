@@ -45,8 +45,8 @@ def test_a_caller_sees_the_rows_of_its_projects(store: Store) -> None:
             assert set(connection.execute(sa.select(sweep.c.id)).scalars()) == {1, mine}
             assert set(connection.execute(sa.select(trial.c.sweep_id)).scalars()) == {1}
             assert connection.execute(sa.select(sa.func.count()).select_from(training)).scalar_one() > 0
-            for table in ("account", "membership", "token"):
-                assert connection.execute(sa.select(sa.func.count()).select_from(metadata.tables[table])).scalar() == 0
+            for table, column in (("account", "id"), ("membership", "account_id"), ("token", "account_id")):
+                assert connection.execute(sa.select(metadata.tables[table].c[column])).scalars().all() == [who.user]
         with calling(who), pytest.raises(NotFoundError):
             store.submissions.add_request("retry", 5 - mine, None, None)
         with calling(who), pytest.raises(NotAllowedError):
@@ -65,6 +65,7 @@ def test_a_connection_that_nobody_was_said_to_own_shows_nothing(store: Store) ->
     with store.database._seen().begin() as connection:
         assert connection.execute(sa.select(sweep.c.id)).all() == []
         assert connection.execute(sa.select(trial.c.id)).all() == []
+        assert connection.execute(sa.select(metadata.tables["token"].c.id)).all() == []
 
 
 def test_what_clients_write_asks_whose_it_is() -> None:

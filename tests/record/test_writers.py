@@ -136,7 +136,7 @@ def use_as_owner(store: Store, fence: int) -> None:
     store.owner_quotas.put("user", "ada", Quota(slots=2))
     store.owner_quotas.put("user", "ada", Quota(gpu_hours=1, days=30))
     store.owner_quotas.put("user", "ada", Quota())
-    store.owner.revoke(store.owner.add_token("ada", "laptop", "hash", Scope.READ, None))
+    store.owner.revoke(store.owner.add_token("ada", "laptop", "hash", Scope.READ, None)[0])
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ LOOSE: Final = {
     "dashboards": {
         "catalog", "cluster", "comparison", "curves", "guide", "listing", "pages",
         "problems", "progress", "rendering", "training", "wording",
-        "editor", "gallery", "ledger",
+        "editor", "gallery", "ledger", "people",
     },
     "api": {
         "cli", "client", "connection", "dependencies", "discovery", "examples", "failures", "main", "openapi", "paging",

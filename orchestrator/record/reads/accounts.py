@@ -1,13 +1,11 @@
-"""Who may do what, as it is now: by a token's hash, a token or a user; and lists of users, projects and tokens."""
+"""Who may do what, as it is now: by a token's hash, a token or a user."""
 
-from collections import defaultdict
 from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
 from orchestrator.record.account_tables import account, membership, project, token
 from orchestrator.record.database import Access
-from orchestrator.views.accounts import MembershipView, ProjectView, TokenView, UserView
 from orchestrator.views.callers import Caller, Role, Scope
 
 _RANKS = {Scope.READ: Role.VIEWER, Scope.WRITE: Role.MEMBER, Scope.ADMIN: Role.ADMIN}
@@ -51,47 +49,6 @@ class AccountReader(Access):
             query = query.where(project.c.id.in_(projects))
         with self._database.reading() as connection:
             return list(connection.execute(query).scalars())
-
-    def projects(self) -> list[ProjectView]:
-        """All projects with their members."""
-        with self._database.reading() as connection:
-            members: dict[int, list[str]] = defaultdict(list)
-            joined = sa.select(membership.c.project_id, account.c.name).join(account)
-            for row in connection.execute(joined.order_by(account.c.name)):
-                members[row.project_id].append(row.name)
-            rows = connection.execute(sa.select(project).order_by(project.c.id)).all()
-        return [ProjectView(name=row.name, open=row.open, created=row.created, members=members[row.id]) for row in rows]
-
-    def users(self) -> list[UserView]:
-        """All users with their projects."""
-        joined = sa.select(membership.c.account_id, membership.c.steers, project.c.name).join(project)
-        with self._database.reading() as connection:
-            places: dict[int, list[MembershipView]] = defaultdict(list)
-            for row in connection.execute(joined.order_by(project.c.name)):
-                role = Role.MEMBER if row.steers else Role.VIEWER
-                places[row.account_id].append(MembershipView(project=row.name, role=role))
-            rows = connection.execute(sa.select(account).order_by(account.c.name)).all()
-        return [
-            UserView(
-                name=row.name, role=Role(row.role), created=row.created, disabled=row.disabled, projects=places[row.id]
-            )
-            for row in rows
-        ]
-
-    def tokens(self, user: str | None = None) -> list[TokenView]:
-        """All tokens, or those of a user, without what opens."""
-        query = sa.select(token, account.c.name.label("user")).join(account).order_by(token.c.id)
-        if user is not None:
-            query = query.where(account.c.name == user)
-        with self._database.reading() as connection:
-            rows = connection.execute(query).all()
-        return [
-            TokenView(
-                id=row.id, user=row.user, name=row.name, scope=Scope(row.scope), created=row.created,
-                expires=row.expires, revoked=row.revoked,
-            )
-            for row in rows
-        ]  # fmt: skip
 
 
 def by_token(connection: sa.Connection, number: int) -> Caller | None:

@@ -1,10 +1,11 @@
-"""Quotas, as the owner's commands set them."""
+"""Quotas, as the owner's commands and administrators set them."""
 
 import sqlalchemy as sa
 
 from orchestrator.record.account_tables import account, project
 from orchestrator.record.database import Access, insertion
 from orchestrator.record.quota_tables import quota
+from orchestrator.record.steering import require_administrator
 from orchestrator.record.writes.audit import tell
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.quotas import Quota, QuotaKind
@@ -19,6 +20,7 @@ class QuotaWriter(Access):
         values = limits.model_dump()
         said = ", ".join(f"{what} {most:g}" for what, most in values.items() if most is not None)
         with self._database.writing() as connection:
+            require_administrator(connection)
             number = connection.execute(sa.select(table.c.id).where(table.c.name == name)).scalar_one_or_none()
             if number is None:
                 raise NotFoundError(f"no {kind} named {name!r}")

@@ -1,0 +1,235 @@
+"""Routes of users and projects: who there is, what they may, and who is in which project; for administrators."""
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Form, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
+
+from api.dependencies import Asked
+from api.openapi import documented, shown
+from api.paging import Paged
+from api.protection.limits import AccountName, Cursor, UserName
+from dashboards import people as people_page
+from orchestrator.views.accounts import ACCOUNT_NAME, ProjectView, UserView
+from orchestrator.views.callers import Role
+from orchestrator.views.pages import Page
+
+router = APIRouter(prefix="/v1", tags=["people"], responses=documented(401, 403, 421, 422, 500, 503))
+page = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+
+USER: Final[dict[str, Any]] = {
+    "name": "ada", "role": "member", "created": "2026-05-01T12:00:00Z", "disabled": None,
+    "projects": [{"project": "faces", "role": "member"}],
+}  # fmt: skip
+PROJECT: Final[dict[str, Any]] = {
+    "name": "faces", "open": False, "created": "2026-05-01T12:00:00Z", "members": ["ada"],
+}  # fmt: skip
+_USERS = shown({"items": [USER], "next_cursor": None}, "A page of users.")
+_PROJECTS = shown({"items": [PROJECT], "next_cursor": None}, "A page of projects.")
+
+Name = Annotated[str, Field(max_length=64, pattern=ACCOUNT_NAME)]
+
+
+class NewUser(BaseModel):
+    """A user who is to be."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Name
+    role: Role = Role.MEMBER
+    project: Name | None = None
+    """In which project: a viewer looks, anybody else steers; without it in none."""
+
+
+class UserChange(BaseModel):
+    """What is set; what is left out, or null, stays as it is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: Role | None = None
+    disabled: StrictBool | None = None
+    """Whether nothing of theirs opens anything."""
+
+
+class NewProject(BaseModel):
+    """A project that is to be."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Name
+    open: StrictBool = False
+    """Whether every user sees its sweeps, and not its members alone."""
+
+
+class ProjectChange(BaseModel):
+    """What is set of a project."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    open: StrictBool
+
+
+class MembershipChange(BaseModel):
+    """A user's place in a project."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: Role = Role.MEMBER
+    """`viewer` looks, anything else steers."""
+
+
+@router.get("/users", summary="List users", responses=_USERS | documented(404))
+def users(service: Asked, paging: Paged) -> Page[UserView]:
+    """Who there is, the oldest first."""
+    return paging.linked(service.people.users_page(paging.cursor, paging.limit))
+
+
+@router.post(
+    "/users",
+    status_code=201,
+    summary="Add a user",
+    responses=shown(USER, "The user; `Location` says where.", 201) | documented(404, 409, 413),
+)
+def add_user(new: NewUser, service: Asked, response: Response) -> UserView:
+    """A name is its own idempotency key: asked twice, the second is told by a 409 that there is one."""
+    made = service.people.add_user(new.name, new.role, new.project)
+    response.headers["Location"] = f"/v1/users/{made.name}"
+    return made
+
+
+@router.get("/users/{name}", summary="One user", responses=shown(USER, "The user.") | documented(404))
+def user(name: AccountName, service: Asked) -> UserView:
+    """Its role and its projects."""
+    return service.people.user(name)
+
+
+@router.patch("/users/{name}", summary="Change a user", responses=shown(USER, "The user.") | documented(404, 413))
+def change_user(name: AccountName, change: UserChange, service: Asked) -> UserView:
+    """Give another role, or have nothing of theirs open anything, from the next request on."""
+    if change.role is not None:
+        service.people.set_role(name, change.role)
+    if change.disabled is not None:
+        service.people.disable(name, disabled=change.disabled)
+    return service.people.user(name)
+
+
+@router.get("/projects", summary="List projects", responses=_PROJECTS | documented(404))
+def projects(service: Asked, paging: Paged) -> Page[ProjectView]:
+    """Which projects there are, the oldest first, and who is in them."""
+    return paging.linked(service.people.projects_page(paging.cursor, paging.limit))
+
+
+@router.post(
+    "/projects",
+    status_code=201,
+    summary="Add a project",
+    responses=shown(PROJECT, "The project; `Location` says where.", 201) | documented(409, 413),
+)
+def add_project(new: NewProject, service: Asked, response: Response) -> ProjectView:
+    """A name is its own idempotency key: asked twice, the second is told by a 409 that there is one."""
+    made = service.people.add_project(new.name, everyone=new.open)
+    response.headers["Location"] = f"/v1/projects/{made.name}"
+    return made
+
+
+@router.get("/projects/{name}", summary="One project", responses=shown(PROJECT, "The project.") | documented(404))
+def project(name: AccountName, service: Asked) -> ProjectView:
+    """Who is in it, and whether every user sees it."""
+    return service.people.project(name)
+
+
+@router.patch(
+    "/projects/{name}",
+    summary="Open or close a project",
+    responses=shown(PROJECT, "The project.") | documented(404, 413),
+)
+def change_project(name: AccountName, change: ProjectChange, service: Asked) -> ProjectView:
+    """Have it be seen by every user, or by its members alone."""
+    return service.people.open_project(name, everyone=change.open)
+
+
+@router.put(
+    "/projects/{name}/members/{user}",
+    summary="Have a user be in a project",
+    responses=shown(USER, "The user.") | documented(404, 413),
+)
+def join(name: AccountName, user: UserName, change: MembershipChange, service: Asked) -> UserView:
+    """To look or to steer; who is in it already is given this place."""
+    return service.people.join(user, name, change.role)
+
+
+@router.delete(
+    "/projects/{name}/members/{user}",
+    summary="Have a user be in a project no more",
+    responses=shown(USER | {"projects": []}, "The user.") | documented(404),
+)
+def leave(name: AccountName, user: UserName, service: Asked) -> UserView:
+    """404 for who is not in it."""
+    return service.people.leave(user, name)
+
+
+FormName = Annotated[str, Form(max_length=64)]
+FormRole = Annotated[Role, Form()]
+BACK: Final = "/people"
+
+
+@page.get(BACK)
+def shown_people(service: Asked, cursor: Cursor = None) -> HTMLResponse:
+    """Users and projects, with what may be done to them."""
+    return HTMLResponse(
+        people_page.people_page(service.people.users_page(cursor, 100), list(service.people.projects()))
+    )
+
+
+@page.post(f"{BACK}/users")
+def user_added(
+    service: Asked, name: FormName, role: FormRole = Role.MEMBER, project: FormName = ""
+) -> RedirectResponse:
+    """The form that adds one."""
+    service.people.add_user(name.strip(), role, project or None)
+    return _back(f"user-{name.strip()}")
+
+
+@page.post(f"{BACK}/users/{{name}}/role")
+def role_given(name: AccountName, service: Asked, role: FormRole) -> RedirectResponse:
+    """The button beside a user."""
+    service.people.set_role(name, role)
+    return _back(f"user-{name}")
+
+
+@page.post(f"{BACK}/users/{{name}}/disabled")
+def user_disabled(name: AccountName, service: Asked, disabled: Annotated[bool, Form()]) -> RedirectResponse:
+    """The button beside a user."""
+    service.people.disable(name, disabled=disabled)
+    return _back(f"user-{name}")
+
+
+@page.post(f"{BACK}/users/{{name}}/places")
+def place_given(
+    name: AccountName, service: Asked, project: FormName, role: Annotated[Role | None, Form()] = None
+) -> RedirectResponse:
+    """The button beside a user; without a role the user leaves the project."""
+    if role is None:
+        service.people.leave(name, project)
+    else:
+        service.people.join(name, project, role)
+    return _back(f"user-{name}")
+
+
+@page.post(f"{BACK}/projects")
+def project_added(service: Asked, name: FormName, everyone: Annotated[bool, Form()] = False) -> RedirectResponse:
+    """The form that adds one."""
+    service.people.add_project(name.strip(), everyone=everyone)
+    return _back(f"project-{name.strip()}")
+
+
+@page.post(f"{BACK}/projects/{{name}}/open")
+def project_opened(name: AccountName, service: Asked, everyone: Annotated[bool, Form()]) -> RedirectResponse:
+    """The button beside a project."""
+    service.people.open_project(name, everyone=everyone)
+    return _back(f"project-{name}")
+
+
+def _back(part: str) -> RedirectResponse:
+    return RedirectResponse(f"{BACK}#{part}", status_code=303)
