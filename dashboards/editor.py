@@ -22,11 +22,14 @@ class Draft:
     problems: Sequence[tuple[int | None, str, str]] = field(default=())
     """The line, path and message of each."""
     priority: int = 0
+    project: str = ""
+    """To which it is to belong."""
 
 
-def editor_page(draft: Draft, shelves: Sequence[Shelf]) -> str:
-    """The editor with a text in it, and the gallery."""
-    return render("submit.html", None, draft=draft, shelves=shelves)
+def editor_page(draft: Draft, shelves: Sequence[Shelf], projects: Sequence[str] = ("main",)) -> str:
+    """The editor with a text in it, and the gallery; `projects` are those to which who asks may submit."""
+    chosen = draft.project if draft.project in projects else "main"
+    return render("submit.html", None, draft=draft, shelves=shelves, projects=projects, chosen=chosen)
 
 
 def words(catalog: Catalog, schema: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from dashboards import problems, progress, training
 from dashboards.rendering import render
+from orchestrator.views.callers import EVERYTHING, Allowed
 from orchestrator.views.cells import CellView
 from orchestrator.views.collection import CollectionView, SweepStorage
 from orchestrator.views.files import FigureFile
@@ -50,20 +51,23 @@ def sweeps_page(
 
 
 @dataclass(frozen=True, slots=True)
-class ShownTables:
-    """A sweep's tables by name, as HTML that the formats have escaped; none: too great to be shown."""
+class BesideSweep:
+    """What a sweep's page shows beside it."""
 
     by_name: Mapping[str, str | None] = field(default_factory=dict)
+    """Its tables as HTML that the formats have escaped; none: too great to be shown."""
     heat: str = "none"
     """By what they are coloured."""
     resolution: ResolutionView | None = None
     """What decides the comparisons of one of them."""
+    may: Allowed = EVERYTHING
+    """What who asks may do with the sweep."""
 
 
 def sweep_page(
     sweep: SweepView,
     grid: Sequence[GridCell],
-    tables: ShownTables,
+    tables: BesideSweep,
     *,
     cells: int = 0,
     left: Sequence[str] = (),
@@ -75,7 +79,7 @@ def sweep_page(
         "sweep.html", now, sweep=sweep, tables=tables.by_name,
         grid=progress.drawn(grid, cells=cells, trials=sweep.counts.total),
         problems=problems.gathered(sweep.problems), exports=EXPORTS, figure_exports=FIGURE_EXPORTS,
-        left=left, heat=tables.heat, heats=HEATS,
+        left=left, heat=tables.heat, heats=HEATS, may=tables.may,
         can_cancel=progress.can_cancel(sweep), can_retry=progress.can_retry(sweep), resolution=tables.resolution,
         can_resolve=progress.can_resolve(sweep, tables.resolution),
         active=active, refresh=SECONDS["active"] if active else None, follow=f"sweep {sweep.id}",
@@ -92,12 +96,18 @@ def storage_page(kept: SweepStorage, going: CollectionView | None, *, now: datet
     )
 
 
-def cell_page(cell: CellView, figure: Mapping[str, Any] | None = None, *, now: datetime | None = None) -> str:
+def cell_page(
+    cell: CellView,
+    figure: Mapping[str, Any] | None = None,
+    may: Allowed = EVERYTHING,
+    *,
+    now: datetime | None = None,
+) -> str:
     """What stands behind the numbers of one cell; `figure` draws its candidates."""
     states = [trial.state for candidate in cell.candidates for trial in candidate.trials]
     active = any(state in progress.ACTIVE for state in states)
     return render(
-        "cell.html", now, cell=cell, active=active, refresh=SECONDS["active"] if active else None,
+        "cell.html", now, cell=cell, may=may, active=active, refresh=SECONDS["active"] if active else None,
         follow=f"sweep {cell.sweep} cell {cell.index}",
         figure=embedded(figure) if figure else None, grammar=grammar(figure),
         failed=sum(state == "failed" for state in states), left=sum(state in progress.ACTIVE for state in states),
@@ -111,6 +121,8 @@ class Surroundings:
     neighbours: Sequence[Neighbour] = ()
     kept: tuple[str, Sequence[str]] | None = None
     """The folder of its files in the storage, and their names."""
+    may: Allowed = EVERYTHING
+    """What who asks may do with its sweep."""
 
 
 def trial_page(
@@ -127,8 +139,8 @@ def trial_page(
     active = trial.state in progress.ACTIVE or evaluated
     last = training.last_values(figure)
     return render(
-        "trial.html", now, beside=beside, again=training.command(trial), step_seconds=training.step_seconds(trial),
-        trial=trial, log=log, files=files, tail=training.tail(log), last=last,
+        "trial.html", now, beside=beside, may=beside.may, again=training.command(trial), trial=trial,
+        step_seconds=training.step_seconds(trial), log=log, files=files, tail=training.tail(log), last=last,
         kind="diverged" if trial.diverged else trial.state.value,
         figure=embedded(figure) if figure and last else None, grammar=grammar(figure),
         metrics=training.metric_table(trial.metrics), recipe=list(training.field_rows(trial.recipe)),

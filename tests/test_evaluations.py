@@ -280,7 +280,7 @@ class TestExtended:
         shown = pages.trial_page(found, None, service.trials.log(found.id))
         assert "nmi_sec of the weights that its training has kept" in shown
         view = service.sweeps.get(sweep)
-        assert "<b>4 evaluations</b> left" in pages.sweep_page(view, service.sweeps.grid(sweep), pages.ShownTables())
+        assert "<b>4 evaluations</b> left" in pages.sweep_page(view, service.sweeps.grid(sweep), pages.BesideSweep())
         conduct(settings)
         after = trials(service, sweep)[0]
         assert [one.state for one in after.attempts] == ["lost", "finished"]

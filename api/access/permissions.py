@@ -10,8 +10,8 @@ from api.protection.guards import SAFE_METHODS
 from orchestrator.views.callers import Caller, Scope
 
 METRICS_PATH: Final = "/metrics"
-OWN: Final = frozenset({"/login", "/logout", "/v1/login-links"})
-"""What concerns nobody but who asks."""
+OWN: Final = frozenset({"/login", "/logout", "/v1/login-links", "/submit/check"})
+"""What concerns nobody but who asks, and changes nothing of anybody's."""
 TOKENS: Final = re.compile(r"(/v1)?/tokens(/.*)?")
 """Everybody's own, viewers' too: what ends or makes one asks for a token that may write."""
 FOR_ADMINS: Final = re.compile(
@@ -30,7 +30,7 @@ def refusal(method: str, path: str, who: Caller, mlflow: str) -> str | None:
     elif who.scope is Scope.METRICS:
         allowed, said = False, f"your token opens {METRICS_PATH} and nothing else"
     elif in_mlflow:
-        allowed, said = who.steers and who.everywhere, "MLflow knows no projects: it is for members of all of them"
+        allowed, said = who.opens_mlflow, "MLflow knows no projects: it is for members of all of them"
     elif who.scope is Scope.MLFLOW:
         allowed, said = False, "your token opens MLflow and nothing else"
     elif TOKENS.fullmatch(path):

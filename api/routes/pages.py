@@ -43,7 +43,7 @@ def sweep(number: Id, service: Asked, heat: Heat = "metric") -> HTMLResponse:
     grid, cells = service.sweeps.grid(number, pages.MOST_SQUARES), service.sweeps.cell_count(number)
     cost = service.sweeps.left(found)
     left = list(cost_in_words(cost)) if cost and cost.trainings else []
-    shown = pages.ShownTables(tables, heat, service.resolutions.latest(number))
+    shown = pages.BesideSweep(tables, heat, service.resolutions.latest(number), service.sweeps.allowed(number))
     return HTMLResponse(pages.sweep_page(found, grid, shown, cells=cells, left=left))
 
 
@@ -51,7 +51,7 @@ def sweep(number: Id, service: Asked, heat: Heat = "metric") -> HTMLResponse:
 def cell(number: Id, index: CellIndex, service: Asked) -> HTMLResponse:
     """What stands behind the numbers of one cell."""
     found = service.sweeps.cell(number, index)
-    return HTMLResponse(pages.cell_page(found, service.sweeps.cell_figure(found)))
+    return HTMLResponse(pages.cell_page(found, service.sweeps.cell_figure(found), service.sweeps.allowed(number)))
 
 
 @costly.get("/trials/{id}")
@@ -59,7 +59,9 @@ def trial(number: Id, service: Asked) -> HTMLResponse:
     """One trial with its curves, recipe, error and log."""
     found = service.trials.get(number)
     log, files = service.trials.log(number, -LOG_CHARACTERS), service.trials.files(number)
-    beside = pages.Surroundings(service.trials.neighbours(number), service.trials.kept(number))
+    beside = pages.Surroundings(
+        service.trials.neighbours(number), service.trials.kept(number), service.sweeps.allowed(found.sweep)
+    )
     return HTMLResponse(pages.trial_page(found, service.trials.curves_figure(number), log, files, beside))
 
 

@@ -14,6 +14,7 @@ from dashboards import editor, gallery
 from dashboards.editor import Draft
 from orchestrator.cost.words import cost_in_words
 from orchestrator.service.service import Service
+from orchestrator.views.callers import caller
 from orchestrator.views.errors import InvalidSpecError
 
 FIRST: Final = "digits"
@@ -67,22 +68,22 @@ def submit(
     spec: Annotated[str, Form(max_length=BODY_BYTES)],
     key: Annotated[str, Form(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")],
     priority: Annotated[int, Form(ge=-100, le=100)] = 0,
+    project: Annotated[str, Form(max_length=64)] = "",
 ) -> Response:
     """Queue the sweep and lead to its page; a refused spec comes back with its problems."""
     text = spec.replace("\r\n", "\n")  # as browsers send what is typed
     body = text.encode()
     try:
-        submitted = service.submissions.submit(body, key, person(request), priority)
+        submitted = service.submissions.submit(body, key, person(request), priority, project or None)
     except InvalidSpecError as error:
-        draft = Draft(text, _key(), "what you sent", _placed(service, body, error), priority)
+        draft = Draft(text, _key(), "what you sent", _placed(service, body, error), priority, project)
         return _page(service, draft, status=422)
     return RedirectResponse(f"/sweeps/{submitted.id}", status_code=303)
 
 
 def _page(service: Service, draft: Draft, status: int = 200) -> HTMLResponse:
-    return HTMLResponse(
-        editor.editor_page(draft, gallery.shelves(service.data(), service.catalog())), status_code=status
-    )
+    shelves = gallery.shelves(service.data(), service.catalog())
+    return HTMLResponse(editor.editor_page(draft, shelves, service.accounts.view(caller()).steers), status_code=status)
 
 
 def _key() -> str:

@@ -8,6 +8,7 @@ from orchestrator.publish.tables import cell as cells
 from orchestrator.record.store import Store
 from orchestrator.service.naming import named
 from orchestrator.service.outlook import Outlook
+from orchestrator.views.callers import Allowed
 from orchestrator.views.cells import CellView, ComparedCell
 from orchestrator.views.links import Links
 from orchestrator.views.mirror import MirrorView
@@ -35,6 +36,10 @@ class SweepQueries:
         experiment = self._store.runs.experiment(sweep)
         said = self._store.remarks.of("sweep", sweep, sweep)
         return found.model_copy(update={"mlflow_url": self._links.to_view(experiment), "remark": said})
+
+    def allowed(self, sweep: int) -> Allowed:
+        """What who asks may do with a sweep: pages offer no more."""
+        return self._store.accounts.allowed(sweep)
 
     def using(self, kind: str, name: str, newest: int) -> list[PartUse]:
         """Of the newest sweeps those whose specs name a part, the newest first."""

@@ -53,8 +53,10 @@ class Caller:
         """Tells callers apart who may be answered differently."""
         if self.user is None:
             return ""
-        seen = "all" if self.seen is None else ",".join(map(str, sorted(self.seen)))
-        return f"{self.user}:{self.role}:{seen}"
+        seen, steered = (
+            "all" if some is None else ",".join(map(str, sorted(some))) for some in (self.seen, self.steered)
+        )
+        return f"{self.user}:{self.role}:{self.scope}:{seen}:{steered}:{self.everywhere}"
 
     @property
     def steers(self) -> bool:
@@ -66,7 +68,23 @@ class Caller:
         """Whether it may ask what concerns all projects."""
         return self.role is Role.ADMIN
 
+    @property
+    def opens_mlflow(self) -> bool:
+        """Whether MLflow, which knows no projects, is open to it."""
+        return self.user is None or (self.steers and self.everywhere)
 
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What who asks may do with a sweep that it sees."""
+
+    steer: bool = True
+    delete: bool = True
+    why: str = ""
+    """Why not, in a sentence."""
+
+
+EVERYTHING: Final = Allowed()
 OWNER: Final = Caller()
 """Whose service it is."""
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
+from orchestrator.views.callers import caller
+
 VIEW: Final = "metricsweep"
 """The name of the view of its runs that an experiment keeps for us."""
 
@@ -16,6 +18,8 @@ class Links:
     def to(self, experiment: str | None, run: str | None = None) -> str | None:
         """The page of an experiment, or of a run in it."""
         if not self.server or experiment is None:
+            return None
+        if self.server.startswith("/") and not caller().opens_mlflow:  # our gate would refuse it
             return None
         page = f"{self.server.rstrip('/')}/#/experiments/{experiment}/runs"
         return f"{page}/{run}" if run else page

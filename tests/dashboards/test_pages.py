@@ -20,7 +20,7 @@ def listed(*sweeps: SweepSummary, state: str | None = None, name: str | None = N
 
 
 def one_sweep(**more: object) -> str:
-    return pages.sweep_page(specimens.sweep(**more), specimens.grid(), pages.ShownTables({"main": TABLE}), now=NOW)
+    return pages.sweep_page(specimens.sweep(**more), specimens.grid(), pages.BesideSweep({"main": TABLE}), now=NOW)
 
 
 def one_trial(state: TrialState = TrialState.FINISHED, **more: object) -> str:
@@ -86,7 +86,7 @@ def test_the_page_of_a_sweep_says_why_trials_wait() -> None:
 def test_the_page_says_what_is_left_to_train() -> None:
     left = ["work: 80 steps", f"hours: about 2 on {HOSTILE}"]
     page = read(
-        pages.sweep_page(specimens.sweep(), specimens.grid(), pages.ShownTables({"main": TABLE}), left=left, now=NOW)
+        pages.sweep_page(specimens.sweep(), specimens.grid(), pages.BesideSweep({"main": TABLE}), left=left, now=NOW)
     )
     assert "Left, work: 80 steps" in page.text
     assert f"Hours: about 2 on {HOSTILE}" in page.text
@@ -123,7 +123,7 @@ def test_a_queued_sweep_says_what_it_waits_for() -> None:
     queued = specimens.sweep(
         SweepState.QUEUED, counts=Counts(), eta_seconds=None, steps=StepCount(unit="trials", total=12)
     )
-    page = read(pages.sweep_page(queued, [], pages.ShownTables(), now=NOW))
+    page = read(pages.sweep_page(queued, [], pages.BesideSweep(), now=NOW))
     assert "expands it to 12 trials" in page.text
     assert page.having("svg", class_="bar")[0]["aria-label"] == "0 % of 12 trials; trials: 12 waiting"
 
@@ -164,14 +164,14 @@ def test_problems_stand_before_the_tables() -> None:
 
 def test_a_huge_sweep_stays_a_page() -> None:
     huge = specimens.grid(cells=1_200, candidates=2, repeats=5)
-    page = read(pages.sweep_page(specimens.sweep(total=12_000), huge, pages.ShownTables(), now=NOW))
+    page = read(pages.sweep_page(specimens.sweep(total=12_000), huge, pages.BesideSweep(), now=NOW))
     assert sum(one.get("class", "").startswith("sq ") for one in page.having("a")) == 2_000
     assert "10,000 trials more in 1,000 cells are not drawn" in page.text
     assert page.having("a", href="/v1/sweeps/7/grid")
 
 
 def test_a_cell_too_large_is_cut_between_its_candidates() -> None:
-    page = read(pages.sweep_page(specimens.sweep(), specimens.grid(1, 3_000, 1), pages.ShownTables(), now=NOW))
+    page = read(pages.sweep_page(specimens.sweep(), specimens.grid(1, 3_000, 1), pages.BesideSweep(), now=NOW))
     assert "1,000 trials more are not drawn" in page.text
 
 
@@ -279,7 +279,7 @@ def hostile_pages() -> dict[str, str]:
         recipe={HOSTILE: {"name": HOSTILE, HOSTILE: [HOSTILE]}}, provenance={HOSTILE: HOSTILE}, fingerprint=HOSTILE,
     )  # fmt: skip
     grid = specimens.grid(2, 2, 3, labels=named)
-    tables = pages.ShownTables({HOSTILE: TABLE}, resolution=specimens.resolution(label=HOSTILE))
+    tables = pages.BesideSweep({HOSTILE: TABLE}, resolution=specimens.resolution(label=HOSTILE))
     return {
         "sweeps": listed(specimens.summary(**hard), name=HOSTILE, cursor=HOSTILE),
         "sweep": pages.sweep_page(sweep, grid, tables, now=NOW),

@@ -41,7 +41,7 @@ def test_failures_have_one_cause_though_their_numbers_differ() -> None:
 def test_what_waits_is_said_with_its_reason(more: dict[str, object], said: str) -> None:
     sweep = specimens.sweep(**more)
     assert said in progress.waits(sweep)
-    page = read(pages.sweep_page(sweep, specimens.grid(), pages.ShownTables(), now=specimens.NOW))
+    page = read(pages.sweep_page(sweep, specimens.grid(), pages.BesideSweep(), now=specimens.NOW))
     assert said in page.text
     assert progress.waits(specimens.sweep(SweepState.FINISHED)) == ""
 
@@ -51,7 +51,7 @@ def test_a_resolution_is_asked_for_shown_and_ended() -> None:
 
     def shown(resolution: ResolutionView | None, **more: object) -> Markup:
         found = sweep.model_copy(update=more)
-        return read(pages.sweep_page(found, [], pages.ShownTables(resolution=resolution), now=specimens.NOW))
+        return read(pages.sweep_page(found, [], pages.BesideSweep(resolution=resolution), now=specimens.NOW))
 
     assert shown(None).having("form", action="/sweeps/7/resolve")
     assert not shown(None, spec={}).having("form", action="/sweeps/7/resolve"), "no seed can be added"

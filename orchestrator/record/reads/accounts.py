@@ -6,7 +6,9 @@ import sqlalchemy as sa
 
 from orchestrator.record.account_tables import account, membership, project, token
 from orchestrator.record.database import Access
-from orchestrator.views.callers import Caller, Role, Scope
+from orchestrator.record.schema import sweep
+from orchestrator.views.callers import Allowed, Caller, Role, Scope, caller
+from orchestrator.views.errors import NotFoundError
 
 _RANKS = {Scope.READ: Role.VIEWER, Scope.WRITE: Role.MEMBER, Scope.ADMIN: Role.ADMIN}
 _ORDER = list(Role)
@@ -41,6 +43,27 @@ class AccountReader(Access):
         """Whether there is any user."""
         with self._database.reading() as connection:
             return connection.execute(sa.select(account.c.id).limit(1)).first() is not None
+
+    def allowed(self, wanted: int) -> Allowed:
+        """What the caller may do with a sweep, for pages to offer no more; NotFoundError unless it sees the sweep."""
+        query = sa.select(sweep.c.project_id, sweep.c.owner_id, project.c.name)
+        query = query.join(project, project.c.id == sweep.c.project_id).where(sweep.c.id == wanted)
+        with self._database.reading() as connection:
+            row = connection.execute(query).one_or_none()
+        if row is None:
+            raise NotFoundError(f"no sweep {wanted}")
+        who = caller()
+        if not who.steers:
+            read = who.scope is Scope.READ
+            why = "you are here by a token that may only read" if read else "a viewer looks, and changes nothing"
+            return Allowed(steer=False, delete=False, why=why)
+        if not (who.steered is None or row.project_id in who.steered):
+            return Allowed(
+                steer=False, delete=False, why=f"you are no member of the project {row.name}, whose sweep it is"
+            )
+        if who.role is not Role.ADMIN and row.owner_id != who.user:
+            return Allowed(delete=False, why="its owner and administrators may delete it")
+        return Allowed()
 
     def names_of(self, projects: frozenset[int] | None) -> list[str]:
         """The names of projects; of all without a choice."""
