@@ -1,15 +1,16 @@
 """What an evaluation costs: ours against pytorch-metric-learning's AccuracyCalculator, on the same random embeddings.
 
     python -m benchmarks.evaluation [--images 5924] [--classes 100] [--width 512] [--threads N]
-                                    [--repeats 3] [--clusters] [--no-peer] [--points N]
+                                    [--repeats 3] [--clusters] [--no-peer] [--points N] [--device cuda]
 
 CUB's test split is the default; SOP's is `--images 60502 --classes 11316`, MNIST's halves by classes are about
 `--images 15000 --classes 2`. The peer computes recall@1, map@r and r_precision with faiss; ours also recall@1000. With
 `--clusters` both also compute nmi, each with its own k-means, ours in one thread. With `--points` all images lie on so
 many points, as of a network that collapsed: all is tied, which the peer breaks by the order of the files. Each runs in
-a process of its own; its memory is the peak of the process, which includes the making of the embeddings, less what it
-held before (Linux). On a busy machine compare the seconds of the processor (`cpu`), of all threads together, and not
-those of the clock.
+a process of its own, with `--device cuda` on the GPU, where the peer searches by its own code in torch: the faiss that
+pip installs computes on CPUs. Its memory is then what torch held there at most beside the embeddings. On a CPU its
+memory is the peak of the process, which includes the making of the embeddings, less what it held before (Linux). On a
+busy machine compare the seconds of the processor (`cpu`), of all threads together, and not those of the clock.
 """
 
 import argparse
@@ -24,7 +25,9 @@ from pathlib import Path
 
 import faiss
 import torch
+from pytorch_metric_learning.distances import CosineSimilarity
 from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
+from pytorch_metric_learning.utils.inference import CustomKNN
 from torch import Tensor
 
 from workers.evaluation.evaluate import evaluate
@@ -53,7 +56,8 @@ def ours(rows: Tensor, labels: Tensor, clusters: bool) -> dict[str, float]:
 
 def peer(rows: Tensor, labels: Tensor, clusters: bool) -> dict[str, float]:
     wanted = {**PEERS, **({"nmi": "NMI"} if clusters else {})}
-    calculator = AccuracyCalculator(include=tuple(wanted.values()), k="max_bin_count", device=torch.device("cpu"))
+    search = {"knn_func": CustomKNN(CosineSimilarity(), batch_size=4096)} if rows.is_cuda else {}
+    calculator = AccuracyCalculator(include=tuple(wanted.values()), k="max_bin_count", device=rows.device, **search)
     found = calculator.get_accuracy(rows, labels)
     return {name: float(found[theirs]) for name, theirs in wanted.items()}
 
@@ -62,23 +66,35 @@ def measured(options: argparse.Namespace, which: str, answer: "multiprocessing.S
     """Seconds, MiB and values of one of the two."""
     torch.set_num_threads(options.threads)
     faiss.omp_set_num_threads(options.threads)
-    rows, labels = embeddings(options)
+    rows, labels = (one.to(options.device) for one in embeddings(options))
     function = {"ours": ours, "peer": peer}[which]
     few = min(200, options.images)
-    function(rows[:few].clone(), torch.arange(few) % 5, options.clusters)  # whatever is only loaded once
-    before, seconds, cpu = resident(), math.inf, math.inf
+    function(rows[:few].clone(), labels.new_tensor(range(few)) % 5, options.clusters)  # whatever is only loaded once
+    before, seconds, cpu = _held(rows), math.inf, math.inf
     for _ in range(options.repeats):
         began, worked = time.perf_counter(), time.process_time()
-        values = function(rows, labels, options.clusters)
+        values = function(rows, labels, options.clusters)  # numbers: a GPU was waited for
         seconds, cpu = min(seconds, time.perf_counter() - began), min(cpu, time.process_time() - worked)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    found = {"seconds": round(seconds, 2), "cpu": round(cpu, 2), "MiB": round(peak / 1024)}
+    peak = _most(rows) - before
+    found = {"seconds": round(seconds, 3), "cpu": round(cpu, 2), "MiB": round(peak / 1024)}
     answer.put({**found, **{name: round(value, 6) for name, value in values.items()}})
 
 
-def resident() -> int:
-    """KiB of memory in use."""
+def _held(rows: Tensor) -> int:
+    """KiB of memory in use where the embeddings lie."""
+    if rows.is_cuda:
+        torch.cuda.reset_peak_memory_stats()
+        return torch.cuda.memory_allocated() // 1024
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() // 1024
+
+
+def _most(rows: Tensor) -> int:
+    """The most KiB that were in use there."""
+    return (
+        torch.cuda.max_memory_allocated() // 1024
+        if rows.is_cuda
+        else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    )
 
 
 def main() -> None:
@@ -91,6 +107,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="the fastest counts")
     parser.add_argument("--points", type=int, default=0, help="on which all images lie; 0: each has its own")
     parser.add_argument("--clusters", action="store_true")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--no-peer", action="store_true")
     options = parser.parse_args()
     context = multiprocessing.get_context("spawn")
@@ -103,6 +120,7 @@ def main() -> None:
         found[which] = answer.get()
     report = {
         "cores": os.cpu_count(),
+        "device": torch.cuda.get_device_name() if options.device.startswith("cuda") else options.device,
         "load": round(os.getloadavg()[0], 1),
         "threads": options.threads,
         "python": platform.python_version(),

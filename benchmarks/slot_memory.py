@@ -1,13 +1,15 @@
 """What a slot holds after ever more trainings: memory, threads and open files of the process that trains.
 
-    METRICSWEEP_DATA=... python -m benchmarks.slot_memory [--trainings 50] [--only digits|omniglot] [--foreign]
+    METRICSWEEP_DATA=... python -m benchmarks.slot_memory [--trainings 50] [--only digits|omniglot] [--foreign] [--gpu]
 
-Drives the slot actor's own class (orchestrator.run.slot_actor.py) in a process of its own, as Ray does in its
-worker: one training after another, each of another loss, regularizer or seed, of the shapes of sweeps/digits.yaml and
+Drives the slot actor's own class (orchestrator.run.slot_actor.py) in a process of its own, as Ray does in its worker:
+one training after another, each of another loss, regularizer or seed, of the shapes of sweeps/digits.yaml and
 sweeps/omniglot.yaml with fewer iterations. Prints a Markdown table a data set. PSS counts what is shared by its part.
 The last column is RSS over that after the second training; the command ends with 1 where it is above 1.15 at the end.
 `--foreign` leaves out what `serve` and docker-compose.yml set for Ray's workers (MALLOC_ARENA_MAX). Omniglot is left
-out where its pack is not in the data folder. On a free core digits take half a minute and Omniglot ten.
+out where its pack is not in the data folder. `--gpu` trains on a GPU, and has two more columns: what torch reserves
+there between two trainings, and what the driver counts as used of it, by all processes. On a free core digits take half
+a minute and Omniglot ten.
 """
 
 import argparse
@@ -57,16 +59,17 @@ SHAPES: Final[dict[str, dict[str, Any]]] = {
     },
 }
 HEADINGS: Final = ("trainings", "seconds", "RSS in MiB", "PSS in MiB", "threads", "open files", "RSS / second")
+GPU_HEADINGS: Final = ("reserved on the GPU in MiB", "held of it in MiB")
 
 
-def orders(shape: dict[str, Any], count: int) -> Iterator[Order]:
+def orders(shape: dict[str, Any], count: int, gpus: int) -> Iterator[Order]:
     """So many trainings, no two alike."""
     catalog = load()
     parts = ((loss, regularizer, seed) for seed in range(count) for loss, regularizer in product(LOSSES, REGULARIZERS))
     for loss, regularizer, seed in islice(parts, count):
         raw = {**shape, "loss": loss, "regularizer": regularizer, "seed": seed}
         recipe = complete(Recipe.model_validate(raw), catalog).model_dump(mode="json")
-        yield Order(str(uuid.uuid4()), str(uuid.uuid4()), 1, recipe, Slot(gpus=0))
+        yield Order(str(uuid.uuid4()), str(uuid.uuid4()), 1, recipe, Slot(gpus=gpus))
 
 
 def train(actor: SlotActor, order: Order, workplace: Workplace) -> None:
@@ -80,37 +83,49 @@ def train(actor: SlotActor, order: Order, workplace: Workplace) -> None:
         raise RuntimeError(messages[-1].decode())
 
 
-def slot(shape: dict[str, Any], count: int, data: Path, answers: "multiprocessing.SimpleQueue[list[float]]") -> None:
+def on_gpu(actor: SlotActor) -> list[float]:
+    """MiB of a GPU: what torch reserves between two trainings, and what the process holds as the driver counts it."""
+    described = actor.describe()
+    reserved = sum(size for kind, size in described["held"].items() if "GPU" in kind)
+    return [size / 2**20 for size in (reserved, *(gpu["memory_used_bytes"] for gpu in described["usage"]["gpus"]))]
+
+
+def slot(
+    shape: dict[str, Any], count: int, data: Path, gpus: int, answers: "multiprocessing.SimpleQueue[list[float]]"
+) -> None:
     """The process of a slot: tells, after each training, what stands in a row of the table."""
     actor = SlotActor(lonely=1e9)
     with tempfile.TemporaryDirectory() as folder:
         workplace = Workplace("workers.train:train", Path(folder), data)
-        for number, order in enumerate(orders(shape, count), 1):
+        for number, order in enumerate(orders(shape, count, gpus), 1):
             began = time.monotonic()
             train(actor, order, workplace)
             counts = [len(list(Path(f"/proc/self/{what}").iterdir())) for what in ("task", "fd")]
-            answers.put([number, time.monotonic() - began, counted("Rss"), counted("Pss"), *counts])
+            held = [counted("Rss"), counted("Pss"), *counts, *(on_gpu(actor) if gpus else [])]
+            answers.put([number, time.monotonic() - began, *held])
 
 
-def measured(name: str, count: int, data: Path) -> float:
+def measured(name: str, count: int, data: Path, gpus: int) -> float:
     """Print the table of one data set; gives the last ratio."""
     context = multiprocessing.get_context("spawn")
     answers: multiprocessing.SimpleQueue[list[float]] = context.SimpleQueue()
-    process = context.Process(target=slot, args=(SHAPES[name], count, data, answers), daemon=True)
+    process = context.Process(target=slot, args=(SHAPES[name], count, data, gpus, answers), daemon=True)
     process.start()
-    print(f"\n{name}\n\n| {' | '.join(HEADINGS)} |\n|{' --: |' * len(HEADINGS)}", flush=True)
+    headings = [*HEADINGS, *(GPU_HEADINGS if gpus else ())]
+    print(f"\n{name}\n\n| {' | '.join(headings)} |\n|{' --: |' * len(headings)}", flush=True)
     second = ratio = 0.0
     for number in range(1, count + 1):
         while answers.empty():
             process.join(0.1)
             if process.exitcode:
                 raise SystemExit(f"the slot ended with {process.exitcode}")
-        _, seconds, rss, pss, threads, files = answers.get()
+        _, seconds, rss, pss, threads, files, *gpu = answers.get()
         second = rss if number == 2 else second
         ratio = rss / second if second else 0.0
         if number in MOMENTS or number == count:
             last = f"{ratio:.2f}" if second else ""
-            print(f"| {number} | {seconds:.1f} | {rss:,.0f} | {pss:,.0f} | {threads} | {files} | {last} |", flush=True)
+            cells = [f"{number}", f"{seconds:.1f}", f"{rss:,.0f}", f"{pss:,.0f}", f"{threads}", f"{files}", last]
+            print(f"| {' | '.join([*cells, *(f'{one:,.0f}' for one in gpu)])} |", flush=True)
     process.join()
     return ratio
 
@@ -121,6 +136,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=os.environ.get("METRICSWEEP_DATA") or ".metricsweep/data")
     parser.add_argument("--only", choices=list(SHAPES), action="append", help="default: both")
     parser.add_argument("--foreign", action="store_true", help="as in the workers of a Ray that somebody else started")
+    parser.add_argument("--gpu", action="store_true")
     options = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # as Ray sets it for an actor of one CPU
     if not options.foreign:
@@ -130,7 +146,7 @@ def main() -> int:
         if name == "omniglot" and not (options.data / "omniglot28.npz").is_file():
             print(f"\nomniglot is left out: there is no omniglot28.npz in {options.data}; set METRICSWEEP_DATA")
         else:
-            ratios.append(measured(name, options.trainings, options.data))
+            ratios.append(measured(name, options.trainings, options.data, int(options.gpu)))
     return int(any(ratio > MOST for ratio in ratios))
 
 

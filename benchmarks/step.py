@@ -1,6 +1,6 @@
 """What an iteration costs beside the bare computation of its batch, and how often it waits for a GPU.
 
-    python -m benchmarks.step [--device cuda] [--only resnet50] [--iterations 30] [--repeats 5] [--out step.csv]
+    python -m benchmarks.step [--device cuda] [--only resnet50 SimCLR] [--iterations 30] [--repeats 5] [--out step.csv]
 
 For each recipe, on random images that lie in memory as those of a data set do:
 
@@ -166,13 +166,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print a line for each recipe, and write a CSV if asked."""
     parser = argparse.ArgumentParser("python -m benchmarks.step", description=__doc__.partition("\n")[0])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--only", default="", help="recipes with this in their name")
+    parser.add_argument("--only", nargs="+", default=[""], help="recipes with one of these in their name")
     parser.add_argument("--iterations", type=int, default=30)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args(arguments)
-    names = [name for name in RECIPES if options.only in name]
+    names = [name for name in RECIPES if any(one in name for one in options.only)]
     if not options.device.startswith("cuda"):
         names = [name for name in names if RECIPES[name]["dataset"] != "random_images"]
     print(

@@ -8,11 +8,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dashboards.catalog import mathml
 from workers import catalog as catalogs
 from workers.catalog import Entry, Parameter
 from workers.catalog.bounds import stated
 from workers.registry import find
+
+pytest.importorskip("latex2mathml", reason="only workers are installed here")
+from dashboards.catalog import mathml
 
 CATALOG = catalogs.load()
 PARTS = [*CATALOG.of("loss"), *CATALOG.of("regularizer")]
