@@ -14,6 +14,7 @@ import psutil
 
 from api.client import Client
 from orchestrator.host.identity import made_for
+from orchestrator.host.niceness import NICENESS
 from tests.ports import free_port
 
 PATIENCE = 300.0
@@ -35,6 +36,7 @@ def serving(home: Path, **settings: str) -> Iterator[Served]:
     """Serve a home with a short lease, the tests' parts and further settings, until the block ends."""
     port = free_port()
     plain = {key: value for key, value in os.environ.items() if not key.startswith(("METRICSWEEP_", "RAY_"))}
+    plain[NICENESS] = os.environ[NICENESS]  # theirs, unlike all else that is Ray's
     command = [sys.executable, "-m", "api.cli", "serve", "--home", str(home), "--port", str(port)]
     said = home / "serve.out"
     with said.open("w") as log:

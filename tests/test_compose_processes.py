@@ -20,6 +20,7 @@ from sqlalchemy import make_url
 
 from api.client import Client
 from api.local.process import MARK, end_processes, marked
+from orchestrator.host.niceness import NICENESS
 from orchestrator.views.lifecycle import TrialState
 from tests.compose_file import COMPOSE, ROOT, load
 from tests.ports import free_port
@@ -124,6 +125,7 @@ class Composed:
             told["METRICSWEEP_PORT"] = self._port
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("METRICSWEEP_", "RAY_"))}
+        kept[NICENESS] = os.environ[NICENESS]  # theirs, unlike all else that is Ray's
         # Ray's folder is this test's own: its socket paths must stay short, and other Rays live in the default one.
         here = {"PATH": path, "PYTHONPATH": str(ROOT), "RAY_TMPDIR": str(self.folder), "no_proxy": "*"}
         here["METRICSWEEP_PARTS"] = str(PARTS)

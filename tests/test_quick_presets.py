@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.host.niceness import NICENESS
 from orchestrator.plan.checking.check import check
 from orchestrator.plan.reading.document import parse
 from orchestrator.service.service import Service
@@ -36,6 +37,7 @@ def run(name: str, folder: Path) -> Any:
     short = ["--set", "recipe.iterations=8", "--set", "recipe.evaluate_every=8"]
     command = [sys.executable, "-m", "api.cli", "run", f"sweeps/quick/{name}.yaml", "--home", str(home), *short]
     plain = {key: value for key, value in os.environ.items() if not key.startswith(("METRICSWEEP_", "RAY_"))}
+    plain[NICENESS] = os.environ[NICENESS]  # theirs, unlike all else that is Ray's
     done = subprocess.run(
         [*command, "--out", str(out)], cwd=ROOT, env=plain, capture_output=True, text=True, timeout=SECONDS, check=False
     )

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from api.local.log_file import KEPT, LOG_BYTES
 from api.local.process import ChildSpec
+from orchestrator.host.niceness import NICENESS, SLOT_NICENESS
 from orchestrator.settings import Settings
 
 PREFIX: Final = "METRICSWEEP_"
@@ -80,6 +81,7 @@ def ray_head(folder: Path, ports: Mapping[str, int], token: str, settings: Setti
             "RAY_ROTATION_MAX_BYTES": str(LOG_BYTES),
             "RAY_ROTATION_BACKUP_COUNT": str(KEPT),
             "MALLOC_ARENA_MAX": "1",  # of a slot's memory: see docs/decisions/freed-memory.md
+            NICENESS: os.environ.get(NICENESS, SLOT_NICENESS),
         },
         port=ports["ray"],
         says="Ray runtime started",  # its first server listens a second before there is a node

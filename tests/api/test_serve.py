@@ -709,7 +709,8 @@ def tree_of(home: Path) -> list[psutil.Process]:
 
 @pytest.mark.ray
 @pytest.mark.slow
-def test_the_real_services(home: Path, tmp_path: Path) -> None:
+def test_the_real_services(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_worker_niceness")  # which the tests' own Rays are told
     told = Told()
     with Stack(Settings(home=home, port=0), told, ours(tmp_path)) as stack:
         stack.start()
@@ -736,6 +737,9 @@ def test_the_real_services(home: Path, tmp_path: Path) -> None:
         driven = drive(stack.addresses["ray"], **for_ray)
         assert driven.returncode == 0, driven.stderr
         actor = int(driven.stdout)
+        assert psutil.Process(actor).nice() == psutil.Process().nice() + 5, (
+            "Ray's own 15 starves beside any other program"
+        )
         inherited = psutil.Process(actor).environ()
         assert inherited["METRICSWEEP_DATA"] == str(home / "data")
         assert not {"METRICSWEEP_DATABASE_URL", "METRICSWEEP_TOKEN"} & set(inherited)

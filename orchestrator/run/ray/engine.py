@@ -13,6 +13,7 @@ from typing import Final
 import ray
 from ray.exceptions import RayError
 
+from orchestrator.host.niceness import NICENESS, SLOT_NICENESS
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.dispatch import Dispatch
 from orchestrator.run.engine import Broker, Site
@@ -71,6 +72,7 @@ class RayTune:
         self._inspections = Inspections(workplace)
         self._tried = float("-inf")
         os.environ.update(ENVIRONMENT)
+        os.environ.setdefault(NICENESS, SLOT_NICENESS)
         logging.getLogger("ray.tune").setLevel(logging.ERROR)  # it would lament the files that we never let it write
 
     def run(self, broker: Broker) -> None:
