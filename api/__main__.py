@@ -65,6 +65,7 @@ def main(patience: ConnectionPatience = ConnectionPatience()) -> int:  # noqa: B
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # else uvicorn believes whoever is on this machine; protection/forwarding.py is for it
         timeout_keep_alive=int(patience.idle),
         timeout_graceful_shutdown=END_SECONDS,
         lifespan="off",

@@ -8,7 +8,7 @@ import secrets
 import shlex
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import httpx
 
@@ -16,13 +16,19 @@ from api.client import Client
 from api.failures import NewConnection, Unreachable
 from api.local import record
 from orchestrator.host.identity import IDENTITY_PATH, Identity, known_of, same
+from orchestrator.host.secret_file import one_line, secret_file
+
+TOKEN_FILE: Final = "METRICSWEEP_TOKEN_FILE"  # noqa: S105  a name
 
 
 def connect(url: str | None, token: str | None, home: Path) -> Client:
     """A client of the server that was named, or else of the home folder's.
 
-    An address that was named together with a token is used as it is. Raises Unreachable where the home is not served.
+    An address that was named together with a token is used as it is. Raises Unreachable where the home is not served,
+    and MetricsweepError where METRICSWEEP_TOKEN_FILE, which stands for a token that is not given, holds none.
     """
+    if url and not token and (file := os.environ.get(TOKEN_FILE)):
+        token = secret_file(TOKEN_FILE, Path(file).absolute(), _first_line).value()
     home = Path(os.path.abspath(home))
     identity = known_of(home)
     if url:
@@ -36,6 +42,11 @@ def connect(url: str | None, token: str | None, home: Path) -> Client:
             "command there, or name an address that leads there with --url and the token with METRICSWEEP_TOKEN",
         )
     return Client(server.url, auth=HomeProof(home, identity))
+
+
+def _first_line(text: str) -> str:
+    """The token that is shown; a file may hold the one that it replaces, too."""
+    return one_line(text.split(maxsplit=1)[0] if text else "")
 
 
 class HomeProof(httpx.Auth):

@@ -15,6 +15,7 @@ from api.mlflow import passage, rules
 from api.mlflow.upstream import Upstream
 from api.openapi import OPENAPI_PATH, documented, openapi
 from api.protection import turns
+from api.protection.forwarding import Forwarding
 from api.protection.guards import HostsAndOrigins, ResponseHeaders
 from api.protection.limits import BodyLimit
 from api.protection.rates import RateLimit, Rates
@@ -140,6 +141,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
         telemetry=UNTOLD,
         # The first is the outermost.
         middleware=[
+            Middleware(Forwarding, proxies=settings.forwarders),
             Middleware(Latency, seconds=exposition.requests),
             Middleware(Spans, is_stream=events.is_stream),
             Middleware(ResponseHeaders),

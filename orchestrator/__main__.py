@@ -98,7 +98,7 @@ def _conduct(settings: Settings, *, until_idle: bool) -> int:
     own_folder(settings.resolved_home)
     begin_tracing("conductor", settings.traces_url)
     storage.opened(settings.storage).check()
-    store = Store.open(settings.database)
+    store = Store.of(settings)
     catalog = catalogs.load(settings.parts)
     conductor = Conductor(settings, store, _engine(settings), catalog, _tracker(settings))
     conductor.handle_signals()
@@ -112,7 +112,7 @@ def _conduct(settings: Settings, *, until_idle: bool) -> int:
 
 def _healthy(settings: Settings) -> int:
     """For a supervisor: a conductor that stands by is as healthy as the one that holds the lease."""
-    store = Store.open(settings.database, migrate=False)
+    store = Store.of(settings, migrate=False)
     try:
         conducted = store.lease.conducted()
     finally:
@@ -151,7 +151,7 @@ def _run(settings: Settings, body: bytes) -> int:
 
 def _study(settings: Settings, sweep: int, cell: int, file: Path) -> int:
     searches = importlib.import_module("orchestrator.conduct.searches")
-    store = Store.open(settings.database)
+    store = Store.of(settings)
     try:
         found = searches.export(store, catalogs.load(settings.parts), sweep, cell, file)
     finally:
@@ -183,7 +183,9 @@ def _tracker(settings: Settings) -> Tracker | None:
     if settings.mlflow_socket:  # the API of this home passes it on
         identity = made_for(settings.resolved_home)
         own = OwnServer(identity.mlflow_password, partial(prove, settings.mlflow_url, identity))
-    tracker: Tracker = module.MlflowTracker(settings.mlflow_url, own)
+    login = partial(getattr, settings, "mlflow_login")
+    login()  # what was never there is told at the start
+    tracker: Tracker = module.MlflowTracker(settings.mlflow_url, own, login)
     return tracker
 
 

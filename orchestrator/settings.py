@@ -1,33 +1,23 @@
 """The settings of a metricsweep installation, read from METRICSWEEP_* variables."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    SecretStr,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 
+from orchestrator.host.addresses import collector, networks, told_address
 from orchestrator.host.function_names import FUNCTION_NAME
 from orchestrator.host.logs import LogForm
-from orchestrator.host.loopback import is_loopback
+from orchestrator.host.secret_file import one_line, secret_file
+from orchestrator.host.secret_settings import SECRET_FILES, SECRET_VARIABLES, long_enough, token_pair
 from orchestrator.host.storage import parsed
 from orchestrator.host.webhook_signature import keys_of
 from orchestrator.views.errors import MetricsweepError
-
-LEAST_TOKEN: Final = 16
-"""Characters that a token has at least: sixteen random ones are not guessed."""
-
 
 ENGINES: Final[Mapping[str, str]] = {
     "ray_tune": "orchestrator.run.ray.engine:engine",
@@ -36,13 +26,8 @@ ENGINES: Final[Mapping[str, str]] = {
 }
 """Those that come with metricsweep, by their short names."""
 
-SECRET_VARIABLES: Final = (
-    "RAY_AUTH_TOKEN", "AWS_SECRET_ACCESS_KEY", "MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_PASSWORD",
-    "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
-)  # fmt: skip
-"""Other programs' variables that hold a secret, which an error of theirs may show."""
-
 _PREFIX: Final = "METRICSWEEP_"
+Secret = TypeVar("Secret")
 
 
 class Settings(BaseModel):
@@ -64,6 +49,8 @@ class Settings(BaseModel):
     """Folder of the SQLite database, MLflow's store, artifacts, checkpoints and logs."""
     database_url: str = ""
     """SQLAlchemy URL; empty: the file `metricsweep.db` in the home folder."""
+    database_password_file: Path | None = None
+    """A file that holds the password of a database URL without one; each new connection reads it anew."""
     ray_address: str = ""
     """host:port of a Ray cluster; empty: `serve` starts a local one."""
     mlflow_url: str = ""
@@ -84,9 +71,14 @@ class Settings(BaseModel):
     """Port that the API listens on; where it was not set and is taken, `serve` takes another; 0: any."""
     token: SecretStr | None = None
     """Bearer token of the API, beside the one that the home folder keeps for the commands of its own user."""
+    token_file: Path | None = None
+    """A file that holds it instead, read anew when it changes; a second one behind a blank opens too."""
     trusted_proxies: str = ""
     """Addresses or networks, with commas, of proxies that log users in: what they ask with METRICSWEEP_TOKEN they ask
     for the user that `X-Actor` names; empty: none."""
+    forwarding_proxies: str = ""
+    """Addresses or networks, with commas, of proxies of which `X-Forwarded-For` and `X-Forwarded-Proto` are believed;
+    empty: of none."""
     url: str = ""
     """Address by which others reach the API, and that the client commands talk to; empty: where it listens."""
     train: str = "workers.train:train"
@@ -119,7 +111,11 @@ class Settings(BaseModel):
     webhook_secret: SecretStr | None = None
     """What the webhook's messages are signed by: `whsec_` and base64; a second one behind a blank signs too."""
     webhook_secret_file: Path | None = None
-    """A file that holds it instead; only the conductor reads it."""
+    """A file that holds it instead, read anew when it changes; only the conductor reads it."""
+    mlflow_token_file: Path | None = None
+    """A file that holds what `MLFLOW_TRACKING_TOKEN` says to the server of `mlflow_url`, read anew when it changes."""
+    mlflow_password_file: Path | None = None
+    """The same of `MLFLOW_TRACKING_PASSWORD`."""
     webhook_url: SecretStr | None = None
     """Who is told when a sweep ends, stalls or is hindered: an https address, or http of this machine; none: nobody."""
 
@@ -153,28 +149,25 @@ class Settings(BaseModel):
     @classmethod
     def _is_long_enough(cls, token: SecretStr | None) -> SecretStr | None:
         text = token.get_secret_value().strip() if token else ""
-        if not text:
-            return None
-        if len(text) < LEAST_TOKEN or not (text.isascii() and text.isprintable()) or " " in text:
-            raise ValueError(
-                f"a token has at least {LEAST_TOKEN} visible ASCII characters without blanks, this one has "
-                f"{len(text)}; `openssl rand -hex 24` makes one"
-            )
-        return SecretStr(text)
+        return SecretStr(long_enough(text)) if text else None
 
-    @field_validator("trusted_proxies")
+    @field_validator("token_file")
+    @classmethod
+    def _stands_alone(cls, file: Path | None, info: ValidationInfo) -> Path | None:
+        if file is not None and info.data.get("token") is not None:
+            raise ValueError(f"{_PREFIX}TOKEN is set too; name one of them")
+        return file
+
+    @field_validator("trusted_proxies", "forwarding_proxies")
     @classmethod
     def _are_networks(cls, text: str) -> str:
-        _networks(text)
+        networks(text)
         return text
 
     @field_validator("traces_url")
     @classmethod
     def _is_a_collector(cls, url: str) -> str:
-        split = urlsplit(url.strip())
-        if url.strip() and (split.scheme not in ("http", "https") or not split.hostname or "@" in split.netloc):
-            raise ValueError("expected http:// or https://, a host and no password, such as http://127.0.0.1:4318")
-        return url.strip()
+        return collector(url)
 
     @field_validator("webhook_secret")
     @classmethod
@@ -187,38 +180,57 @@ class Settings(BaseModel):
     @field_validator("webhook_url")
     @classmethod
     def _can_be_told(cls, url: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
-        """Nothing of a wrong address is repeated: whoever has one may post to it."""
         if url is None or not url.get_secret_value().strip():
             return None
-        try:
-            split = urlsplit(url.get_secret_value().strip())
-            host = split.hostname or ""
-        except ValueError:
-            host = ""
-        if not host or not (split.scheme == "https" or (split.scheme == "http" and is_loopback(host))):
-            raise ValueError("expected an https:// address, or http:// of this machine (127.0.0.1, localhost)")
+        address = told_address(url.get_secret_value())
         if not any(info.data.get(name, "wrong") for name in ("webhook_secret", "webhook_secret_file")):
-            raise ValueError(
-                f"needs {_PREFIX}WEBHOOK_SECRET or {_PREFIX}WEBHOOK_SECRET_FILE, since messages are signed"
-            )
-        return SecretStr(split.geturl())
+            raise ValueError(f"messages are signed: needs {_PREFIX}WEBHOOK_SECRET or {_PREFIX}WEBHOOK_SECRET_FILE")
+        return SecretStr(address)
 
     @property
     def webhook_keys(self) -> tuple[bytes, ...]:
         """What the webhook's messages are signed by; raises MetricsweepError where the file of it says nothing."""
         if self.webhook_secret is not None:
             return keys_of(self.webhook_secret.get_secret_value())
-        file = self.webhook_secret_file
-        try:
-            return keys_of(file.read_text(encoding="ascii") if file else "")
-        except (OSError, ValueError) as error:
-            said = error.strerror if isinstance(error, OSError) else error
-            raise MetricsweepError(f"{_PREFIX}WEBHOOK_SECRET_FILE  {file}: {said}") from None
+        if self.webhook_secret_file is None:
+            raise MetricsweepError(f"{_PREFIX}WEBHOOK_SECRET_FILE  names no file")
+        return self._of_file("webhook_secret_file", self.webhook_secret_file, keys_of)
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The tokens of the server beside its home's own, now: none, one, or two while one replaces the other.
+
+        Raises MetricsweepError where the file of them never held one.
+        """
+        if self.token_file is not None:
+            return self._of_file("token_file", self.token_file, token_pair)
+        return (self.token.get_secret_value(),) if self.token else ()
+
+    @property
+    def database_password(self) -> str | None:
+        """The password that the database's URL lacks, now; MetricsweepError where its file never held one."""
+        file = self.database_password_file
+        return None if file is None else self._of_file("database_password_file", file, one_line)
+
+    @property
+    def mlflow_login(self) -> dict[str, str]:
+        """What MLflow's client is to be told by its own variables, now; MetricsweepError as above."""
+        files = {name: file for name in ("mlflow_token_file", "mlflow_password_file") if (file := getattr(self, name))}
+        told = {name: self._of_file(name, file, one_line) for name, file in files.items()}
+        return {f"MLFLOW_TRACKING_{name.split('_')[1].upper()}": secret for name, secret in told.items()}
+
+    def _of_file(self, name: str, file: Path, parse: Callable[[str], Secret]) -> Secret:
+        return secret_file(f"{_PREFIX}{name.upper()}", file.absolute(), parse).value()
 
     @property
     def proxies(self) -> list[IPv4Network | IPv6Network]:
-        """Where the trusted proxies are."""
-        return _networks(self.trusted_proxies)
+        """Where the proxies are that log users in."""
+        return networks(self.trusted_proxies)
+
+    @property
+    def forwarders(self) -> list[IPv4Network | IPv6Network]:
+        """Where the proxies are that say for whom they ask."""
+        return networks(self.forwarding_proxies)
 
     @property
     def address(self) -> str:
@@ -261,26 +273,19 @@ class Settings(BaseModel):
         """What no log may show: the token, the webhook, the database's password, and what other programs are told."""
         password = unquote(urlsplit(self.database).password or "")
         named = (os.environ.get(name, "") for name in SECRET_VARIABLES)
-        ours = (self.token, self.webhook_url)
-        known = [*(secret.get_secret_value() for secret in ours if secret), password, *named]
-        if self.webhook_secret:
-            known += self.webhook_secret.get_secret_value().split()
-        elif self.webhook_secret_file:
-            with suppress(OSError, ValueError):
-                known += self.webhook_secret_file.read_text(encoding="ascii").split()
+        ours = (self.token, self.webhook_url, self.webhook_secret)
+        known = [part for secret in ours if secret for part in secret.get_secret_value().split()]
+        known += [password, *named]
+        for name in SECRET_FILES:
+            if file := getattr(self, name):
+                with suppress(MetricsweepError):
+                    known += self._of_file(name, file, str.split)
         return [secret for secret in known if len(secret) >= 4]
 
     @property
     def mlflow_pages(self) -> str:
         """Where a person's browser finds MLflow: an address, or a path of the server whose page leads there."""
         return self.mlflow_public_url or ("/mlflow" if self.mlflow_socket else self.mlflow_url)
-
-
-def _networks(text: str) -> list[IPv4Network | IPv6Network]:
-    try:
-        return [ip_network(one.strip()) for one in text.split(",") if one.strip()]
-    except ValueError as error:
-        raise ValueError(f"expected addresses or networks with commas, such as 10.0.0.7,10.1.0.0/16: {error}") from None
 
 
 def problems(error: ValidationError) -> list[str]:

@@ -139,13 +139,12 @@ def test_the_secret_may_stand_in_a_file_and_is_shown_nowhere(tmp_path: Path) -> 
     assert settings.webhook_keys == keys_of(SECRET)
     assert {SECRET, "https://hooks.example.org/hidden"} <= set(settings.secrets)
     assert "hidden" not in f"{settings!r} {settings}"
-    for content, said in (("", "is empty"), (SECRET[:-4], "bytes in base64")):
-        file.write_text(content)
+    for content, said in (("", "is empty"), (SECRET[:-4], "bytes in base64"), (None, "No such file")):
+        wrong = tmp_path / said.replace(" ", "-")
+        if content is not None:
+            wrong.write_text(content)
         with pytest.raises(MetricsweepError, match=f"WEBHOOK_SECRET_FILE.*{said}"):
-            Webhook.named_by(settings)
-    file.unlink()
-    with pytest.raises(MetricsweepError, match="No such file"):
-        Webhook.named_by(settings)
+            Webhook.named_by(settings.model_copy(update={"webhook_secret_file": wrong}))
     assert Settings(webhook_url=" ", webhook_secret="").webhook_url is None
 
 

@@ -20,6 +20,7 @@ from api.access.patience import LONGEST_PAUSE, LoginPatience
 from api.access.permissions import refusal
 from api.access.sessions import Sessions
 from api.problems import answer, details, is_page
+from api.protection.forwarding import PEER
 from api.protection.guards import SAFE_METHODS
 from orchestrator.host.identity import IDENTITY_PATH, Identity, made_for, same
 from orchestrator.service.accounts import AccountQueries
@@ -43,17 +44,20 @@ class Authentication:
 
     def __init__(self, settings: Settings) -> None:
         self.identity: Identity = made_for(settings.resolved_home)
-        chosen = settings.token.get_secret_value() if settings.token else None
-        self._chosen = chosen
-        self._tokens = [token for token in (chosen, self.identity.secret) if token]
+        self._settings = settings
         self._proxies = settings.proxies
         self.secret = self._tokens[0]  # of which what is asked twice makes the same
         # Servers behind one address share the chosen token, not the home: with it they know each other's sessions.
-        self.sessions = Sessions(self._tokens[0], settings.resolved_home)
+        self.sessions = Sessions(lambda: self._tokens[0], settings.resolved_home)
         self.codes = Codes()
         self.patience = LoginPatience()
         # Editors fetch the schema and cannot log in; without parts of one's own it says what the package's source does.
         self.open_paths = OPEN_PATHS | (frozenset() if settings.parts else {SCHEMA_PATH})
+
+    @property
+    def _tokens(self) -> tuple[str, ...]:
+        """Those in force; a file of them may have been exchanged since the last request."""
+        return (*self._settings.tokens, self.identity.secret)
 
     def is_token(self, given: str) -> bool:
         """Whether a text is a token of this server."""
@@ -61,7 +65,7 @@ class Authentication:
 
     def speaks_for_users(self, given: str, peer: str) -> bool:
         """Whether a proxy shows a token of this server, which then says for whom it asks: it never asks for itself."""
-        if not self._proxies or not self._chosen or not same(given.strip(), self._chosen):
+        if not self._proxies or not any(same(given.strip(), token) for token in self._settings.tokens):
             return False
         with suppress(ValueError):
             address = ipaddress.ip_address(peer)
@@ -139,7 +143,7 @@ class AuthMiddleware:
     async def _of_token(
         self, request: Request, accounts: AccountQueries, given: str, *, in_mlflow: bool
     ) -> Caller | Response:
-        if self.access.speaks_for_users(given, request.client.host if request.client else ""):
+        if self.access.speaks_for_users(given, request.scope.get(PEER, "")):
             name = request.headers.get("x-actor", "")
             known = await run_in_threadpool(accounts.of_name, name)
             return known or _not_allowed(request, f"the proxy asks for {name!r}, who is no user of this server")

@@ -4,6 +4,7 @@ import json
 import secrets
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,13 +39,21 @@ class BrowserSession:
 class Sessions:
     """The sessions of one server, sealed with its secret; only those that were ended early are kept."""
 
-    def __init__(self, secret: str, home: Path) -> None:
-        self._secret = secret
+    def __init__(self, secret: Callable[[], str], home: Path) -> None:
+        """`secret` may become another one: then all sessions end."""
+        self._asked = secret
         self._file = home / ENDED_FILE
         self._ended = self._read()
         self._lock = threading.Lock()
-        # Cookies ignore ports: two services of one host must not overwrite each other's.
-        self.cookie = f"metricsweep_{seal(secret, 'cookie')[:16]}"
+
+    @property
+    def _secret(self) -> str:
+        return self._asked()
+
+    @property
+    def cookie(self) -> str:
+        """Its name; cookies ignore ports: two services of one host must not overwrite each other's."""
+        return f"metricsweep_{seal(self._secret, 'cookie')[:16]}"
 
     def begin(self, request: Request, answer: Response, token: int | None = None) -> None:
         """Give the browser that gets `answer` a session, of a user's token; the secret cannot be read from it."""
@@ -73,6 +82,11 @@ class Sessions:
     def runs(self, session: BrowserSession) -> bool:
         """Whether a session of ours has neither run out nor been ended."""
         return session.until > time.time() and session.id not in self._ended
+
+    def lasting(self, session: BrowserSession) -> Callable[[], bool]:
+        """What says whether a session that was shown just now still opens anything."""
+        sealed_by = self._secret
+        return lambda: self.runs(session) and self._secret == sealed_by
 
     def end(self, session: BrowserSession, answer: Response) -> None:
         """End a session: its cookie opens nothing more, wherever a copy of it is."""

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from api.local.log_file import KEPT, LOG_BYTES
 from api.local.process import ChildSpec
 from orchestrator.host.niceness import NICENESS, SLOT_NICENESS
+from orchestrator.host.secret_settings import SECRET_FILES
 from orchestrator.settings import Settings
 
 PREFIX: Final = "METRICSWEEP_"
@@ -126,16 +127,24 @@ def settings_environment(settings: Settings) -> dict[str, str]:
             "mlflow_socket": settings.mlflow_socket and settings.mlflow_socket.absolute(),
         }
     )
-    withheld = {"token", *WEBHOOK}
+    withheld = {"token", *WEBHOOK, *SECRET_FILES}
     values = {name: getattr(absolute, name) for name in Settings.model_fields if name not in withheld}
     return {PREFIX + name.upper(): str(value) for name, value in values.items() if value is not None}
 
 
 def own_environments(settings: Settings) -> dict[str, dict[str, str]]:
-    """What only one child is told, by its name: the API the token, the conductor the webhook's address and secret."""
-    file = settings.webhook_secret_file and settings.webhook_secret_file.absolute()
-    told = {"api": {"token": settings.token}}
-    told["conductor"] = {name: getattr(settings, name) for name in WEBHOOK} | {"webhook_secret_file": file}
+    """What only one child is told, by its name: the API the token, the conductor the webhook and MLflow's login.
+
+    Where the database's password is, both are.
+    """
+    files = {name: file.absolute() for name in SECRET_FILES if (file := getattr(settings, name))}
+    both = {"database_password_file": files.get("database_password_file")}
+    told: dict[str, dict[str, object]] = {
+        "api": {"token": settings.token, "token_file": files.get("token_file"), **both}
+    }
+    of_conductor = ("webhook_secret_file", "mlflow_token_file", "mlflow_password_file")
+    told["conductor"] = {name: getattr(settings, name) for name in WEBHOOK} | both
+    told["conductor"] |= {name: files.get(name) for name in of_conductor}
     return {
         child: {PREFIX + name.upper(): _plain(value) for name, value in values.items() if value is not None}
         for child, values in told.items()

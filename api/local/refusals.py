@@ -45,11 +45,11 @@ def refuse_open_host(settings: Settings) -> None:
 
     Those who reach it from elsewhere cannot read that one.
     """
-    if settings.token is not None:
+    if settings.tokens:
         return
     if is_loopback(settings.host):
         return
     raise MetricsweepError(
-        f"the API would listen on {settings.host} for everybody; set METRICSWEEP_TOKEN to a long random text, "
-        "or METRICSWEEP_HOST to 127.0.0.1"
+        f"the API would listen on {settings.host} for everybody; set METRICSWEEP_TOKEN to a long random text, or "
+        "METRICSWEEP_TOKEN_FILE to a file that holds one, or METRICSWEEP_HOST to 127.0.0.1"
     )

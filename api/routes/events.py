@@ -120,6 +120,8 @@ def _listener(request: Request, access: Admission) -> Listener:
     session = access.sessions.of(request)
     who = caller()
     if session and "authorization" not in request.headers:
-        return Listener(f"session {session.id}", partial(access.sessions.runs, session), who)
-    name = f"address {request.client.host if request.client else ''}" if who.user is None else f"user {who.user}"
-    return Listener(name, lambda: True, who)
+        return Listener(f"session {session.id}", access.sessions.lasting(session), who)
+    if who.user is not None:  # the feed asks anew what a user may
+        return Listener(f"user {who.user}", lambda: True, who)
+    given = request.headers.get("authorization", "").partition(" ")[2]
+    return Listener(f"address {request.client.host if request.client else ''}", partial(access.is_token, given), who)

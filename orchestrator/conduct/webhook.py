@@ -4,9 +4,10 @@ import asyncio
 import json
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
@@ -35,7 +36,7 @@ class Reply:
 class Webhook:
     """Whom to tell, and by which keys. Of the address only the host is ever said: its path may be a secret."""
 
-    def __init__(self, url: str, keys: tuple[bytes, ...]) -> None:
+    def __init__(self, url: str, keys: Callable[[], tuple[bytes, ...]]) -> None:
         self._url, self._keys = url, keys
         self.host = urlsplit(url).hostname or ""
 
@@ -44,7 +45,9 @@ class Webhook:
         """That of the settings; none: they name none. Raises MetricsweepError where its secret cannot be read."""
         if settings.webhook_url is None:
             return None
-        return cls(settings.webhook_url.get_secret_value(), settings.webhook_keys)
+        keys = partial(getattr, settings, "webhook_keys")
+        keys()
+        return cls(settings.webhook_url.get_secret_value(), keys)
 
     def try_out(self, pages: str) -> Reply:
         """Send a message of the type `test`, once; `pages` is the address of the service's pages."""
@@ -58,7 +61,7 @@ class Webhook:
             "user-agent": "metricsweep",
             "webhook-id": message,
             "webhook-timestamp": str(now),
-            "webhook-signature": signature(self._keys, message, now, body),
+            "webhook-signature": signature(self._keys(), message, now, body),
         }
         try:
             return asyncio.run(self._post(headers, body))

@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from orchestrator.host.log_context import ids_of_now
 from orchestrator.host.printable import printable, printable_json
+from orchestrator.host.secret_file import seen
 
 LogForm = Literal["text", "json"]
 
@@ -25,7 +26,7 @@ RECORD_CHARACTERS: Final = 20_000
 def begin_logging(form: LogForm = "text", secrets: Iterable[str] = ()) -> None:
     """Log to stderr, which the supervisor or the container's engine keeps; a second call changes how.
 
-    What is one of `secrets` is left out of every line, wherever it comes from.
+    What is one of `secrets`, or was read of a secret's file, is left out of every line, wherever it comes from.
     """
     handler = logging.StreamHandler()
     hidden = tuple(sorted(filter(None, secrets), key=len, reverse=True))
@@ -75,7 +76,7 @@ def _cut(text: str) -> str:
 
 
 def _without(hidden: Sequence[str], text: str) -> str:
-    for secret in hidden:
+    for secret in (*hidden, *seen()):
         text = text.replace(secret, "[secret]")
     return text
 

@@ -3,7 +3,7 @@
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -60,8 +60,10 @@ def _sqlite_begin(connection: sa.Connection) -> None:
 class Database:
     """An engine with transactions of two kinds: those that read one moment, and those that write."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, password: Callable[[], str | None] = lambda: None) -> None:
+        """`password`: that of a URL without one, asked for each new connection, since it may be exchanged."""
         parsed = sa.make_url(url)
+        self._password = password
         self.sqlite = parsed.get_backend_name() == "sqlite"
         if self.sqlite and parsed.database:
             Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +79,13 @@ class Database:
         if self.sqlite:
             sa.event.listen(engine, "connect", _sqlite_connected)
             sa.event.listen(engine, "begin", _sqlite_begin)
+        elif not url.password:
+            sa.event.listen(engine, "do_connect", self._connecting)
         return engine
+
+    def _connecting(self, dialect: Any, record: Any, args: Any, parameters: dict[str, Any]) -> None:
+        if password := self._password():
+            parameters["password"] = password
 
     def _reading(self, engine: sa.Engine) -> sa.Engine:
         if self.sqlite:

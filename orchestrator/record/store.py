@@ -53,6 +53,7 @@ from orchestrator.record.writes.submissions import RequestWriter, Submissions
 from orchestrator.record.writes.sweeps import SweepWriter
 from orchestrator.record.writes.trainings import TrainingWriter
 from orchestrator.record.writes.trials import TrialWriter
+from orchestrator.settings import Settings
 
 
 class Store:
@@ -95,9 +96,17 @@ class Store:
         self.deliveries = DeliveryReader(database)
 
     @classmethod
+    def of(cls, settings: Settings, migrate: bool = True) -> "Store":
+        """The store that the settings name; raises UnavailableError, and MetricsweepError of its password's file."""
+        return cls._opened(Database(settings.database, lambda: settings.database_password), migrate)
+
+    @classmethod
     def open(cls, url: str, migrate: bool = True) -> "Store":
         """The store at a SQLAlchemy URL, brought to this version's schema; raises UnavailableError."""
-        database = Database(url)
+        return cls._opened(Database(url), migrate)
+
+    @classmethod
+    def _opened(cls, database: Database, migrate: bool) -> "Store":
         if migrate:
             with database.writing() as connection:
                 upgrade(connection)

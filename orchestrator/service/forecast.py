@@ -117,7 +117,7 @@ def forecast_here(checked: Checked, settings: Settings, catalog: Catalog) -> Pre
         return forecast(checked, None, catalog)
     from orchestrator.record.store import Store  # only now: without a database nobody waits for its libraries
 
-    store = Store.open(settings.database, migrate=False)
+    store = Store.of(settings, migrate=False)
     try:
         return forecast(checked, store, catalog)
     except UnavailableError:  # another version's, or not to be read

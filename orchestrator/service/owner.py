@@ -22,7 +22,7 @@ def owning(settings: Settings) -> Iterator[People]:
     file = settings.resolved_home / "metricsweep.db"
     if not settings.database_url and not Path(file).exists():
         raise NotFoundError(f"there is no database in {settings.home}; `metricsweep serve --home` makes one")
-    store = Store.open(settings.database)
+    store = Store.of(settings)
     try:
         with calling(Caller(name=f"{_account()} on this machine"), socket.gethostname()):
             yield People(store)

@@ -75,7 +75,7 @@ class Service:
     def open(cls, settings: Settings) -> "Service":
         """The service over the settings' database, which is made or migrated if need be."""
         own_folder(settings.resolved_home)
-        return cls(settings, Store.open(settings.database), catalogs.load(settings.parts))
+        return cls(settings, Store.of(settings), catalogs.load(settings.parts))
 
     def close(self) -> None:
         """Close the store."""

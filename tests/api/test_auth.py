@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import httpx
 import pytest
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.testclient import TestClient
 from pydantic import SecretStr, ValidationError
 
@@ -22,8 +22,10 @@ from api.access.auth import Authentication
 from api.access.peers import UNKNOWN
 from api.access.sessions import SESSION_SECONDS, BrowserSession
 from api.main import create_app
+from api.routes.events import _listener
+from orchestrator.host.secret_settings import LEAST_TOKEN
 from orchestrator.service.service import Service
-from orchestrator.settings import LEAST_TOKEN, Settings
+from orchestrator.settings import Settings
 from tests.api.conftest import BEARER, TOKEN, URL
 from tests.api.played import SPEC, YAML
 
@@ -159,6 +161,33 @@ def test_a_session_ends_and_cannot_be_made(
 def test_two_homes_of_one_host_have_two_cookies(tmp_path: Path) -> None:
     names = {Authentication(Settings(home=tmp_path / name)).sessions.cookie for name in ("one", "two")}
     assert len(names) == 2
+
+
+def test_a_token_s_file_is_exchanged_without_a_restart(service: Service, settings: Settings, tmp_path: Path) -> None:
+    """Both open while one replaces the other; with the old one its sessions and streams end."""
+    file, new = tmp_path / "token", "the-token-that-follows"
+
+    def exchange(text: str) -> None:
+        (tmp_path / "aside").write_text(text)
+        (tmp_path / "aside").replace(file)
+
+    exchange(TOKEN)
+    app = create_app(service, settings.model_copy(update={"token": None, "token_file": file}))
+    access: Authentication = app.state.access
+    with TestClient(app, base_url=URL, follow_redirects=False) as client:
+
+        def status(token: str | None) -> int:
+            shown = {} if token is None else {"Authorization": f"Bearer {token}"}
+            return client.get("/v1/sweeps", headers=shown).status_code
+
+        assert client.post("/login", data={"token": TOKEN}, headers={"Origin": URL}).status_code == 303
+        request = Request({"type": "http", "headers": [(b"authorization", f"Bearer {TOKEN}".encode())]})
+        stream = _listener(request, access)
+        assert (status(TOKEN), status(None), stream.may()) == (200, 200, True)
+        exchange(f"{TOKEN}\n{new}")
+        assert (status(TOKEN), status(new), status(None), stream.may()) == (200, 200, 200, True)
+        exchange(new)
+        assert (status(TOKEN), status(new), status(None), stream.may()) == (401, 200, 401, False)
 
 
 def test_who_logs_out_is_out_with_every_copy_of_the_cookie(

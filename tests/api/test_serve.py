@@ -176,6 +176,7 @@ def test_every_setting_reaches_the_children(tmp_path: Path, monkeypatch: pytest.
         "slots": 3,
         "owner_slots": 2,
         "trusted_proxies": "10.0.0.0/8",
+        "forwarding_proxies": "127.0.0.1",
         "slot_growth": 2.5,
         "request_seconds": 45.0,
         "mlflow_socket": tmp_path / "mlflow.sock",
@@ -183,6 +184,13 @@ def test_every_setting_reaches_the_children(tmp_path: Path, monkeypatch: pytest.
         "webhook_url": "https://hooks.lab/sweeps",
         "webhook_secret": "whsec_" + base64.b64encode(b"a secret of the tests, long enough").decode(),
         "webhook_secret_file": tmp_path / "webhook.secret",
+        "read_rate": 50.0,
+        "write_rate": 5.0,
+        "open_rate": 2.5,
+        "token_file": None,  # beside a token it is an error
+        "database_password_file": tmp_path / "password",
+        "mlflow_token_file": tmp_path / "mlflow.token",
+        "mlflow_password_file": tmp_path / "mlflow.password",
     }
     (tmp_path / "parts").mkdir()
     settings = Settings(**given)
@@ -199,6 +207,7 @@ def test_every_setting_reaches_the_children(tmp_path: Path, monkeypatch: pytest.
             if variable.startswith("METRICSWEEP_"):
                 monkeypatch.setenv(variable, value)
         hook = dict.fromkeys(("webhook_url", "webhook_secret", "webhook_secret_file"))
+        hook |= dict.fromkeys(("mlflow_token_file", "mlflow_password_file"))
         withheld = {"mlflow_socket": None} | (hook if name == "api" else {"token": None})  # MLflow's address wins
         expected = settings.model_copy(update=withheld)
         assert Settings() == expected, name

@@ -46,15 +46,18 @@ class MlflowTracker(Tracker):
     """Mirrors runs into MLflow. Methods raise UnavailableError when it does not answer within about 5 s.
 
     `url` is an `http(s)://` address or `sqlite:///<absolute path>`. Who we are to a server that was named is what
-    `mlflow` reads itself, from MLFLOW_TRACKING_USERNAME and the like; `own` says it for the server of this home.
+    `mlflow` reads itself at each request, from MLFLOW_TRACKING_USERNAME and the like; `login` says what these are to be
+    now, and `own` says it for the server of this home.
     """
 
-    def __init__(self, url: str, own: OwnServer | None = None) -> None:
+    def __init__(
+        self, url: str, own: OwnServer | None = None, login: Callable[[], Mapping[str, str]] = dict
+    ) -> None:  # fmt: skip
         for name, value in CLIENT_ENVIRONMENT.items():
             os.environ.setdefault(name, value)
         if own is not None:
             own.log_in()
-        self._own = own
+        self._own, self._login = own, login
         self._url = url.rstrip("/")
         self._client = MlflowClient(tracking_uri=self._url, registry_uri=self._url)
         self._memory = Memory()
@@ -115,6 +118,7 @@ class MlflowTracker(Tracker):
     def _reached(self) -> Iterator[None]:
         if self._own is not None:
             self._own.prove()
+        os.environ.update(self._login())
         with translated(self._url):
             yield
 
