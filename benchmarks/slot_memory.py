@@ -106,28 +106,28 @@ def slot(
 
 
 def measured(name: str, count: int, data: Path, gpus: int) -> float:
-    """Print the table of one data set; gives the last ratio."""
+    """Print the table of one data set; gives the last ratio, or that of what a GPU reserves if larger."""
     context = multiprocessing.get_context("spawn")
     answers: multiprocessing.SimpleQueue[list[float]] = context.SimpleQueue()
     process = context.Process(target=slot, args=(SHAPES[name], count, data, gpus, answers), daemon=True)
     process.start()
     headings = [*HEADINGS, *(GPU_HEADINGS if gpus else ())]
     print(f"\n{name}\n\n| {' | '.join(headings)} |\n|{' --: |' * len(headings)}", flush=True)
-    second = ratio = 0.0
+    second, ratio, reserved = 0.0, 0.0, 0.0
     for number in range(1, count + 1):
         while answers.empty():
             process.join(0.1)
             if process.exitcode:
                 raise SystemExit(f"the slot ended with {process.exitcode}")
         _, seconds, rss, pss, threads, files, *gpu = answers.get()
-        second = rss if number == 2 else second
+        second, reserved = (rss, sum(gpu[:1])) if number == 2 else (second, reserved)
         ratio = rss / second if second else 0.0
         if number in MOMENTS or number == count:
             last = f"{ratio:.2f}" if second else ""
             cells = [f"{number}", f"{seconds:.1f}", f"{rss:,.0f}", f"{pss:,.0f}", f"{threads}", f"{files}", last]
             print(f"| {' | '.join([*cells, *(f'{one:,.0f}' for one in gpu)])} |", flush=True)
     process.join()
-    return ratio
+    return max(ratio, sum(gpu[:1]) / reserved if reserved else 0.0)
 
 
 def main() -> int:
