@@ -1,7 +1,8 @@
 # The control image: API, conductor, MLflow server and Ray head. It holds no torch; trainings run in the worker image.
 # Build from the top level: docker build -f docker/control.Dockerfile -t metricsweep-control .
 ARG PYTHON=3.11
-FROM python:${PYTHON}-slim
+ARG BASE=python:${PYTHON}-slim
+FROM ${BASE}
 
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 

@@ -1,7 +1,8 @@
 # The worker image: a node of the Ray cluster that trains. It needs the Python and the Ray of the control image.
 # Build from the top level: docker build -f docker/worker.Dockerfile -t metricsweep-worker .
 ARG PYTHON=3.11
-FROM python:${PYTHON}-slim
+ARG BASE=python:${PYTHON}-slim
+FROM ${BASE}
 
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 

@@ -23,6 +23,7 @@ SERVICES = {"postgres", "mlflow", "ray-head", "ray-worker", "conductor", "conduc
 KEYS = {
     *("image", "build", "command", "environment", "depends_on", "ports", "volumes", "healthcheck", "deploy", "restart"),
     *("init", "cap_drop", "security_opt", "shm_size", "stop_grace_period", "logging", "hostname", "network_mode"),
+    *("read_only", "tmpfs", "networks", "user"),
 }
 GIVEN = {"POSTGRES_PASSWORD": "first", "RAY_AUTH_TOKEN": "second", "METRICSWEEP_TOKEN": "the-third-of-the-secrets"}
 STORE = {
@@ -54,7 +55,7 @@ def test_no_log_grows_without_end(services: dict[str, Any]) -> None:
 
 def test_its_services(services: dict[str, Any]) -> None:
     assert set(services) == SERVICES
-    assert set(document()) == {"name", "services", "volumes"}
+    assert set(document()) == {"name", "services", "volumes", "networks"}
     assert {key for service in services.values() for key in service} <= KEYS
 
 
@@ -88,10 +89,55 @@ def test_a_service_is_watched_and_bounded(services: dict[str, Any], name: str) -
 
 
 def test_every_volume_is_declared(services: dict[str, Any]) -> None:
-    used = {volume.split(":")[0] for service in services.values() for volume in service.get("volumes", [])}
+    mounts = [volume for service in services.values() for volume in service.get("volumes", [])]
+    used = {volume.split(":")[0] for volume in mounts if volume != "/tmp"}
     assert used == set(document()["volumes"])
     shared = {name for name in services if "storage:/storage" in services[name].get("volumes", [])}
     assert shared == {"ray-worker", "conductor", "conductor-standby", "api"}
+
+
+def test_nothing_has_more_rights_than_it_needs() -> None:
+    """Of what Compose makes of all files: no capability, no way to one, nothing written to an image, nobody is root."""
+    whole = rendered(GIVEN | STORE | WATCHED, COMPOSE, GPU, S3, MONITORING)["services"]
+    for name, service in whole.items():
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert service["read_only"] is True, name
+        assert not {"privileged", "cap_add", "devices", "pid", "ipc", "userns_mode"} & set(service), name
+        assert not any("docker.sock" in volume for volume in service.get("volumes", [])), name
+        assert service.get("network_mode", "none") == "none", name
+    for file in {service["build"]["dockerfile"] for service in whole.values() if "build" in service}:
+        assert re.findall(r"^USER (.*)$", (ROOT / file).read_text(encoding="utf-8"), re.M) == ["metricsweep"]
+    assert whole["postgres"]["user"] == "70:70"
+
+
+def test_what_a_container_writes_is_a_volume_or_in_memory(services: dict[str, Any]) -> None:
+    for name, service in services.items():
+        mounts = [volume.split(":")[-1] for volume in service.get("volumes", [])]
+        mounts += [place.split(":")[0] for place in service["tmpfs"]]
+        assert {"/tmp", "/var/run/postgresql" if name == "postgres" else "/home/metricsweep"} <= set(mounts), name
+        for key in ("METRICSWEEP_HOME", "METRICSWEEP_STORAGE_URL"):
+            place = service.get("environment", {}).get(key)
+            if place and (key, name) != ("METRICSWEEP_STORAGE_URL", "ray-head"):
+                assert any(Path(place).is_relative_to(mount) for mount in mounts), (name, key)
+
+
+def test_networks_are_apart() -> None:
+    """A pair of containers that share a network reach each other; all others do not."""
+    whole = rendered(GIVEN | WATCHED, COMPOSE, MONITORING)
+    networks = {name: set(service.get("networks", [])) for name, service in whole["services"].items()}
+    assert set.union(*networks.values()) == set(whole["networks"])
+    assert whole["networks"]["database"] == {"internal": True}
+    assert networks["postgres"] == {"database"}
+    assert networks["mlflow"] == set()
+    reach = {
+        name: {other for other in networks if other != name and networks[name] & networks[other]} for name in networks
+    }
+    conductors = {"conductor", "conductor-standby"}
+    assert reach["postgres"] == conductors | {"api"}
+    assert reach["ray-worker"] == conductors | {"ray-head"}, "neither the database nor the API"
+    assert reach["api"] == conductors | {"postgres", "prometheus"}
+    assert reach["grafana"] == {"prometheus"}
 
 
 @pytest.mark.parametrize("missing", sorted(GIVEN))
