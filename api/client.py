@@ -83,9 +83,10 @@ class Client:
         query: Query = ({"priority": priority} if priority else {}) | ({"project": project} if project else {})
         return self._connection.ask(Submitted, "POST", "/v1/sweeps", query, content=body, headers=headers)
 
-    def preview(self, body: bytes) -> Preview:
-        """What a spec would become; nothing is stored."""
-        return self._connection.ask(Preview, "POST", "/v1/sweeps", {"dry_run": "true"}, content=body, headers=_YAML)
+    def preview(self, body: bytes, project: str | None = None) -> Preview:
+        """What a spec would become in a project; nothing is stored."""
+        query = {"dry_run": "true", "project": project}
+        return self._connection.ask(Preview, "POST", "/v1/sweeps", query, content=body, headers=_YAML)
 
     def sweeps(
         self, state: SweepState | None = None, name: str | None = None, tag: str | None = None

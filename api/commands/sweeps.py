@@ -39,10 +39,10 @@ def submit(
     body = read_spec(file, changes, only, without)
     with connect(url, token, home) as client:
         if dry_run:
-            show_preview(client.preview(body), as_json)
+            show_preview(client.preview(body, project), as_json)
             return
         if not as_json:
-            show_preview(client.preview(body), as_json)
+            show_preview(client.preview(body, project), as_json)
         submitted = client.submit(body, key, priority, project)
         if as_json:
             print_json(submitted)

@@ -59,7 +59,7 @@ def submit(  # noqa: PLR0913, PLR0917  a parameter each of the route's
     """Check a spec and queue it; every problem is reported at once, and nothing of a refused spec is stored."""
     if dry_run:
         response.status_code = 200
-        return service.submissions.preview(body)
+        return service.submissions.preview(body, project)
     submitted = service.submissions.submit(body, idempotency_key, actor, priority, project)
     response.status_code = 201 if submitted.created else 200
     response.headers["Location"] = f"/v1/sweeps/{submitted.id}"

@@ -51,14 +51,18 @@ Shares = dict[str, Share]
 """By fingerprint."""
 
 
-def forecast(checked: Checked, store: "Store | None", catalog: Catalog) -> Preview:
-    """Counts, known results and cost; without a store nothing is known."""
+def forecast(checked: Checked, store: "Store | None", catalog: Catalog, project: str | None = None) -> Preview:
+    """Counts, known results and cost; without a store nothing is known.
+
+    Known is what a sweep of the project would reuse: by its name, else of the one that the caller's sweeps are of.
+    """
     plan, spec = checked.plan, checked.spec
     adaptive = spec.search.adaptive
     trials, shares = _found_by_search(checked, catalog) if adaptive else _planned(checked, catalog)
     reusing = store is not None and not spec.fresh and not adaptive
-    known = store.trainings.known(trials) if store is not None and reusing else set[str]()
-    evaluated, unreached = _evaluable(checked, store if reusing else None, known)
+    within = store.accounts.reusing(project) if store is not None and reusing else 0
+    known = store.trainings.known(trials, within) if store is not None and reusing else set[str]()
+    evaluated, unreached = _evaluable(checked, store if reusing else None, known, within)
     demands: dict[str, Demand] = defaultdict(Demand)
     for fingerprint, share in shares.items():
         if fingerprint not in known | evaluated:
@@ -82,12 +86,12 @@ def forecast(checked: Checked, store: "Store | None", catalog: Catalog) -> Previ
     )
 
 
-def _evaluable(checked: Checked, store: "Store | None", known: set[str]) -> tuple[set[str], list[str]]:
+def _evaluable(checked: Checked, store: "Store | None", known: set[str], project: int) -> tuple[set[str], list[str]]:
     """The fingerprints of what kept weights can tell, and the keys that they cannot."""
     if store is None:
         return set(), []
     asked = {one.fingerprint: one for one in checked.plan.trials() if one.recipe.metrics}
-    return store.trainings.evaluable([one for fingerprint, one in asked.items() if fingerprint not in known])
+    return store.trainings.evaluable([one for fingerprint, one in asked.items() if fingerprint not in known], project)
 
 
 def _trained_for(keys: Sequence[str]) -> str:

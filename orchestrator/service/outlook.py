@@ -51,6 +51,8 @@ class Outlook:
             spec = Spec.model_validate(sweep.spec)
             if (spec.search.adaptive or spec.fresh) and sweep.state is not SweepState.QUEUED:
                 return None
-            return forecast(Checked(spec, grid.expand(spec, self._catalog)), self._store, self._catalog).cost
+            return forecast(
+                Checked(spec, grid.expand(spec, self._catalog)), self._store, self._catalog, sweep.project
+            ).cost
         except (ValueError, LookupError):  # of another release, or of own parts that are gone
             return None

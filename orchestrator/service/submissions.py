@@ -54,12 +54,16 @@ class SpecSubmissions:
         told = {"warnings": self._warnings(checked), "notes": list(checked.notes)}
         if checked.plan.trial_count > MOST_TRIALS:
             return submitted.model_copy(update=told)
-        return submitted.model_copy(update=told | {"cost": forecast(checked, self._store, self._catalog).cost})
+        return submitted.model_copy(update=told | {"cost": forecast(checked, self._store, self._catalog, project).cost})
 
-    def preview(self, body: bytes) -> Preview:
-        """What a spec would become, how much of it is known already, and what the rest would cost."""
+    def preview(self, body: bytes, project: str | None = None) -> Preview:
+        """What a spec would become in a project, how much is known already, and what the rest would cost.
+
+        Raises NotFoundError of the project.
+        """
         checked = read(body, self._catalog, library.PrintedLines())
-        return forecast(checked, self._store, self._catalog).model_copy(update={"warnings": self._warnings(checked)})
+        told = forecast(checked, self._store, self._catalog, project)
+        return told.model_copy(update={"warnings": self._warnings(checked)})
 
     def lines(self, body: bytes, problems: Sequence[Problem]) -> list[int | None]:
         """The line of a refused spec's text that each of its problems is of; none where it cannot be told."""

@@ -112,7 +112,7 @@ def test_a_finished_training_is_reused_unless_the_sweep_asks_for_fresh_ones(stor
     one = started(store, fence)
     assert run_all(store, fence) == 4
     fingerprints = [trial.fingerprint for trial in planned()["trials"]]
-    assert store.trainings.known([*fingerprints, "unknown"]) == set(fingerprints)
+    assert store.trainings.known([*fingerprints, "unknown"], 1) == set(fingerprints)
 
     two = started(store, fence)
     assert states(store, two) == ["finished"] * 4

@@ -76,7 +76,7 @@ def use_as_client(store: Store, fence: int) -> None:
         read(sweep)
     for look in (store.trials.get, store.curves.of, store.logs.of):
         look(trial)
-    store.trainings.known(["abc"])
+    store.trainings.known(["abc"], 1)
 
 
 def use_as_conductor(store: Store, fence: int) -> None:

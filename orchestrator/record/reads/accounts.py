@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from orchestrator.record.account_tables import account, membership, project, token
+from orchestrator.record.account_tables import MAIN, account, membership, project, token
 from orchestrator.record.database import Access
 from orchestrator.record.schema import sweep
 from orchestrator.views.callers import Allowed, Caller, Role, Scope, caller
@@ -64,6 +64,22 @@ class AccountReader(Access):
         if who.role is not Role.ADMIN and row.owner_id != who.user:
             return Allowed(delete=False, why="its owner and administrators may delete it")
         return Allowed()
+
+    def reusing(self, name: str | None) -> int:
+        """The project whose trainings a spec of the caller's would reuse; 0: of none but the open ones.
+
+        By name, else the caller's usual one, as far as there is one. NotFoundError where it sees none of this name.
+        """
+        who = caller()
+        if name is None:
+            if who.steered is None or MAIN in who.steered:
+                return MAIN
+            return min(who.steered) if len(who.steered) == 1 else 0
+        with self._database.reading() as connection:
+            number = connection.execute(sa.select(project.c.id).where(project.c.name == name)).scalar_one_or_none()
+        if number is None:
+            raise NotFoundError(f"no project named {name!r}")
+        return int(number)
 
     def names_of(self, projects: frozenset[int] | None) -> list[str]:
         """The names of projects; of all without a choice."""

@@ -51,12 +51,12 @@ def sources(connection: sa.Connection, planned: Iterable[PlannedTrial], closed: 
     return by_fingerprint
 
 
-def out_of_reach(connection: sa.Connection, planned: Iterable[PlannedTrial]) -> list[str]:
+def out_of_reach(connection: sa.Connection, planned: Iterable[PlannedTrial], closed: Collection[int] = ()) -> list[str]:
     """What has to be trained for, though a training that differs by further metrics alone has finished: keys."""
     asked = [one.further for one in planned if one.further is not None and one.further.out_of_reach]
     found: dict[str, None] = {}
     for chunk in chunked(asked, _CHUNK):
-        bases = _finished(connection, {one.base for one in chunk})
+        bases = _finished(connection, {one.base for one in chunk}, closed)
         for one in chunk:
             known = {name for row in bases.get(one.base, ()) for name in asked_of(row.recipe)}
             if one.base in bases:

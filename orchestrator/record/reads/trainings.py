@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from orchestrator.cost.estimate import Duration, named, shape_of
 from orchestrator.cost.workload import units
 from orchestrator.record.database import Access, chunked
-from orchestrator.record.reads.sources import out_of_reach, sources
+from orchestrator.record.reads.sources import closed_to, out_of_reach, reachable, sources
 from orchestrator.record.reads.wanting import wanted, wanted_by_active
 from orchestrator.record.schema import training
 from orchestrator.views.lifecycle import TRIAL_ACTIVE, TrialState
@@ -50,21 +50,27 @@ class TrainingReader(Access):
                 found.setdefault(one, []).append(Duration(row.seconds, _trained(row), device, name or ""))
         return found
 
-    def known(self, fingerprints: Iterable[str]) -> set[str]:
-        """Those of the fingerprints whose training has finished."""
+    def known(self, fingerprints: Iterable[str], project: int) -> set[str]:
+        """Those of the fingerprints whose training has finished, and is for sweeps of a project."""
         found: set[str] = set()
         finished = training.c.state == TrialState.FINISHED
         with self._database.reading() as connection:
+            within = reachable(closed_to(connection, project))
             for chunk in chunked(dict.fromkeys(fingerprints), 1_000):
-                query = sa.select(training.c.fingerprint).where(training.c.fingerprint.in_(chunk), finished)
+                query = sa.select(training.c.fingerprint).where(training.c.fingerprint.in_(chunk), finished, *within)
                 found.update(connection.execute(query).scalars())
         return found
 
-    def evaluable(self, planned: Collection[PlannedTrial]) -> tuple[set[str], list[str]]:
-        """The fingerprints of those that kept weights can stand for, and the keys for which others are trained."""
+    def evaluable(self, planned: Collection[PlannedTrial], project: int) -> tuple[set[str], list[str]]:
+        """The fingerprints of those that kept weights can stand for, and the keys for which others are trained.
+
+        For sweeps of a project: what only other closed ones have is passed over.
+        """
         with self._database.reading() as connection:
-            found = set(sources(connection, planned))
-            return found, out_of_reach(connection, [one for one in planned if one.fingerprint not in found])
+            closed = closed_to(connection, project)
+            found = set(sources(connection, planned, closed))
+            left = [one for one in planned if one.fingerprint not in found]
+            return found, out_of_reach(connection, left, closed)
 
     def stamps(self) -> list[str]:
         """The stamps that trainings have."""
