@@ -9,10 +9,17 @@ from fastapi.testclient import TestClient
 from starlette.types import Message
 
 from api.protection.workload import MOST_AT_WORK
+from orchestrator.settings import Settings
 from tests.api.conftest import TOKEN
 from tests.api.played import SPEC, YAML
 
 HOST = [(b"host", b"localhost"), (b"authorization", f"Bearer {TOKEN}".encode())]
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """A token may send as much as it likes: it is all of them together that are bounded here."""
+    return settings.model_copy(update={"read_rate": 0.0, "write_rate": 0.0})
 
 
 class Sender:
