@@ -20,6 +20,8 @@ PREFIX: Final = "METRICSWEEP_"
 WEBHOOK: Final = ("webhook_url", "webhook_secret", "webhook_secret_file")
 """The settings that only who tells the webhook needs."""
 OBJECT_STORE_BYTES: Final = 256 * 1024 * 1024  # Ray's least is 75 MiB; recipes and results stay under 1 MiB
+GIVING_BACK_SECONDS: Final = 20.0
+"""How long slots have, once the conductor has ended, to write a checkpoint of what they train."""
 MLFLOW_SWITCHES: Final[Mapping[str, str]] = {
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     "MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS": "false",
@@ -56,7 +58,8 @@ def mlflow_server(home: Path, socket: Path) -> ChildSpec:
 
 
 def ray_head(folder: Path, ports: Mapping[str, int], token: str, settings: Settings) -> ChildSpec:
-    """A Ray of one machine: on loopback, with a token, without dashboard, autoscaler and log monitor.
+    """A Ray of one machine: on loopback, with a token, without dashboard, autoscaler and log monitor. Before it ends
+    its slots give back what they train.
 
     `ports` has `ray` and, where Ray Client is installed, `ray_client`; all others Ray takes free ones for, so that
     several heads share a machine. Workers inherit the environment: the data root, and nothing secret but Ray's token.
@@ -66,7 +69,8 @@ def ray_head(folder: Path, ports: Mapping[str, int], token: str, settings: Setti
     return ChildSpec(
         name="ray",
         command=(
-            *(sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block"),
+            *(sys.executable, "-m", "orchestrator.run.ray", "--grace", f"{GIVING_BACK_SECONDS:g}", "--heard", "0"),
+            *("--head", "--block"),
             *("--port", str(ports["ray"]), *client),
             *("--min-worker-port", "0", "--max-worker-port", "0", "--dashboard-agent-listen-port", "0"),
             *("--object-store-memory", str(OBJECT_STORE_BYTES), "--temp-dir", str(folder)),
@@ -86,6 +90,7 @@ def ray_head(folder: Path, ports: Mapping[str, int], token: str, settings: Setti
         },
         port=ports["ray"],
         says="Ray runtime started",  # its first server listens a second before there is a node
+        grace=GIVING_BACK_SECONDS + 10.0,
     )
 
 

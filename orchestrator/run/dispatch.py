@@ -229,8 +229,5 @@ class Dispatch(Generic[H]):
         begun = execution.seen > 0 or execution.slot.begun
         self._running.pop(execution.order.attempt, None)
         self._pool.lost(execution.slot)
-        if not self._broker.wanted(execution.order):
-            self._broker.stopped(execution.order)
-        else:
-            failure = Failure(kind, explained(reason), begun=begun)
-            settle_from_spool(self._broker, execution.order, self._workplace, execution.seen, failure)
+        failure = Failure(kind, explained(reason), begun=begun)
+        settle_from_spool(self._broker, execution.order, self._workplace, execution.seen, failure)

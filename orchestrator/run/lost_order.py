@@ -14,7 +14,7 @@ UNBEGUN: Final = "claimed by a conductor that ended before it had begun"
 
 
 def settle_from_spool(broker: Broker, order: Order, workplace: Workplace, seen: int, failure: Failure | None) -> None:
-    """End an order whose holder is gone: by the end that it spooled, else by the failure.
+    """End an order whose holder is gone: by the end that it spooled, else by the failure, or as stopped if unwanted.
 
     Without a failure it is not known to have begun: if nothing is spooled its training waits again, as another attempt,
     since two slots that train the same one would write one spool. Raises UnavailableError where the storage does not
@@ -33,6 +33,9 @@ def settle_from_spool(broker: Broker, order: Order, workplace: Workplace, seen: 
             return
     if failure is None and not messages and seen == 0:
         broker.returned(order, UNBEGUN)
+        return
+    if not broker.wanted(order):
+        broker.stopped(order)
         return
     failure = failure or Failure("infrastructure", "its slot is gone")
     broker.failed(order, replace(failure, begun=True) if messages else failure)  # who has spooled had begun

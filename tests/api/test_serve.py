@@ -29,6 +29,7 @@ from api.local.process import MARK, ChildSpec
 from api.local.refusals import refuse_open_host, refuse_unknown_names
 from api.local.serve import Stack
 from api.local.supervision import FIRST_DELAY
+from orchestrator.run.departure import Departure
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, MetricsweepError, UnavailableError
 from tests.ports import free_port
@@ -751,6 +752,7 @@ def test_the_real_services(home: Path, tmp_path: Path, monkeypatch: pytest.Monke
         )
         inherited = psutil.Process(actor).environ()
         assert inherited["METRICSWEEP_DATA"] == str(home / "data")
+        assert Departure.named_by(inherited) is not None, "its slots hear that the service ends"
         assert not {"METRICSWEEP_DATABASE_URL", "METRICSWEEP_TOKEN"} & set(inherited)
 
         first = pid_of(tmp_path, "conductor")

@@ -9,6 +9,7 @@ import pytest
 from orchestrator.run.attempt import Workplace, execute
 from orchestrator.run.dispatch import Dispatch
 from orchestrator.run.inline import Inline
+from orchestrator.run.report import Report
 from orchestrator.spec.slot import Slot
 from orchestrator.views.errors import FencedError
 from orchestrator.views.orders import Order
@@ -120,6 +121,19 @@ def test_nothing_is_reaped_before_the_last_order_that_was_left(work: Workplace) 
     (execution,) = Dispatch(broker, pool, work).begun()
     assert execution.order is last
     assert given[:2] == [0, 0], "the second one's slot would have been ended"
+
+
+def test_a_result_counts_though_its_slot_is_lost_and_nobody_wants_it_now(work: Workplace) -> None:
+    """Its trial was pruned meanwhile; somebody may want it later, and it would be trained again."""
+    done, left = (replace(order(), holder="one") for _ in range(2))
+    execute(done, work, lambda: False, lambda message: None)
+    for each, results in ((done, [done.training]), (left, [])):
+        broker = MemoryBroker(deque([each]))
+        dispatch = Dispatch(broker, Slots(Held("one", attempt=each.attempt)), work)
+        dispatch.begun()
+        broker.unwanted.add(each.training)
+        dispatch.take(Report(each.attempt, lost="it does not answer"))
+        assert (list(broker.results), broker.ended, broker.failures) == (results, [each.training], [])
 
 
 def test_what_has_spooled_its_end_ends_so_though_its_slot_was_never_noted(work: Workplace) -> None:

@@ -111,7 +111,7 @@ class Installation:
         self.clients: list[Client] = []
         self.first: tuple[str, bytes] | None = None  # what a client submits first; none: it draws that
         self.shown: dict[str, tuple[str, bytes]] = {}  # of grids that finished, by what they tried: spec and table
-        self.engines: list[Simulated | FileSlots] = []
+        self.engines: dict[str, Simulated | FileSlots] = {}  # by conductor, those of today
         self._unheard = self._unbegun = 0.0
 
     @contextmanager
@@ -142,7 +142,8 @@ class Installation:
         def start(slot: HeldSlot | JoinedSlot, order: Order, workplace: Workplace) -> None:
             self.world.point("before it tells a slot to begin")
             if self.world.chance(self._unbegun):
-                self.world.stand_still(self.world.drawn.choice([4.0, 12.0, 25.0]), "before it tells a slot to begin")
+                seconds = self.world.drawn.choice([4.0, 12.0, 25.0])
+                self.world.stand_still(seconds, "before it tells a slot to begin", "stops before a slot is told")
             real(slot, order, workplace)
 
         return patch.object(holder, "start", start)
@@ -177,7 +178,7 @@ class Installation:
             self.shelf.away, self.shelf.lies = trouble.lost, trouble.lies
         self.cluster.torn, self.tracking.away = trouble.torn, trouble.away
         self._unheard, self._unbegun = trouble.unheard, trouble.unbegun
-        for engine in self.engines:
+        for engine in self.engines.values():
             if isinstance(engine, Simulated):
                 engine.unheard = trouble.unheard
         if self.joining is not None:
@@ -194,7 +195,7 @@ class Installation:
             engine.unheard = self._unheard
         else:
             engine = FileSlots(self._workplace(), None, LINGER)
-        self.engines = [*self.engines[-1:], engine]
+        self.engines[name] = engine
         conductor = Conductor(self.settings, self.store, engine, self._catalog, self.tracking)
 
         def act() -> None:

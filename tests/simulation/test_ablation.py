@@ -44,7 +44,7 @@ def test_each_safeguard_has_its_seed() -> None:
 @pytest.mark.parametrize("safeguard", SEEDS)
 def test_without_a_safeguard_a_world_breaks(safeguard: str, ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one more transaction of the product every seed is another world: others are looked at, up to a budget."""
-    monkeypatch.setattr("tests.simulation.installation.MOST_TURNS", 4_000)  # it need not be waited for long
+    monkeypatch.setattr("tests.simulation.installation.MOST_TURNS", 2_000)  # it need not be waited for long
     for seed in (SEEDS[safeguard], *range(BUDGET)):
         life = Life(seed, WISHES, HARDER.get(safeguard, USUAL), joined=safeguard in JOINED)
         if live(ground, life, SAFEGUARDS[safeguard]()) is not None:

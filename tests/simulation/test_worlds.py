@@ -6,18 +6,21 @@ import sys
 import threading
 import time
 import uuid
+from collections import Counter
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from tests.simulation.ground import Ground
 from tests.simulation.installation import QUIET, USUAL, Installation
-from tests.simulation.lives import Life, live, shortest
+from tests.simulation.lives import Life, lived, shortest
 from tests.simulation.operations import breaks
 from tests.simulation.world import Process, World
 
 ROOT = Path(__file__).parents[2]
-WORLDS, EACH = 300, 10
+WORLDS, EACH = 120, 10
+"""That `make test` lives; `make simulate` lives thousands."""
 AGAIN = """
 import pathlib, tempfile
 from tests.simulation.ground import Ground
@@ -27,9 +30,21 @@ with tempfile.TemporaryDirectory() as folder:
 """
 
 
+struck: Counter[str] = Counter()
+"""Faults, by kind, that struck in the worlds that this process has lived."""
+seen: set[int] = set()
+KINDS: Final = frozenset({
+    "crashes", "stops", "stops in a transaction", "stops before a slot is told", "stops while the tracker is told",
+    "jumps of the clock", "refused transactions", "lost acknowledgements", "calls to the tracker", "calls to the store",
+    "lost or torn objects", "damaged objects", "late reports", "reports that come twice", "slots that seem lost",
+    "slots that train on", "slots whose time is up",
+})  # fmt: skip
+
+
 def whole(ground: Ground, life: Life) -> None:
     """Fail with the shortest story of a world that breaks."""
-    broken = live(ground, life)
+    installation, broken = lived(ground, life)
+    struck.update(installation.world.faults)
     if broken is not None:
         pytest.fail(str(shortest(ground, broken)), pytrace=False)
 
@@ -50,6 +65,14 @@ def told(ground: Ground) -> str:
 def test_all_invariants_hold(first: int, ground: Ground) -> None:
     for seed in range(first, first + EACH):
         whole(ground, Life.of(seed))
+        seen.add(seed)
+
+
+def test_each_kind_of_fault_strikes_in_these() -> None:
+    """Else worlds would hold for want of trouble."""
+    if len(seen) < WORLDS:
+        pytest.skip("not all of them were lived in this process")
+    assert KINDS - {kind for kind, times in struck.items() if times} == set()
 
 
 @pytest.mark.parametrize("life", [Life(15, 4), Life(39, 4), Life(59, 4), Life.of(1029)], ids=lambda life: life.seed)

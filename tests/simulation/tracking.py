@@ -52,7 +52,7 @@ class Tracking:
         self._fail()
         steady = self._world.process().name.endswith("second")  # somebody has to tell what is true meanwhile
         if run.status == "RUNNING" and not steady and self._world.chance(self.outlived):
-            self._world.stand_still(30.0, "while it tells the tracker")
+            self._world.stand_still(30.0, "while it tells the tracker", "stops while the tracker is told")
         if run.sweep is not None and self.experiments.get(experiment) != run.sweep:
             raise ExperimentGoneError("no such experiment")
         found = run.run or self._of(experiment, run.key)

@@ -130,7 +130,8 @@ class Transactions:
         """Stand still with all that is written and not committed."""
         if thread is None or not thread.process.mortal or not self._world.chance(self.stops):
             return
-        self._world.stand_still(self._world.drawn.choice([2.0, 10.0, 45.0]), "in the middle of a transaction")
+        seconds = self._world.drawn.choice([2.0, 10.0, 45.0])
+        self._world.stand_still(seconds, "in the middle of a transaction", "stops in a transaction")
 
     def _forget(self, thread: Thread | None) -> None:
         if thread is not None and thread.process.mortal and self._world.chance(self.unacknowledged):

@@ -219,12 +219,12 @@ class World:
         process.frozen = self.now + seconds
         self.awake = max(self.awake, process.frozen + 3.0)
 
-    def stand_still(self, seconds: float, what: str) -> None:
+    def stand_still(self, seconds: float, what: str, kind: str = "stops") -> None:
         """Have the current process stand still, as SIGSTOP does."""
         thread = self._current
         assert thread is not None
         self.freeze(thread.process, seconds)
-        self.fault("stops", f"{thread.process.name} stands still for {seconds:g} s {what}")
+        self.fault(kind, f"{thread.process.name} stands still for {seconds:g} s {what}")
         self._hub.switch()
         if not thread.process.alive:
             raise Killed

@@ -31,8 +31,8 @@ NOTICES: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 class RayNode:
     """A node of Ray as a child of this process, and the folder by which its slots hear that it ends."""
 
-    def __init__(self, command: Sequence[str], folder: Path, grace: float) -> None:
-        self._departure, self._grace = Departure(folder), grace
+    def __init__(self, command: Sequence[str], folder: Path, grace: float, heard: float = HEARD_SECONDS) -> None:
+        self._departure, self._grace, self._heard = Departure(folder), grace, heard
         self._departure.prepare()
         self._notice: int | None = None
         for number in NOTICES:
@@ -62,11 +62,11 @@ class RayNode:
         log.info("%s: what trains here is given back", signal.Signals(self._notice or 0).name)
         try:
             self._departure.tell()
-            time.sleep(min(HEARD_SECONDS, self._grace))  # by then every slot has looked
+            time.sleep(min(self._heard, self._grace))  # by then every slot has looked
             while not (quiet := self._departure.quiet()) and time.monotonic() < until and self._ended() is None:
                 time.sleep(0.1)
             log.info("nothing trains any more" if quiet else "not all of it in time: its steps since a checkpoint go")
-            time.sleep(max(0.0, min(HEARD_SECONDS, until - time.monotonic())))
+            time.sleep(max(0.0, min(self._heard, until - time.monotonic())))
         except OSError as error:
             log.warning("the slots cannot be told: %s", error)
         if self._ended() is None:
@@ -108,12 +108,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )  # fmt: skip
     parser.add_argument("--grace", type=float, default=GRACE_SECONDS,
                         help=f"seconds that its slots have for that at most (default {GRACE_SECONDS:g})")  # fmt: skip
+    parser.add_argument("--heard", type=float, default=HEARD_SECONDS,
+                        help="seconds for whoever gives orders to hear of it, 0 where nobody does any more"
+                        f" (default {HEARD_SECONDS:g})")  # fmt: skip
     options, words = parser.parse_known_args(arguments)
     begin_logging()
     try:
         command = command_of(words, os.environ)
         with tempfile.TemporaryDirectory(prefix="metricsweep-node-") as folder:
-            return RayNode(command, Path(folder), options.grace).run()
+            return RayNode(command, Path(folder), options.grace, options.heard).run()
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
