@@ -34,9 +34,9 @@ struck: Counter[str] = Counter()
 """Faults, by kind, that struck in the worlds that this process has lived."""
 seen: set[int] = set()
 KINDS: Final = frozenset({
-    "crashes", "stops", "stops in a transaction", "stops before a slot is told", "stops while the tracker is told",
+    "crashes", "stops", "stops in a transaction", "stops before a slot is told",
     "jumps of the clock", "refused transactions", "lost acknowledgements", "calls to the tracker", "calls to the store",
-    "lost or torn objects", "damaged objects", "late reports", "reports that come twice", "slots that seem lost",
+    "lost or torn objects", "late reports", "reports that come twice", "slots that seem lost",
     "slots that train on", "slots whose time is up",
 })  # fmt: skip
 
