@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test faults simulate claims check guide wheel format serve up down clean
+.PHONY: help install demo test faults simulate claims check guide wheel lock sbom format serve up down clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -53,6 +53,14 @@ dashboards/guide: # once; `make guide` builds it anew
 
 wheel: guide ## build the wheel, with the site in it, into dist
 	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
+
+lock: install ## write what the images install, with hashes, into docker/*.lock.txt, after constraints.txt has changed
+	$(BIN)/python docker/lock.py
+
+sbom: ## write what the images hold as CycloneDX documents, build/sbom/*.cdx.json, from docker/*.lock.txt
+	python3 -m venv build/sbom && build/sbom/bin/pip install --quiet --disable-pip-version-check cyclonedx-bom==7.5.0
+	for image in control worker; do build/sbom/bin/cyclonedx-py requirements docker/$$image.lock.txt \
+		--pyproject pyproject.toml --output-reproducible --output-file build/sbom/$$image.cdx.json || exit 1; done
 
 format: install ## let ruff mend what it can
 	$(BIN)/ruff check --fix .

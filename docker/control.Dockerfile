@@ -12,17 +12,19 @@ RUN useradd --uid 1000 --create-home metricsweep \
     && install -d -m 700 -o metricsweep -g metricsweep /run/mlflow
 
 WORKDIR /build
-COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY pyproject.toml docker/control.lock.txt README.md LICENSE ./
 COPY workers ./workers
 COPY orchestrator ./orchestrator
 COPY dashboards ./dashboards
 COPY api ./api
 COPY docs ./docs
 COPY sweeps ./sweeps
-# The guide at /docs/guide/ is built from what is installed, and then goes with it; its tools do not stay.
-RUN pip install -c constraints.txt '.[traces]' sphinx myst-parser furo \
+# Every file has the hash that docker/lock.py wrote. The guide at /docs/guide/ is built from what is installed, and then
+# goes with it; its tools do not stay.
+RUN pip install --require-hashes -r control.lock.txt \
+    && pip install --no-deps --no-build-isolation . \
     && sphinx-build -q -c docs/site docs dashboards/guide \
-    && pip install --no-deps --force-reinstall . \
+    && pip install --no-deps --no-build-isolation --force-reinstall . \
     && pip uninstall --yes sphinx myst-parser furo
 
 USER metricsweep

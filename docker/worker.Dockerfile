@@ -11,13 +11,15 @@ RUN useradd --uid 1000 --create-home metricsweep \
     && install -d -o metricsweep -g metricsweep /home/metricsweep/service /storage /data
 
 WORKDIR /build
-COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY pyproject.toml docker/worker.lock.txt README.md LICENSE ./
 COPY workers ./workers
 COPY orchestrator ./orchestrator
 COPY dashboards ./dashboards
 COPY api ./api
 # torch's wheel for Linux brings CUDA, so that the same image trains with a GPU and without.
-RUN pip install -c constraints.txt '.[worker,traces]'
+# Every file has the hash that docker/lock.py wrote.
+RUN pip install --require-hashes -r worker.lock.txt \
+    && pip install --no-deps --no-build-isolation .
 
 USER metricsweep
 WORKDIR /home/metricsweep

@@ -214,8 +214,6 @@ def test_dockerfiles(services: dict[str, Any]) -> None:
         assert copied
         assert all((ROOT / name).exists() and f"!{name}" in ignored for name in copied)
         assert "USER metricsweep" in text
-        (extras,) = re.findall(r"'\.\[(.*?)\]'", text)
-        assert extras == ("worker,traces" if "worker" in file else "traces")
 
 
 def test_commands_exist(services: dict[str, Any]) -> None:

@@ -8,7 +8,8 @@ from orchestrator.record.store import Store
 from orchestrator.views.quotas import UNLIMITED, QuotaLimits
 
 LOOK_SECONDS: Final = 5.0
-"""How often hours are counted anew while nothing else happens."""
+"""How often hours are counted anew while nothing else happens, or after twenty times as long as counting takes."""
+REST_TIMES: Final = 20.0
 WAIT: Final = "its trials wait until hours are free again, or an administrator raises the quota"
 
 
@@ -17,17 +18,18 @@ class Quotas:
 
     def __init__(self, store: Store, now: Callable[[], float] = time.monotonic) -> None:
         self._store, self._now = store, now
-        self._looked = float("-inf")
+        self._next = float("-inf")
         self.limits: QuotaLimits = UNLIMITED
         self.notices: dict[int, list[str]] = {}
         """Why trials wait, by sweep; of slots nothing is said, since another training ends soon."""
 
     def look(self, *, anew: bool = False) -> None:
         """Count; `anew`: trials were added or changed."""
-        if not anew and self._now() - self._looked < LOOK_SECONDS:
+        began = self._now()
+        if not anew and began < self._next:
             return
-        self._looked = self._now()
         state = self._store.quotas.state()
+        self._next = self._now() + max(LOOK_SECONDS, REST_TIMES * (self._now() - began))
         self.limits = state.limits
         self.notices = {
             number: [f"{reason}; {WAIT}" for reason in reasons]
