@@ -19,8 +19,10 @@ from orchestrator.host import storage
 from orchestrator.host.storage import Bucket, Folder, opened
 from orchestrator.record.store import Store
 from orchestrator.run import work_directory
+from orchestrator.service.backups import back_up, restore
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
+from orchestrator.views.errors import ConflictError
 from tests.inline_conductor import conduct
 from tests.object_store import ObjectStore, bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
 from workers.data.scratch import unmade
@@ -285,3 +287,39 @@ def test_leftovers_of_a_killed_attempt_are_removed(
     for each in directories:
         each.end("stopped", {})
     assert not list(own_scratch.glob("attempts/*/*"))
+
+
+def test_a_bucket_is_backed_up_and_restored(
+    bucket_url: str,  # noqa: F811
+    object_store: ObjectStore,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Into another bucket, and into the folder of a home; never into one that holds anything."""
+    for name in ("DATABASE_URL", "STORAGE_URL"):
+        monkeypatch.delenv(f"METRICSWEEP_{name}", raising=False)
+    home = Settings(home=tmp_path / "home", storage_url=bucket_url)
+    home.resolved_home.mkdir(mode=0o700)
+    Store.open(home.database).close()
+    objects = {"a/1/best.pt": os.urandom(3_000), "a/1/curves.json": b"{}", "b/2/last.ckpt": b"state", "top": b""}
+    for key, content in objects.items():
+        above, _, last = key.rpartition("/")
+        (tmp_path / last).write_bytes(content)
+        bucket_at(bucket_url).put(tmp_path / last, above, last)
+    made = back_up(home, tmp_path / "backup", print)
+    assert {one.path.removeprefix("storage/") for one in made.files} == {"metricsweep.db", *objects}
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (tmp_path / "backup").rglob("*"))
+
+    there = Settings(home=tmp_path / "there", storage_url=object_store.new_bucket())
+    restore(tmp_path / "backup", there, print)
+    assert list(bucket_at(str(there.storage)).every()) == sorted(objects)
+    restore(tmp_path / "backup", Settings(home=tmp_path / "file"), print)
+    for key, content in objects.items():
+        above, _, last = key.rpartition("/")
+        assert (tmp_path / "file" / "storage" / key).read_bytes() == content
+        bucket_at(str(there.storage)).fetch(key, tmp_path / "fetched")
+        assert (tmp_path / "fetched").read_bytes() == content
+    assert not (there.resolved_home / "storage").exists()
+    again = there.model_copy(update={"home": tmp_path / "again"})
+    with pytest.raises(ConflictError, match="bucket's folder is not empty"):
+        restore(tmp_path / "backup", again, print)

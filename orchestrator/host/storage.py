@@ -118,7 +118,7 @@ class Bucket:
 
     def size(self, folder: str, name: str) -> int:
         """The bytes of an object."""
-        key = f"{folder}/{name}"
+        key = f"{folder}/{name}".lstrip("/")
         with self._reached(key):
             found = self._files.get_file_info(f"{self._top}/{key}")
         if not found.is_file:
@@ -148,6 +148,15 @@ class Bucket:
             asked = pyarrow.fs.FileSelector(f"{self._top}/{folder}", allow_not_found=True)
             return sorted((one.base_name, int(one.size)) for one in self._files.get_file_info(asked) if one.is_file)
 
+    def every(self) -> Iterator[str]:
+        """The keys of all objects, sorted; those of which a part would be no file's name are left out."""
+        import pyarrow.fs
+
+        with self._reached("its bucket"):
+            asked = pyarrow.fs.FileSelector(self._top, allow_not_found=True, recursive=True)
+            keys = sorted(one.path[len(self._top) + 1 :] for one in self._files.get_file_info(asked) if one.is_file)
+        yield from (key for key in keys if not {"", ".", ".."} & set(key.split("/")) and "\0" not in key)
+
     def remove(self, folder: str) -> None:
         """Remove a folder with all in it."""
         with suppress(FileNotFoundError), self._reached(folder):
@@ -176,7 +185,7 @@ class Bucket:
 
     def put(self, path: Path, folder: str, name: str) -> None:
         """Store a file; the object with that name is the old one or the new one, never a part of either."""
-        self._copy(path, f"{folder}/{name}", up=True)
+        self._copy(path, f"{folder}/{name}".lstrip("/"), up=True)
         if self.size(folder, name) != path.stat().st_size:
             raise OSError(errno.EIO, "the storage holds another number of bytes than were sent", f"{folder}/{name}")
 

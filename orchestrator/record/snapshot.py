@@ -1,4 +1,4 @@
-"""A copy of a database of one moment, while others write to it."""
+"""A copy of a database of one moment, as a file of SQLite, while others write to it."""
 
 import sqlite3
 from contextlib import closing
@@ -6,16 +6,19 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from orchestrator.record.transfer import Password, dump
 from orchestrator.views.errors import UnavailableError
 
 
-def snapshot(url: str, file: Path) -> None:
-    """Copy the SQLite database at a URL into a new file, by SQLite's online backup; raises UnavailableError."""
+def snapshot(url: str, file: Path, password: Password) -> None:
+    """Copy the database at a URL into a new file: SQLite by its online backup, Postgres row by row.
+
+    Raises UnavailableError.
+    """
     parsed = sa.make_url(url)
     if parsed.get_backend_name() != "sqlite" or not parsed.database:
-        raise UnavailableError(
-            "the database is no file of this machine; copy it with `pg_dump --format=custom`, and the storage beside it"
-        )
+        dump(url, file, password)
+        return
     if not Path(parsed.database).exists():
         raise UnavailableError(f"there is no database at {parsed.database}")
     try:

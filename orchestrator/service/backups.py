@@ -1,10 +1,11 @@
-"""Backups: the database of one moment and the files of the storage, with their hashes; and a home made of one."""
+"""Backups: the database of one moment and the files of the storage, with hashes; and what is made of one."""
 
 import hashlib
 import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import IO, Final
@@ -12,9 +13,11 @@ from typing import IO, Final
 from pydantic import BaseModel, ValidationError
 
 from orchestrator.host.private import own_folder
+from orchestrator.host.storage import Bucket, Folder, Storage, opened
 from orchestrator.record.snapshot import snapshot
+from orchestrator.record.transfer import loading, require_empty
 from orchestrator.settings import Settings
-from orchestrator.views.errors import ConflictError, DamagedError, UnavailableError
+from orchestrator.views.errors import ConflictError, DamagedError
 
 MANIFEST: Final = "manifest.json"
 """Written last: a folder without it is no backup, or one that was not finished."""
@@ -42,23 +45,21 @@ class Manifest(BaseModel):
 
 
 def back_up(settings: Settings, folder: Path, tell: Told) -> Manifest:
-    """Write a backup into a new or empty folder, while the service may run.
+    """Write a backup into a new or empty folder, while the service may run; whatever the database and storage are.
 
-    Raises ConflictError where the folder holds something, UnavailableError where database or storage are no files here.
+    Raises ConflictError where the folder holds something, UnavailableError, OSError of a bucket.
     """
-    storage = settings.storage
-    if not isinstance(storage, Path):
-        raise UnavailableError("the storage is no folder of this machine; copy its bucket with its own tools")
+    storage = opened(settings.storage)
     _require_empty(folder)
     own_folder(folder)
     tell("the database")
     # First: whatever it names is in the storage by then, and what comes later is not named.
-    snapshot(settings.database, folder / DATABASE)
+    snapshot(settings.database, folder / DATABASE, lambda: settings.database_password)
     kept = [_hashed(folder, DATABASE)]
-    for path in _files(storage):
-        name = f"{STORAGE}/{path.relative_to(storage).as_posix()}"
+    for key in storage.every() if isinstance(storage, Bucket) else _below(storage.root):
+        name = f"{STORAGE}/{key}"
         try:
-            kept.append(_copied(path, folder, name))
+            kept.append(_stored(storage, key, folder, name))
         except FileNotFoundError:
             continue  # an attempt has removed it since it was listed
         tell(name)
@@ -71,17 +72,26 @@ def back_up(settings: Settings, folder: Path, tell: Told) -> Manifest:
 
 
 def restore(folder: Path, settings: Settings, tell: Told) -> Manifest:
-    """Make a home of a backup, all at once: until every file is there and has its hash, there is no home.
+    """Put a backup where the settings say: into a new home, an empty Postgres, an empty bucket.
 
-    Raises ConflictError where the home holds something, or its database or storage would lie elsewhere; DamagedError.
+    The home and the rows of a database are there all at once, when all else is in place. Raises ConflictError where
+    any of them holds something, DamagedError.
     """
-    home = settings.resolved_home
-    if settings.database_url or settings.storage_url:
+    home, storage, password = settings.resolved_home, opened(settings.storage), lambda: settings.database_password
+    if isinstance(storage, Folder) and storage.root != home / STORAGE:
         raise ConflictError(
-            "a backup becomes a home of its own; unset METRICSWEEP_DATABASE_URL and METRICSWEEP_STORAGE_URL"
+            "the files of a backup become a bucket's or a home's; unset METRICSWEEP_STORAGE_URL, or name a bucket"
+        )
+    if settings.database.startswith("sqlite") and settings.database_url:
+        raise ConflictError(
+            "the database of a backup becomes a Postgres or a home's file; unset METRICSWEEP_DATABASE_URL, or name one"
         )
     made = _manifest(folder)
     _require_empty(home)
+    if isinstance(storage, Bucket) and next(storage.every(), None) is not None:
+        raise ConflictError("the bucket's folder is not empty; name another one")
+    if settings.database_url:
+        require_empty(settings.database, password)
     aside = home.with_name(f"{home.name}.restoring")
     if aside.exists() and not aside.is_symlink():
         shutil.rmtree(aside)  # of a restore that was killed
@@ -90,9 +100,18 @@ def restore(folder: Path, settings: Settings, tell: Told) -> Manifest:
         tell(kept.path)
         if _copied(folder / kept.path, aside, kept.path) != kept:
             raise DamagedError(f"{kept.path} is not what the backup wrote; nothing was restored")
-    if home.exists():
-        home.rmdir()
-    aside.rename(home)
+        if isinstance(storage, Bucket) and kept.path != DATABASE:
+            above, _, last = kept.path.removeprefix(f"{STORAGE}/").rpartition("/")
+            storage.put(aside / kept.path, above, last)
+            (aside / kept.path).unlink()
+    if isinstance(storage, Bucket):
+        shutil.rmtree(aside / STORAGE, ignore_errors=True)  # the folders that were passed through
+    with loading(aside / DATABASE, settings.database, password) if settings.database_url else nullcontext():
+        for name in (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm") if settings.database_url else ():
+            (aside / name).unlink(missing_ok=True)
+        if home.exists():
+            home.rmdir()
+        aside.rename(home)
     return made
 
 
@@ -118,11 +137,21 @@ def _require_empty(folder: Path) -> None:
         raise ConflictError(f"{folder} is there and not empty; name another folder")
 
 
-def _files(storage: Path) -> Iterator[Path]:
-    """The files below a storage in order; no links, nor what lies behind one."""
+def _below(storage: Path) -> Iterator[str]:
+    """The files below a storage in order, by their paths there; no links, nor what lies behind one."""
     for top, folders, names in os.walk(storage, followlinks=False):
         folders.sort()
-        yield from (Path(top, name) for name in sorted(names) if not Path(top, name).is_symlink())
+        files = (Path(top, name) for name in sorted(names))
+        yield from (path.relative_to(storage).as_posix() for path in files if not path.is_symlink())
+
+
+def _stored(storage: Storage, key: str, folder: Path, name: str) -> KeptFile:
+    """Copy a file of the storage to a name below a folder; what it held then."""
+    if isinstance(storage, Folder):
+        return _copied(storage.root / key, folder, name)
+    _make_above(folder, name)
+    storage.fetch(key, folder / name)
+    return _hashed(folder, name)
 
 
 def _copied(source: Path, folder: Path, name: str) -> KeptFile:
@@ -130,13 +159,17 @@ def _copied(source: Path, folder: Path, name: str) -> KeptFile:
     flags = os.O_RDONLY | os.O_NOFOLLOW
     with os.fdopen(os.open(source, flags), "rb") as reading:
         target = folder / name
-        for above in reversed(PurePosixPath(name).parents):
-            (folder / above).mkdir(mode=0o700, exist_ok=True)
+        _make_above(folder, name)
         with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as writing:
             kept = _read(reading, name, writing)
             writing.flush()
             os.fsync(writing.fileno())
     return kept
+
+
+def _make_above(folder: Path, name: str) -> None:
+    for above in reversed(PurePosixPath(name).parents):
+        (folder / above).mkdir(mode=0o700, exist_ok=True)
 
 
 def _hashed(folder: Path, name: str) -> KeptFile:

@@ -1,0 +1,144 @@
+"""A database of one moment copied into another kind: Postgres into a file of SQLite, and that into an empty Postgres.
+
+Row by row through SQLAlchemy, so that neither side needs programs of the right version. JSON is copied as its text.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from orchestrator.record.column_types import metadata
+from orchestrator.record.database import Database
+from orchestrator.record.migrations import difference, migrate
+from orchestrator.views.errors import ConflictError, DamagedError, UnavailableError
+
+Password = Callable[[], str | None]
+"""That of a URL without one."""
+_ROWS: Final = 500
+"""At once."""
+
+
+class _JsonText(sa.types.UserDefinedType[str]):
+    """Postgres' JSON as its text: what is null there and what is absent stay apart, and no number is read."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        return "JSON"
+
+    def column_expression(self, colexpr: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
+        return sa.cast(colexpr, sa.Text)
+
+    def bind_expression(self, bindvalue: sa.BindParameter[str]) -> sa.ColumnElement[str]:
+        return sa.cast(bindvalue, self)
+
+
+def dump(url: str, file: Path, password: Password) -> None:
+    """Copy a database at one moment into a new SQLite file of this release's schema, while others write to it.
+
+    Raises UnavailableError, also where the database has the schema of another release.
+    """
+    with closing(Database(url, password)) as source, closing(Database(f"sqlite:///{file}")) as target:
+        with source.reading() as reading, target.writing() as writing:
+            _require_ours(reading)
+            migrate(writing)
+            _copy(reading, writing)
+        with target.engine.connect() as connection:
+            connection.exec_driver_sql("COMMIT")
+            connection.exec_driver_sql("PRAGMA journal_mode=DELETE")  # one file, without a log beside it
+            (verdict,) = connection.exec_driver_sql("PRAGMA integrity_check").one()
+    if verdict != "ok":
+        raise UnavailableError(f"the copy of the database is damaged: {verdict}")
+
+
+def require_empty(url: str, password: Password) -> None:
+    """Raise ConflictError where a database holds anything, UnavailableError where it cannot be reached."""
+    with closing(Database(url, password)) as target, target.reading() as reading:
+        _require_empty(reading)
+
+
+@contextmanager
+def loading(file: Path, url: str, password: Password) -> Iterator[None]:
+    """Copy a SQLite file into an empty database, all at once when the block ends, and nothing where that raises.
+
+    An older release's file is brought along. Raises ConflictError where the database holds anything, DamagedError.
+    """
+    with closing(Database(f"sqlite:///{file}")) as source, closing(Database(url, password)) as target:
+        with source.writing() as connection:
+            migrate(connection)
+        with source.reading() as reading, target.writing() as writing:
+            _require_empty(writing)
+            migrate(writing)
+            _copy(reading, writing)
+            yield
+
+
+def _require_empty(connection: sa.Connection) -> None:
+    if sa.inspect(connection).get_table_names():
+        raise ConflictError("the database is not empty; name another one")
+
+
+def _require_ours(connection: sa.Connection) -> None:
+    found = difference(connection)
+    if found is not None:
+        raise UnavailableError(f"the database is of another release: {found}; back it up with that one, or upgrade")
+
+
+def _copy(reading: sa.Connection, writing: sa.Connection) -> None:
+    """Every row in the order of the keys that refer to them, and how far each table had counted."""
+    for table in reversed(metadata.sorted_tables):  # what the steps of the schema write by themselves
+        if writing.execute(sa.select(sa.func.count()).select_from(table)).scalar_one():
+            writing.execute(sa.delete(table))
+    for table in metadata.sorted_tables:
+        read, write = _plain(table, reading), _plain(table, writing)
+        keys = [column for column in read.c if column.primary_key]
+        rows = reading.execution_options(yield_per=_ROWS).execute(sa.select(read).order_by(*keys))
+        copied = 0
+        for some in rows.mappings().partitions(_ROWS):
+            writing.execute(sa.insert(write), [dict(row) for row in some])
+            copied += len(some)
+        there = writing.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+        if there != copied:
+            raise DamagedError(f"of {copied} rows of the table {table.name} {there} arrived; nothing was kept")
+        if "id" in table.c and isinstance(table.c.id.type, sa.Integer):
+            _count_on(writing, table, _counted(reading, table))
+
+
+def _plain(table: sa.Table, connection: sa.Connection) -> sa.Table:
+    """The table with JSON as text: a value is copied as it was written."""
+    text: sa.types.TypeEngine[Any] = sa.Text() if connection.dialect.name == "sqlite" else _JsonText()
+    columns = (
+        sa.Column(one.name, text if isinstance(one.type, sa.JSON) else one.type, primary_key=one.primary_key)
+        for one in table.c
+    )
+    return sa.Table(table.name, sa.MetaData(), *columns)
+
+
+def _counted(connection: sa.Connection, table: sa.Table) -> int:
+    """The highest number that the table ever gave, also to rows that are gone: numbers are given once."""
+    if connection.dialect.name == "sqlite":
+        query = sa.text("SELECT max(seq) FROM sqlite_sequence WHERE name = :name")
+        return int(connection.execute(query, {"name": table.name}).scalar() or 0)
+    name = connection.execute(sa.select(sa.func.pg_get_serial_sequence(table.name, "id"))).scalar()
+    if name is None:
+        return 0
+    row = connection.exec_driver_sql(f"SELECT last_value, is_called FROM {name}").one()  # noqa: S608  of the catalog
+    return int(row.last_value) if row.is_called else 0
+
+
+def _count_on(connection: sa.Connection, table: sa.Table, last: int) -> None:
+    highest = connection.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0
+    last = max(last, highest)
+    if not last:
+        return
+    if connection.dialect.name == "sqlite":
+        values = {"name": table.name, "last": last}
+        if table.dialect_options["sqlite"]["autoincrement"]:
+            connection.execute(sa.text("DELETE FROM sqlite_sequence WHERE name = :name"), values)
+            connection.execute(sa.text("INSERT INTO sqlite_sequence VALUES (:name, :last)"), values)
+        return
+    name = sa.func.pg_get_serial_sequence(table.name, "id")
+    connection.execute(sa.select(sa.func.setval(name, last)))

@@ -1,0 +1,113 @@
+"""A Postgres is copied into a file while it is written to, and that file into an empty Postgres, row by row."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from orchestrator.record.column_types import metadata
+from orchestrator.record.snapshot import snapshot
+from orchestrator.record.store import Store
+from orchestrator.record.transfer import loading
+from orchestrator.service.backups import back_up, restore
+from orchestrator.settings import Settings
+from orchestrator.views.callers import Role, Scope
+from orchestrator.views.errors import ConflictError, UnavailableError
+from tests.record.conftest import new_postgres_database
+from tests.record.sample import lease, new_sweep, run_all, started
+
+pytestmark = pytest.mark.postgres
+
+
+def no_password() -> None:
+    """The URL needs none."""
+
+
+@pytest.fixture
+def played(postgres_server: str, postgres_migrated: str) -> str:
+    """The URL of a Postgres with a sweep, users, and a sweep that is gone."""
+    url = new_postgres_database(postgres_server, postgres_migrated)
+    store = Store.open(url)
+    fence = lease(store)
+    started(store, fence)
+    run_all(store, fence)
+    store.owner.add_user("ada", Role.MEMBER, "main")
+    store.owner.add_token("ada", "laptop", "hash", Scope.READ, None)
+    gone = store.submissions.add_sweep(new_sweep("gone")).id
+    with store.database.writing() as connection:
+        connection.execute(sa.delete(metadata.tables["change"]).where(metadata.tables["change"].c.sweep_id == gone))
+        connection.execute(sa.delete(metadata.tables["sweep"]).where(metadata.tables["sweep"].c.id == gone))
+    store.close()
+    return url
+
+
+def rows(url: str) -> dict[str, list[Any]]:
+    """All rows of all tables, as the application reads them."""
+    store = Store.open(url)
+    with store.database.reading() as connection:
+        found = {
+            table.name: sorted(map(repr, connection.execute(sa.select(table)).all()))
+            for table in metadata.sorted_tables
+        }
+    store.close()
+    return found
+
+
+def test_what_is_restored_is_what_was_there(
+    played: str, postgres_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backup of a Postgres becomes a Postgres, and as well a home with a file."""
+    for name in ("DATABASE_URL", "STORAGE_URL"):
+        monkeypatch.delenv(f"METRICSWEEP_{name}", raising=False)
+    home = Settings(home=tmp_path / "home", database_url=played)
+    kept = home.resolved_home / "storage" / "a" / "1" / "best.pt"
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(b"weights")
+    before = rows(played)
+    assert all(before[name] for name in ("sweep", "trial", "training", "attempt", "metric", "log", "token", "audit"))
+    engine = sa.create_engine(played)
+    with engine.connect() as writing:
+        writing.execute(sa.text("UPDATE sweep SET name = 'half done'"))
+        back_up(home, tmp_path / "backup", print)
+    engine.dispose()
+
+    there = Settings(home=tmp_path / "there", database_url=new_postgres_database(postgres_server))
+    file = Settings(home=tmp_path / "file")
+    for target in (there, file):
+        restore(tmp_path / "backup", target, print)
+        assert rows(target.database) == before
+        assert (target.resolved_home / "storage" / "a" / "1" / "best.pt").read_bytes() == b"weights"
+        store = Store.open(target.database)
+        assert store.submissions.add_sweep(new_sweep("next")).id == 3, "the number of what is gone is not given again"
+        fence = store.lease.acquire("another", 60.0)
+        assert fence is None or fence > 0
+        store.close()
+    assert not list(there.resolved_home.glob("*.db*"))
+    with pytest.raises(ConflictError, match="database is not empty"):
+        restore(tmp_path / "backup", Settings(home=tmp_path / "again", database_url=there.database), print)
+    assert not (tmp_path / "again").exists()
+
+
+def test_a_database_of_another_release_is_not_copied(played: str, tmp_path: Path) -> None:
+    engine = sa.create_engine(played)
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    engine.dispose()
+    with pytest.raises(UnavailableError, match="schema is version 9999"):
+        snapshot(played, tmp_path / "copy.db", no_password)
+
+
+def test_what_ends_in_the_middle_leaves_an_empty_database(played: str, postgres_server: str, tmp_path: Path) -> None:
+    snapshot(played, tmp_path / "copy.db", no_password)
+    url = new_postgres_database(postgres_server)
+    with pytest.raises(RuntimeError), loading(tmp_path / "copy.db", url, no_password):
+        raise RuntimeError("the power went")
+    engine = sa.create_engine(url)
+    assert sa.inspect(engine).get_table_names() == []
+    engine.dispose()
+    connection = sqlite3.connect(tmp_path / "copy.db")
+    (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+    connection.close()
+    assert mode == "wal" or not list(tmp_path.glob("copy.db-*"))
