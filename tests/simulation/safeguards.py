@@ -210,6 +210,7 @@ SAFEGUARDS: Final[Mapping[str, Switch]] = {
 
 _UNBEGUN: Final = replace(USUAL, unbegun=0.4, crashes=0.0, unheard=0.0)
 HARDER: Final[Mapping[str, Trouble]] = {
+    "a submission that is repeated is known by its key": replace(USUAL, unacknowledged=0.1),
     "a mark of the outbox that was renewed meanwhile stays": replace(USUAL, away=0.4, crashes=0.002),
     "a checkpoint that is damaged is passed over": replace(USUAL, crashes=0.025),
     "a store that does not answer is waited for": replace(USUAL, lost=0.4, lies=0.0, unheard=0.4, crashes=0.0),
