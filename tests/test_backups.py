@@ -9,9 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from api.cli import app as commands
+from orchestrator.__main__ import main as conductor
 from orchestrator.record.store import Store
 from orchestrator.service.backups import MANIFEST, back_up, restore
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, DamagedError, UnavailableError
 from tests.record.sample import lease, run_all, started
@@ -141,9 +145,26 @@ def test_a_kill_in_the_middle_leaves_nothing_that_looks_whole(home: Settings, tm
     assert not (tmp_path / "there.restoring").exists()
 
 
-def test_an_older_release_refuses_a_newer_database(home: Settings, tmp_path: Path) -> None:
+def test_an_older_release_refuses_a_newer_database(
+    home: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By one sentence, whichever command opens it, and it stays as it is."""
     with sqlite3.connect(home.resolved_home / "metricsweep.db") as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     connection.close()
-    with pytest.raises(UnavailableError, match="not made by this version of metricsweep or an older one"):
+    sentence = "not made by this version of metricsweep or an older one"
+    with pytest.raises(UnavailableError, match=sentence):
         Store.open(home.database)
+    with pytest.raises(UnavailableError, match=sentence):
+        Service.open(home)  # as the API does
+    for words in (["users"], ["projects", "add", "x"], ["tokens"], ["audit"]):
+        told = CliRunner().invoke(commands, [*words, "--home", str(home.resolved_home)], env={"COLUMNS": "300"})
+        assert told.exit_code != 0, words
+        assert sentence in told.output
+        assert "Traceback" not in told.output
+    monkeypatch.setenv("METRICSWEEP_HOME", str(home.resolved_home))
+    assert conductor(["conduct"]) == 1
+    assert sentence in capsys.readouterr().err
+    connection = sqlite3.connect(home.resolved_home / "metricsweep.db")
+    assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("9999",)]
+    connection.close()
