@@ -217,8 +217,9 @@ HARDER: Final[Mapping[str, Trouble]] = {
     "what was told while the lease passed on is told anew": replace(
         USUAL, outlived=0.4, away=0.0, crashes=0.0, stalls=0.0
     ),
+    "an attempt begins once its slot is noted, and what trains unnoted is ended": replace(_UNBEGUN, crashes=0.02),
     "a slot actor begins nothing under an old fence": _UNBEGUN,
-    "a slot that has joined by files does nothing under an old fence": _UNBEGUN,
+    "a slot that has joined by files does nothing under an old fence": replace(_UNBEGUN, unbegun=0.9, stalls=0.012),
     "a search whose record was refused is rebuilt": replace(USUAL, refusals=0.15, crashes=0.0),
     "a deletion waits until what trains has stopped": replace(USUAL, regrets=0.7, torn=0.0, lost=0.0, unheard=0.0),
 }
