@@ -33,7 +33,7 @@ from orchestrator.run.ray.slot_handle import HeldSlot
 from orchestrator.run.report import Report
 from orchestrator.views.events import Progressed
 from orchestrator.views.orders import Failure, Order
-from tests.simulation.installation import USUAL, Trouble
+from tests.simulation.installation import QUIET, USUAL, Trouble
 
 Switch = Callable[[], AbstractContextManager[object]]
 
@@ -221,7 +221,7 @@ HARDER: Final[Mapping[str, Trouble]] = {
     "a slot actor begins nothing under an old fence": _UNBEGUN,
     "a slot that has joined by files does nothing under an old fence": replace(_UNBEGUN, unbegun=0.9, stalls=0.012),
     "a search whose record was refused is rebuilt": replace(USUAL, refusals=0.15, crashes=0.0),
-    "a deletion waits until what trains has stopped": replace(USUAL, regrets=0.7, torn=0.0, lost=0.0, unheard=0.0),
+    "a deletion waits until what trains has stopped": replace(QUIET, regrets=0.9, stops=USUAL.stops, lies=USUAL.lies),
 }
 """Of what is rare: what it guards against is more frequent."""
 
