@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.ray, pytest.mark.slow]
 SPEC = {
     **KILLED,
     "name": "composed",
-    "recipe": {**KILLED["recipe"], "loss": {"name": "unhurried", "seconds": 0.06}, "iterations": 300},
+    "recipe": {**KILLED["recipe"], "iterations": 300},
     "repeat": {"seed": [0]},
 }
 PATIENCE = 240.0
@@ -174,7 +174,10 @@ def test_a_sweep_outlives_the_active_conductor(composed: Composed) -> None:
             until(lambda asked=name: "holds the lease" in composed.log(asked) or composed.active() == asked, name)
     assert composed.healthy("mlflow")
     client = Client(composed.api, composed.token)
-    sweep = client.submit(yaml.safe_dump(SPEC).encode()).id
+    hold = composed.folder / "hold"  # while it is there no training ends, however late the second one begins
+    hold.touch()
+    loss = {"name": "unhurried", "seconds": 0.06, "held": str(hold)}
+    sweep = client.submit(yaml.safe_dump({**SPEC, "recipe": {**SPEC["recipe"], "loss": loss}}).encode()).id
     until(lambda: client.sweep(sweep).state == "running", "the conductor has expanded the sweep")
     for name in WORKERS:  # late: what no node can hold yet waits, and does not fail
         composed.start(name)
@@ -189,6 +192,7 @@ def test_a_sweep_outlives_the_active_conductor(composed: Composed) -> None:
     assert "standing by" in composed.log(standby)
     composed.kill(active)
     until(lambda: "going on with them" in composed.log(standby), "the standby took over")
+    hold.unlink()
     until(lambda: client.sweep(sweep).ended is not None, "the sweep ended")
     ended = client.sweep(sweep)
     assert (ended.state, ended.counts.finished) == ("finished", 2), composed.log(standby)[-3000:]

@@ -33,6 +33,9 @@ SPEC: dict[str, Any] = {
 }
 
 
+ADOPTED = "2 attempts were left running; going on with them"
+
+
 def conductor_of(serve: psutil.Process, besides: int = 0) -> psutil.Process | None:
     for child in serve.children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
@@ -45,24 +48,28 @@ def conductor_of(serve: psutil.Process, besides: int = 0) -> psutil.Process | No
 def test_the_sweep_goes_on_where_it_was(served_home: Served) -> None:
     client, serve, home = served_home.client, served_home.process, served_home.home
     before = set((home / "storage").glob("*/*/spool.jsonl"))  # of other tests, whose service it is too
-    sweep = client.submit(yaml.safe_dump(SPEC).encode()).id
+    hold = home / "hold"  # while it is there no training ends, so that both slots train when the conductor is killed
+    hold.touch(mode=0o600)
+    held = {**SPEC, "recipe": {**SPEC["recipe"], "loss": {"name": "unhurried", "held": str(hold)}}}
+    sweep = client.submit(yaml.safe_dump(held).encode()).id
 
     def both_train() -> bool:
         return sum(trial.step > 0 for trial in client.trials(sweep, TrialState.RUNNING)) == 2
 
-    killed = []
-    for finished in (0, 2):
+    log = home / "logs" / "conductor.log"
+    for finished in (0, 1):
         until(lambda least=finished: client.sweep(sweep).counts.finished >= least, f"{finished} trials finished")
+        hold.touch(mode=0o600)
         until(both_train, "both slots train")
         victim = conductor_of(serve)
         assert victim is not None
         victim.send_signal(signal.SIGKILL)
-        killed.append(victim.pid)
         until(lambda gone=victim.pid: conductor_of(serve, besides=gone) is not None, "another conductor runs")
+        until(lambda times=finished + 1: log.read_text().count(ADOPTED) == times, "it goes on with what trains")
+        hold.unlink()
     until(lambda: client.sweep(sweep).ended is not None, "the sweep ended")
-    ended, log = client.sweep(sweep), (home / "logs" / "conductor.log").read_text()
-    assert (ended.state, ended.counts.finished) == ("finished", 4), log[-3000:]
-    assert log.count("2 attempts were left running; going on with them") == len(killed)
+    ended = client.sweep(sweep)
+    assert (ended.state, ended.counts.finished) == ("finished", 4), log.read_text()[-3000:]
     trials = [client.trial(trial.id) for trial in client.trials(sweep)]
     attempts = Counter(len(trial.attempts) for trial in trials)
     assert attempts == {1: 4}, "the slots outlived the conductor: no attempt was lost, no trial trained twice"
