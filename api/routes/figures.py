@@ -1,16 +1,34 @@
 """Routes of figures: a sweep's, drawn in every format, and the files that a trial's training kept for them."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Path, Query, Response
 
-from api import examples
 from api.dependencies import Asked, Named
 from api.openapi import documented, shown
 from api.protection.limits import Id
 from api.protection.turns import DrawingTurn
 from api.routes.tables import as_file
 from orchestrator.views.files import FigureFile, FigureView
+
+FIGURES: Final = [
+    {
+        "name": "norms",
+        "kind": "distribution",
+        "title": "Norms with and without SEC",
+        "formats": ["json", "svg", "png", "pdf", "csv"],
+        "url": "/v1/sweeps/7/figures/norms",
+    }
+]
+
+FIGURE_FILES: Final = [
+    {
+        "name": "norms.npz",
+        "media_type": "application/octet-stream",
+        "size": 1482,
+        "url": "/v1/trials/40/figures/norms.npz",
+    }
+]
 
 router = APIRouter(
     prefix="/v1", tags=["figures"], route_class=DrawingTurn, responses=documented(401, 404, 409, 421, 422, 500, 503)
@@ -32,7 +50,7 @@ Known = Annotated[str | None, Header(max_length=1000)]
 @router.get(
     "/sweeps/{id}/figures",
     summary="A sweep's figures",
-    responses=shown(examples.FIGURES, "Each figure of the spec with its formats."),
+    responses=shown(FIGURES, "Each figure of the spec with its formats."),
 )
 def figures(number: Id, service: Asked) -> list[FigureView]:
     """The figures that the spec asks for, whether there is something to draw or not."""
@@ -72,7 +90,7 @@ def figure(
 @router.get(
     "/trials/{id}/figures",
     summary="A trial's figure files",
-    responses=shown(examples.FIGURE_FILES, "Each file that is in the storage; none before the training has finished."),
+    responses=shown(FIGURE_FILES, "Each file that is in the storage; none before the training has finished."),
 )
 def files(number: Id, service: Asked) -> list[FigureFile]:
     """What the training kept because its recipe asks for `figures`: arrays as `.npz`, and pictures."""

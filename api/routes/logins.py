@@ -9,7 +9,6 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel
 
-from api import examples
 from api.access.codes import CODE_SECONDS
 from api.dependencies import Admission, Asked
 from api.openapi import documented, shown
@@ -23,6 +22,9 @@ router = APIRouter(prefix="/v1", tags=["login"], responses=documented(401, 403, 
 open_router = APIRouter(tags=["login"], responses=documented(421, 500))
 pages_router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
+IDENTIFIED: Final = {"home": "8e1f0c2d9a7b4653", "proof": 8 * "0f1e2d3c"}
+
+LOGIN_LINK: Final = {"path": "/login?code=Zm91cnRlZW4", "expires_at": "2025-11-20T10:00:00Z"}
 ME: Final = {
     "name": "ada", "role": "member", "scope": "write", "sees": ["faces", "main"], "steers": ["faces"],
 }  # fmt: skip
@@ -51,7 +53,7 @@ Then = Annotated[str, Query(alias="next", max_length=2000)]
     "/login-links",
     status_code=201,
     summary="A link by which a browser logs in once",
-    responses=shown(examples.LOGIN_LINK, "Open `path` on this server.", status=201),
+    responses=shown(LOGIN_LINK, "Open `path` on this server.", status=201),
 )
 def login_link(access: Admission) -> LoginLink:
     """For the person whose token asks: the link opens one session, once, within the hour, and holds no token."""
@@ -71,7 +73,7 @@ def me(service: Asked) -> CallerView:
 @open_router.get(
     IDENTITY_PATH,
     summary="Whose server is this?",
-    responses=shown(examples.IDENTIFIED, "Its name, and the proof.") | documented(422),
+    responses=shown(IDENTIFIED, "Its name, and the proof.") | documented(422),
 )
 def identity(
     access: Admission,

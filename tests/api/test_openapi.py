@@ -19,10 +19,14 @@ from schemathesis.specs.openapi.checks import (
 
 from api import examples
 from api.access import patience
+from api.routes import data as data_route
+from api.routes import figures as figures_route
+from api.routes import health as health_route
 from api.routes import logins
+from api.routes import published as published_route
 from api.streams.stream import Stream
 from orchestrator.service.service import Service
-from orchestrator.views import cells, files, health, pages, published, requests, submissions, sweeps, trials
+from orchestrator.views import cells, data, files, health, pages, published, requests, submissions, sweeps, trials
 from tests.api.conftest import BEARER
 from tests.api.played import SPEC, YAML, Conductor
 
@@ -168,13 +172,14 @@ def test_references_lead_somewhere(document: dict[str, Any]) -> None:
         (trials.TrialView, examples.TRIAL),
         (list[trials.Curve], examples.CURVES),
         (trials.LogView, examples.LOG),
-        (health.Readiness, examples.READINESS),
-        (logins.LoginLink, examples.LOGIN_LINK),
-        (logins.Identified, examples.IDENTIFIED),
-        (list[files.FigureView], examples.FIGURES),
-        (list[files.FigureFile], examples.FIGURE_FILES),
-        (list[published.PublishedSummary], examples.PUBLISHED),
-        (published.PublishedView, examples.PUBLISHED_TABLE),
+        (health.Readiness, health_route.READINESS),
+        (logins.LoginLink, logins.LOGIN_LINK),
+        (logins.Identified, logins.IDENTIFIED),
+        (list[files.FigureView], figures_route.FIGURES),
+        (list[files.FigureFile], figures_route.FIGURE_FILES),
+        (list[published.PublishedSummary], published_route.PUBLISHED),
+        (published.PublishedView, published_route.PUBLISHED_TABLE),
+        (list[data.DataFinding], data_route.DATA),
     ],
 )
 def test_the_examples_hold(shape: Any, example: Any) -> None:
