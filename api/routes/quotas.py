@@ -40,7 +40,7 @@ def quotas(service: Asked) -> list[QuotaUse]:
 class NewQuota(Quota):
     """What a user or a project may have from now on; what is left out has no limit."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=False)  # pydantic warns of a body that defers
 
 
 @router.put(
