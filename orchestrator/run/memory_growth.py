@@ -57,8 +57,17 @@ class MemoryGrowth:
         return None
 
 
-def release(train: str) -> dict[str, int]:
-    """Let go of what trainings that ended have left in this process; gives the bytes that it holds now, by kind.
+def weighed(train: str) -> dict[str, int]:
+    """Let go of what trainings that ended have left in this process; gives the bytes that it holds then, by kind.
+
+    Raises what `release` raises.
+    """
+    more = release(train)
+    return {MEMORY: own_memory(), **more}
+
+
+def release(train: str) -> Mapping[str, int]:
+    """Let go of what trainings that ended have left in this process; gives what their module says that it holds.
 
     Where the module of the training function `train` has a function `release`, it does so for what only it knows of,
     such as a GPU's memory, and tells what is held of that. Raises what that raises.
@@ -66,8 +75,7 @@ def release(train: str) -> dict[str, int]:
     gc.collect()  # a network and its optimizer refer to one another; left to itself Python looks at them hours later
     _spare_the_modules()
     theirs = getattr(sys.modules.get(train.partition(":")[0]), "release", None)
-    more = cast("Callable[[], Mapping[str, int]]", theirs)() if callable(theirs) else {}
-    return {MEMORY: own_memory(), **more}
+    return cast("Callable[[], Mapping[str, int]]", theirs)() if callable(theirs) else {}
 
 
 @functools.cache

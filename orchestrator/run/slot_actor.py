@@ -14,7 +14,7 @@ from typing import Any, Final
 from orchestrator.host.traces import begin_tracing
 from orchestrator.run.attempt import TRACE_CHARACTERS, Workplace, execute
 from orchestrator.run.departure import LOOK_SECONDS, REASON, Departure
-from orchestrator.run.memory_growth import GIB, MemoryGrowth, release
+from orchestrator.run.memory_growth import GIB, MemoryGrowth, weighed
 from orchestrator.run.message import Message
 from orchestrator.run.usage import Meter
 from orchestrator.views.errors import MetricsweepError
@@ -169,7 +169,7 @@ class SlotActor:
         """Let go of what the attempt left, and judge what the process holds now."""
         gigabytes = order.slot.memory_gb
         try:
-            held = release(workplace.train)
+            held = weighed(workplace.train)
             declared = None if gigabytes is None else int(gigabytes * GIB)
             worn = self._growth.note(held, workplace.allowance, declared)
         except Exception as error:  # after some errors of a GPU nothing on it succeeds in this process any more
