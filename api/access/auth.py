@@ -110,6 +110,9 @@ class AuthMiddleware:
     async def _admitted(self, request: Request) -> Caller | Response:
         """Who asks, or the answer to who may not."""
         path = request.url.path
+        # A route's `$` also takes a line feed behind its path, which what is judged by the path knows nothing of.
+        if not request.scope["path"].isprintable():
+            return answer(request, details(request, 404, "no path holds control characters"))
         if path in self.access.open_paths or path.startswith("/static/"):
             return OWNER
         who = await self._caller(request, in_mlflow=path.startswith(f"{self.mlflow}/"))

@@ -104,6 +104,18 @@ def test_nobody_else_does(stranger: TestClient, people: People, user: str, scope
     assert stranger.get("/v1/me", headers={"Authorization": f"Bearer {others.token}"}).status_code == 200
 
 
+def test_what_stands_behind_a_path_opens_nothing(stranger: TestClient, people: People) -> None:
+    """A regular expression's `$` also matches before a line feed, so that a route answers to more than its path."""
+    ada, admin = bearer(people, "ada"), bearer(people, "root", Scope.ADMIN)
+    for method, path in (
+        ("GET", "/v1/users"), ("GET", "/v1/projects"), ("GET", "/v1/audit"), ("GET", "/v1/storage"),
+        ("POST", "/v1/collections"), ("GET", "/metrics"), ("GET", "/people"), ("GET", "/v1/events"),
+    ):  # fmt: skip
+        assert stranger.request(method, f"{path}%0A", json={}, headers=ada).status_code == 404, path
+    for behind in ("%0D", "%00", "%7F", "%C2%85", "%0A"):
+        assert stranger.get(f"/v1/users{behind}", headers=admin).status_code == 404, behind
+
+
 def test_everybody_has_tokens_of_their_own(stranger: TestClient, people: People) -> None:
     """A viewer too; by a token that may only read nobody makes one."""
     for user in ("ada", "vic"):
