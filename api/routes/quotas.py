@@ -53,4 +53,4 @@ def set_quota(
 ) -> list[QuotaUse]:
     """For administrators: a quota in place of what there was; one without limits takes it away."""
     service.people.set_quota(kind, name, limits)
-    return service.operations.quotas()
+    return service.operations.quotas(anew=True)

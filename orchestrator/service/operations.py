@@ -51,12 +51,12 @@ class Operations:
         """Nodes, slots and the queue, with the sweeps that the caller sees; raises UnavailableError."""
         return self._cluster.get() if caller().seen is None else self._look()
 
-    def quotas(self) -> list[QuotaUse]:
+    def quotas(self, *, anew: bool = False) -> list[QuotaUse]:
         """What users and projects may have, and have used: the caller and its projects, or all for administrators.
 
-        Raises UnavailableError.
+        `anew`: a quota was set just now. Raises UnavailableError.
         """
-        who, uses = caller(), self._uses.get()
+        who, uses = caller(), self._uses.anew() if anew else self._uses.get()
         if who.seen is None:
             return uses
         mine = {("user", who.name), *(("project", name) for name in self._store.accounts.names_of(who.seen))}

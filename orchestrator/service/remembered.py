@@ -45,6 +45,12 @@ class Remembered(Generic[Value]):
         assert self._value is not None
         return self._value
 
+    def anew(self) -> Value:
+        """The value computed after this call, for who has just changed it; raises what computing raises."""
+        with self._computing:  # whoever computes now may have read what there was
+            self._renew()
+        return self.get()
+
     def _renew(self) -> None:
         began = self._now()
         try:
