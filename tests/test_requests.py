@@ -13,6 +13,7 @@ from orchestrator.plan import grid
 from orchestrator.plan.checking.check import check
 from orchestrator.plan.extension import extension
 from orchestrator.record import schema
+from orchestrator.record.reads.claims import Exclusions
 from orchestrator.record.store import Store
 from orchestrator.record.writes.sweeps import SweepWriter
 from orchestrator.service.service import Service
@@ -88,8 +89,8 @@ def test_owners_take_turns(service: Service, settings: Settings) -> None:
         assert order is not None
         sweeps.append(next(sweep for sweep, own in seeds.items() if order.recipe["seed"] in own))
     assert sweeps == [ann, bob, ann, bob]
-    assert store.writer(fence).claims.next(quota=2) is None, "both owners hold as many slots as they may"
-    assert store.writer(fence).claims.next(quota=3) is not None
+    assert store.writer(fence).claims.next(Exclusions(quota=2)) is None, "both owners hold as many slots as they may"
+    assert store.writer(fence).claims.next(Exclusions(quota=3)) is not None
     store.close()
 
 

@@ -10,7 +10,6 @@ from orchestrator.conduct.chores import Chores
 from orchestrator.conduct.heartbeat import Heartbeat
 from orchestrator.host.log_context import about
 from orchestrator.host.traces import span_of_attempt
-from orchestrator.record.reads.claims import Exclusions
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.message import Message
 from orchestrator.views.errors import FencedError
@@ -74,7 +73,7 @@ class LeasedBroker:
         return order
 
     def _claim(self) -> Order | None:
-        order = self._writer.claims.next(*self._chores.passed_over())
+        order = self._writer.claims.next(self._chores.passed_over())
         return order and replace(order, lacking=self._chores.hindrances.lacking(order))
 
     def wanted(self, order: Order) -> bool:
@@ -103,7 +102,7 @@ class LeasedBroker:
 
     def outranked(self, order: Order) -> bool:
         """Whether another of a higher priority waits, or only paused sweeps want the order."""
-        return self._store.claims.outranked(order.attempt, Exclusions(*self._chores.passed_over()))
+        return self._store.claims.outranked(order.attempt, self._chores.passed_over())
 
     def returned(self, order: Order, reason: str) -> None:
         """Record that an order was not begun, or was given back, and why."""

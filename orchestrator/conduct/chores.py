@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from orchestrator.conduct.exhibits import Exhibits
@@ -18,6 +19,7 @@ from orchestrator.conduct.slot_watch import SlotWatch
 from orchestrator.host.log_context import about
 from orchestrator.host.traces import span
 from orchestrator.plan import grid
+from orchestrator.record.reads.claims import Exclusions
 from orchestrator.record.reads.requests import PendingRequest
 from orchestrator.record.reads.sweeps import QueuedSweep
 from orchestrator.record.recorder import Recorder
@@ -28,12 +30,10 @@ from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
 from orchestrator.views import events
 from orchestrator.views.errors import FOR_ALL, MetricsweepError
-from orchestrator.views.quotas import QuotaLimits
 from workers.catalog import Catalog, usual_needs
 
 log = logging.getLogger(__name__)
 
-PassedOver = tuple[int | None, frozenset[str], frozenset[str], frozenset[str], dict[int, int], QuotaLimits]
 PRUNE_SECONDS: Final = 60.0
 """How often the changes and deliveries that nobody needs any more are forgotten."""
 
@@ -104,10 +104,9 @@ class Chores:
             self._pruning.grown()
         return added
 
-    def passed_over(self) -> PassedOver:
-        """Who may not be given out next: over a quota, at rest after a loss, without room, without data, racing."""
-        hindrances, resting = self.hindrances, self._retries.resting()
-        return self._quota, resting, hindrances.barred, hindrances.held, self._racing(), hindrances.limits
+    def passed_over(self) -> Exclusions:
+        """What may not be given out next: over a quota, at rest after a loss, without room, without data, racing."""
+        return replace(self.hindrances.exclusions, quota=self._quota, resting=self._retries.resting())
 
     def _racing(self) -> dict[int, int]:
         return self._pruning.racing

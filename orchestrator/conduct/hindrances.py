@@ -1,10 +1,12 @@
 """The hindrances: why trials wait: no node can hold their slot, no machine has their data, or hours are used up."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from orchestrator.conduct.availability import Availability
 from orchestrator.conduct.capacity import Capacity
 from orchestrator.conduct.quotas import Quotas
+from orchestrator.record.reads.claims import Exclusions
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.engine import Engine
 from orchestrator.views.orders import Failure, Order
@@ -50,8 +52,14 @@ class Hindrances:
         """Whether all that waits is hindered, so that there is nothing to give out."""
         return bool(self.barred or self.held or self.limits.spent) and not self._waits()
 
+    @property
+    def exclusions(self) -> Exclusions:
+        """What of all that is passed over."""
+        return Exclusions(barred=self.barred, held=self.held, racing=self._racing(), limits=self.limits)
+
     def _waits(self) -> bool:
-        return self._store.claims.waits(self.barred, self.held, self._racing(), self.limits.spent)
+        of_hours = QuotaLimits(spent=self.limits.spent)  # for a slot of a quota it waits as for any other
+        return self._store.claims.waits(replace(self.exclusions, limits=of_hours))
 
     @property
     def hopeless(self) -> bool:

@@ -41,11 +41,11 @@ def test_what_is_held_blocks_nothing(store: Store) -> None:
     fence = lease(store)
     sweep = started(store, fence, CUB, None, SOP)
     held = {CUB.key, SOP.key}
-    assert store.claims.waits((), held)
-    orders = [store.writer(fence).claims.next(held=held) for _ in range(3)]
+    assert store.claims.waits(Exclusions(held=held))
+    orders = [store.writer(fence).claims.next(Exclusions(held=held)) for _ in range(3)]
     assert [one.need if one else "none" for one in orders] == [None, None, "none"]
-    assert not store.claims.waits((), held)
-    assert store.claims.waits((), {CUB.key})
+    assert not store.claims.waits(Exclusions(held=held))
+    assert store.claims.waits(Exclusions(held={CUB.key}))
     assert store.writer(fence).sweeps.unsettled() == []
     assert store.sweeps.get(sweep).counts.waiting == 4
     assert run_all(store, fence) == 4

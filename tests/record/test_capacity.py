@@ -90,7 +90,7 @@ def test_what_no_node_can_hold_blocks_nothing(store: Store) -> None:
     sweep = with_big(store, fence)
     texts = barred(store, BIG)
     assert len(texts) == 1
-    found = [store.writer(fence).claims.next(barred=texts) for _ in range(3)]
+    found = [store.writer(fence).claims.next(Exclusions(barred=texts)) for _ in range(3)]
     assert [one.slot if one else None for one in found] == [SLOT, SLOT, None]
     assert store.writer(fence).sweeps.unsettled() == [], "the others still wait"
     again = store.writer(fence).claims.next()
@@ -102,10 +102,10 @@ def test_what_no_node_can_hold_blocks_nothing(store: Store) -> None:
 def test_a_sweep_whose_own_slot_has_to_wait_gives_the_trials_that_have_another(store: Store) -> None:
     fence = lease(store)
     with_big(store, fence)
-    found = [store.writer(fence).claims.next(barred=barred(store, SLOT)) for _ in range(3)]
+    found = [store.writer(fence).claims.next(Exclusions(barred=barred(store, SLOT))) for _ in range(3)]
     assert [one.slot if one else None for one in found] == [BIG, BIG, None]
     other = started(store, fence, losses=("contrastive",))
-    assert store.writer(fence).claims.next(barred=barred(store, SLOT)) is None
+    assert store.writer(fence).claims.next(Exclusions(barred=barred(store, SLOT))) is None
     assert store.sweeps.get(other).counts.waiting == 2
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
+from orchestrator.record.reads.claims import Exclusions
 from orchestrator.record.schema import attempt
 from orchestrator.record.store import Store
 from orchestrator.spec.slot import Slot
@@ -39,7 +40,7 @@ def sweep_of(store: Store, fence: int, who: Caller, slot: Slot = SLOT, losses: t
 
 
 def next_within(store: Store, fence: int) -> str | None:
-    order = store.writer(fence).claims.next(limits=store.quotas.state().limits)
+    order = store.writer(fence).claims.next(Exclusions(limits=store.quotas.state().limits))
     return order and order.attempt
 
 
@@ -64,7 +65,7 @@ def test_slots_at_once_of_a_user_and_of_a_project(store: Store) -> None:
     store.owner_quotas.put("project", "faces", Quota(slots=3))
     limits = store.quotas.state().limits
     assert store.capacity.waiting_slots(256, limits=limits) == [SLOT] * 3, "nor are more nodes asked for"
-    assert store.claims.waits(())
+    assert store.claims.waits()
     begun = [next_within(store, fence) for _ in range(4)]
     assert [one is None for one in begun] == [False, False, False, True]
     assert (use(store, "ada").used_slots, use(store, "ben").used_slots, use(store, "faces").used_slots) == (1, 2, 3)
@@ -107,7 +108,7 @@ def test_what_is_over_its_hours_waits_and_all_else_goes_on(store: Store) -> None
     assert store.claims.waits_of(mine, state.limits.spent[mine])
     begun = [next_within(store, fence) for _ in range(3)]
     assert [one is None for one in begun] == [False, False, True], "ben's two"
-    assert not store.claims.waits((), spent=state.limits.spent), "there is nothing to give out"
+    assert not store.claims.waits(Exclusions(limits=state.limits)), "there is nothing to give out"
     assert store.capacity.waiting_slots(256, limits=state.limits) == []
     assert {one.id: one.waiting for one in store.cluster.queue(None)} == {mine: {WaitReason.HOURS: 1}}
     assert other not in state.limits.spent
@@ -124,7 +125,7 @@ def test_gpu_hours_hold_back_what_holds_a_gpu(sqlite_store: Store) -> None:
     store.writer(fence).capacity.note_nodes([Node("n", "lab", {"CPU": 8.0, "GPU": 1.0})])
     assert set(store.quotas.state().limits.spent) == {by_gpu, by_cpu}
     assert next_within(store, fence) is None
-    assert store.claims.waits(()), "but for the quota"
+    assert store.claims.waits(), "but for the quota"
     store.owner_quotas.put("project", "faces", Quota(cpu_hours=0))
     assert next_within(store, fence) is not None
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
@@ -50,16 +50,24 @@ class Exclusions:
     """What is passed over when the next training is chosen."""
 
     quota: int | None = None
+    """Owners who hold so many slots."""
     resting: Collection[str] = ()
+    """Trainings that rest after a loss."""
     barred: Collection[str] = ()
+    """Slots, their JSON as the database holds it."""
     held: Collection[str] = ()
+    """Needs, by their keys."""
     racing: Mapping[int, int] = field(default_factory=dict)
     """Sweeps of which a repeat waits for all earlier ones of its cell to end, but for so many first ones."""
     limits: QuotaLimits = UNLIMITED
+    """Owners and projects who hold as many slots as they may, and slots of sweeps whose hours are used up."""
 
     def barred_of(self, sweep_id: int) -> tuple[str, ...]:
         """The slots that are not given to trials of a sweep."""
         return (*self.barred, *sorted(self.limits.spent.get(sweep_id, ())))
+
+
+NOTHING: Final = Exclusions()
 
 
 class Turn(NamedTuple):
@@ -85,18 +93,8 @@ class ClaimReader(Access):
             rank = connection.execute(wanting).scalar()
             return rank is None or first_waiting(connection, passed, rank) is not None
 
-    def waits(
-        self,
-        barred: Collection[str],
-        held: Collection[str] = frozenset(),
-        racing: Mapping[int, int] | None = None,
-        spent: Mapping[int, frozenset[str]] | None = None,
-    ) -> bool:
-        """Whether a training waits whose slot is none of `barred`, whose need is none of `held`, and for no round.
-
-        Nor for hours, as `QuotaLimits.spent` has it; for a slot of a quota it waits as for any other.
-        """
-        passed = Exclusions(None, (), tuple(barred), tuple(held), racing or {}, QuotaLimits(spent=spent or {}))
+    def waits(self, passed: Exclusions = NOTHING) -> bool:
+        """Whether a training waits that is not passed over."""
         with self._database.reading() as connection:
             return first_waiting(connection, passed) is not None
 

@@ -1,14 +1,13 @@
 """Orders: the trainings that wait, claimed one by one as attempts."""
 
 import uuid
-from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
 from orchestrator.record.cluster_tables import node
 from orchestrator.record.database import FencedAccess
-from orchestrator.record.reads.claims import RUNNING, Exclusions, Turn, first_waiting
+from orchestrator.record.reads.claims import NOTHING, RUNNING, Exclusions, Turn, first_waiting
 from orchestrator.record.reads.sources import evaluation_of
 from orchestrator.record.reads.trial_name import order_names
 from orchestrator.record.schema import attempt, collected, training, trial
@@ -18,30 +17,14 @@ from orchestrator.spec.slot import Slot
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.nodes import Node
 from orchestrator.views.orders import Order
-from orchestrator.views.quotas import UNLIMITED, QuotaLimits
 from orchestrator.views.resources import shape_of
 
 
 class ClaimWriter(FencedAccess):
     """Gives out what waits."""
 
-    def next(
-        self,
-        quota: int | None = None,
-        resting: Collection[str] = frozenset(),
-        barred: Collection[str] = frozenset(),
-        held: Collection[str] = frozenset(),
-        racing: Mapping[int, int] | None = None,
-        limits: QuotaLimits = UNLIMITED,
-    ) -> Order | None:
-        """Claim the training whose turn it is.
-
-        None: nothing waits, or only for owners who hold `quota` slots or as many as `limits` leaves them, or only
-        trainings that rest after a loss, or whose slot is one of `barred` (its JSON as the database holds it) or of
-        those whose hours are used up (`limits`), or whose need is one of `held` (its key), or whose round of a race
-        (`racing`, as `Exclusions` has it) has not begun.
-        """
-        passed = Exclusions(quota, tuple(resting), tuple(barred), tuple(held), racing or {}, limits)
+    def next(self, passed: Exclusions = NOTHING) -> Order | None:
+        """Claim the training whose turn it is; none: nothing waits but what is passed over."""
         with self._database.reading() as connection:
             if first_waiting(connection, passed) is None:
                 return None  # as most calls find: they need not take the writer's lock
