@@ -1,6 +1,7 @@
 """A Postgres is copied into a file while it is written to, and that file into an empty Postgres, row by row."""
 
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,40 @@ def test_what_is_restored_is_what_was_there(
     with pytest.raises(ConflictError, match="database is not empty"):
         restore(tmp_path / "backup", Settings(home=tmp_path / "again", database_url=there.database), print)
     assert not (tmp_path / "again").exists()
+
+
+@pytest.fixture
+def sealed(postgres_server: str) -> Iterator[str]:
+    """The name of a user whom the server asks for the password `opens-this`."""
+    engine = sa.create_engine(postgres_server, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sa.text("CREATE ROLE sealed LOGIN SUPERUSER PASSWORD 'opens-this'"))
+        rules = Path(connection.execute(sa.text("SHOW hba_file")).scalar_one())
+        before = rules.read_text()
+        asked = ("local all sealed scram-sha-256", "host all sealed all scram-sha-256", before)
+        rules.write_text("\n".join(asked))
+        connection.execute(sa.text("SELECT pg_reload_conf()"))
+        yield "sealed"
+        rules.write_text(before)
+        connection.execute(sa.text("SELECT pg_reload_conf()"))
+    engine.dispose()
+
+
+def test_both_show_the_password_of_the_file(sealed: str, played: str, postgres_server: str, tmp_path: Path) -> None:
+    file = tmp_path / "password"
+
+    def settings(home: str, url: str) -> Settings:
+        named = sa.make_url(url).set(username=sealed, password=None).render_as_string(hide_password=False)
+        return Settings(home=tmp_path / home, database_url=named, database_password_file=file)
+
+    file.write_text("opens-nothing\n")
+    with pytest.raises(UnavailableError, match="password authentication failed"):
+        back_up(settings("home", played), tmp_path / "refused", print)
+    file.write_text("opens-this\n")
+    back_up(settings("home", played), tmp_path / "backup", print)
+    empty = new_postgres_database(postgres_server)
+    restore(tmp_path / "backup", settings("there", empty), print)
+    assert rows(empty) == rows(played)
 
 
 def test_a_database_of_another_release_is_not_copied(played: str, tmp_path: Path) -> None:
