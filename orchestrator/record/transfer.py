@@ -3,6 +3,7 @@
 Row by row through SQLAlchemy, so that neither side needs programs of the right version. JSON is copied as its text.
 """
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -67,13 +68,26 @@ def loading(file: Path, url: str, password: Password) -> Iterator[None]:
     An older release's file is brought along. Raises ConflictError where the database holds anything, DamagedError.
     """
     with closing(Database(f"sqlite:///{file}")) as source, closing(Database(url, password)) as target:
-        with source.writing() as connection:
+        with _whole(), source.writing() as connection:
             migrate(connection)
         with source.reading() as reading, target.writing() as writing:
             _require_empty(writing)
             migrate(writing)
-            _copy(reading, writing)
+            with _whole():
+                _copy(reading, writing)
             yield
+
+
+@contextmanager
+def _whole() -> Iterator[None]:
+    """DamagedError for a file that is no database, or holds what no column takes: SQLite keeps anything in any."""
+    try:
+        yield
+    except (sa.exc.DatabaseError, ValueError, TypeError) as error:
+        if isinstance(error, sa.exc.OperationalError) and not isinstance(error.orig, sqlite3.Error):
+            raise  # the other database is away
+        said = (str(getattr(error, "orig", error)).splitlines() or [type(error).__name__])[0]
+        raise DamagedError(f"the database of the backup cannot be copied: {said}; nothing was kept") from error
 
 
 def _require_empty(connection: sa.Connection) -> None:

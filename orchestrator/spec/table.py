@@ -198,3 +198,8 @@ class TableSpec(Frozen):
         if self.deviation is None:
             return "none"
         return self.spread or ("std" if self.center == "mean" else "none")
+
+    @property
+    def covers_queries(self) -> bool:
+        """Whether what stands after a number covers test queries: a standard deviation is of seeds alone."""
+        return self.covers != "seeds" and self.shown_spread in {"se", "ci95"}

@@ -137,6 +137,7 @@ def test_the_spread_is_the_tables():
     assert apart not in built(THEIRS, spread="ci95").caption
     assert apart in built(THEIRS, spread="ci95", covers="both").caption
     assert apart not in built(BARE, spread="ci95", covers="both").caption, "it has none"
+    assert apart not in built(THEIRS, spread="std", covers="both").caption, "nor do the own ones cover queries"
     (row,) = imported(built(BARE, spread="ci95"))
     assert row.cells[0].std is None
     assert "no interval: no n given" in row.cells[0].note

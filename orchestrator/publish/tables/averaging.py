@@ -43,7 +43,7 @@ def _unspread(facts: TableFacts) -> str:
 
 def _spread(layout: TableSpec) -> str:
     """What stands after a number, and what it covers where that is not seeds alone."""
-    if layout.covers == "seeds" or layout.shown_spread not in {"se", "ci95"}:
+    if not layout.covers_queries:
         return _SPREADS[layout.shown_spread]
     what = "standard error" if layout.shown_spread == "se" else "half the 95 % Student-t interval"
     if layout.covers == "queries":

@@ -210,7 +210,7 @@ def _counts(found: set[int]) -> str:
 def _spread_of_their_own(panels: Sequence[Panel], layout: TableSpec) -> bool:
     """Whether a number of theirs has a spread that does not cover what those of own numbers do: test queries."""
     cells = (cell for panel in panels for row in panel.rows for cell in row.cells)
-    return layout.covers != "seeds" and any(cell.imported is not None and cell.std for cell in cells)
+    return layout.covers_queries and any(cell.imported is not None and cell.std for cell in cells)
 
 
 def _said(sign: str, tests: Sequence[ImportedComparison], spread: bool) -> str:

@@ -67,7 +67,7 @@ class _Build:
         center = self.layout.center
         centers = None if center == "mean" else Centers(center, self.runs, self.names.parts)
         cover = None
-        if self.layout.covers != "seeds" and self.layout.shown_spread in {"se", "ci95"} and self.published is None:
+        if self.layout.covers_queries and self.published is None:
             cover = Cover(self.layout.covers, QueryEvidence(self.outcomes.queries), self.runs)
         return EntryWriter.of(self.layout, self.outcomes.state, centers, cover)
 
