@@ -15,7 +15,7 @@ from orchestrator.record.transfer import loading
 from orchestrator.service.backups import back_up, restore
 from orchestrator.settings import Settings
 from orchestrator.views.callers import Role, Scope
-from orchestrator.views.errors import ConflictError, UnavailableError
+from orchestrator.views.errors import ConflictError, DamagedError, UnavailableError
 from tests.record.conftest import new_postgres_database
 from tests.record.sample import lease, new_sweep, run_all, started
 
@@ -146,3 +146,31 @@ def test_what_ends_in_the_middle_leaves_an_empty_database(played: str, postgres_
     (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
     connection.close()
     assert mode == "wal" or not list(tmp_path.glob("copy.db-*"))
+
+
+def test_a_damaged_file_is_told_in_a_sentence_and_nothing_is_kept(
+    played: str, postgres_server: str, tmp_path: Path
+) -> None:
+    """SQLite keeps in any column what Postgres, or whoever reads it, does not take."""
+    snapshot(played, tmp_path / "copy.db", no_password)
+    whole, url = (tmp_path / "copy.db").read_bytes(), new_postgres_database(postgres_server)
+    damages = {
+        "UPDATE sweep SET created = 'garbage'": "'garbage'",
+        "UPDATE sweep SET name = 'a' || char(0)": "NUL",
+        "DELETE FROM training": "violates foreign key",
+        "": "malformed|not a database",
+    }
+    for damage, said in damages.items():
+        file = tmp_path / "damaged.db"
+        file.write_bytes(whole if damage else whole[:5_000])
+        connection = sqlite3.connect(file)
+        connection.executescript(damage)
+        connection.close()
+        with (
+            pytest.raises(DamagedError, match=f"the database of the backup cannot be copied: .*({said}).*nothing was"),
+            loading(file, url, no_password),
+        ):
+            raise AssertionError(damage)
+    engine = sa.create_engine(url)
+    assert sa.inspect(engine).get_table_names() == []
+    engine.dispose()
