@@ -134,6 +134,8 @@ def explain(error: Exception) -> int:
         case OSError() if error.filename:
             err.print(f"metricsweep: {error.filename}: {error.strerror}")
             return FAILED
+        case OSError() if error.errno is None:  # a sentence of ours, such as that a bucket does not answer
+            code = FAILED
         case _:
             raise error
     err.print(f"metricsweep: {error}")
