@@ -19,7 +19,7 @@ from tests.simulation.operations import breaks
 from tests.simulation.world import Process, World
 
 ROOT = Path(__file__).parents[2]
-WORLDS, EACH = 120, 10
+WORLDS, EACH = 300, 10
 """That `make test` lives; `make simulate` lives thousands."""
 AGAIN = """
 import pathlib, tempfile
