@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import IO, Final
@@ -17,7 +16,7 @@ from orchestrator.host.storage import Bucket, Folder, Storage, opened
 from orchestrator.record.snapshot import snapshot
 from orchestrator.record.transfer import loading, require_empty
 from orchestrator.settings import Settings
-from orchestrator.views.errors import ConflictError, DamagedError
+from orchestrator.views.errors import ConflictError, DamagedError, MetricsweepError
 
 MANIFEST: Final = "manifest.json"
 """Written last: a folder without it is no backup, or one that was not finished."""
@@ -77,7 +76,7 @@ def restore(folder: Path, settings: Settings, tell: Told) -> Manifest:
     The home and the rows of a database are there all at once, when all else is in place. Raises ConflictError where
     any of them holds something, DamagedError.
     """
-    home, storage, password = settings.resolved_home, opened(settings.storage), lambda: settings.database_password
+    home, storage = settings.resolved_home, opened(settings.storage)
     if isinstance(storage, Folder) and storage.root != home / STORAGE:
         raise ConflictError(
             "the files of a backup become a bucket's or a home's; unset METRICSWEEP_STORAGE_URL, or name a bucket"
@@ -91,7 +90,7 @@ def restore(folder: Path, settings: Settings, tell: Told) -> Manifest:
     if isinstance(storage, Bucket) and next(storage.every(), None) is not None:
         raise ConflictError("the bucket's folder is not empty; name another one")
     if settings.database_url:
-        require_empty(settings.database, password)
+        require_empty(settings.database, lambda: settings.database_password)
     aside = home.with_name(f"{home.name}.restoring")
     if aside.exists() and not aside.is_symlink():
         shutil.rmtree(aside)  # of a restore that was killed
@@ -106,13 +105,30 @@ def restore(folder: Path, settings: Settings, tell: Told) -> Manifest:
             (aside / kept.path).unlink()
     if isinstance(storage, Bucket):
         shutil.rmtree(aside / STORAGE, ignore_errors=True)  # the folders that were passed through
-    with loading(aside / DATABASE, settings.database, password) if settings.database_url else nullcontext():
-        for name in (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm") if settings.database_url else ():
-            (aside / name).unlink(missing_ok=True)
-        if home.exists():
-            home.rmdir()
-        aside.rename(home)
+    if settings.database_url:
+        _loaded(aside, home, settings)
+    else:
+        _renamed(aside, home)
     return made
+
+
+def _loaded(aside: Path, home: Path, settings: Settings) -> None:
+    """Move what is aside home while its database goes into that of the settings: both, or neither."""
+    try:
+        with loading(aside / DATABASE, settings.database, lambda: settings.database_password):
+            for name in (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
+                (aside / name).unlink(missing_ok=True)
+            _renamed(aside, home)
+    except MetricsweepError:
+        if not aside.exists():
+            home.rename(aside)  # a home without its rows would be in the way of another try
+        raise
+
+
+def _renamed(aside: Path, home: Path) -> None:
+    if home.exists():
+        home.rmdir()
+    aside.rename(home)
 
 
 def _manifest(folder: Path) -> Manifest:

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,35 @@ def test_what_ends_in_the_middle_leaves_an_empty_database(played: str, postgres_
     (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
     connection.close()
     assert mode == "wal" or not list(tmp_path.glob("copy.db-*"))
+
+
+def test_there_is_no_home_where_the_database_does_not_take_the_rows(
+    played: str, postgres_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection is lost at the commit: a home without its rows would be in the way of the next restore."""
+    for name in ("DATABASE_URL", "STORAGE_URL"):
+        monkeypatch.delenv(f"METRICSWEEP_{name}", raising=False)
+    back_up(Settings(home=tmp_path / "home", database_url=played), tmp_path / "backup", print)
+    there = Settings(home=tmp_path / "there", database_url=new_postgres_database(postgres_server))
+    engine = sa.create_engine(there.database)
+    ours = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+
+    @contextmanager
+    def cut(*given: Any) -> Iterator[None]:
+        with loading(*given):
+            yield
+            with engine.connect() as connection:
+                connection.execute(sa.text(f"SELECT pg_terminate_backend(pid) FROM ({ours}) AS found"))
+
+    with monkeypatch.context() as context:
+        context.setattr("orchestrator.service.backups.loading", cut)
+        with pytest.raises(UnavailableError):
+            restore(tmp_path / "backup", there, print)
+    assert sa.inspect(engine).get_table_names() == []
+    engine.dispose()
+    assert not there.resolved_home.exists()
+    restore(tmp_path / "backup", there, print)
+    assert rows(there.database) == rows(played)
 
 
 def test_a_damaged_file_is_told_in_a_sentence_and_nothing_is_kept(
