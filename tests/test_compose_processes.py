@@ -174,7 +174,7 @@ def test_a_sweep_outlives_the_active_conductor(composed: Composed) -> None:
             until(lambda asked=name: "holds the lease" in composed.log(asked) or composed.active() == asked, name)
     assert composed.healthy("mlflow")
     client = Client(composed.api, composed.token)
-    hold = composed.folder / "hold"  # while it is there no training ends, however late the second one begins
+    hold = composed.folder / "hold"  # while it is there a training takes 150 s, so that the second one may begin late
     hold.touch()
     loss = {"name": "unhurried", "seconds": 0.06, "held": str(hold)}
     sweep = client.submit(yaml.safe_dump({**SPEC, "recipe": {**SPEC["recipe"], "loss": loss}}).encode()).id

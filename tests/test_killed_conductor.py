@@ -48,7 +48,7 @@ def conductor_of(serve: psutil.Process, besides: int = 0) -> psutil.Process | No
 def test_the_sweep_goes_on_where_it_was(served_home: Served) -> None:
     client, serve, home = served_home.client, served_home.process, served_home.home
     before = set((home / "storage").glob("*/*/spool.jsonl"))  # of other tests, whose service it is too
-    hold = home / "hold"  # while it is there no training ends, so that both slots train when the conductor is killed
+    hold = home / "hold"  # while it is there a training takes 200 s, so that both slots train at the kill
     hold.touch(mode=0o600)
     held = {**SPEC, "recipe": {**SPEC["recipe"], "loss": {"name": "unhurried", "held": str(hold)}}}
     sweep = client.submit(yaml.safe_dump(held).encode()).id
