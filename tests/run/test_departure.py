@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from orchestrator.run.attempt import Workplace
@@ -119,3 +120,23 @@ def test_a_node_of_ray_that_is_told_to_end_costs_no_step(tmp_path: Path) -> None
     said = json.loads(played.stdout.splitlines()[-1])
     assert "nothing trains any more" in said.pop("log")
     assert said == {"exit": 0, "results": 2, "failures": [], "given back": [1, 1], "whole": [True, True]}
+
+
+NODE = """
+import sys
+from pathlib import Path
+from orchestrator.run.ray.__main__ import RayNode
+RayNode(["sleep", "600"], Path(sys.argv[1]), 1.0).run()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing tells a process of its parent's death")
+def test_the_ray_of_a_node_that_is_killed_ends_too(tmp_path: Path) -> None:
+    """Else it would keep its port, and `serve` could not start another one."""
+    node = psutil.Process(subprocess.Popen([sys.executable, "-c", NODE, str(tmp_path)]).pid)
+    until_true(lambda: bool(node.children()))
+    (ray,) = node.children()
+    until_true(lambda: ray.name() == "sleep")
+    node.kill()
+    until_true(lambda: not ray.is_running() or ray.status() == psutil.STATUS_ZOMBIE)
+    node.wait()

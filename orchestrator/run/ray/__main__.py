@@ -1,6 +1,7 @@
 """`python -m orchestrator.run.ray`: `ray start --block` for a node that gives back what it trains before it ends."""
 
 import argparse
+import ctypes
 import logging
 import os
 import shlex
@@ -27,6 +28,15 @@ HEARD_SECONDS: Final = 2.0
 """How long a node stays once nothing trains: a slot may have been about to begin, and who listens asks for the rest."""
 NOTICES: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 
+_LIBC: Final = ctypes.CDLL(None) if sys.platform == "linux" else None
+_PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
+
+
+def _end_with_parent() -> None:
+    """Else the Ray of a node whose process was killed would keep its port, and another could not begin."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
 
 class RayNode:
     """A node of Ray as a child of this process, and the folder by which its slots hear that it ends."""
@@ -39,7 +49,12 @@ class RayNode:
             signal.signal(number, self._heed)
         log.info("starting %s", shlex.join(command))
         environment = {**os.environ, VARIABLE: str(folder)}
-        self._child = subprocess.Popen(command, env=environment, start_new_session=True)  # noqa: S603  Ctrl-C is ours
+        self._child = subprocess.Popen(  # noqa: S603
+            command,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is ours
+            preexec_fn=_end_with_parent if _LIBC else None,  # noqa: PLW1509  no thread of ours lives yet
+        )
 
     def run(self) -> int:
         """Serve until Ray ends or a notice comes; the exit code of Ray, 0 after a notice."""
