@@ -140,6 +140,14 @@ def test_networks_are_apart() -> None:
     assert reach["grafana"] == {"prometheus"}
 
 
+def test_the_api_is_told_of_the_proxy_before_it() -> None:
+    environment = load(COMPOSE, GIVEN | {"METRICSWEEP_FORWARDING_PROXIES": "172.20.0.1"})["services"]["api"][
+        "environment"
+    ]
+    assert environment["METRICSWEEP_FORWARDING_PROXIES"] == "172.20.0.1"
+    assert load(COMPOSE, GIVEN)["services"]["api"]["environment"]["METRICSWEEP_FORWARDING_PROXIES"] == ""
+
+
 @pytest.mark.parametrize("missing", sorted(GIVEN))
 def test_no_secret_has_a_default(missing: str) -> None:
     with pytest.raises(KeyError, match=missing):
