@@ -128,7 +128,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(f"           encoded {encoded.second:,.0f} images a second ({encoded.cpu:,.0f} of CPU time)")
             print(f"           ratio {decoded.second / encoded.second:.1f} ({decoded.cpu / encoded.cpu:.1f})")
         if chosen.nvjpeg:
-            on_gpu(sorted((root / name).rglob("*.jpg"))[:1024])
+            files = (file for file in (root / name).rglob("*") if file.suffix.lower() in (".jpg", ".jpeg"))
+            on_gpu(sorted(files)[:1024])
 
 
 if __name__ == "__main__":
