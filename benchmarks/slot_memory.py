@@ -5,7 +5,8 @@
 Drives the slot actor's own class (orchestrator.run.slot_actor.py) in a process of its own, as Ray does in its worker:
 one training after another, each of another loss, regularizer or seed, of the shapes of sweeps/digits.yaml and
 sweeps/omniglot.yaml with fewer iterations. Prints a Markdown table a data set. PSS counts what is shared by its part.
-The last column is RSS over that after the second training; the command ends with 1 where it is above 1.15 at the end.
+`RSS / second` is RSS over that after the second training; the command ends with 1 where it is above 1.15 at the end, on
+a GPU also where what torch reserves there is.
 `--foreign` leaves out what `serve` and docker-compose.yml set for Ray's workers (MALLOC_ARENA_MAX). Omniglot is left
 out where its pack is not in the data folder. `--gpu` trains on a GPU, and has two more columns: what torch reserves
 there between two trainings, and what the driver counts as used of it, by all processes. On a free core digits take half
