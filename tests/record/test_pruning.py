@@ -7,7 +7,7 @@ from orchestrator.record.writes.pruning import PruningDecision
 from orchestrator.views.events import AttemptStopped, Finished, Progressed
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.planned import Candidate, Cell, PlannedTrial
-from tests.record.sample import SLOT, claimed, lease, new_sweep, progress, recipe, result, run, states
+from tests.record.sample import SLOT, claimed, fail, lease, new_sweep, progress, recipe, result, run, states
 from tests.record.test_writers import allowed, listening
 
 
@@ -105,3 +105,14 @@ def test_a_candidate_without_a_score_is_no_rival(store: Store) -> None:
         )
     assert store.writer(fence).pruning.prune(verdict(sweep, 1, store.trials.page(sweep).items[2].id)) is None
     assert states(store, sweep) == ["finished", "finished", "waiting", "waiting"]
+
+
+def test_a_run_that_is_just_told_for_the_first_time_is_told_that_it_is_pruned(store: Store) -> None:
+    fence = lease(store)
+    sweep = two_candidates(store, fence)
+    order = claimed(store, fence)
+    fail(store, fence, order, requeue=True, kind="machine")
+    (told,) = [one for one in store.outbox.due(100) if one.kind == "trial"]
+    assert store.writer(fence).pruning.prune(verdict(sweep, 0, told.entity)) == 2
+    store.writer(fence).outbox.sent(told, "run-1", 0)
+    assert [one.entity for one in store.outbox.due(100) if one.kind == "trial"] == [told.entity]

@@ -23,6 +23,7 @@ from orchestrator.views.planned import PlannedTrial
 from tests.record.sample import (
     KEY,
     claimed,
+    fail,
     lease,
     new_sweep,
     progress,
@@ -273,6 +274,27 @@ def test_a_mark_that_is_made_while_it_is_sent_is_kept(store: Store) -> None:
     assert again.version > dirty.version
     store.writer(fence).outbox.sent(again, "run-1", 0)
     assert store.outbox.lag() == 1
+
+
+@pytest.mark.parametrize("end", ["cancelled", "not selected"])
+def test_a_run_that_is_just_told_for_the_first_time_is_told_of_its_end(store: Store, end: str) -> None:
+    """Its id is not noted yet: the world of seed 20388 ended with a cancelled trial that MLflow showed as RUNNING."""
+    fence = lease(store)
+    sweep = started(store, fence, losses=["triplet"], seeds=[0])
+    writer = store.writer(fence)
+    order = claimed(store, fence)
+    if end == "not selected":
+        run(store, fence, order)
+    else:
+        fail(store, fence, order, requeue=True, kind="machine")
+    rested(store)
+    (told,) = [one for one in store.outbox.due(100) if one.kind == "trial"]
+    if end == "cancelled":
+        writer.trials.cancel(sweep)
+    else:
+        writer.events.write(CellSettled(sweep, CellSummary(0, "complete", 1, {}, KEY, None, {}, 1)))
+    writer.outbox.sent(told, "run-1", 0)
+    assert "trial" in {one.kind for one in store.outbox.due(100)}
 
 
 def test_a_tracker_that_is_away_now_and_then_loses_nothing(store: Store, shelf: Shelf, quick: None) -> None:

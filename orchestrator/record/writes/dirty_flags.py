@@ -1,12 +1,12 @@
 """Dirty marks: what MLflow does not show yet, written in the transaction that changed it; and who else is told."""
 
-from typing import Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 
 from orchestrator.record.clock import DatabaseSeconds
 from orchestrator.record.database import insertion
-from orchestrator.record.schema import outbox
+from orchestrator.record.schema import outbox, trial
 from orchestrator.record.writes.changes import note
 from orchestrator.record.writes.deliveries import tell_state
 from orchestrator.views.changes import ChangeKind
@@ -14,6 +14,9 @@ from orchestrator.views.changes import ChangeKind
 REST_SECONDS: Final = 5.0
 """How long what a training says on its way may wait: MLflow is told of several messages at once, of a short training
 once altogether."""
+MAY_BE_SHOWN: Final = sa.or_(trial.c.started.is_not(None), trial.c.mlflow_run.is_not(None))
+"""Whether the tracker may show a run of a trial: that of one which has begun may be on its way there, and is noted only
+once it was told. Not for RETURNING: there SQLite 3.40 says so of every row."""
 
 
 def mark_sweep(connection: sa.Connection, sweep: int, state: str | None = None) -> None:
@@ -35,6 +38,11 @@ def mark_whole(connection: sa.Connection, sweep: int, trials: list[int], cells: 
     _upsert(connection, [{"kind": "trial", "sweep_id": sweep, "entity": trial} for trial in trials], 0.0)
     _upsert(connection, [{"kind": "cell", "sweep_id": sweep, "entity": cell} for cell in cells], 0.0)
     _upsert(connection, [{"kind": "sweep", "sweep_id": sweep, "entity": sweep}], 0.0)
+
+
+def may_be_shown(row: sa.Row[Any]) -> bool:
+    """`MAY_BE_SHOWN` of a row of trials that was read or returned."""
+    return row.started is not None or row.mlflow_run is not None
 
 
 def mark_trials(connection: sa.Connection, rows: list[tuple[int, int]], rest: float = 0.0) -> None:

@@ -13,7 +13,7 @@ from orchestrator.record.schema import attempt, cell, training, trial
 from orchestrator.record.writes import evaluations
 from orchestrator.record.writes.changes import note_progress, note_stalled, note_trials
 from orchestrator.record.writes.deliveries import tell_stalled
-from orchestrator.record.writes.dirty_flags import REST_SECONDS, mark_cell, mark_sweep, mark_trials
+from orchestrator.record.writes.dirty_flags import MAY_BE_SHOWN, REST_SECONDS, mark_cell, mark_sweep, mark_trials
 from orchestrator.record.writes.progress import WRITTEN_LAST, append_log, append_points, write_log
 from orchestrator.record.writes.pruning import unwanted
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
@@ -184,7 +184,7 @@ class EventWriter(FencedAccess):
         # Their runs carry a tag that says whether their candidate was selected.
         chosen = sa.select(trial.c.id).where(
             its_trials,
-            sa.or_(trial.c.candidate == summary.candidate, trial.c.mlflow_run.is_not(None))
+            sa.or_(trial.c.candidate == summary.candidate, MAY_BE_SHOWN)
             if summary.candidate is not None
             else sa.false(),
         )

@@ -12,7 +12,7 @@ from orchestrator.record.json_floats import finite_or_none
 from orchestrator.record.reads.wanting import wanted
 from orchestrator.record.schema import candidate, training, trial
 from orchestrator.record.writes.changes import note_trials
-from orchestrator.record.writes.dirty_flags import mark_trials
+from orchestrator.record.writes.dirty_flags import mark_trials, may_be_shown
 from orchestrator.views.lifecycle import TRIAL_ACTIVE, TRIAL_STEPS, TrialState, before
 
 _CHUNK: Final = 500
@@ -51,11 +51,11 @@ class PruningWriter(FencedAccess):
                 sa.update(trial)
                 .where(*its, trial.c.state.in_(before(TRIAL_STEPS, TrialState.PRUNED)))
                 .values(state=TrialState.PRUNED, ended=datetime.now(UTC), reason=_reason(decision))
-                .returning(trial.c.id, trial.c.training_id, trial.c.mlflow_run)
+                .returning(trial.c.id, trial.c.training_id, trial.c.started, trial.c.mlflow_run)
             ).all()
             if rows:
                 self._end(connection, decision, [row.training_id for row in rows])
-                mark_trials(connection, [(decision.sweep, row.id) for row in rows if row.mlflow_run])
+                mark_trials(connection, [(decision.sweep, row.id) for row in rows if may_be_shown(row)])
                 note_trials(connection, [(decision.sweep, row.id) for row in rows])
             return len(rows)
 

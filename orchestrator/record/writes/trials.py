@@ -15,7 +15,7 @@ from orchestrator.record.schema import cell, training, trial
 from orchestrator.record.writes import evaluations
 from orchestrator.record.writes.changes import note_trials
 from orchestrator.record.writes.claims import run_with_training
-from orchestrator.record.writes.dirty_flags import mark_cell, mark_sweep, mark_trials
+from orchestrator.record.writes.dirty_flags import mark_cell, mark_sweep, mark_trials, may_be_shown
 from orchestrator.record.writes.trial_places import take_results
 from orchestrator.views.lifecycle import (
     SWEEP_ENDED,
@@ -138,7 +138,7 @@ def cancel_trials(connection: sa.Connection, sweep: int, one: int | None = None,
         sa.update(trial)
         .where(*which)
         .values(state=TrialState.CANCELLED, ended=datetime.now(UTC))
-        .returning(trial.c.id, trial.c.training_id, trial.c.mlflow_run)
+        .returning(trial.c.id, trial.c.training_id, trial.c.started, trial.c.mlflow_run)
     ).all()
     # A training that runs is stopped by its engine, which asks whether it is wanted; one that waits ends here.
     touched = sa.select(trial.c.training_id).where(trial.c.sweep_id == sweep)
@@ -148,7 +148,7 @@ def cancel_trials(connection: sa.Connection, sweep: int, one: int | None = None,
             .where(training.c.id.in_(touched), training.c.state == TrialState.WAITING, ~wanted(training.c.id))
             .values(state=TrialState.CANCELLED, ended=datetime.now(UTC))
         )
-    mark_trials(connection, [(sweep, row.id) for row in rows if row.mlflow_run])
+    mark_trials(connection, [(sweep, row.id) for row in rows if may_be_shown(row)])
     note_trials(connection, [(sweep, row.id) for row in rows])
     return len(rows)
 
