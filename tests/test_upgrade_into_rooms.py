@@ -22,6 +22,7 @@ from workers import catalog as catalogs
 from workers import registry
 from workers.catalog import complete
 from workers.contract import Place, Recipe, Result
+from workers.data.images import load
 from workers.data.preprocess import SIGNED
 from workers.data.splits import splits
 from workers.evaluation.evaluate import evaluate
@@ -137,7 +138,7 @@ def test_the_kept_weights_are_those_of_the_numbers(service: Service, tmp_path: P
     whole = (service.trials.get(one.id) for one in finished)
     trial = next(one for one in whole if one.training == kept.parents[1].name)
     assert (recipe.fingerprint, state["step"]) == (trial.fingerprint, trial.best_step)
-    test = splits(recipe, tmp_path, tmp_path).test
+    test = splits(recipe, load(recipe.part("dataset"), tmp_path, tmp_path)).test
     channels, side = test.channels, test.side
     asked = {"channels": channels, "side": side, "root": tmp_path, "scratch": tmp_path}
     backbone = registry.build("backbone", recipe.backbone, **asked)

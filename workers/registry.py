@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from workers.catalog import former_names
+from workers.catalog.inner_parts import holders
 from workers.catalog.inventory import load, part_files
 from workers.catalog.signature import Entry, PartSourceError
 from workers.catalog.wording import unknown
@@ -48,7 +49,10 @@ def build(kind: str, part: Part, parts: Path | None = None, **offers: Any) -> An
     if absent := [ask for ask in entry.asks if ask not in offers]:
         raise TypeError(f"{kind} {part.name!r} asks for {', '.join(absent)}; on offer are {', '.join(sorted(offers))}")
     options = entry.filled(part.options)
-    frozen = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
+    frozen: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in options.items()
+    }
+    frozen |= {one.name: Part.model_validate(options[one.name]) for one in holders(entry) if options[one.name]}
     return made(**{ask: offers[ask] for ask in entry.asks}, **frozen)
 
 

@@ -16,7 +16,7 @@ from workers.training.final_metrics import finish
 from workers.training.folds import cross_validate
 from workers.training.last_checkpoint import LAST, LastCheckpoint
 from workers.training.loop import iterate
-from workers.training.progress_log import ProgressLog
+from workers.training.progress_log import ProgressLog, told_before
 from workers.training.session import Session
 
 # Whoever names `workers.train:train` finds beside it what to call between two trainings, and in place of one.
@@ -67,7 +67,7 @@ def _one(
     recipe: Recipe, place: Place, device: torch.device, report: Callable[[Progress], None], resume: Path | None
 ) -> Result:
     """Train one model."""
-    session = Session(recipe, place, device)
+    session = Session(recipe, place, device, told_before(recipe, report))
     if resume is not None:
         session.resume(resume)
     journal = ProgressLog(session.total, session.length.every, session.curves, report)

@@ -43,7 +43,9 @@ def json_schema(catalog: Catalog | None = None) -> Schema:
     """The schema, with the parts of `catalog` (the built-in ones without it) and their hyper-parameters."""
     catalog = catalog or load()
     values = _values(catalog)
-    definitions: Schema = {f"value-{path}": schema for path, schema in values.items()}
+    inner = {kind: _part_within(catalog.of(kind)) for kind in PART_FIELDS}
+    definitions: Schema = {_within(kind): schema for kind, schema in inner.items() if _is_held(kind, catalog)}
+    definitions |= {f"value-{path}": schema for path, schema in values.items()}
     definitions |= {f"axis-{path}": _axis(_ref(f"value-{path}")) for path in values}
     definitions |= {
         "when": _when(),
@@ -125,6 +127,21 @@ def _part(entries: list[Entry]) -> Schema:
     return {"anyOf": [{"enum": names}, *(_whole_part(entry) for entry in entries), merged]}
 
 
+def _within(kind: str) -> str:
+    return f"part-within-{kind}"
+
+
+def _is_held(kind: str, catalog: Catalog) -> bool:
+    """Whether some part holds one of a kind."""
+    return any(parameter.kind == kind for entry in catalog.entries for parameter in entry.parameters)
+
+
+def _part_within(entries: list[Entry]) -> Schema:
+    """A part as another one holds it: whole, and holding none itself."""
+    plain = [entry for entry in entries if not any(parameter.type == "part" for parameter in entry.parameters)]
+    return {"anyOf": [{"enum": [entry.name for entry in plain]}, *(_whole_part(entry) for entry in plain)]}
+
+
 def _whole_part(entry: Entry) -> Schema:
     options = {parameter.name: _parameter(parameter) for parameter in entry.parameters}
     required = ["name", *(parameter.name for parameter in entry.parameters if parameter.required)]
@@ -155,6 +172,8 @@ _TYPES: Final[Mapping[str, Schema]] = {
 
 
 def _parameter(parameter: Parameter) -> Schema:
+    if parameter.type == "part":
+        return _ref(_within(parameter.kind))
     schema = {"enum": parameter.choices} if parameter.type == "literal" else dict(_TYPES[parameter.type])
     if parameter.type == "strs" and parameter.choices:
         schema = {"type": "array", "items": {"enum": parameter.choices}, "uniqueItems": True}

@@ -23,7 +23,7 @@ from workers.catalog import (
     parse_metric,
 )
 from workers.catalog.inventory import given
-from workers.contract import FOLDERS, KINDS, Recipe
+from workers.contract import FOLDERS, KINDS, Part, Recipe
 
 WORKERS = Path(registry.__file__).parent
 ENTRIES = load().entries
@@ -66,7 +66,7 @@ def _inspected(part: type) -> tuple[list[str], list[dict[str, Any]]]:
         assert not owner.__module__.startswith("workers."), "an __init__ stands in the part's own file"
         assert list(inspect.signature(part).parameters) in ([], ["args", "kwargs"])
         return [], []
-    hints = typing.get_type_hints(owner.__init__)
+    hints = typing.get_type_hints(owner.__init__, include_extras=True)
     arguments = list(inspect.signature(owner.__init__).parameters.values())[1:]
     named = [argument for argument in arguments if argument.kind is argument.KEYWORD_ONLY]
     asks = [argument.name for argument in arguments if argument.kind is argument.POSITIONAL_OR_KEYWORD]
@@ -79,7 +79,11 @@ def _as_parameter(argument: inspect.Parameter, hint: Any) -> dict[str, Any]:
     if optional:
         (hint,) = set(typing.get_args(hint)) - {types.NoneType}
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin is typing.Literal:
+    kind: dict[str, str] = {}
+    if origin is typing.Annotated:  # a part within this one
+        assert arguments[0] is Part
+        type_, choices, kind = "part", None, {"kind": arguments[1]}
+    elif origin is typing.Literal:
         type_, choices = "literal", list(arguments)
     elif origin is tuple:
         assert arguments[1:] == (...,)
@@ -96,6 +100,7 @@ def _as_parameter(argument: inspect.Parameter, hint: Any) -> dict[str, Any]:
         "required": required,
         "default": list(default) if isinstance(default, tuple) else default,
         "choices": choices,
+        **kind,
     }
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from workers.catalog.defaults import versions_of
+from workers.catalog.inner_parts import named
 from workers.catalog.inventory import Catalog
 from workers.contract import BEST_TEST, Frozen, Recipe
 
@@ -24,8 +25,7 @@ def further_metrics(recipe: Recipe, fingerprint: str, catalog: Catalog) -> Furth
     if not recipe.metrics:
         return FurtherMetrics(base=fingerprint)
     # Completing it anew without them gives the same, slower: of what is complete only the versions of metrics change.
-    parts = {kind: recipe.part(kind).name for kind in recipe.kinds}
-    versions = versions_of(parts, [recipe.select.metric], recipe.precision, catalog)
+    versions = versions_of(named(recipe, catalog), [recipe.select.metric], recipe.precision, catalog)
     pins = recipe.pins.model_copy(update={"versions": versions})
     base = recipe.model_copy(update={"metrics": [], "pins": pins}).fingerprint
     return FurtherMetrics(base=base, out_of_reach=_out_of_reach(recipe, catalog))

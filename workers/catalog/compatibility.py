@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from workers.catalog import batch_layout, clustering_cost, holdout, label_use
+from workers.catalog import batch_layout, clustering_cost, frozen_backbone, holdout, label_use
 from workers.catalog.chosen import Chosen, misfits
 from workers.catalog.draft import RecipeDraft
 from workers.catalog.inventory import EMBEDDINGS, Catalog, given, metric_entry, metric_problem
@@ -17,6 +17,7 @@ def disagreements(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
     yield from holdout.disagreements(draft)
     yield from batch_layout.disagreements(draft, catalog)
     yield from label_use.disagreements(draft, catalog)
+    yield from frozen_backbone.disagreements(draft, catalog)
     yield from _norms(draft, catalog)
     yield from _metrics(draft, catalog)
     yield from _selection_metric(draft, catalog)

@@ -6,6 +6,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from workers.catalog.holdings import selected
+from workers.catalog.inner_parts import Inner, entry_at, inner, named
 from workers.catalog.inventory import Catalog, parse_metric
 from workers.catalog.signature import Entry
 from workers.contract import DEFAULT_TASK, Part, Pins, Recipe
@@ -29,21 +30,20 @@ def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
         entry = catalog.get(kind, part.name)
         if entry is None:
             raise LookupError(f"no {kind} named {part.name!r}; check a recipe for problems before completing it")
-        parts[kind] = Part.model_validate({"name": part.name, **_filled(entry, part.options)})
+        parts[kind] = Part.model_validate({"name": part.name, **_filled(entry, part.options, catalog)})
         if kind == "dataset":
             stated = entry.facts.get("manifest")
             manifest = stated if isinstance(stated, str) else None
             manifests = _of_test_sets(entry, parts[kind].options)
         if kind == "backbone":
-            weights = _known_weights(entry, parts[kind].options) or weights
+            weights = _known_weights(entry, parts[kind].options, catalog) or weights
         if kind == "loss" and loss_rate is None:
             stated = entry.facts.get("lr_scale")
             loss_rate = float(stated) if isinstance(stated, int | float) else 1.0
-    names = {kind: part.name for kind, part in parts.items()}
     task = catalog.get("task", recipe.task.name)
     select = recipe.select if task is None else selected(recipe.select, task)
     declared = catalog.metrics(recipe.dataset, recipe.task)
-    versions = versions_of(names, [*recipe.metrics, select.metric], recipe.precision, catalog)
+    versions = versions_of(named(recipe, catalog), [*recipe.metrics, select.metric], recipe.precision, catalog)
     return recipe.model_copy(
         update={
             **parts,
@@ -64,29 +64,40 @@ def _of_test_sets(dataset: Entry, options: Mapping[str, JsonValue]) -> dict[str,
     return {name: str(stated[name]) for name in map(str, asked) if name in stated}
 
 
-def _filled(entry: Entry, options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+def _filled(entry: Entry, options: Mapping[str, JsonValue], catalog: Catalog) -> dict[str, JsonValue]:
     """The hyper-parameters with their defaults, but what was `added` to the part only where it is not at its default.
+
+    Parts within it are filled in likewise.
 
     So a part that learns an option leaves the fingerprints of recipes that do not use it alone; so does a data set that
     learns to compare its `content`.
     """
     added = {*entry.added, "content"} if entry.kind == "dataset" else set(entry.added)
-    return {
+    said = {
         name: value
         for name, value in entry.filled(options).items()
         if name not in added or value != getattr(entry.parameter(name), "default", None)
     }
+    return said | {_option(one): _whole(one, catalog) for one in inner(entry, said, catalog)}
+
+
+def _option(within: Inner) -> str:
+    return within.path.partition(".")[2]
+
+
+def _whole(within: Inner, catalog: Catalog) -> JsonValue:
+    return {"name": within.part.name, **_filled(within.entry, within.part.options, catalog)}
 
 
 def versions_of(parts: Mapping[str, str], metrics: Iterable[str], precision: str, catalog: Catalog) -> dict[str, int]:
-    """What `pins.versions` has for parts by kind: their versions, and those above 1 of what is computed.
+    """What `pins.versions` has for parts by kind or path: their versions, and those above 1 of what is computed.
 
     These are the metrics that the task and the data set declare, and `metrics` beside them.
 
     A metric in its first version adds nothing, so that a new metric of a data set leaves known fingerprints alone; so
     does what is pinned for some precisions only.
     """
-    versions = {kind: entry.version for kind, name in parts.items() if (entry := catalog.get(kind, name)) is not None}
+    versions = {path: entry.version for path in parts if (entry := entry_at(path, parts, catalog)) is not None}
     declared = catalog.metrics(parts.get("dataset"), parts.get("task", DEFAULT_TASK))
     computed = {parse_metric(name)[0] for name in [*declared, *metrics]}
     entries = [entry for entry in catalog.of("metric") if entry.name in computed and entry.version > 1]
@@ -94,8 +105,13 @@ def versions_of(parts: Mapping[str, str], metrics: Iterable[str], precision: str
     return versions | {f"metric.{entry.name}": entry.version for entry in entries} | own
 
 
-def _known_weights(entry: Entry, options: Mapping[str, JsonValue]) -> str | None:
-    """The hash of the file of weights that a backbone is to load, where its fact `known_weights` has it by name."""
+def _known_weights(entry: Entry, options: Mapping[str, JsonValue], catalog: Catalog) -> str | None:
+    """The hash of the file of weights that a backbone is to load, where its fact `known_weights` has it by name.
+
+    Of a backbone that holds another, that of the other's.
+    """
+    for one in inner(entry, options, catalog):
+        return _known_weights(one.entry, one.part.options, catalog)
     known, path = entry.facts.get("known_weights"), options.get("weights")
     if not (isinstance(known, dict) and isinstance(path, str)):
         return None

@@ -5,6 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
+from workers.catalog.inner_parts import inner
 from workers.catalog.inventory import Catalog
 from workers.catalog.signature import Entry
 from workers.contract import Frozen, Part, canonical_json, fingerprint_of
@@ -71,6 +72,8 @@ def need_of(dataset: Part | None, backbone: Part | None, catalog: Catalog) -> Ne
         part = Part.model_validate({"name": dataset.name, **changed})
     weights = pretrained = None
     entry = catalog.get("backbone", backbone.name) if backbone else None
+    for within in inner(entry, backbone.options, catalog) if backbone and entry else ():
+        entry, backbone = within.entry, within.part  # whose weights they are
     if backbone is not None and entry is not None and _reads(entry):
         path = backbone.options.get("weights")
         weights = path if isinstance(path, str) else None

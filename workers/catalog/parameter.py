@@ -1,13 +1,13 @@
 """A hyper-parameter of a part: which values it takes, and a value in its type."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NoReturn
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, ValidationError
 
 from workers.catalog.wording import listed, shown
-from workers.contract import Frozen
+from workers.contract import Frozen, Part
 
 LONGEST_TEXT: Final = 1_000
 """Characters of a hyper-parameter that is a text, such as a path."""
@@ -25,26 +25,33 @@ class Parameter(Frozen):
     """One hyper-parameter: a keyword-only argument of a part."""
 
     name: str
-    type: Literal["int", "float", "bool", "str", "literal", "ints", "floats", "strs"]
+    type: Literal["int", "float", "bool", "str", "literal", "ints", "floats", "strs", "part"]
     optional: bool = False
     required: bool = False
     default: JsonValue = None
     choices: list[JsonValue] | None = None
     """What it may be, or what a list of texts may have, each once."""
+    kind: str = Field(default="", exclude_if=lambda value: not value)
+    """Of a hyper-parameter that is itself a part: of which kind."""
     bounds: str = Field(default="", exclude_if=lambda value: not value)
     """Which numbers it may be, in words, such as `above 0, at most 1`; empty where nothing is refused."""
 
     @property
     def expected(self) -> str:
         """What a value must be, in words."""
-        words = f"one of {listed(self.choices or [])}" if self.type == "literal" else _PLAIN[self.type]
+        words = {**_PLAIN, "literal": f"one of {listed(self.choices or [])}", "part": f"a {self.kind}"}[self.type]
         words = f"a list of some of {listed(self.choices)}" if self.type == "strs" and self.choices else words
         return f"{words}, or null" if self.optional else words
 
     def cast(self, value: Any) -> JsonValue:
-        """`value` in this type, so that equal meanings are equal; ValueError says what is wrong."""
+        """`value` in this type, so that equal meanings are equal; ValueError says what is wrong.
+
+        Of a part this is no more than its form: what it says is for the part's own entry (inner_parts.py).
+        """
         if value is None and self.optional:
             return None
+        if self.type == "part":
+            return self._cast_part(value)
         if self.type in {"ints", "floats", "strs"}:
             return [*self._cast_all(value)]
         if self.type == "str" and isinstance(value, str) and len(value) > LONGEST_TEXT:
@@ -80,6 +87,17 @@ class Parameter(Frozen):
         if cast is None:
             self._refuse(value)
         return cast
+
+    def _cast_part(self, value: Any) -> JsonValue:
+        """A part as a mapping with its `name`."""
+        if not isinstance(value, str | Mapping | Part):
+            self._refuse(value)
+        try:
+            part = Part.model_validate(dict(value) if isinstance(value, Mapping) else value)
+        except ValidationError:
+            named = f"a {self.kind} by its name, or a mapping with `name` and its hyper-parameters"
+            raise ValueError(f"expected {named}; found {shown(value)}") from None
+        return part.model_dump(mode="json")
 
     def _refuse(self, value: Any) -> NoReturn:
         hint = "; write it without quotes" if self.type in {"int", "float"} and _reads_as_number(value) else ""

@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue
 from workers.catalog import bounds
 from workers.catalog.parameter import Parameter
 from workers.catalog.wording import listed, shown
-from workers.contract import Frozen
+from workers.contract import KINDS, Frozen
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 """What the name of a part, and so of its file, looks like."""
@@ -195,13 +195,24 @@ def _parameter(argument: ast.arg, default: ast.expr | None) -> Parameter:
     name = argument.arg
     if argument.annotation is None:
         raise ValueError(f"hyper-parameter `{name}` has no type")
-    parameter = Parameter(name=name, required=default is None, **_typed(name, argument.annotation))
+    typed = _held(argument.annotation) or _typed(name, argument.annotation)
+    parameter = Parameter(name=name, required=default is None, **typed)
     if default is None:
         return parameter
     try:
         return parameter.model_copy(update={"default": parameter.cast(ast.literal_eval(default))})
     except ValueError as error:
         raise ValueError(f"the default of `{name}`, {ast.unparse(default)}: {error}") from error
+
+
+def _held(annotation: ast.expr) -> dict[str, Any] | None:
+    """The fields of a hyper-parameter that is itself a part; none where it is none."""
+    match annotation:
+        case ast.Subscript(
+            value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[ast.Name(id="Part"), ast.Constant(value=str(kind))])
+        ) if kind in KINDS:
+            return {"type": "part", "kind": kind}
+    return None
 
 
 def _of(name: str, item: ast.expr) -> str:
@@ -232,4 +243,5 @@ def _typed(name: str, annotation: ast.expr) -> dict[str, Any]:
             given = [choice for choice in values if choice is not None]
             return {"type": "literal", "choices": given, "optional": None in values}
     known = "int, float, bool, str, Literal[...], tuple[int | float | str | Literal, ...] or one of these | None"
-    raise ValueError(f"hyper-parameter `{name}` has type {ast.unparse(annotation)}; expected {known}")
+    held = 'Annotated[Part, "backbone"] for a part'
+    raise ValueError(f"hyper-parameter `{name}` has type {ast.unparse(annotation)}; expected {known}, or {held}")

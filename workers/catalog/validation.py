@@ -13,8 +13,8 @@ from workers.catalog.compatibility import disagreements
 from workers.catalog.draft import RecipeDraft
 from workers.catalog.holdings import holds, not_held, selected
 from workers.catalog.inventory import Catalog
-from workers.catalog.signature import Entry
-from workers.catalog.wording import Problem, listed, meant, sentence, shown, unknown
+from workers.catalog.part_validation import chosen_part, meant_task, part_problems
+from workers.catalog.wording import Problem, meant, sentence, shown
 from workers.contract import (
     DEFAULT_TASK,
     PART_FIELDS,
@@ -51,7 +51,7 @@ class RecipeValidation:
         fields = self._of_fields(recipe)
         problems = list(fields.problems)
         parts: dict[str, Chosen] = {}
-        task = _meant_task(recipe.get("task", DEFAULT_TASK), self._catalog)
+        task = meant_task(recipe.get("task", DEFAULT_TASK), self._catalog)
         problems += not_held(task, recipe, fields.rest, self._catalog)
         held = holds(task)
         for kind in PART_FIELDS:
@@ -84,8 +84,8 @@ class RecipeValidation:
         key = (kind, *((option, id(given)) for option, given in value.items())) if whole else (kind, id(value))
         if key not in self._parts:
             kept = (value, *value.values()) if whole else value
-            wrong = list(islice(_part_problems(kind, value, self._catalog), MOST_PROBLEMS))
-            self._parts[key] = kept, (wrong, None if wrong else _chosen(kind, value, self._catalog))
+            wrong = list(islice(part_problems(kind, value, self._catalog), MOST_PROBLEMS))
+            self._parts[key] = kept, (wrong, None if wrong else chosen_part(kind, value, self._catalog))
         return self._parts[key][1]
 
 
@@ -204,58 +204,3 @@ def _siblings(error: ErrorDetails) -> list[str]:
     place = error["loc"][:-1]
     owner = MODELS[str(place[2])] if place[:1] == ("figures",) else owners[place]
     return list(owner.model_fields)
-
-
-# The parts
-
-
-def _part_problems(kind: str, value: Any, catalog: Catalog) -> Iterator[Problem]:
-    """What is wrong with one part as it was written: a name, or a mapping with `name` and hyper-parameters."""
-    name, options = _read(value)
-    if not isinstance(name, str):
-        expected = f"a name, or a mapping with `name`: {listed(catalog.names(kind))}"
-        yield Problem(path=kind, message=f"expected {expected}; found {shown(value)}")
-        return
-    entry = catalog.get(kind, name)
-    if entry is None:
-        yield Problem(path=kind, message=unknown(kind, name, catalog.names(kind)))
-        return
-    for option, given in options.items():
-        parameter = entry.parameter(option)
-        try:
-            if parameter is None:
-                known = [parameter.name for parameter in entry.parameters]
-                suggestion = meant(option, sorted(known)) if known else "it has none"
-                raise ValueError(f"{kind} {name!r} has no hyper-parameter {shown(option)}; {suggestion}")
-            parameter.cast(given)
-        except ValueError as error:
-            yield Problem(path=f"{kind}.{option}", message=str(error))
-    for parameter in entry.parameters:
-        if parameter.required and parameter.name not in options:
-            message = f"is missing; {kind} {name!r} needs {parameter.expected}"
-            yield Problem(path=f"{kind}.{parameter.name}", message=message)
-
-
-def _meant_task(value: Any, catalog: Catalog) -> Entry:
-    """The task that is named, whatever is wrong with its hyper-parameters; the default where there is no such one."""
-    name, _ = _read(value)
-    named = catalog.get("task", name) if isinstance(name, str) else None
-    return named or _chosen("task", DEFAULT_TASK, catalog).entry
-
-
-def _read(value: Any) -> tuple[Any, dict[str, Any]]:
-    """The name and the hyper-parameters of a part as it was written."""
-    if isinstance(value, Part):
-        return value.name, value.options
-    if isinstance(value, Mapping):
-        return value.get("name"), {str(option): given for option, given in value.items() if option != "name"}
-    return value, {}
-
-
-def _chosen(kind: str, value: Any, catalog: Catalog) -> Chosen:
-    """A part without problems, with its defaults."""
-    name, options = _read(value)
-    entry = catalog.get(kind, name)
-    if entry is None:
-        raise LookupError(f"{kind} {name!r} has problems")
-    return Chosen(entry, entry.filled(options))

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workers.catalog.defaults import versions_of
+from workers.catalog.inner_parts import entry_at, named_in
 from workers.catalog.inventory import Catalog
 from workers.contract import PART_FIELDS, Frozen, canonical_json, fingerprint_of
 
@@ -30,7 +31,7 @@ def stamp(recipe: Mapping[str, Any]) -> str:
     pins = recipe.get("pins") or {}
     if not pins.get("versions"):
         return ""
-    parts = {kind: (recipe.get(kind) or {}).get("name") for kind in PART_FIELDS}
+    parts = named_in(recipe, pins["versions"])
     metric = (recipe.get("select") or {}).get("metric")
     said = {"parts": parts, "metric": metric, "precision": recipe.get("precision")}
     said |= {"metrics": recipe["metrics"]} if recipe.get("metrics") else {}
@@ -44,7 +45,7 @@ def changes(stamped: str, catalog: Catalog) -> tuple[Change, ...]:
         return ()
     said = json.loads(stamped)
     parts = {kind: name for kind, name in said["parts"].items() if name is not None}
-    if any(catalog.get(kind, name) is None for kind, name in parts.items()):
+    if any(entry_at(path, parts, catalog) is None for path in parts):
         return ()
     today = versions_of(parts, [*said.get("metrics", ()), said["metric"]], said["precision"], catalog)
     then, named = said["versions"], {**parts, "precision": said["precision"]}
@@ -74,4 +75,4 @@ def edition(catalog: Catalog) -> str:
 
 def _named(key: str, parts: Mapping[str, str]) -> str:
     kind, _, name = key.partition(".")
-    return f"{kind} {(name or parts.get(kind, ''))!r}"
+    return f"{kind} {(parts.get(key) or name or parts.get(kind, ''))!r}"

@@ -13,9 +13,10 @@ import torch
 from workers import registry
 from workers.contract import Place, Recipe
 from workers.data.augmentation import Augment
-from workers.data.images import Batch, Images
+from workers.data.images import Batch, Images, load
 from workers.data.prefetch import onto, prefetcher
 from workers.data.splits import Splits, splits
+from workers.data.stored_features import FeatureSet, Tell, frozen, stored
 from workers.samplers import Sampler
 
 _PIXELS: Final = 2**24  # bytes of images embedded at a time in an evaluation
@@ -50,16 +51,31 @@ class Batches:
     """What a recipe's data set and sampler give, augmented and on a device; `seed` gives one for each purpose.
 
     Of each image that is drawn there are so many `views`, each augmented by random parameters of its own. For a GPU
-    batches are prepared by a thread while another one is trained on. Raises DataMissingError, DataDamagedError,
-    ValueError.
+    batches are prepared by a thread while another one is trained on. Where the backbone is frozen, its features stand
+    in the place of images; `tell` hears how far these are. Raises DataMissingError, DataDamagedError, ValueError, and
+    Stopped when asked to stop before the features are there.
     """
 
     def __init__(
-        self, recipe: Recipe, place: Place, device: torch.device, seed: Callable[[str], int], views: int = 1
+        self,
+        recipe: Recipe,
+        place: Place,
+        device: torch.device,
+        seed: Callable[[str], int],
+        views: int = 1,
+        tell: Tell = lambda _: None,
     ) -> None:
         self._device, self._views = device, views
-        self.splits = _on(device, splits(recipe, place.data_root, place.scratch, place.parts))
-        self.augment = Augment(recipe.augment, stored=self.splits.train.side, crop=recipe.crop)
+        dataset = load(recipe.part("dataset"), place.data_root, place.scratch, place.parts)
+        held = frozen(recipe, place.parts)
+        seen = stored(recipe, held, dataset, place, device, tell) if held else dataset
+        self.splits = _on(device, splits(recipe, seen))
+        self.pictures = splits(recipe, dataset) if held else self.splits
+        """The splits as images, for people to look at."""
+        self.network = seen.network if isinstance(seen, FeatureSet) else None
+        """Of which network the features are that stand for images."""
+        augment, crop = ("none", None) if held else (recipe.augment, recipe.crop)
+        self.augment = Augment(augment, stored=self.splits.train.side, crop=crop)
         self._chance = torch.Generator().manual_seed(seed("augment"))
         self._generator = torch.Generator().manual_seed(seed("sampler"))
         self._threads = ThreadPoolExecutor(place.threads, "decoding")

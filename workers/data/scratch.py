@@ -8,16 +8,17 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import IO, Final, TypeVar
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from workers.contract import DataDamagedError
 
 T = TypeVar("T")
 
+_WAITED: Final = 1.0  # seconds for a lock, after which is asked whether to go on waiting
 _UNKNOWN: Final = 65_534
 """Who owns, seen from within a container without root, what is root's outside."""
 
@@ -82,13 +83,18 @@ def opened(path: Path) -> IO[bytes]:
     return file
 
 
-def built(folder: Path, read: Callable[[], T | None], write: Callable[[Path], None]) -> T:
+def built(
+    folder: Path,
+    read: Callable[[], T | None],
+    write: Callable[[Path], None],
+    wait: Callable[[], None] = lambda: None,
+) -> T:
     """What `read` finds in the folder; where that is nothing, `write` fills it first, whole or not at all.
 
-    One process of the machine does so, into a folder aside, and others wait. Raises DataDamagedError where nothing can
-    be read of what was written.
+    One process of the machine does so, into a folder aside, and others wait; these call `wait` every second, which may
+    raise to give up. Raises DataDamagedError where nothing can be read of what was written.
     """
-    with FileLock(f"{folder}.lock"):
+    with _locked(FileLock(f"{folder}.lock"), wait):
         content = read()  # by now another process may have written it
         if content is None:
             _fill(folder, write)
@@ -96,6 +102,15 @@ def built(folder: Path, read: Callable[[], T | None], write: Callable[[Path], No
     if content is None:
         raise DataDamagedError(f"{folder}: what was written there is not what is read; check the disk")
     return content
+
+
+def _locked(lock: FileLock, wait: Callable[[], None]) -> AbstractContextManager[object]:
+    """The lock, once no other process has it."""
+    while True:
+        try:
+            return lock.acquire(timeout=_WAITED)
+        except Timeout:
+            wait()
 
 
 def _fill(folder: Path, write: Callable[[Path], None]) -> None:

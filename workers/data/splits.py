@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 import torch
 
 from workers.contract import ClassHoldout, ImageHoldout, Recipe
-from workers.data.images import Images, content, load, test_sets
+from workers.data.images import DataSet, Images, content, test_sets
 
 _SEED: Final = 0  # the same images are held out in all trainings
 
@@ -41,9 +40,9 @@ class Splits:
         return found
 
 
-def splits(recipe: Recipe, root: Path, scratch: Path, parts: Path | None = None) -> Splits:
-    """The recipe's data set with its hold-out applied; raises DataMissingError, DataDamagedError, ValueError."""
-    dataset, wanted = load(recipe.part("dataset"), root, scratch, parts), recipe.validation
+def splits(recipe: Recipe, dataset: DataSet) -> Splits:
+    """A data set with the hold-out of a recipe applied; raises ValueError where that leaves too few classes."""
+    wanted = recipe.validation
     train, validation = dataset.train, None
     if isinstance(wanted, ClassHoldout):
         train, validation = hold_out(dataset.train, wanted.held_out(dataset.train.classes))

@@ -23,7 +23,7 @@ def drawn(session: Session) -> dict[str, bytes]:
     for figure in session.recipe.figures:
         files[f"{figure.file}.npz"] = packed(drawn[figure.file])
         if isinstance(figure, Panels | FeatureMaps) and session.batches:
-            images = session.batches.splits.named(figure.split)
+            images = session.batches.pictures.named(figure.split)
             made = sheet if isinstance(figure, Panels) else _maps
             files[f"{figure.file}.png"] = made(images, drawn[figure.file], figure.side)
     return files

@@ -16,7 +16,7 @@ from workers.training import checkpoint, determinism, figure_files, query_files
 from workers.training.final_metrics import finish
 from workers.training.last_checkpoint import LastCheckpoint
 from workers.training.loop import iterate
-from workers.training.progress_log import Curves, ProgressLog
+from workers.training.progress_log import Curves, ProgressLog, told_before
 from workers.training.session import Session, Weights
 
 _TEST: Final = re.compile(r"/(test|test_\w+)/")
@@ -49,7 +49,7 @@ def cross_validate(
         with checkpoint.fitting(resume, recipe) as state:
             done, pending = [Fold(**fold) for fold in state["done"]], state["session"]
     while True:
-        session = Session(recipes[len(done)], place, device)
+        session = Session(recipes[len(done)], place, device, told_before(recipe, report))
         if resume is not None and pending is not None:
             with checkpoint.fitting(resume, recipe):
                 session.load_state_dict(pending)

@@ -9,6 +9,7 @@ import torch
 
 from workers.catalog import load, problems
 from workers.catalog.defaults import versions_of
+from workers.catalog.inner_parts import named
 from workers.contract import KEPT_FILES, CheckpointError, CrossValidation, Place, Recipe
 from workers.evaluation.query_scores import NotedScores, QueryScores
 from workers.training import checkpoint, determinism
@@ -97,10 +98,9 @@ def _asking(recipe: Recipe, names: Sequence[str], parts: Path | None) -> Recipe:
     then = recipe.pins.versions
     if not then:  # a recipe that was never completed stands for whatever versions there are
         return recipe.model_copy(update={"metrics": list(names)})
-    named = {kind: recipe.part(kind).name for kind in recipe.kinds}
     computed = [*catalog.metrics(recipe.dataset, recipe.task), *names, recipe.select.metric]
-    today = versions_of(named, computed, recipe.precision, catalog)
-    versions = today | {key: version for key, version in then.items() if key in READING}
+    today = versions_of(named(recipe, catalog), computed, recipe.precision, catalog)
+    versions = today | {key: version for key, version in then.items() if key.partition(".")[0] in READING}
     pins = recipe.pins.model_copy(update={"versions": versions})
     return recipe.model_copy(update={"metrics": list(names), "pins": pins})
 

@@ -74,7 +74,7 @@ class Offers:
         return {
             "channels": train.channels, "side": self._batches.augment.side, "classes": train.classes,
             "images": len(train), "dim": self._recipe.embedding, "batch": self._batches.batch,
-            "epoch": self._length.epoch,
+            "epoch": self._length.epoch, "network": self._batches.network,
         }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from workers import registry
 from workers.catalog.defaults import PRECISION_VERSIONS
+from workers.catalog.inner_parts import inner_of
 from workers.catalog.inventory import load, parse_metric
 from workers.contract import Recipe
 
@@ -12,6 +13,7 @@ def check(recipe: Recipe, parts: Path | None) -> None:
     """Raise ValueError where this machine's parts or data are not the ones that the recipe's fingerprint stands for."""
     versions = recipe.pins.versions
     wanted = [(kind, recipe.part(kind).name, versions.get(kind)) for kind in recipe.kinds]
+    wanted += [(one.entry.kind, one.entry.name, versions.get(one.path)) for one in inner_of(recipe, load(parts))]
     computed = (*load(parts).metrics(recipe.dataset, recipe.task), *recipe.metrics, recipe.select.metric)
     metrics = {parse_metric(name)[0] for name in computed}
     # A metric in its first version is not pinned; a recipe without any pins was never completed.

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from workers.contract import Progress
+from workers.contract import Progress, Recipe
 
 REPORT_SECONDS: Final = 0.3
 """The least time between two messages that nothing special calls for."""
@@ -95,3 +95,8 @@ class ProgressLog:
         """`step 50/150 loss 0.123 validation/map@r 0.82`."""
         words = [f"{key.removeprefix('train/')} {value:.4g}" for key, value in values.items()]
         return " ".join([f"step {step}/{self._total}", *words])
+
+
+def told_before(recipe: Recipe, report: Callable[[Progress], None]) -> Callable[[str], None]:
+    """What takes lines of the log before there is a training to number them by."""
+    return lambda line: report(Progress(step=0, total=recipe.iterations or 1, log=f"{line}\n"))

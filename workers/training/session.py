@@ -2,7 +2,7 @@
 
 import copy
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -53,12 +53,15 @@ class FinalMetrics:
 class Session:
     """The task of a recipe at work, after `step` iterations."""
 
-    def __init__(self, recipe: Recipe, place: Place, device: torch.device) -> None:
+    def __init__(
+        self, recipe: Recipe, place: Place, device: torch.device, tell: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """`tell` hears what takes its time before the first iteration."""
         self.recipe, self.device = recipe, device
         pins.check(recipe, place.parts)
         seed = partial(determinism.derived, recipe.seed)
         views = getattr(registry.find("task", recipe.task.name, place.parts), "views", 1)
-        self.batches = None if recipe.dataset is None else Batches(recipe, place, device, seed, views)
+        self.batches = None if recipe.dataset is None else Batches(recipe, place, device, seed, views, tell)
         images, batch = (len(self.batches.splits.train), self.batches.sampler.batch) if self.batches else (1, 1)
         self.length: Length = length(recipe, images, batch)
         self.total = self.length.total

@@ -27,7 +27,8 @@ class Misplaced:
         """Whether `path` is a hyper-parameter that the part named `name` does not have."""
         kind, dot, option = path.partition(".")
         entry = self._catalog.get(kind, name) if name else None
-        return bool(dot and entry and entry.parameter(option) is None)
+        # One within a part within it is told by its own part.
+        return bool(dot and "." not in option and entry and entry.parameter(option) is None)
 
     def note(self, path: str, name: str, setter: Setter, part_setter: Setter) -> None:
         """Take note that `setter` gave `path` to the part that `part_setter` chose."""

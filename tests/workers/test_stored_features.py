@@ -1,0 +1,147 @@
+"""The store of features: written whole or not at all, waited for, compared with its hash, and bounded in size."""
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from filelock import FileLock
+
+from tests.workers.frozen_recipes import frozen, weights_file
+from tests.workers.recipes import place
+from workers.contract import Place, Recipe, Stopped
+from workers.data import scratch, stored_features
+from workers.data.images import load
+from workers.data.scratch import UnsafeFolderError
+from workers.data.stored_features import SETTING, FeatureSet, limit, stored
+
+CPU = torch.device("cpu")
+
+
+def of(recipe: Recipe, where: Place, said: list[str] | None = None) -> FeatureSet:
+    """The features of a recipe, not from this process's memory."""
+    stored_features._kept.cache_clear()
+    dataset = load(recipe.part("dataset"), where.data_root, where.scratch)
+    held = stored_features.frozen(recipe, None)
+    assert held is not None
+    return stored(recipe, held, dataset, where, CPU, (said if said is not None else []).append)
+
+
+@pytest.fixture
+def where(tmp_path: Path) -> Place:
+    weights_file(tmp_path)
+    return place(tmp_path)
+
+
+def folders(where: Place) -> list[Path]:
+    return [one for one in (where.scratch / "features").iterdir() if one.is_dir()]
+
+
+def test_they_stand_in_the_place_of_images(where: Place) -> None:
+    said: list[str] = []
+    found = of(frozen(), where, said)
+    digits = load(frozen().part("dataset"), where.data_root, where.scratch)
+    assert found.train.images.shape == (1083, 256, 1, 1)
+    assert found.test.images.shape == (714, 256, 1, 1)
+    assert torch.equal(found.test.labels, digits.test.labels)
+    assert said[0] == "computing features of mobilenet_v1: 1,797 images, once for this machine"
+    assert said[-1] == "computed features of mobilenet_v1"
+    again = of(frozen(), where)
+    assert torch.equal(again.train.images, found.train.images)
+    (folder,) = folders(where)
+    assert folder.stat().st_mode & 0o077 == 0 or folder.parent.stat().st_mode & 0o077 == 0
+
+
+def test_a_recipe_that_trains_its_backbone_has_none() -> None:
+    assert stored_features.frozen(frozen(backbone={"name": "small_cnn", "width": 4}), None) is None
+
+
+def test_who_is_stopped_half_way_leaves_nothing(where: Place) -> None:
+    asked = iter([False, False, True])
+    stopping = Place(**{**vars(where), "stop": lambda: next(asked, True)})
+    with pytest.raises(Stopped, match=r"stopped after features of mobilenet_v1: 96 of 1,797 images"):
+        of(frozen(), stopping)
+    assert folders(where) == []
+    assert of(frozen(), where).train.images.shape[0] == 1083
+
+
+def test_damage_has_them_computed_anew(where: Place, capfd: pytest.CaptureFixture[str]) -> None:
+    before = of(frozen(), where).train.images.clone()
+    (folder,) = folders(where)
+    rows = np.memmap(folder / "features", "<f4", mode="r+")
+    rows[5] += 1
+    rows.flush()
+    assert torch.equal(of(frozen(), where).train.images, before)
+    assert "is damaged: computing anew" in capfd.readouterr().err
+    (folder / "about.json").write_text("{")
+    assert torch.equal(of(frozen(), where).train.images, before)
+
+
+def test_links_are_refused(where: Place, tmp_path: Path) -> None:
+    of(frozen(), where)
+    (folder,) = folders(where)
+    (folder / "features").rename(tmp_path / "elsewhere")
+    (folder / "features").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UnsafeFolderError, match="is a link"):
+        of(frozen(), where)
+
+
+def test_others_wait_and_can_be_stopped(where: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scratch, "_WAITED", 0.01)
+    of(frozen(), where)
+    (folder,) = folders(where)
+    (folder / "about.json").unlink()  # as while another process computes
+    said: list[str] = []
+    stop = threading.Event()
+    waiting = Place(**{**vars(where), "stop": stop.is_set})
+    ended: list[Any] = []
+
+    def wait() -> None:
+        try:
+            of(frozen(), waiting, said)
+        except Stopped as error:
+            ended.append(str(error))
+
+    with FileLock(f"{folder}.lock"):
+        thread = threading.Thread(target=wait)
+        thread.start()
+        while not said:
+            thread.join(0.01)
+        assert said[0] == "waiting for features of mobilenet_v1, which another training of this machine computes"
+        stop.set()
+        thread.join(60)
+    assert ended == ["stopped while it waited for features of mobilenet_v1"]
+    assert of(frozen(), where).train.images.shape[0] == 1083
+
+
+def test_the_longest_unused_make_room(where: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = 1797 * 256 * 4
+    monkeypatch.setenv(SETTING, str(2.5 * size / 1e9))
+    for number, crop in enumerate((8, 7)):
+        of(frozen(crop=crop), where)
+        newest = max(folders(where), key=lambda one: one.stat().st_mtime_ns)
+        os.utime(newest, (number, number))
+    kept = of(frozen(crop=8), where)  # used again, so that the other one is the longest unused
+    abandoned = where.scratch / "features" / ".mobilenet_v1-0123"
+    abandoned.mkdir()
+    of(frozen(crop=6), where)
+    assert len(folders(where)) == 2
+    assert not abandoned.exists()
+    assert torch.equal(of(frozen(crop=8), where).train.images, kept.train.images)
+
+
+def test_what_never_fits_is_refused(where: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SETTING, "0.001")
+    with pytest.raises(ValueError, match=r"would take 0\.0 GB, and METRICSWEEP_FEATURES_GB allows 0\.001; raise it"):
+        of(frozen(), where)
+    assert folders(where) == []
+
+
+@pytest.mark.parametrize("said", ["0", "-1", "nan", "much"])
+def test_a_limit_that_is_none_is_refused(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SETTING, said)
+    with pytest.raises(ValueError, match="METRICSWEEP_FEATURES_GB: expected a number of gigabytes above 0, found"):
+        limit()

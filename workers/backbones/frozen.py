@@ -1,0 +1,45 @@
+"""A network that is never trained: its features are computed once per machine, and all trainings take them."""
+
+from typing import Annotated
+
+import torch
+from torch import Tensor, nn
+
+from workers.contract import Part
+from workers.data.frozen_network import NetworkIdentity
+
+
+class FrozenBackbone(nn.Module):
+    """The features of the backbone `of`, which must have weights; heads, losses and regularizers train on them.
+
+    The trainer computes the features of every image once, as an evaluation sees it (the centre), and gives them in
+    place of images; nothing of the backbone changes, its batch norm neither. So nothing can be augmented.
+    """
+
+    label = "Frozen features"
+    version = 1
+    flat = True
+    reads = "features"
+
+    def __init__(self, channels: int, network: NetworkIdentity, *, of: Annotated[Part, "backbone"]) -> None:
+        super().__init__()
+        self.of, self.origin = of, network.origin
+        self.features = channels
+        self._digest = network.digest
+
+    def preprocess(self, rows: Tensor) -> Tensor:
+        """Features as they are."""
+        return rows
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Features in the place of images [b, features, 1, 1] to features [b, features]."""
+        return rows.flatten(1)
+
+    def get_extra_state(self) -> Tensor:
+        """Of which network the features are: what is trained on them is worth nothing on those of another."""
+        return torch.tensor([*bytes.fromhex(self._digest)], dtype=torch.uint8)
+
+    def set_extra_state(self, state: object) -> None:
+        """Raise ValueError where the state is of another network."""
+        if not isinstance(state, Tensor) or not torch.equal(state.cpu(), self.get_extra_state()):
+            raise ValueError(f"it was trained on features of {self.of.name} with other weights than are here now")
