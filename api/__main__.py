@@ -26,6 +26,7 @@ from orchestrator.host.logs import begin_logging
 from orchestrator.host.packages import refuse_hidden
 from orchestrator.host.private import write_for_us_alone
 from orchestrator.host.traces import begin_tracing, end_tracing
+from orchestrator.secrets import Secrets
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import MetricsweepError
@@ -44,7 +45,7 @@ def main(patience: ConnectionPatience = ConnectionPatience()) -> int:  # noqa: B
     try:
         refuse_hidden()
         settings = Settings()
-        begin_logging(settings.log_format, settings.secrets)
+        begin_logging(settings.log_format, Secrets(settings).hidden)
         begin_tracing("api", settings.traces_url)
         refuse_open_host(settings)
         storage.opened(settings.storage).check()

@@ -24,6 +24,7 @@ from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Engine, Site
 from orchestrator.run.engine_names import engine_named
 from orchestrator.run.memory_growth import Allowance
+from orchestrator.secrets import Secrets
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings, problems
 from orchestrator.views.errors import FencedError, MetricsweepError
@@ -47,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         refuse_hidden()
         settings = Settings()
-        begin_logging(settings.log_format, settings.secrets)
+        begin_logging(settings.log_format, Secrets(settings).hidden)
         return _done(settings, options)
     except FencedError as error:
         print(error, file=sys.stderr)
@@ -183,7 +184,7 @@ def _tracker(settings: Settings) -> Tracker | None:
     if settings.mlflow_socket:  # the API of this home passes it on
         identity = made_for(settings.resolved_home)
         own = OwnServer(identity.mlflow_password, partial(prove, settings.mlflow_url, identity))
-    login = partial(getattr, settings, "mlflow_login")
+    login = partial(getattr, Secrets(settings), "mlflow_login")
     login()  # what was never there is told at the start
     tracker: Tracker = module.MlflowTracker(settings.mlflow_url, own, login)
     return tracker

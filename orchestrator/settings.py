@@ -1,23 +1,19 @@
 """The settings of a metricsweep installation, read from METRICSWEEP_* variables."""
 
 import os
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Any, Final, TypeVar
-from urllib.parse import unquote, urlsplit
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 
 from orchestrator.host.addresses import collector, networks, told_address
 from orchestrator.host.function_names import FUNCTION_NAME
 from orchestrator.host.logs import LogForm
-from orchestrator.host.secret_file import one_line, secret_file
-from orchestrator.host.secret_settings import SECRET_FILES, SECRET_VARIABLES, long_enough, token_pair
+from orchestrator.host.secret_settings import long_enough
 from orchestrator.host.storage import parsed
 from orchestrator.host.webhook_signature import keys_of
-from orchestrator.views.errors import MetricsweepError
 
 ENGINES: Final[Mapping[str, str]] = {
     "ray_tune": "orchestrator.run.ray.engine:engine",
@@ -26,8 +22,7 @@ ENGINES: Final[Mapping[str, str]] = {
 }
 """Those that come with metricsweep, by their short names."""
 
-_PREFIX: Final = "METRICSWEEP_"
-Secret = TypeVar("Secret")
+PREFIX: Final = "METRICSWEEP_"
 
 
 class Settings(BaseModel):
@@ -42,8 +37,8 @@ class Settings(BaseModel):
     def __init__(self, **given: Any) -> None:
         # pydantic-settings does the same, and brings asyncio and a command line: a tenth of a short command's time.
         said = {name.upper(): value for name, value in os.environ.items()}
-        names = [name for name in type(self).model_fields if _PREFIX + name.upper() in said]
-        super().__init__(**{**{name: said[_PREFIX + name.upper()] for name in names}, **given})
+        names = [name for name in type(self).model_fields if PREFIX + name.upper() in said]
+        super().__init__(**{**{name: said[PREFIX + name.upper()] for name in names}, **given})
 
     home: Path = Path(".metricsweep")
     """Folder of the SQLite database, MLflow's store, artifacts, checkpoints and logs."""
@@ -155,7 +150,7 @@ class Settings(BaseModel):
     @classmethod
     def _stands_alone(cls, file: Path | None, info: ValidationInfo) -> Path | None:
         if file is not None and info.data.get("token") is not None:
-            raise ValueError(f"{_PREFIX}TOKEN is set too; name one of them")
+            raise ValueError(f"{PREFIX}TOKEN is set too; name one of them")
         return file
 
     @field_validator("trusted_proxies", "forwarding_proxies")
@@ -184,43 +179,8 @@ class Settings(BaseModel):
             return None
         address = told_address(url.get_secret_value())
         if not any(info.data.get(name, "wrong") for name in ("webhook_secret", "webhook_secret_file")):
-            raise ValueError(f"messages are signed: needs {_PREFIX}WEBHOOK_SECRET or {_PREFIX}WEBHOOK_SECRET_FILE")
+            raise ValueError(f"messages are signed: needs {PREFIX}WEBHOOK_SECRET or {PREFIX}WEBHOOK_SECRET_FILE")
         return SecretStr(address)
-
-    @property
-    def webhook_keys(self) -> tuple[bytes, ...]:
-        """What the webhook's messages are signed by; raises MetricsweepError where the file of it says nothing."""
-        if self.webhook_secret is not None:
-            return keys_of(self.webhook_secret.get_secret_value())
-        if self.webhook_secret_file is None:
-            raise MetricsweepError(f"{_PREFIX}WEBHOOK_SECRET_FILE  names no file")
-        return self._of_file("webhook_secret_file", self.webhook_secret_file, keys_of)
-
-    @property
-    def tokens(self) -> tuple[str, ...]:
-        """The tokens of the server beside its home's own, now: none, one, or two while one replaces the other.
-
-        Raises MetricsweepError where the file of them never held one.
-        """
-        if self.token_file is not None:
-            return self._of_file("token_file", self.token_file, token_pair)
-        return (self.token.get_secret_value(),) if self.token else ()
-
-    @property
-    def database_password(self) -> str | None:
-        """The password that the database's URL lacks, now; MetricsweepError where its file never held one."""
-        file = self.database_password_file
-        return None if file is None else self._of_file("database_password_file", file, one_line)
-
-    @property
-    def mlflow_login(self) -> dict[str, str]:
-        """What MLflow's client is to be told by its own variables, now; MetricsweepError as above."""
-        files = {name: file for name in ("mlflow_token_file", "mlflow_password_file") if (file := getattr(self, name))}
-        told = {name: self._of_file(name, file, one_line) for name, file in files.items()}
-        return {f"MLFLOW_TRACKING_{name.split('_')[1].upper()}": secret for name, secret in told.items()}
-
-    def _of_file(self, name: str, file: Path, parse: Callable[[str], Secret]) -> Secret:
-        return secret_file(f"{_PREFIX}{name.upper()}", file.absolute(), parse).value()
 
     @property
     def proxies(self) -> list[IPv4Network | IPv6Network]:
@@ -269,20 +229,6 @@ class Settings(BaseModel):
         return self.data or self.resolved_home / "data"
 
     @property
-    def secrets(self) -> list[str]:
-        """What no log may show: the token, the webhook, the database's password, and what other programs are told."""
-        password = unquote(urlsplit(self.database).password or "")
-        named = (os.environ.get(name, "") for name in SECRET_VARIABLES)
-        ours = (self.token, self.webhook_url, self.webhook_secret)
-        known = [part for secret in ours if secret for part in secret.get_secret_value().split()]
-        known += [password, *named]
-        for name in SECRET_FILES:
-            if file := getattr(self, name):
-                with suppress(MetricsweepError):
-                    known += self._of_file(name, file, str.split)
-        return [secret for secret in known if len(secret) >= 4]
-
-    @property
     def mlflow_pages(self) -> str:
         """Where a person's browser finds MLflow: an address, or a path of the server whose page leads there."""
         return self.mlflow_public_url or ("/mlflow" if self.mlflow_socket else self.mlflow_url)
@@ -291,6 +237,6 @@ class Settings(BaseModel):
 def problems(error: ValidationError) -> list[str]:
     """A line for each setting that is wrong: its variable, and what would be right."""
     return [
-        f"{_PREFIX}{'_'.join(map(str, one['loc'])).upper()}  {one.get('ctx', {}).get('error', one['msg'])}"
+        f"{PREFIX}{'_'.join(map(str, one['loc'])).upper()}  {one.get('ctx', {}).get('error', one['msg'])}"
         for one in error.errors()
     ]

@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from orchestrator.host.log_context import about, ids_of_now
 from orchestrator.host.logs import JsonLines, LogForm, OwnLines, begin_logging
+from orchestrator.secrets import Secrets
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.inline_conductor import conduct
@@ -79,7 +80,7 @@ def test_the_settings_say_what_is_secret(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.delenv(name, raising=False)
     url = "postgresql+psycopg://metricsweep:p4ss%2Fword@db:5432/metricsweep"
     settings = Settings(token=SecretStr(SECRETS[0]), database_url=url)
-    assert settings.secrets == [SECRETS[0], "p4ss/word", "of-the-bucket"]
+    assert Secrets(settings).hidden == [SECRETS[0], "p4ss/word", "of-the-bucket"]
 
 
 def test_a_conductor_says_of_which_sweep_and_trial(

@@ -16,6 +16,7 @@ from orchestrator.host.secret_file import SecretFile, one_line
 from orchestrator.host.secret_settings import SECRET_FILES
 from orchestrator.host.webhook_signature import keys_of
 from orchestrator.record.database import Database
+from orchestrator.secrets import Secrets
 from orchestrator.settings import Settings, problems
 from orchestrator.views.errors import MetricsweepError
 
@@ -73,12 +74,12 @@ def test_a_link_that_leads_elsewhere_is_another_file(tmp_path: Path) -> None:
 def test_a_token_s_file_holds_one_or_two_long_ones(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(f"{OLD}\n{NEW}\n")
-    assert Settings(token_file=file).tokens == (OLD, NEW)
-    assert {OLD, NEW} <= set(Settings(token_file=file).secrets)
+    assert Secrets(Settings(token_file=file)).tokens == (OLD, NEW)
+    assert {OLD, NEW} <= set(Secrets(Settings(token_file=file)).hidden)
     for number, (text, said) in enumerate((("short", "at least 16"), (f"{OLD} " * 3, "found 3"), ("", "found 0"))):
         (wrong := tmp_path / str(number)).write_text(text)
         with pytest.raises(MetricsweepError, match=f"METRICSWEEP_TOKEN_FILE.*{said}"):
-            _ = Settings(token_file=wrong).tokens
+            _ = Secrets(Settings(token_file=wrong)).tokens
     with pytest.raises(ValidationError) as error:
         Settings(token=OLD, token_file=file)
     assert problems(error.value) == ["METRICSWEEP_TOKEN_FILE  METRICSWEEP_TOKEN is set too; name one of them"]
@@ -91,7 +92,7 @@ def test_every_file_of_a_secret_is_one_of_the_list() -> None:
 def test_each_new_connection_to_the_database_has_the_password_of_now(tmp_path: Path) -> None:
     file, shown = tmp_path / "password", list[Any]()
     settings = Settings(database_url="postgresql+psycopg://ann@127.0.0.1/x", database_password_file=file)
-    database = Database(settings.database, lambda: settings.database_password)
+    database = Database(settings.database, lambda: Secrets(settings).database_password)
 
     @sa.event.listens_for(database.engine, "do_connect", insert=False)
     def _refuse(dialect: Any, record: Any, args: Any, parameters: dict[str, Any]) -> None:
@@ -121,8 +122,11 @@ def test_mlflow_s_client_is_told_what_its_files_say(tmp_path: Path) -> None:
         exchange(tmp_path / name, f"{name} of before")
     settings = Settings(mlflow_token_file=tmp_path / "token", mlflow_password_file=tmp_path / "password")
     exchange(tmp_path / "token", NEW)
-    assert settings.mlflow_login == {"MLFLOW_TRACKING_TOKEN": NEW, "MLFLOW_TRACKING_PASSWORD": "password of before"}
-    assert Settings().mlflow_login == {}
+    assert Secrets(settings).mlflow_login == {
+        "MLFLOW_TRACKING_TOKEN": NEW,
+        "MLFLOW_TRACKING_PASSWORD": "password of before",
+    }
+    assert Secrets(Settings()).mlflow_login == {}
 
 
 def test_a_command_shows_the_first_token_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

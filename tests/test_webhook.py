@@ -34,6 +34,7 @@ from orchestrator.record.delivery_table import delivery
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline
+from orchestrator.secrets import Secrets
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings, problems
 from orchestrator.views.errors import MetricsweepError
@@ -136,8 +137,8 @@ def test_the_secret_may_stand_in_a_file_and_is_shown_nowhere(tmp_path: Path) -> 
     file = tmp_path / "secret"
     file.write_text(f"{SECRET}\n")
     settings = Settings(webhook_url="https://hooks.example.org/hidden", webhook_secret_file=file)
-    assert settings.webhook_keys == keys_of(SECRET)
-    assert {SECRET, "https://hooks.example.org/hidden"} <= set(settings.secrets)
+    assert Secrets(settings).webhook_keys == keys_of(SECRET)
+    assert {SECRET, "https://hooks.example.org/hidden"} <= set(Secrets(settings).hidden)
     assert "hidden" not in f"{settings!r} {settings}"
     for content, said in (("", "is empty"), (SECRET[:-4], "bytes in base64"), (None, "No such file")):
         wrong = tmp_path / said.replace(" ", "-")

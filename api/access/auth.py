@@ -23,6 +23,7 @@ from api.problems import answer, details, is_page
 from api.protection.forwarding import PEER
 from api.protection.guards import SAFE_METHODS
 from orchestrator.host.identity import IDENTITY_PATH, Identity, made_for, same
+from orchestrator.secrets import Secrets
 from orchestrator.service.accounts import AccountQueries
 from orchestrator.settings import Settings
 from orchestrator.views.callers import OWNER, Caller, calling
@@ -44,7 +45,7 @@ class Authentication:
 
     def __init__(self, settings: Settings) -> None:
         self.identity: Identity = made_for(settings.resolved_home)
-        self._settings = settings
+        self._secrets = Secrets(settings)
         self._proxies = settings.proxies
         self.secret = self._tokens[0]  # of which what is asked twice makes the same
         # Servers behind one address share the chosen token, not the home: with it they know each other's sessions.
@@ -57,7 +58,7 @@ class Authentication:
     @property
     def _tokens(self) -> tuple[str, ...]:
         """Those in force; a file of them may have been exchanged since the last request."""
-        return (*self._settings.tokens, self.identity.secret)
+        return (*self._secrets.tokens, self.identity.secret)
 
     def is_token(self, given: str) -> bool:
         """Whether a text is a token of this server."""
@@ -65,7 +66,7 @@ class Authentication:
 
     def speaks_for_users(self, given: str, peer: str) -> bool:
         """Whether a proxy shows a token of this server, which then says for whom it asks: it never asks for itself."""
-        if not self._proxies or not any(same(given.strip(), token) for token in self._settings.tokens):
+        if not self._proxies or not any(same(given.strip(), token) for token in self._secrets.tokens):
             return False
         with suppress(ValueError):
             address = ipaddress.ip_address(peer)

@@ -7,6 +7,7 @@ from pathlib import Path
 from orchestrator.host.function_names import missing
 from orchestrator.host.loopback import is_loopback
 from orchestrator.host.packages import refuse_hidden
+from orchestrator.secrets import Secrets
 from orchestrator.settings import ENGINES, Settings
 from orchestrator.views.errors import MetricsweepError
 from workers import catalog as catalogs
@@ -45,7 +46,7 @@ def refuse_open_host(settings: Settings) -> None:
 
     Those who reach it from elsewhere cannot read that one.
     """
-    if settings.tokens:
+    if Secrets(settings).tokens:
         return
     if is_loopback(settings.host):
         return

@@ -15,6 +15,7 @@ import httpx
 
 from orchestrator.host.loopback import is_loopback
 from orchestrator.host.webhook_signature import signature
+from orchestrator.secrets import Secrets
 from orchestrator.settings import Settings
 
 SECONDS: Final = 10.0
@@ -45,7 +46,7 @@ class Webhook:
         """That of the settings; none: they name none. Raises MetricsweepError where its secret cannot be read."""
         if settings.webhook_url is None:
             return None
-        keys = partial(getattr, settings, "webhook_keys")
+        keys = partial(getattr, Secrets(settings), "webhook_keys")
         keys()
         return cls(settings.webhook_url.get_secret_value(), keys)
 

@@ -53,6 +53,7 @@ from orchestrator.record.writes.submissions import RequestWriter, Submissions
 from orchestrator.record.writes.sweeps import SweepWriter
 from orchestrator.record.writes.trainings import TrainingWriter
 from orchestrator.record.writes.trials import TrialWriter
+from orchestrator.secrets import Secrets
 from orchestrator.settings import Settings
 
 
@@ -98,7 +99,7 @@ class Store:
     @classmethod
     def of(cls, settings: Settings, migrate: bool = True) -> "Store":
         """The store that the settings name; raises UnavailableError, and MetricsweepError of its password's file."""
-        return cls._opened(Database(settings.database, lambda: settings.database_password), migrate)
+        return cls._opened(Database(settings.database, lambda: Secrets(settings).database_password), migrate)
 
     @classmethod
     def open(cls, url: str, migrate: bool = True) -> "Store":

@@ -15,6 +15,7 @@ from orchestrator.host.private import own_folder
 from orchestrator.host.storage import Bucket, Folder, Storage, opened
 from orchestrator.record.snapshot import snapshot
 from orchestrator.record.transfer import loading, require_empty
+from orchestrator.secrets import Secrets
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, DamagedError, MetricsweepError
 
@@ -53,7 +54,7 @@ def back_up(settings: Settings, folder: Path, tell: Told) -> Manifest:
     own_folder(folder)
     tell("the database")
     # First: whatever it names is in the storage by then, and what comes later is not named.
-    snapshot(settings.database, folder / DATABASE, lambda: settings.database_password)
+    snapshot(settings.database, folder / DATABASE, lambda: Secrets(settings).database_password)
     kept = [_hashed(folder, DATABASE)]
     for key in storage.every() if isinstance(storage, Bucket) else _below(storage.root):
         name = f"{STORAGE}/{key}"
@@ -90,7 +91,7 @@ def restore(folder: Path, settings: Settings, tell: Told) -> Manifest:
     if isinstance(storage, Bucket) and next(storage.every(), None) is not None:
         raise ConflictError("the bucket's folder is not empty; name another one")
     if settings.database_url:
-        require_empty(settings.database, lambda: settings.database_password)
+        require_empty(settings.database, lambda: Secrets(settings).database_password)
     aside = home.with_name(f"{home.name}.restoring")
     if aside.exists() and not aside.is_symlink():
         shutil.rmtree(aside)  # of a restore that was killed
@@ -115,7 +116,7 @@ def restore(folder: Path, settings: Settings, tell: Told) -> Manifest:
 def _loaded(aside: Path, home: Path, settings: Settings) -> None:
     """Move what is aside home while its database goes into that of the settings: both, or neither."""
     try:
-        with loading(aside / DATABASE, settings.database, lambda: settings.database_password):
+        with loading(aside / DATABASE, settings.database, lambda: Secrets(settings).database_password):
             for name in (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
                 (aside / name).unlink(missing_ok=True)
             _renamed(aside, home)

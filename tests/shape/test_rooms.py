@@ -11,7 +11,7 @@ from tests.shape.test_shape import MODULES, MOST_FENCES, ROOMS, ROOT, relative
 
 LOOSE: Final = {
     "workers": {"contract", "registry", "train"},
-    "orchestrator": {"settings"},
+    "orchestrator": {"secrets", "settings"},
     "dashboards": {
         "catalog", "cluster", "comparison", "curves", "guide", "listing", "pages",
         "problems", "progress", "rendering", "training", "wording",
