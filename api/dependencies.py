@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import Depends, Header, Path, Request
 
 from api.access.auth import Authentication
+from api.oidc.login import ProviderLogin
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.callers import caller
@@ -25,6 +26,11 @@ def _settings(request: Request) -> Settings:
 
 def _access(request: Request) -> Authentication:
     found: Authentication = request.app.state.access
+    return found
+
+
+def _provider(request: Request) -> ProviderLogin | None:
+    found: ProviderLogin | None = request.app.state.provider
     return found
 
 
@@ -58,6 +64,7 @@ def person(request: Request) -> str:
 
 InForce = Annotated[Settings, Depends(_settings)]
 Admission = Annotated[Authentication, Depends(_access)]
+ByProvider = Annotated[ProviderLogin | None, Depends(_provider)]
 Actor = Annotated[str, Depends(_actor)]
 Named = Annotated[
     str, Path(max_length=100, pattern=r"^[^\x00/]+$", description="As the spec names it.", examples=["main"])

@@ -13,6 +13,7 @@ from api.answers.compression import Compression
 from api.answers.sharing import SharedAnswers
 from api.mlflow import passage, rules
 from api.mlflow.upstream import Upstream
+from api.oidc.login import ProviderLogin
 from api.openapi import OPENAPI_PATH, documented, openapi
 from api.protection import turns
 from api.protection.forwarding import Forwarding
@@ -39,6 +40,7 @@ from api.routes import (
     listing_pages,
     listings,
     logins,
+    oidc,
     pages,
     papers,
     parts,
@@ -163,6 +165,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.state.service = service
     app.state.settings = settings
     app.state.access = access
+    app.state.provider = ProviderLogin.of(settings, access.sealing)
     app.state.exposition = exposition
     app.state.lanes = turns.lanes()
     app.state.feed = Feed(service)
@@ -175,6 +178,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.include_router(telemetry.router)
     app.include_router(logins.open_router)
     app.include_router(logins.pages_router)
+    app.include_router(oidc.router)
     for router in PAGES:
         app.include_router(router)
     app.include_router(passage.router)

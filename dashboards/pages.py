@@ -150,9 +150,18 @@ def trial_page(
     )  # fmt: skip
 
 
-def login_page(message: str) -> str:
-    """The form that asks for the token; `message` says why the last one was refused."""
-    return render("login.html", None, message=message)
+@dataclass(frozen=True, slots=True)
+class LoginProvider:
+    """Who else logs people in, as the login page names it."""
+
+    name: str
+    logs_out: bool = False
+    """Whether the browser was just logged out here, and may be there too."""
+
+
+def login_page(message: str, then: str = "/", provider: LoginProvider | None = None) -> str:
+    """The form that asks for the token; `message` says why the last one was refused, `then` leads on."""
+    return render("login.html", None, message=message, query=urlencode({"next": then}), provider=provider)
 
 
 def problem_page(status: int, title: str, detail: str) -> str:

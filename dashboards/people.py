@@ -22,10 +22,14 @@ OF_ADMINISTRATORS: Final = frozenset({Scope.ADMIN, Scope.METRICS})
 """Those that nobody else gives."""
 
 
-def people_page(users: Page[UserView], projects: Sequence[ProjectView], *, now: datetime | None = None) -> str:
-    """Who there is, and what may be done to them."""
+def people_page(
+    users: Page[UserView], projects: Sequence[ProjectView], provider: str = "", *, now: datetime | None = None
+) -> str:
+    """Who there is, and what may be done to them; `provider`: who else logs people in, if anybody."""
     further = f"/people?{urlencode({'cursor': users.next_cursor})}" if users.next_cursor else None
-    return render("people.html", now, users=users.items, projects=projects, roles=list(Role), further=further)
+    return render(
+        "people.html", now, users=users.items, projects=projects, roles=list(Role), further=further, provider=provider
+    )
 
 
 def tokens_page(

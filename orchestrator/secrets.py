@@ -39,6 +39,13 @@ class Secrets:
         return (self._settings.token.get_secret_value(),) if self._settings.token else ()
 
     @property
+    def oidc_client_secret(self) -> str | None:
+        """What the service shows the provider that logs people in; none: it shows nothing."""
+        if (file := self._settings.oidc_client_secret_file) is not None:
+            return self._of_file("oidc_client_secret_file", file, one_line)
+        return secret.get_secret_value() if (secret := self._settings.oidc_client_secret) else None
+
+    @property
     def database_password(self) -> str | None:
         """The password that the database's URL lacks."""
         file = self._settings.database_password_file
@@ -54,11 +61,11 @@ class Secrets:
 
     @property
     def hidden(self) -> list[str]:
-        """What no log may show: the token, the webhook, the database's password, and what other programs are told."""
+        """What no log may show: what opens this service, its database and its webhook, and what others are told."""
         settings = self._settings
         password = unquote(urlsplit(settings.database).password or "")
         named = (os.environ.get(name, "") for name in SECRET_VARIABLES)
-        ours = (settings.token, settings.webhook_url, settings.webhook_secret)
+        ours = (settings.token, settings.webhook_url, settings.webhook_secret, settings.oidc_client_secret)
         known = [part for secret in ours if secret for part in secret.get_secret_value().split()]
         known += [password, *named]
         for name in SECRET_FILES:

@@ -8,9 +8,11 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 
+from orchestrator.host import oidc_settings
 from orchestrator.host.addresses import collector, networks, told_address
 from orchestrator.host.function_names import FUNCTION_NAME
 from orchestrator.host.logs import LogForm
+from orchestrator.host.oidc_settings import NewUsers
 from orchestrator.host.secret_settings import long_enough
 from orchestrator.host.storage import parsed
 from orchestrator.host.webhook_signature import keys_of
@@ -71,6 +73,32 @@ class Settings(BaseModel):
     trusted_proxies: str = ""
     """Addresses or networks, with commas, of proxies that log users in: what they ask with METRICSWEEP_TOKEN they ask
     for the user that `X-Actor` names; empty: none."""
+    oidc_issuer: str = ""
+    """A provider of OpenID Connect that logs people in, as it names itself; empty: none does."""
+    oidc_client_id: str = ""
+    """By which name the provider knows this service."""
+    oidc_client_secret: SecretStr | None = None
+    """What the service shows the provider; none: it is a public client."""
+    oidc_client_secret_file: Path | None = None
+    """A file that holds it instead, read anew when it changes."""
+    oidc_name: str = Field(default="", max_length=80)
+    """What the login page calls the provider; empty: by its host."""
+    oidc_scopes: str = "openid profile email"
+    """What the provider is asked for."""
+    oidc_user_claim: str = "preferred_username"
+    """Which claim is the name of a user who is made."""
+    oidc_new_users: NewUsers = "refused"
+    """What becomes of whom the provider logs in, and who is no user: `refused`, or a `viewer` or `member`."""
+    oidc_domains: str = ""
+    """Domains of verified e-mail addresses, with commas, that may log in; empty: whatever they are."""
+    oidc_groups: str = ""
+    """Groups, with commas, of which one may log in; empty: whatever they are."""
+    oidc_groups_claim: str = "groups"
+    """Which claim has somebody's groups."""
+    oidc_roles: str = ""
+    """group=role with commas: the highest is the user's role from each login on; empty: administrators give roles."""
+    oidc_hours: float = Field(default=12.0, gt=0, le=720)
+    """After how many hours a browser that the provider let in logs in again."""
     forwarding_proxies: str = ""
     """Addresses or networks, with commas, of proxies of which `X-Forwarded-For` and `X-Forwarded-Proto` are believed;
     empty: of none."""
@@ -146,12 +174,38 @@ class Settings(BaseModel):
         text = token.get_secret_value().strip() if token else ""
         return SecretStr(long_enough(text)) if text else None
 
-    @field_validator("token_file")
+    @field_validator("token_file", "oidc_client_secret_file")
     @classmethod
     def _stands_alone(cls, file: Path | None, info: ValidationInfo) -> Path | None:
-        if file is not None and info.data.get("token") is not None:
-            raise ValueError(f"{PREFIX}TOKEN is set too; name one of them")
+        other = (info.field_name or "").removesuffix("_file")
+        if file is not None and info.data.get(other) is not None:
+            raise ValueError(f"{PREFIX}{other.upper()} is set too; name one of them")
         return file
+
+    @field_validator("oidc_issuer", "oidc_scopes", "oidc_roles")
+    @classmethod
+    def _is_a_provider_s(cls, text: str, info: ValidationInfo) -> str:
+        if info.field_name == "oidc_issuer":
+            return oidc_settings.issuer(text.strip())
+        if info.field_name == "oidc_scopes":
+            return oidc_settings.scopes(text)
+        oidc_settings.group_roles(text)
+        return text
+
+    @field_validator("oidc_client_id")
+    @classmethod
+    def _is_known_there(cls, name: str, info: ValidationInfo) -> str:
+        if info.data.get("oidc_issuer") and not (name.isascii() and name.isprintable() and name.strip()):
+            raise ValueError(f"{PREFIX}OIDC_ISSUER is set: name the client id by which the provider knows this service")
+        return name.strip()
+
+    @field_validator("oidc_client_secret")
+    @classmethod
+    def _is_one_line(cls, secret: SecretStr | None) -> SecretStr | None:
+        text = secret.get_secret_value().strip() if secret else ""
+        if not text.isascii() or not text.isprintable():
+            raise ValueError("expected one line of visible ASCII characters")
+        return SecretStr(text) if text else None
 
     @field_validator("trusted_proxies", "forwarding_proxies")
     @classmethod

@@ -31,6 +31,8 @@ from orchestrator.views.errors import UnavailableError
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/login", IDENTITY_PATH})
 SCHEMA_PATH: Final = "/v1/schema"
+PROVIDER_PATHS: Final = frozenset({"/login/oidc", "/login/oidc/callback", "/login/oidc/logout"})
+"""Open where a provider logs people in."""
 
 bearer = HTTPBearer(
     auto_error=False,
@@ -49,16 +51,22 @@ class Authentication:
         self._proxies = settings.proxies
         self.secret = self._tokens[0]  # of which what is asked twice makes the same
         # Servers behind one address share the chosen token, not the home: with it they know each other's sessions.
-        self.sessions = Sessions(lambda: self._tokens[0], settings.resolved_home)
+        self.sessions = Sessions(self.sealing, settings.resolved_home)
         self.codes = Codes()
         self.patience = LoginPatience()
         # Editors fetch the schema and cannot log in; without parts of one's own it says what the package's source does.
         self.open_paths = OPEN_PATHS | (frozenset() if settings.parts else {SCHEMA_PATH})
+        if settings.oidc_issuer:
+            self.open_paths |= PROVIDER_PATHS
 
     @property
     def _tokens(self) -> tuple[str, ...]:
         """Those in force; a file of them may have been exchanged since the last request."""
         return (*self._secrets.tokens, self.identity.secret)
+
+    def sealing(self) -> str:
+        """By which cookies are sealed; another one once the token is."""
+        return self._tokens[0]
 
     def is_token(self, given: str) -> bool:
         """Whether a text is a token of this server."""

@@ -55,14 +55,16 @@ class Sessions:
         """Its name; cookies ignore ports: two services of one host must not overwrite each other's."""
         return f"metricsweep_{seal(self._secret, 'cookie')[:16]}"
 
-    def begin(self, request: Request, answer: Response, token: int | None = None) -> None:
+    def begin(
+        self, request: Request, answer: Response, token: int | None = None, seconds: int = SESSION_SECONDS
+    ) -> None:
         """Give the browser that gets `answer` a session, of a user's token; the secret cannot be read from it."""
-        until = int(time.time()) + SESSION_SECONDS
+        until = int(time.time()) + seconds
         session = BrowserSession(secrets.token_hex(16), until, account(request.scope), token)
         answer.set_cookie(
             self.cookie,
             self.sealed(session),
-            max_age=SESSION_SECONDS,
+            max_age=seconds,
             httponly=True,
             # Not `strict`: the link that logs in is opened from terminals that are themselves pages, and a strict
             # cookie would stay behind on the way to the page it leads to. What changes anything has its Origin checked.

@@ -24,7 +24,7 @@ class PeopleClient:
 
     def __init__(self, connection: "ServerConnection") -> None:
         self._connection = connection
-        self.tokens = TokenClient(connection)
+        self.tokens, self.logins = TokenClient(connection), LoginClient(connection)
 
     def me(self) -> CallerView:
         """Who asks, and what they may."""
@@ -114,6 +114,22 @@ class TokenClient:
     def revoke(self, number: int) -> TokenView:
         """Have a token, and the sessions that began with it, open nothing from now on."""
         return self._connection.ask(TokenView, "DELETE", f"/v1/tokens/{number}")
+
+
+class LoginClient:
+    """Links users with a provider's logins; `PeopleClient.logins` is one."""
+
+    def __init__(self, connection: "ServerConnection") -> None:
+        self._connection = connection
+
+    def link(self, name: str, subject: str, issuer: str | None = None) -> UserView:
+        """Say by which number a provider knows a user, who then comes in by it; without an issuer the server's."""
+        body = {"subject": subject, "issuer": issuer}
+        return self._connection.ask(UserView, "PUT", f"{_user(name)}/login", json=body)
+
+    def unlink(self, name: str) -> UserView:
+        """Have no provider log a user in, and end the browsers that one let in."""
+        return self._connection.ask(UserView, "DELETE", f"{_user(name)}/login")
 
 
 def _user(name: str) -> str:

@@ -11,6 +11,7 @@ from orchestrator.views.callers import Role
 if TYPE_CHECKING:
     from api.asking.people import PeopleClient
     from orchestrator.service.people import People
+    from orchestrator.views.accounts import UserView
     from orchestrator.views.quotas import QuotaKind
 
 Named = Annotated[str | None, typer.Argument(metavar="NAME", help="Whom, or what, it is about.", show_default=False)]
@@ -30,10 +31,10 @@ Unlimited = Annotated[bool, typer.Option("--unlimited", help="With `quota`: take
 
 def users(
     action: Annotated[
-        Literal["list", "add", "role", "join", "leave", "disable", "enable", "quota"],
+        Literal["list", "add", "role", "join", "leave", "disable", "enable", "quota", "link", "unlink"],
         typer.Argument(
             help="What to do; `role` takes --role, `join` --role and --project, `leave` --project; `quota` shows what "
-            "is used, and sets what its options name."
+            "is used, and sets what its options name; `link` takes --subject, and `unlink` undoes it."
         ),
     ] = "list",
     name: Named = None,
@@ -46,6 +47,16 @@ def users(
     cpu_hours: CpuHours = None,
     days: Days = None,
     unlimited: Unlimited = False,
+    subject: Annotated[
+        str | None,
+        typer.Option(
+            help="With `link`: by which number or name a provider of OpenID Connect knows the user, its `sub`.",
+            show_default=False,
+        ),
+    ] = None,
+    issuer: Annotated[
+        str | None, typer.Option(help="With `link`: the provider.", show_default="that of METRICSWEEP_OIDC_ISSUER")
+    ] = None,
     as_json: Json = False,
     url: Url = None,
     token: Token = None,
@@ -68,25 +79,14 @@ def users(
                     people.join(who, _needed(project, "--project"), role)
                 case "leave":
                     people.leave(who, _needed(project, "--project"))
+                case "link":
+                    people.logins.link(who, _needed(subject, "--subject"), issuer)
+                case "unlink":
+                    people.logins.unlink(who)
                 case _:
                     people.disable(who, disabled=action == "disable")
         known = [one for one in people.users() if name in (None, one.name)]
-    if as_json:
-        print_json(known)
-    elif known:
-        print_rows(
-            [
-                {
-                    "user": one.name,
-                    "role": one.role,
-                    "projects": ", ".join(f"{place.project} ({place.role})" for place in one.projects),
-                    "disabled": f"{one.disabled:%Y-%m-%d %H:%M} UTC" if one.disabled else "",
-                }
-                for one in known
-            ]
-        )
-    else:
-        out.print("no users: whoever holds a token of the server does everything")
+    _show(known, as_json=as_json)
 
 
 def projects(
@@ -133,6 +133,26 @@ def projects(
             for one in known
         ]
     )
+
+
+def _show(known: "list[UserView]", *, as_json: bool) -> None:
+    if as_json:
+        print_json(known)
+    elif known:
+        print_rows(
+            [
+                {
+                    "user": one.name,
+                    "role": one.role,
+                    "projects": ", ".join(f"{place.project} ({place.role})" for place in one.projects),
+                    "logs in as": one.login.subject if one.login else "",
+                    "disabled": f"{one.disabled:%Y-%m-%d %H:%M} UTC" if one.disabled else "",
+                }
+                for one in known
+            ]
+        )
+    else:
+        out.print("no users: whoever holds a token of the server does everything")
 
 
 def _quota(

@@ -10,7 +10,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel
 
 from api.access.codes import CODE_SECONDS
-from api.dependencies import Admission, Asked
+from api.access.sessions import BrowserSession
+from api.dependencies import Admission, Asked, ByProvider
 from api.openapi import documented, shown
 from dashboards import pages
 from orchestrator.host.identity import IDENTITY_PATH, NONCE
@@ -91,12 +92,14 @@ def identity(
 async def login(
     access: Admission,
     service: Asked,
+    provider: ByProvider,
     request: Request,
     code: Annotated[str, Query(max_length=200)] = "",
     then: Then = "/",
+    left: bool = False,
 ) -> Response:
     """The form that asks for the token, or, with the code of a link, the way in."""
-    known = access.sessions.of(request)
+    known = await _session(access, service, request)
     # Who is in already stays who they are: a link of somebody else would have them work under another name.
     opened = None if known and known.token is not None else access.codes.use(code)
     if opened:
@@ -105,9 +108,9 @@ async def login(
             return await _refused(access, request, WRONG_CODE)
         return await _entered(request, then, who, "a link")
     if known:
-        return RedirectResponse(_local(then), status_code=303)
+        return RedirectResponse(local(then), status_code=303)
     if not code:
-        return HTMLResponse(pages.login_page(""))
+        return HTMLResponse(form(provider, "", then, left=left))
     return await _refused(access, request, WRONG_CODE)
 
 
@@ -115,6 +118,7 @@ async def login(
 async def enter(
     access: Admission,
     service: Asked,
+    provider: ByProvider,
     request: Request,
     token: Annotated[str, Form(max_length=1000)] = "",
     then: Then = "/",
@@ -126,36 +130,51 @@ async def enter(
     if who is not None and who.scope not in (Scope.MLFLOW, Scope.METRICS):
         return await _entered(request, then, who, "the form")
     if not token:  # nothing was guessed, or the client left while it sent
-        return HTMLResponse(pages.login_page(WRONG_TOKEN), status_code=401)
-    return await _refused(access, request, WRONG_TOKEN)
+        return HTMLResponse(form(provider, WRONG_TOKEN, then), status_code=401)
+    return await _refused(access, request, WRONG_TOKEN, then)
 
 
 @pages_router.post("/logout")
-def leave(access: Admission, request: Request) -> Response:
+def leave(access: Admission, service: Asked, request: Request) -> Response:
     """The button of every page: what this browser's cookie opened is closed, also to a copy of it."""
-    answer = RedirectResponse("/login", status_code=303)
     session = access.sessions.of(request)
+    by_provider = bool(session and session.token is not None and service.people.logins.leave(session.token))
+    answer = RedirectResponse("/login?left=true" if by_provider else "/login", status_code=303)
     if session:
         access.sessions.end(session, answer)
     return answer
+
+
+def form(provider: ByProvider, message: str, then: str = "/", *, left: bool = False) -> str:
+    """The login page; `left`: the browser was just logged out of what a provider had logged it in to."""
+    shown = None if provider is None else pages.LoginProvider(provider.name, left and provider.provider.logs_out)
+    return pages.login_page(message, local(then), shown)
+
+
+async def _session(access: Admission, service: Asked, request: Request) -> BrowserSession | None:
+    """That of a browser which still opens something: a token may have ended before the cookie does."""
+    found = access.sessions.of(request)
+    if found is None or found.token is None:
+        return found
+    return found if await run_in_threadpool(service.accounts.of_token, found.token) else None
 
 
 async def _entered(request: Request, then: str, who: Caller, how: str) -> Response:
     app = request.app.state
     with calling(who, request.client.host if request.client else ""):
         await run_in_threadpool(app.service.accounts.entered, who, how)
-    answer = RedirectResponse(_local(then), status_code=303)
+    answer = RedirectResponse(local(then), status_code=303)
     app.access.sessions.begin(request, answer, who.token)
     return answer
 
 
-async def _refused(access: Admission, request: Request, message: str) -> Response:
+async def _refused(access: Admission, request: Request, message: str, then: str = "/") -> Response:
     """The form again, after a while; at once, with a 429, where too many wait."""
     waited = await access.patience.after_wrong(request.client.host if request.client else "somebody")
-    return HTMLResponse(pages.login_page(message), status_code=401 if waited else 429)
+    return HTMLResponse(form(request.app.state.provider, message, then), status_code=401 if waited else 429)
 
 
-def _local(path: str) -> str:
+def local(path: str) -> str:
     """A path on this server, whatever a link to the login page says."""
     parts = urlsplit(path)
     safe = path.startswith("/") and not path.startswith(("//", "/\\")) and not parts.netloc and path.isprintable()

@@ -6,13 +6,14 @@ from fastapi import APIRouter, Form, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
-from api.dependencies import Asked
+from api.dependencies import Asked, ByProvider
 from api.openapi import documented, shown
 from api.paging import Paged
 from api.protection.limits import AccountName, Cursor, UserName
 from dashboards import people as people_page
 from orchestrator.views.accounts import ACCOUNT_NAME, ProjectView, UserView
 from orchestrator.views.callers import Role
+from orchestrator.views.logins import SUBJECT
 from orchestrator.views.pages import Page
 
 router = APIRouter(prefix="/v1", tags=["people"], responses=documented(401, 403, 421, 422, 500, 503))
@@ -21,6 +22,7 @@ page = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 USER: Final[dict[str, Any]] = {
     "name": "ada", "role": "member", "created": "2026-05-01T12:00:00Z", "disabled": None,
     "projects": [{"project": "faces", "role": "member"}],
+    "login": {"issuer": "https://login.example.org/realms/lab", "subject": "5f3e0c1a-7b52-4a55-9d0a-2f5f1f4f6c10"},
 }  # fmt: skip
 PROJECT: Final[dict[str, Any]] = {
     "name": "faces", "open": False, "created": "2026-05-01T12:00:00Z", "members": ["ada"],
@@ -50,6 +52,17 @@ class UserChange(BaseModel):
     role: Role | None = None
     disabled: StrictBool | None = None
     """Whether nothing of theirs opens anything."""
+
+
+class LoginChange(BaseModel):
+    """Which provider of OpenID Connect logs a user in."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    subject: Annotated[str, Field(pattern=SUBJECT)]
+    """By which number or name it knows the user: its `sub`."""
+    issuer: Annotated[str, Field(min_length=1, max_length=255)] | None = None
+    """Its address, as it names itself; without it that of METRICSWEEP_OIDC_ISSUER."""
 
 
 class NewProject(BaseModel):
@@ -114,6 +127,26 @@ def change_user(name: AccountName, change: UserChange, service: Asked) -> UserVi
     return service.people.user(name)
 
 
+@router.put(
+    "/users/{name}/login",
+    summary="Link a user with a provider's login",
+    responses=shown(USER, "The user.") | documented(404, 409, 413),
+)
+def link(name: AccountName, change: LoginChange, service: Asked) -> UserView:
+    """Who shows this subject at the provider comes in as this user; 409 where it is another's, or the user has one."""
+    return service.people.logins.link(name, change.subject, change.issuer)
+
+
+@router.delete(
+    "/users/{name}/login",
+    summary="Have no provider log a user in",
+    responses=shown(USER | {"login": None}, "The user.") | documented(404),
+)
+def unlink(name: AccountName, service: Asked) -> UserView:
+    """The browsers that it let in are out with the next request; tokens go on opening."""
+    return service.people.logins.unlink(name)
+
+
 @router.get("/projects", summary="List projects", responses=_PROJECTS | documented(404))
 def projects(service: Asked, paging: Paged) -> Page[ProjectView]:
     """Which projects there are, the oldest first, and who is in them."""
@@ -175,11 +208,10 @@ BACK: Final = "/people"
 
 
 @page.get(BACK)
-def shown_people(service: Asked, cursor: Cursor = None) -> HTMLResponse:
+def shown_people(service: Asked, provider: ByProvider, cursor: Cursor = None) -> HTMLResponse:
     """Users and projects, with what may be done to them."""
-    return HTMLResponse(
-        people_page.people_page(service.people.users_page(cursor, 100), list(service.people.projects()))
-    )
+    users, projects = service.people.users_page(cursor, 100), list(service.people.projects())
+    return HTMLResponse(people_page.people_page(users, projects, provider.name if provider else ""))
 
 
 @page.post(f"{BACK}/users")
@@ -202,6 +234,18 @@ def role_given(name: AccountName, service: Asked, role: FormRole) -> RedirectRes
 def user_disabled(name: AccountName, service: Asked, disabled: Annotated[bool, Form()]) -> RedirectResponse:
     """The button beside a user."""
     service.people.disable(name, disabled=disabled)
+    return _back(f"user-{name}")
+
+
+@page.post(f"{BACK}/users/{{name}}/login")
+def login_linked(
+    name: AccountName, service: Asked, subject: Annotated[str, Form(max_length=255)] = ""
+) -> RedirectResponse:
+    """The button beside a user; without a subject no provider logs it in."""
+    if subject.strip():
+        service.people.logins.link(name, subject.strip())
+    else:
+        service.people.logins.unlink(name)
     return _back(f"user-{name}")
 
 

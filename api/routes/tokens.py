@@ -20,7 +20,7 @@ page = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
 TOKEN: Final[dict[str, Any]] = {
     "id": 3, "user": "ada", "name": "laptop", "scope": "write", "created": "2026-05-01T12:00:00Z",
-    "expires": "2026-07-30T12:00:00Z", "revoked": None,
+    "expires": "2026-07-30T12:00:00Z", "revoked": None, "browser": False,
 }  # fmt: skip
 _TOKENS = shown({"items": [TOKEN], "next_cursor": None}, "A page of tokens.")
 _MADE = shown(TOKEN | {"token": "msw_..."}, "With what opens, this once; `Location` says where the token is.", 201)

@@ -10,6 +10,7 @@ SECRET_VARIABLES: Final = (
 
 SECRET_FILES: Final = (
     "token_file", "database_password_file", "webhook_secret_file", "mlflow_token_file", "mlflow_password_file",
+    "oidc_client_secret_file",
 )  # fmt: skip
 """Settings that name a file with a secret, which is read anew when it changes."""
 LEAST_TOKEN: Final = 16

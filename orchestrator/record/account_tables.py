@@ -28,6 +28,9 @@ account: Final = sa.Table(
     sa.Column("role", STATE, nullable=False),  # viewer, member, admin
     sa.Column("created", UtcTime, nullable=False),
     sa.Column("disabled", UtcTime),
+    sa.Column("issuer", sa.String(255)),  # who logs it in beside its tokens: a provider of OpenID Connect
+    sa.Column("subject", sa.String(255)),  # by which number or name this provider knows it; none: nobody does
+    sa.Index(None, "issuer", "subject", unique=True),
     sqlite_autoincrement=True,
 )
 
@@ -51,5 +54,6 @@ token: Final = sa.Table(
     sa.Column("created", UtcTime, nullable=False),
     sa.Column("expires", UtcTime),
     sa.Column("revoked", UtcTime),
+    sa.Column("browser", sa.Boolean),  # of one that a provider let in: nobody has what it opens with
     sqlite_autoincrement=True,
 )

@@ -44,6 +44,7 @@ from orchestrator.record.writes.collection import CollectionWriter
 from orchestrator.record.writes.deliveries import DeliveryWriter
 from orchestrator.record.writes.events import EventWriter
 from orchestrator.record.writes.lease import Lease, LeaseWriter
+from orchestrator.record.writes.logins import LoginWriter
 from orchestrator.record.writes.pruning import PruningWriter
 from orchestrator.record.writes.quotas import QuotaWriter
 from orchestrator.record.writes.remarks import Remarks
@@ -64,7 +65,7 @@ class Store:
         self.database = database
         self.submissions = Submissions(database)
         self.accounts, self.owner = AccountReader(database), AccountWriter(database)
-        self.directory = DirectoryReader(database)
+        self.logins, self.directory = LoginWriter(database), DirectoryReader(database)
         self.audit, self.audited = AuditReader(database), AuditWriter(database)
         self.quotas, self.owner_quotas = QuotaReader(database), QuotaWriter(database)
         self.neighbours = NeighbourReader(database)

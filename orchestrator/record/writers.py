@@ -63,16 +63,17 @@ WRITERS: Final[Mapping[str, Mapping[tuple[str, str], frozenset[str]]]] = {
         ("insert", "tag"): _columns(tag),
         ("delete", "tag"): frozenset(),
     },
-    "owner": {  # by commands on the machine of the home: no route of the API writes here
+    "owner": {  # and administrators, everybody their own tokens, and a provider that logs somebody in
         ("insert", "project"): _columns(project),
         ("update", "project"): frozenset({"open"}),
         ("insert", "account"): _columns(account),
-        ("update", "account"): frozenset({"role", "disabled"}),
+        ("update", "account"): frozenset({"role", "disabled", "issuer", "subject"}),
         ("insert", "membership"): _columns(membership),
         ("update", "membership"): frozenset({"steers"}),
         ("delete", "membership"): frozenset(),
         ("insert", "token"): _columns(token),
         ("update", "token"): frozenset({"revoked"}),
+        ("delete", "token"): frozenset(),  # of browsers, once they open nothing any more
         ("insert", "quota"): _columns(quota),
         ("update", "quota"): frozenset({"slots", "gpu_hours", "cpu_hours", "days"}),
         ("delete", "quota"): frozenset(),

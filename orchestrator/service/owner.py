@@ -25,7 +25,7 @@ def owning(settings: Settings) -> Iterator[People]:
     store = Store.of(settings)
     try:
         with calling(Caller(name=f"{_account()} on this machine"), socket.gethostname()):
-            yield People(store)
+            yield People(store, settings.oidc_issuer)
     finally:
         store.close()
 

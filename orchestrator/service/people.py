@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from orchestrator.record.store import Store
+from orchestrator.service.logins import Logins
 from orchestrator.service.tokens import Tokens, named
 from orchestrator.views.accounts import AuditEntry, ProjectView, UserView
 from orchestrator.views.callers import Role
@@ -13,9 +14,10 @@ from orchestrator.views.quotas import Quota, QuotaKind, QuotaUse
 class People:
     """Writes users and projects; what changes holds from the next request on. NotAllowedError of who may not."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, issuer: str = "") -> None:
+        """`issuer`: the provider that is meant where none is named."""
         self._store = store
-        self.tokens = Tokens(store)
+        self.tokens, self.logins = Tokens(store), Logins(store, issuer)
 
     def users(self) -> Iterator[UserView]:
         """All users, the oldest first."""

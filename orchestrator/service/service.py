@@ -49,7 +49,7 @@ class Service:
         queries = query_files.source(files.arrays_of)
         sources = Sources(store.curves.of_trials, files.arrays_of, files.pictures_of)
         self.accounts = AccountQueries(store)
-        self.people = People(store)
+        self.people = People(store, settings.oidc_issuer)
         self.submissions = SpecSubmissions(settings, store, catalog)
         self.commands = SweepCommands(store, catalog)
         self.resolutions = ResolutionCommands(store, catalog, queries)

@@ -6,6 +6,7 @@ from typing import Final
 from pydantic import Field
 
 from orchestrator.views.callers import Role, Scope
+from orchestrator.views.logins import LoginView
 from orchestrator.views.pages import View
 
 ACCOUNT_NAME: Final = r"^[a-z0-9][a-z0-9._@-]{0,63}$"
@@ -28,6 +29,8 @@ class UserView(View):
     created: datetime
     disabled: datetime | None = None
     projects: list[MembershipView] = Field(default_factory=list)
+    login: LoginView | None = None
+    """Which provider logs it in; none: none does."""
 
 
 class ProjectView(View):
@@ -49,6 +52,8 @@ class TokenView(View):
     created: datetime
     expires: datetime | None = None
     revoked: datetime | None = None
+    browser: bool = False
+    """Whether it is of a browser that a provider logged in: then nobody has what it opens with."""
 
 
 class NewTokenView(TokenView):

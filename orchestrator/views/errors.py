@@ -53,6 +53,14 @@ class NotAllowedError(MetricsweepError):
     """Whoever asks may see what is asked of, and not do this with it."""
 
 
+class LoginRefusedError(MetricsweepError):
+    """A provider's word on who somebody is lets nobody in, or not this person: `subject`, where that was proven."""
+
+    def __init__(self, message: str, subject: str | None = None) -> None:
+        self.subject = subject
+        super().__init__(message)
+
+
 class ConflictError(MetricsweepError):
     """What was asked does not fit the present state, or an idempotency key came with another body."""
 

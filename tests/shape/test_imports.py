@@ -34,6 +34,7 @@ DATABASE = "The database is at home in orchestrator.record"
 FIGURES = "Figures are at home in orchestrator.publish, and shown in api.notebooks"
 ARROW = "Arrow is at home in orchestrator.publish and api.notebooks, S3 in orchestrator.host.storage"
 HTTP = "HTTP is at home in api"
+OPENID = "OpenID Connect is at home in api.oidc"
 TERMINAL = "The terminal is at home in api"
 HTML = "HTML is at home in dashboards"
 TRACES = "Traces are at home in orchestrator.host.traces"
@@ -73,6 +74,7 @@ PLANTED = [
     ("workers/embeddings/geometry.py", "import mlflow", {MLFLOW}),
     ("orchestrator/run/engine.py", "from mlflow import MlflowClient", {MLFLOW}),
     ("workers/embeddings/geometry.py", "import sqlalchemy", {DATABASE}),
+    ("api/access/auth.py", "import authlib", {OPENID}),
     ("orchestrator/run/engine.py", "import alembic", {DATABASE}),
     ("dashboards/__init__.py", "import vl_convert", {FIGURES}),
     ("orchestrator/views/events.py", "import altair", {FIGURES}),

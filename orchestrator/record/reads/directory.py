@@ -12,6 +12,7 @@ from orchestrator.record.reads.cursors import decode, encode
 from orchestrator.views.accounts import MembershipView, ProjectView, TokenView, UserView
 from orchestrator.views.callers import Role, Scope
 from orchestrator.views.errors import NotFoundError
+from orchestrator.views.logins import LoginView
 from orchestrator.views.pages import Page
 
 
@@ -28,7 +29,12 @@ class DirectoryReader(Access):
             places = _places(connection, [row.id for row in rows])
         items = [
             UserView(
-                name=row.name, role=Role(row.role), created=row.created, disabled=row.disabled, projects=places[row.id]
+                name=row.name,
+                role=Role(row.role),
+                created=row.created,
+                disabled=row.disabled,
+                projects=places[row.id],
+                login=_login(row),
             )
             for row in rows[:limit]
         ]
@@ -89,8 +95,12 @@ def _tokens() -> sa.Select[Any]:
 def _token(row: sa.Row[Any]) -> TokenView:
     return TokenView(
         id=row.id, user=row.user, name=row.name, scope=Scope(row.scope), created=row.created, expires=row.expires,
-        revoked=row.revoked,
+        revoked=row.revoked, browser=bool(row.browser),
     )  # fmt: skip
+
+
+def _login(row: sa.Row[Any]) -> LoginView | None:
+    return None if row.subject is None else LoginView(issuer=row.issuer, subject=row.subject)
 
 
 def _places(connection: sa.Connection, users: Sequence[int]) -> dict[int, list[MembershipView]]:

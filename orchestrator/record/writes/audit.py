@@ -22,6 +22,11 @@ class AuditWriter(Access):
         with self._database.writing() as connection:
             tell(connection, "login", how, who=who)
 
+    def refused(self, how: str, why: str) -> None:
+        """Somebody was not let in; who that is, or says that they are, is part of why."""
+        with self._database.writing() as connection:
+            tell(connection, "login refused", how, why, actor="somebody")
+
 
 def tell(
     connection: sa.Connection, what: str, target: str, detail: str = "", *, actor: str | None = None,

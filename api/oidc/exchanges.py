@@ -1,0 +1,87 @@
+"""One exchange with a provider: bounded in time and size, to addresses that keep what is sent among those meant."""
+
+import json
+import logging
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import httpx
+
+from orchestrator.host.loopback import is_loopback
+from orchestrator.host.oidc_settings import is_private
+from orchestrator.views.errors import UnavailableError
+
+log = logging.getLogger(__name__)
+
+SECONDS: Final = 10.0
+"""For each of the steps; who joins several bounds all of them."""
+MOST_BYTES: Final = 256 * 1024
+"""Of an answer: keys, tokens and claims are a few thousand."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderReply:
+    """What came back."""
+
+    status: int
+    said: Mapping[str, Any]
+
+
+async def exchange(
+    url: str, *, body: str | None = None, headers: Mapping[str, str] | None = None, what: str = "the provider"
+) -> ProviderReply:
+    """Ask an address, by POST where there is a body, and read a JSON object; UnavailableError where none comes.
+
+    Nothing of what was sent or received is part of the error. Redirects are not followed.
+    """
+    host = urlsplit(url).hostname or ""
+    if not is_private(url):
+        raise UnavailableError(f"{what} is at {host or 'no host'} without https")
+    given = {
+        "accept": "application/json",
+        "accept-encoding": "identity",
+        "user-agent": "metricsweep",
+        **(headers or {}),
+    }
+    if body is not None:
+        given["content-type"] = "application/x-www-form-urlencoded"
+    try:
+        async with (
+            httpx.AsyncClient(timeout=SECONDS, trust_env=False, proxy=_proxy(url, host)) as client,
+            client.stream("POST" if body is not None else "GET", url, content=body, headers=given) as response,
+        ):
+            text = await _bounded(response, what)
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+        raise UnavailableError(f"{what} at {host} cannot be reached: {type(error).__name__}") from None
+    return ProviderReply(response.status_code, _object(text, what, response.status_code))
+
+
+async def _bounded(response: httpx.Response, what: str) -> bytes:
+    if response.headers.get("content-encoding", "identity") != "identity":  # it may stand for any number of bytes
+        raise UnavailableError(f"{what} compresses its answer, unasked")
+    read = bytearray()
+    async for piece in response.aiter_raw():
+        read += piece
+        if len(read) > MOST_BYTES:
+            raise UnavailableError(f"{what} answers with more than {MOST_BYTES} bytes")
+    return bytes(read)
+
+
+def _object(text: bytes, what: str, status: int) -> dict[str, Any]:
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        said = None
+    if not isinstance(said, dict):
+        raise UnavailableError(f"{what} answers {status}, with no JSON object")
+    return said
+
+
+def _proxy(url: str, host: str) -> str | None:
+    """The proxy that the environment names for addresses beyond this machine."""
+    if is_loopback(host) or urllib.request.proxy_bypass(host):
+        return None
+    return urllib.request.getproxies().get(urlsplit(url).scheme)
