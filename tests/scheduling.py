@@ -74,6 +74,7 @@ LONG: Final = (
     "tests/publish/test_subsets.py",
     "tests/api/test_serve.py",
     "tests/test_upgrade.py",
+    "tests/api/test_isolation.py",
     "tests/api/test_connections.py",
     "tests/api/test_openapi.py",
     "tests/api/test_mlflow.py",

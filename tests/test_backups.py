@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from api.__main__ import main as api
 from api.cli import app as commands
 from orchestrator.__main__ import main as conductor
 from orchestrator.record.store import Store
@@ -18,6 +19,7 @@ from orchestrator.service.backups import MANIFEST, back_up, restore
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, DamagedError, UnavailableError
+from tests.api.played import SPEC
 from tests.record.sample import lease, run_all, started
 
 QUIET = print
@@ -156,25 +158,36 @@ def test_a_kill_in_the_middle_leaves_nothing_that_looks_whole(home: Settings, tm
 
 
 def test_an_older_release_refuses_a_newer_database(
-    home: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    home: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """By one sentence, whichever command opens it, and it stays as it is."""
     with sqlite3.connect(home.resolved_home / "metricsweep.db") as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     connection.close()
-    sentence = "not made by this version of metricsweep or an older one"
+    sentence = "not made by this version of metricsweep or an older one: its schema is version 9999, this release's is"
+    for migrate in (True, False):
+        with pytest.raises(UnavailableError, match=sentence):
+            Store.open(home.database, migrate)
     with pytest.raises(UnavailableError, match=sentence):
-        Store.open(home.database)
-    with pytest.raises(UnavailableError, match=sentence):
-        Service.open(home)  # as the API does
-    for words in (["users"], ["projects", "add", "x"], ["tokens"], ["audit"]):
+        Service.open(home)
+    spec = tmp_path / "four.yaml"
+    spec.write_text(SPEC)
+    for words in (
+        ["users"], ["projects", "add", "x"], ["tokens"], ["audit"], ["projects", "quota"], ["serve"],
+        ["run", str(spec)],
+    ):  # fmt: skip
         told = CliRunner().invoke(commands, [*words, "--home", str(home.resolved_home)], env={"COLUMNS": "300"})
         assert told.exit_code != 0, words
         assert sentence in told.output
         assert "Traceback" not in told.output
     monkeypatch.setenv("METRICSWEEP_HOME", str(home.resolved_home))
-    assert conductor(["conduct"]) == 1
-    assert sentence in capsys.readouterr().err
+    study = ["study", "1", "--out", str(tmp_path / "study.log")]
+    for program in (
+        api, *(lambda words=words: conductor(words) for words in (["conduct"], ["run", str(spec)], ["healthy"], study))
+    ):  # fmt: skip
+        assert program() == 1
+        assert sentence in capsys.readouterr().err
+    assert not (home.resolved_home / "logs").exists(), "serve has started nothing"
     connection = sqlite3.connect(home.resolved_home / "metricsweep.db")
     assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("9999",)]
     connection.close()

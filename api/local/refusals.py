@@ -24,6 +24,15 @@ def refuse_wrong_start(settings: Settings) -> None:
     except catalogs.PartSourceError as error:
         raise MetricsweepError(f"METRICSWEEP_PARTS: {error}") from error
     refuse_unknown_names(settings, [*([str(first)] if first else []), *sys.path])
+    refuse_newer_database(settings)
+
+
+def refuse_newer_database(settings: Settings) -> None:
+    """Raise UnavailableError where a newer release has upgraded the database, or it does not answer."""
+    if settings.database_url or Path(settings.database.removeprefix("sqlite:///")).exists():
+        from orchestrator.record.store import Store  # only now: what is refused before needs no database
+
+        Store.of(settings, migrate=False).close()
 
 
 def refuse_unknown_names(settings: Settings, path: list[str]) -> None:

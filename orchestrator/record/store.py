@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 
 from orchestrator.record.database import Database, FencedDatabase
-from orchestrator.record.migrations import difference
+from orchestrator.record.migrations import difference, refuse_newer
 from orchestrator.record.migrations import migrate as upgrade
 from orchestrator.record.mlflow.mirror_states import MirrorStateReader
 from orchestrator.record.mlflow.outbox import OutboxReader, OutboxWriter
@@ -99,7 +99,10 @@ class Store:
 
     @classmethod
     def of(cls, settings: Settings, migrate: bool = True) -> "Store":
-        """The store that the settings name; raises UnavailableError, and MetricsweepError of its password's file."""
+        """The store that the settings name; raises UnavailableError, and MetricsweepError of its password's file.
+
+        A newer release's database is refused, whether or not an older one's is brought along.
+        """
         return cls._opened(Database(settings.database, lambda: Secrets(settings).database_password), migrate)
 
     @classmethod
@@ -109,9 +112,12 @@ class Store:
 
     @classmethod
     def _opened(cls, database: Database, migrate: bool) -> "Store":
-        if migrate:
-            with database.writing() as connection:
-                upgrade(connection)
+        try:
+            with database.writing() if migrate else database.reading() as connection:
+                (upgrade if migrate else refuse_newer)(connection)
+        except BaseException:
+            database.close()
+            raise
         return cls(database)
 
     def writer(self, fence: int) -> "Writer":

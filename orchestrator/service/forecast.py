@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -121,13 +122,11 @@ def forecast_here(checked: Checked, settings: Settings, catalog: Catalog) -> Pre
         return forecast(checked, None, catalog)
     from orchestrator.record.store import Store  # only now: without a database nobody waits for its libraries
 
-    store = Store.of(settings, migrate=False)
     try:
-        return forecast(checked, store, catalog)
+        with closing(Store.of(settings, migrate=False)) as store:
+            return forecast(checked, store, catalog)
     except UnavailableError:  # another version's, or not to be read
         return forecast(checked, None, catalog)
-    finally:
-        store.close()
 
 
 def _planned(checked: Checked, catalog: Catalog) -> tuple[Trials, Shares]:

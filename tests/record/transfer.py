@@ -1,4 +1,4 @@
-"""The dump of a released SQLite database, as one of the same version and rows on either kind of database."""
+"""Databases of earlier versions: of a released dump, on either kind of database, and of what a later one holds."""
 
 import json
 import sqlite3
@@ -23,6 +23,11 @@ def restore(dump: Path, url: str, folder: Path) -> None:
         _transfer(sa.create_engine(f"sqlite:///{path}"), sa.create_engine(url), dump.stem)
 
 
+def as_of(version: str, source: str, target: str) -> None:
+    """Make the empty database at `target` what a release of that schema had written of the rows at `source`."""
+    _transfer(sa.create_engine(source), sa.create_engine(target), version)
+
+
 def _transfer(source: sa.Engine, target: sa.Engine, version: str) -> None:
     with source.begin() as old, target.begin() as new:
         command.upgrade(config(new), version)
@@ -34,7 +39,9 @@ def _transfer(source: sa.Engine, target: sa.Engine, version: str) -> None:
             if table.name == "alembic_version":
                 continue
             rows = old.execute(sa.text(f'SELECT * FROM "{table.name}"')).mappings()
-            values = [{key: _value(table.c[key], value) for key, value in row.items()} for row in rows]
+            values = [
+                {key: _value(table.c[key], value) for key, value in row.items() if key in table.c} for row in rows
+            ]
             if values:
                 new.execute(sa.insert(table), values)
             _count_on(new, table)
@@ -46,16 +53,16 @@ def _value(column: sa.Column[Any], value: Any) -> Any:
     """What SQLite has as text and numbers, as the column's type has it."""
     if value is None:
         return None
-    if isinstance(column.type, sa.JSON):
+    if isinstance(column.type, sa.JSON) and isinstance(value, str):
         return json.loads(value)
-    if isinstance(column.type, sa.DateTime):
+    if isinstance(column.type, sa.DateTime) and isinstance(value, str):
         return datetime.fromisoformat(value).replace(tzinfo=UTC)
     return bool(value) if isinstance(column.type, sa.Boolean) else value
 
 
 def _count_on(connection: sa.Connection, table: sa.Table) -> None:
     """Have what is added numbered after what there is."""
-    if "id" not in table.c:
+    if "id" not in table.c or connection.dialect.name == "sqlite":  # which counts on by itself
         return
     sequence = sa.func.pg_get_serial_sequence(table.name, "id")
     highest = sa.select(sa.func.max(table.c.id)).scalar_subquery()

@@ -37,11 +37,21 @@ def migrate(connection: sa.Connection) -> None:
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
     if difference(connection) is None:
         return  # Alembic reads and runs every step's file before it finds that there is nothing to do
+    refuse_newer(connection)
+    command.upgrade(config(connection), "head")
+
+
+def refuse_newer(connection: sa.Connection) -> None:
+    """Raise UnavailableError for a database whose schema is none of this release's or of one before it."""
+    said, theirs = difference(connection), MigrationContext.configure(connection).get_current_revision()
+    if said is None or theirs is None:
+        return
     try:
-        command.upgrade(config(connection), "head")
+        ScriptDirectory.from_config(config()).get_revision(theirs)
     except CommandError as error:
         raise UnavailableError(
-            f"the database was not made by this version of metricsweep or an older one: {error}"
+            f"the database was not made by this version of metricsweep or an older one: {said}; start the release that "
+            "upgraded it, or restore a backup from before the upgrade"
         ) from error
 
 
