@@ -8,6 +8,7 @@ from orchestrator.host.function_names import missing
 from orchestrator.host.loopback import is_loopback
 from orchestrator.host.packages import refuse_hidden
 from orchestrator.secrets import Secrets
+from orchestrator.service.owner import refuse_newer_database
 from orchestrator.settings import ENGINES, Settings
 from orchestrator.views.errors import MetricsweepError
 from workers import catalog as catalogs
@@ -25,14 +26,6 @@ def refuse_wrong_start(settings: Settings) -> None:
         raise MetricsweepError(f"METRICSWEEP_PARTS: {error}") from error
     refuse_unknown_names(settings, [*([str(first)] if first else []), *sys.path])
     refuse_newer_database(settings)
-
-
-def refuse_newer_database(settings: Settings) -> None:
-    """Raise UnavailableError where a newer release has upgraded the database, or it does not answer."""
-    if settings.database_url or Path(settings.database.removeprefix("sqlite:///")).exists():
-        from orchestrator.record.store import Store  # only now: what is refused before needs no database
-
-        Store.of(settings, migrate=False).close()
 
 
 def refuse_unknown_names(settings: Settings, path: list[str]) -> None:

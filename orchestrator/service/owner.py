@@ -5,7 +5,6 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from orchestrator.host.private import own_folder
 from orchestrator.record.store import Store
@@ -19,8 +18,7 @@ from orchestrator.views.errors import NotFoundError
 def owning(settings: Settings) -> Iterator[People]:
     """The owner's work on a home that has been served; raises NotFoundError where there is no database."""
     own_folder(settings.resolved_home)
-    file = settings.resolved_home / "metricsweep.db"
-    if not settings.database_url and not Path(file).exists():
+    if not _is_there(settings):
         raise NotFoundError(f"there is no database in {settings.home}; `metricsweep serve --home` makes one")
     store = Store.of(settings)
     try:
@@ -28,6 +26,17 @@ def owning(settings: Settings) -> Iterator[People]:
             yield People(store, settings.oidc_issuer)
     finally:
         store.close()
+
+
+def refuse_newer_database(settings: Settings) -> None:
+    """Raise UnavailableError where a newer release has upgraded the database, or it does not answer."""
+    if _is_there(settings):
+        Store.of(settings, migrate=False).close()
+
+
+def _is_there(settings: Settings) -> bool:
+    """Whether there is a database; of one that is named, it is for whoever opens it to find out."""
+    return bool(settings.database_url) or (settings.resolved_home / "metricsweep.db").exists()
 
 
 def _account() -> str:
