@@ -17,6 +17,7 @@ from orchestrator.service.service import Service
 from orchestrator.views.callers import Role, Scope
 from orchestrator.views.quotas import Quota
 from tests.api.conftest import URL, named
+from tests.api.played import SPEC, Conductor
 
 HTML = {"Accept": "text/html"}
 
@@ -179,6 +180,34 @@ def test_the_client_and_the_commands_ask_the_service(url: str, people: People) -
     number = next(one.id for one in people.tokens.of("eve") if one.name == "desk")
     assert "desk" in run("tokens", "revoke", str(number), by=mine), "also the one that asks"
     assert '"who":"root"' in run("audit", by=token)
+
+
+def test_the_audit_is_read_after_what_it_tells_of_is_deleted(url: str, people: People, conductor: Conductor) -> None:
+    """By an administrator, over REST and by the command, with who submitted it, what it was called and who deleted."""
+    hers, token = (people.tokens.add(user, "x", Scope.ADMIN, 1).token for user in ("ada", "root"))
+    with Client(url, hers) as ada:
+        number = ada.submit(SPEC.encode(), project="faces").id
+        conductor.begin()
+        for _ in range(4):
+            conductor.finish()
+        conductor.settle()
+        ada.delete(number, "four-trials")
+        conductor.obey()
+        with pytest.raises(ApiError, match="it was deleted at"):
+            ada.sweep(number)
+    with Client(url, token) as root:
+        entries = [one for one in root.people.audit() if one.target == f"sweep {number}"]
+    assert [(one.who, one.what, one.user is not None) for one in entries] == [
+        ("ada", "submit", True), ("ada", "delete", True),
+    ]  # fmt: skip
+    assert entries[0].detail == "four-trials"
+    told = CliRunner().invoke(commands, ["audit"], env=named(url) | {"METRICSWEEP_TOKEN": token})
+    lines = [json.loads(line) for line in told.stdout.splitlines()]
+    assert [one.model_dump(mode="json") for one in entries] == [
+        line for line in lines if line["target"] == f"sweep {number}"
+    ]
+    refused = CliRunner().invoke(commands, ["audit"], env=named(url) | {"METRICSWEEP_TOKEN": hers})
+    assert (refused.exit_code, "four-trials" in refused.output) == (2, False)
 
 
 def test_pages_of_people_and_tokens(app: FastAPI, people: People) -> None:

@@ -196,11 +196,17 @@ def told(answer: httpx.Response) -> tuple[int, str]:
 
 
 def asked(world: World, method: str, path: str, given: dict[str, str], *, page: bool) -> tuple[int, str]:
-    client = world.client("ada", **({"Accept": "text/html"} if page else {}))
+    return asked_by(world.client("ada"), method, path, given, page=page)
+
+
+def asked_by(client: TestClient, method: str, path: str, given: dict[str, str], *, page: bool) -> tuple[int, str]:
+    """What a route tells a client; a POST has a body of which the route may want something."""
+    headers = {"Accept": "text/html"} if page else {}
     if method in ("GET", "DELETE"):
-        return told(client.request(method, path, params=given))
+        return told(client.request(method, path, params=given, headers=headers))
     if page and not path.startswith("/submit/check"):
-        return told(client.request(method, path, data={"spec": HIS, "key": "k", "note": "theirs", **given}))
+        form = {"spec": HIS, "key": "k", "note": "theirs", "project": "bens", **given}
+        return told(client.request(method, path, data=form, headers=headers))
     if path.endswith(("/foresight", "/extend", "/check", "/v1/sweeps")):
-        return told(client.request(method, path, params=given, content=HIS, headers=YAML))
-    return told(client.request(method, path, params=given, json={"note": "theirs"}))
+        return told(client.request(method, path, params=given, content=HIS, headers=YAML | headers))
+    return told(client.request(method, path, params=given, json={"note": "theirs"}, headers=headers))
