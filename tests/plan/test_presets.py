@@ -26,7 +26,7 @@ from workers.contract import Recipe, Select
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"
 FINGERPRINTS = Path(__file__).with_name("fingerprints.json")
-DEMOS = {"digits", "omniglot", "cifar10_cpu", "cifar10_gpu", "cub100_cpu", "orl_faces"}
+DEMOS = {"digits", "omniglot", "cifar10_cpu", "cifar10_gpu", "cub100_cpu", "cub100_frozen", "orl_faces"}
 """Sweeps that show no table of a paper."""
 
 

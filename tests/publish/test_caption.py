@@ -29,6 +29,24 @@ def test_a_caption_of_ones_own_keeps_the_facts():
     assert "Selection budget" in found
 
 
+FROZEN = {"name": "frozen", "of": {"name": "mobilenet_v2", "weights": "w.pt"}}
+
+
+def test_a_frozen_backbone_is_said():
+    given = sweeps.digits()
+    outcomes = replace(given, spec={**given.spec, "recipe": {**given.spec["recipe"], "backbone": FROZEN}})
+    said = "The backbone is frozen: head and loss are trained on features of MobileNetV2."
+    assert said in build(outcomes, "main", load()).caption
+    assert "frozen" not in build(given, "main", load()).caption
+
+
+def test_where_some_are_frozen_these_are_named():
+    given = sweeps.digits()
+    rules = [{"when": {"loss": ["triplet"], "regularizer": ["sec"]}, "patch": {"backbone": FROZEN}}]
+    found = build(replace(given, spec={**given.spec, "rules": rules}), "main", load()).caption
+    assert "In Triplet / SEC the backbone is frozen: head and loss are trained on features of MobileNetV2." in found
+
+
 def test_columns_of_a_metric_by_a_rule_of_its_own_say_so():
     table = sweeps.digits().spec["tables"]["main"]
     metrics = ["recall@1", "recall_sec@1", {"metric": "recall_sec@2", "label": "R@2"}]

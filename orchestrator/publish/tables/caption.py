@@ -8,6 +8,7 @@ from orchestrator.publish.aggregate import by_cell
 from orchestrator.publish.labels import metric_entry, metric_title, metric_unit
 from orchestrator.publish.optimism import optimism
 from orchestrator.publish.select import direction
+from orchestrator.publish.tables import frozen_backbones
 from orchestrator.publish.tables.averaging import averaged, runs
 from orchestrator.publish.tables.budget import budget
 from orchestrator.publish.tables.column_titles import without_arrow
@@ -39,8 +40,8 @@ def caption(facts: TableFacts, placement: Placement) -> str:
     lead = facts.published.title if facts.published else own_title
     lead = lead if lead[-1] in ".!?" else lead + "."
     own = (
-        _aged, _loud, averaged, _splits, _units, _rules, _tested, _selected, _selections, _optimistic,
-        _stopped, _budget, _bold, _done,
+        _aged, _loud, frozen_backbones.words, averaged, _splits, _units, _rules, _tested, _selected, _selections,
+        _optimistic, _stopped, _budget, _bold, _done,
     )  # fmt: skip
     said = (say(facts) for say in ((_printed, _units, _bold) if facts.published else own))
     words = (_everywhere(facts, placement), *said)
