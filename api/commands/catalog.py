@@ -58,4 +58,5 @@ def _described(parameter: "Parameter") -> str:
     choices = f" of {', '.join(map(str, parameter.choices))}" if parameter.choices else ""
     optional = " or null" if parameter.optional else ""
     default = "required" if parameter.required else f"default {parameter.default}"
-    return f"{parameter.type}{choices}{optional}, {default}"
+    type_ = f"a {parameter.kind}" if parameter.type == "part" else parameter.type
+    return f"{type_}{choices}{optional}, {default}"

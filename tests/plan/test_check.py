@@ -346,3 +346,20 @@ def test_any_change_of_a_sound_spec_is_sound_or_told(data: st.DataObject, catalo
         return
     plan = expand(spec, catalog)
     assert sum(1 for _ in plan.trials()) == plan.trial_count
+
+
+def test_a_part_within_a_part_is_blamed_at_its_place(small: Small, told: Told, checked: Checked) -> None:
+    network = {"name": "resnet18", "pretrained": True}
+    recipe = small()["recipe"]
+    wrong = {"name": "frozen", "of": {**network, "pol": "max"}}
+    assert told(small(recipe={**recipe, "backbone": wrong})) == [
+        ("recipe.backbone.of", "backbone 'resnet18' has no hyper-parameter 'pol'; did you mean 'pool'?")
+    ]
+    ((place, said),) = told(small(recipe={**recipe, "backbone": "frozen"}))
+    assert (place, said) == ("recipe.backbone", "is missing; backbone 'frozen' needs a backbone")
+    axis = {"backbone.of": [{"label": "18", "patch": {"backbone.of": network}}, "resnet50"]}
+    frozen = {**recipe, "backbone": {"name": "frozen", "of": network}}
+    ((place, said),) = told(small(recipe=frozen, compare=axis))
+    assert place == "compare.backbone.of[1]"
+    assert "backbone 'resnet50' has random weights here" in said
+    assert checked(small(recipe=frozen, compare={"backbone.of": axis["backbone.of"][:1]})).compare

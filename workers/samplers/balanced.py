@@ -26,6 +26,7 @@ class Balanced:
         self._images = [torch.nonzero(labels == label).flatten() for label in sorted(set(labels.tolist()))]
         if classes > len(self._images):
             raise ValueError(f"balanced: {classes} classes a batch, but only {len(self._images)} classes train")
+        self._counts = [len(images) for images in self._images]
         self._generator = generator
         self._classes = classes
         self._per_class = per_class
@@ -34,10 +35,10 @@ class Balanced:
     def draw(self) -> torch.Tensor:
         """The indices of the next batch, int64 [batch]."""
         classes = torch.randperm(len(self._images), generator=self._generator)[: self._classes]
-        return torch.cat([self._of_class(self._images[int(index)]) for index in classes])
+        return torch.cat([self._of_class(place) for place in classes.tolist()])
 
-    def _of_class(self, images: torch.Tensor) -> torch.Tensor:
-        count = len(images)
+    def _of_class(self, place: int) -> torch.Tensor:
+        images, count = self._images[place], self._counts[place]
         if count < self._per_class:
             return images[torch.randint(count, (self._per_class,), generator=self._generator)]
         return images[torch.randperm(count, generator=self._generator)[: self._per_class]]
