@@ -67,13 +67,15 @@ def test_features_are_computed_once_for_all_trainings(home: Path, computed: list
 
 
 def test_what_changes_features_has_them_computed_anew(home: Path, computed: list[int]) -> None:
-    for other in (frozen(), frozen(crop=6), frozen(of_pool="max"), frozen(precision="bf16"), frozen(of_resize=12)):
+    layout = frozen(channels_last=True, head="bn_fc")
+    ones = (frozen(), frozen(crop=6), frozen(of_pool="max"), frozen(precision="bf16"), frozen(of_resize=12), layout)
+    for other in ones:
         run(other, home)
-    assert len(computed) == 10
+    assert len(computed) == 12
     weights_file(home, seed=1)
     run(frozen(), home)
-    assert len(computed) == 12
-    assert len([*(home / "scratch" / "features").glob("mobilenet*/about.json")]) == 6
+    assert len(computed) == 14
+    assert len([*(home / "scratch" / "features").glob("mobilenet*/about.json")]) == 7
 
 
 def test_numbers_do_not_depend_on_how_many_processors_there_are(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

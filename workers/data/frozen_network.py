@@ -58,9 +58,9 @@ class Network:
         """Which one it is."""
         found = hashlib.sha256()
         for name, value in self.module.state_dict().items():
-            array = value.detach().cpu().contiguous()
-            found.update(f"{name} {array.dtype} {[*array.shape]}".encode())
-            found.update(array.view(torch.uint8).numpy().data if array.ndim else array.numpy().tobytes())
+            found.update(f"{name} {value.dtype} {[*value.shape]}".encode())
+            plain = value.float() if value.dtype is torch.bfloat16 else value  # of which NumPy knows nothing
+            found.update(plain.detach().cpu().numpy().tobytes())  # in the order of the shape, whatever lies in memory
         return NetworkIdentity(found.hexdigest(), getattr(self.module, "origin", None))
 
     def compute(self, images: Images, augment: Augment, into: np.ndarray[Any, Any], progress: Progress) -> None:
