@@ -105,6 +105,8 @@ ROUTES = {
     ("post", "/v1/users"),
     ("get", "/v1/users/{name}"),
     ("patch", "/v1/users/{name}"),
+    ("put", "/v1/users/{name}/login"),
+    ("delete", "/v1/users/{name}/login"),
     ("get", "/v1/projects"),
     ("post", "/v1/projects"),
     ("get", "/v1/projects/{name}"),
