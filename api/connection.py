@@ -65,10 +65,10 @@ class ServerConnection:
         """The answer; where the server wants us to come back later, as it did nothing yet, that of then."""
         for _ in range(_PAUSES):
             response = self._http.request(method, f"{self.url}{path}", **more)
-            later = response.headers.get("retry-after", "")
-            if response.status_code != 429 or not later.isdecimal() or int(later) > LONGEST_PAUSE:
+            later = _later(response)
+            if later is None:
                 return response
-            self._sleep(int(later))
+            self._sleep(later)
         return self._http.request(method, f"{self.url}{path}", **more)
 
     def read(self, shape: type[Answer], response: httpx.Response) -> Answer:
@@ -91,14 +91,24 @@ class ServerConnection:
         return Rendered(content=response.content, media_type=kind, filename=filename)
 
     @contextmanager
-    def streamed(self, path: str, seconds: float, query: Query | None = None, **more: Any) -> Iterator[Iterator[bytes]]:
-        """The body of an answer piece by piece, for each of which the server may take so long."""
+    def streamed(
+        self, path: str, seconds: float, query: Query | None = None, *, patient: bool = True, **more: Any
+    ) -> Iterator[Iterator[bytes]]:
+        """The body of an answer piece by piece, for each of which the server may take so long.
+
+        `patient`: a server that wants us to come back later is asked again, as by `send`.
+        """
         params = {name: value for name, value in (query or {}).items() if value is not None}
-        asked = self._http.stream("GET", f"{self.url}{path}", params=params, timeout=seconds, **more)
-        with self._reached(), asked as response:
-            if not response.is_success:
-                response.read()
-            yield self._accepted(response).iter_bytes()
+        for tries_left in reversed(range(_PAUSES + 1 if patient else 1)):
+            asked = self._http.stream("GET", f"{self.url}{path}", params=params, timeout=seconds, **more)
+            with self._reached(), asked as response:
+                later = _later(response) if tries_left else None
+                if later is None:
+                    if not response.is_success:
+                        response.read()
+                    yield self._accepted(response).iter_bytes()
+                    return
+            self._sleep(later)
 
     def stranger(self, response: httpx.Response) -> Unreachable:
         """That something else answers there."""
@@ -123,6 +133,13 @@ class ServerConnection:
         if response.headers.get("content-type", "").partition(";")[0] != "application/problem+json":
             raise self.stranger(response)
         raise ApiError(response.json())
+
+
+def _later(response: httpx.Response) -> int | None:
+    """In how many seconds the server wants to be asked again, as it did nothing yet; none: this is its answer."""
+    later = response.headers.get("retry-after", "")
+    waits = response.status_code == 429 and later.isdecimal() and int(later) <= LONGEST_PAUSE
+    return int(later) if waits else None
 
 
 def _actor() -> str:

@@ -79,6 +79,7 @@ LONG: Final = (
     "tests/api/test_attackers.py",
     "tests/api/test_connections.py",
     "tests/api/test_openapi.py",
+    "tests/api/test_oidc.py",
     "tests/api/test_mlflow.py",
     "tests/workers/test_checkpoint.py",
     "tests/test_conductor.py",

@@ -1,9 +1,9 @@
 """Routes of quotas: what users and projects may have, and what they have used."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
 from fastapi import APIRouter, Path
-from pydantic import ConfigDict
+from pydantic import ConfigDict, model_validator
 
 from api.dependencies import Asked
 from api.openapi import documented, shown
@@ -41,6 +41,12 @@ class NewQuota(Quota):
     """What a user or a project may have from now on; what is left out has no limit."""
 
     model_config = ConfigDict(extra="forbid", strict=True, defer_build=False)  # pydantic warns of a body that defers
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.lacking:
+            raise ValueError(self.lacking)
+        return self
 
 
 @router.put(

@@ -59,7 +59,7 @@ class SweepChanges:
 
     def _hear(self) -> None:
         headers = {"Last-Event-ID": self._last} if self._last else {}
-        with self._connection.streamed(self._path, SILENT_SECONDS, headers=headers) as pieces:
+        with self._connection.streamed(self._path, SILENT_SECONDS, patient=False, headers=headers) as pieces:
             rest = b""
             for piece in pieces:
                 if self._end.is_set():

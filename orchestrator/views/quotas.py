@@ -25,6 +25,13 @@ class Quota(View):
     """The hours are those of so many last days; none: of all that was ever trained."""
 
     @property
+    def lacking(self) -> str | None:
+        """What a quota lacks to say anything; none: nothing."""
+        if self.days is None or (self.gpu_hours, self.cpu_hours) != (None, None):
+            return None
+        return "days says in which time hours are counted; gpu_hours or cpu_hours is missing"
+
+    @property
     def within(self) -> str:
         """The time that hours are counted in, as it is said behind them."""
         return "" if self.days is None else f" of {self.days} days" if self.days != 1 else " of a day"

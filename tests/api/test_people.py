@@ -161,6 +161,9 @@ def test_the_client_and_the_commands_ask_the_service(url: str, people: People) -
         for slots in (2, 3):
             client.people.set_quota("user", "eve", Quota(slots=slots))
             assert {one.name: one.slots for one in client.people.quotas("user") if one.slots} == {"eve": slots}
+        linked = client.people.logins.link("eve", "17", "https://login.example")
+        assert linked.login is not None
+        assert (linked.login.subject, client.people.logins.unlink("eve").login) == ("17", None)
         made = client.people.tokens.add("eve", "laptop", Scope.WRITE, 3, key="k")
         assert client.people.tokens.revoke(made.id).revoked
         assert [one.what for one in client.people.audit()][-1] == "token revoked"
@@ -174,6 +177,8 @@ def test_the_client_and_the_commands_ask_the_service(url: str, people: People) -
 
     assert "birds" in run("projects", "add", "birds", by=token)
     assert "birds (viewer)" in run("users", "join", "eve", "--project", "birds", "--role", "viewer", by=token)
+    assert "number-17" in run("users", "link", "eve", "--subject", "number-17", "--issuer", "https://x", by=token)
+    assert "number-17" not in run("users", "unlink", "eve", by=token)
     mine = run("tokens", "add", "eve", "--name", "desk", by=token).strip()
     hers = run("tokens", "add", "--name", "phone", "--scope", "read", by=mine).strip()
     assert "phone" in run("tokens", by=hers)
@@ -248,3 +253,12 @@ def test_pages_of_people_and_tokens(app: FastAPI, people: People) -> None:
         ada.post("/people/users", data={"name": "x"}, headers={"Origin": "https://elsewhere.example"}).status_code
         == 403
     )
+
+
+def test_a_quota_of_days_alone_says_nothing(http: TestClient, people: People) -> None:
+    for given in ({"days": 30}, {"days": 30, "slots": 2}):
+        refused = http.put("/v1/quotas/user/ada", json=given)
+        assert refused.status_code == 422
+        assert "gpu_hours or cpu_hours is missing" in refused.text
+    assert http.put("/v1/quotas/user/ada", json={"days": 30, "gpu_hours": 2.0}).status_code == 200
+    assert http.put("/v1/quotas/user/ada", json={}).status_code == 200

@@ -148,4 +148,12 @@ def test_a_client_waits_as_long_as_it_is_told() -> None:
     with pytest.raises(ApiError, match="too many"):
         asking.send("GET", "/v1/sweeps")
     assert slept == [2]
+    again = {"headers": {"retry-after": "3", **problem}, "json": {"status": 429, "detail": "too many"}}
+    answers += [httpx.Response(429, **again), httpx.Response(200, content=b"all of it"), httpx.Response(429, **again)]
+    with asking.streamed("/v1/audit", 60.0) as pieces:
+        assert b"".join(pieces) == b"all of it"
+    assert slept == [2, 3]
+    with pytest.raises(ApiError, match="too many"), asking.streamed("/v1/events", 60.0, patient=False):
+        pass
+    assert slept == [2, 3]
     asking.close()
