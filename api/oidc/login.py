@@ -32,11 +32,13 @@ class ProviderLogin:
     """What the routes ask. UnavailableError where the provider does not answer: that stops nobody but who logs in."""
 
     def __init__(self, settings: Settings, secret: Callable[[], str]) -> None:
+        """`secret`: by which cookies are sealed. MetricsweepError where the file of the client's secret holds none."""
         self.provider, self.rules = Provider(settings.oidc_issuer), LoginRules.of(settings)
         self.attempts = LoginAttempts(secret)
         self.name = settings.oidc_name or urlsplit(settings.oidc_issuer).hostname or ""
         self._client, self._scopes = settings.oidc_client_id, settings.oidc_scopes
         self._secrets, self._asking = Secrets(settings), 0
+        _ = self._secrets.oidc_client_secret  # a file that holds none is an error of the start, not of a login
 
     @classmethod
     def of(cls, settings: Settings, secret: Callable[[], str]) -> "ProviderLogin | None":
@@ -65,7 +67,10 @@ class ProviderLogin:
             token = access if isinstance(access, str) else None
             claims = await self._claims(text, Expected(self.provider.issuer, self._client, attempt.nonce, token))
             if token and doors.userinfo and not self.rules.needed <= set(claims):
-                claims = {**await self._userinfo(doors.userinfo, token, claims), **claims}
+                told = await self._userinfo(doors.userinfo, token, claims)
+                # Whether an address is verified is said of the address that stands beside it.
+                kept = {name: one for name, one in claims.items() if name != "email_verified" or "email" not in told}
+                claims = {**kept, **told}
         return self.rules.person(self.provider.issuer, claims)
 
     async def logout(self, back: str) -> str | None:

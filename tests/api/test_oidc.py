@@ -26,6 +26,7 @@ from orchestrator.service.logins import MOST_REFUSED, Logins
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.callers import Role, Scope
+from orchestrator.views.errors import MetricsweepError
 from orchestrator.views.logins import LoginTerms, Person
 from tests.api.conftest import BEARER, TOKEN, URL
 from tests.api.oidc_provider import CLIENT, SECRET, PlayedProvider, by_shared_secret, mock_provider, query
@@ -263,6 +264,15 @@ def test_what_an_id_token_lacks_is_asked_for(world: Callable[..., World], played
     played.userinfo = {"sub": "17", "preferred_username": "ada", "iss": "https://else.example"}
     assert there.enter(there.browser()).status_code == 303
     assert there.service.people.user("ada").role is Role.VIEWER
+
+
+def test_a_verified_address_is_that_beside_it(world: Callable[..., World], played: PlayedProvider) -> None:
+    there = world(oidc_new_users="viewer", oidc_domains="lab.example")
+    played.people["17"] = {"email": "eve@else.example", "email_verified": True}
+    played.userinfo = {"sub": "17", "preferred_username": "eve", "email": "ada@lab.example"}
+    refused(there.enter(there.browser()), "no verified e-mail address", 403)
+    played.userinfo["email_verified"] = True
+    assert there.enter(there.browser()).status_code == 303
 
 
 def test_two_of_the_provider_s_users_see_nothing_of_each_other(
@@ -597,6 +607,8 @@ def test_a_client_that_the_provider_does_not_know(
 
 def test_the_client_s_secret_is_exchanged_without_a_restart(world: Callable[..., World], tmp_path: Any) -> None:
     file = tmp_path / "secret"
+    with pytest.raises(MetricsweepError, match=r"METRICSWEEP_OIDC_CLIENT_SECRET_FILE.*No such file"):
+        world(oidc_client_secret=None, oidc_client_secret_file=file)
     file.write_text("the-secret-of-before\n")
     there = world(oidc_new_users="viewer", oidc_client_secret=None, oidc_client_secret_file=file)
     assert there.enter(there.browser()).status_code == 503
