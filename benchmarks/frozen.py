@@ -18,6 +18,7 @@ import yaml
 
 from workers import catalog
 from workers.contract import Place, Recipe
+from workers.data.scratch import private
 from workers.training import determinism
 from workers.training.loop import iteration
 from workers.training.progress_log import ProgressLog
@@ -36,12 +37,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=200, help="iterations of a round")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--scratch", type=Path, help="a scratch folder in which features may lie already")
     arguments = parser.parse_args()
     base = yaml.safe_load(SWEEP.read_text("utf-8"))["recipe"]
     base["optimizer"]["lr"] = float(base["optimizer"]["lr"])
     with tempfile.TemporaryDirectory() as folder:
-        place = Place(Path(os.environ["METRICSWEEP_DATA"]), Path(folder) / "scratch", Path(folder))
-        (Path(folder) / "scratch").mkdir(mode=0o700)
+        scratch = private(arguments.scratch or Path(folder) / "scratch")
+        place = Place(Path(os.environ["METRICSWEEP_DATA"]), scratch, Path(folder))
         began, used = time.monotonic(), time.process_time()
         Session(_recipe(base, "triplet", REGULARIZERS[0]), place, torch.device("cpu"))
         whole = {"images and features, s": time.monotonic() - began, "CPU, s": time.process_time() - used}
@@ -50,7 +52,7 @@ def main() -> None:
             for regularizer in REGULARIZERS:
                 _told(_recipe(base, loss, regularizer), place, arguments.steps, arguments.rounds)
         network = base | {"backbone": {**base["backbone"]["of"], "freeze_bn": True}, "warmup": base["iterations"]}
-        _told(_recipe(network, "triplet", REGULARIZERS[0]), place, 2, arguments.rounds)
+        _told(_recipe(network, "triplet", REGULARIZERS[0]), place, 1, 2)
 
 
 def _recipe(base: dict[str, Any], loss: str, regularizer: dict[str, Any]) -> Recipe:

@@ -33,7 +33,7 @@ USUAL: Final = 32.0
 
 _FORMAT: Final = 1  # of what is stored, and of how it is computed
 _GB: Final = 10**9
-_TOLD: Final = 2.0  # seconds between two lines about how far the work is
+_TOLD: Final = 5.0  # seconds between two lines about how far the work is
 
 Tell = Callable[[str], None]
 """Takes a line for the log of the training."""
