@@ -337,3 +337,14 @@ def test_no_database_is_not_healthy(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.setenv("METRICSWEEP_DATABASE_URL", "postgresql+psycopg://nobody@127.0.0.1:1/none")
     assert main(["healthy"]) == 1
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_every_image_can_be_named_by_its_digest() -> None:
+    """Those that are taken as they are, and the base of those that are built here."""
+    names = [name for name in example() if name.endswith("_IMAGE")]
+    given = example() | GIVEN | WATCHED | {name: f"{name.lower()}@sha256:{'0' * 64}" for name in names}
+    services = rendered(given, COMPOSE, MONITORING)["services"].values()
+    named = {service["build"]["args"]["BASE"] if "build" in service else service["image"] for service in services}
+    assert named == {given[name] for name in names}
+    for name in names:
+        assert example()[name] in (ROOT / "docker-compose.yml").read_text() + MONITORING.read_text(), "the same default"

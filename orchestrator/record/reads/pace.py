@@ -23,6 +23,54 @@ LEAST_WINDOW: Final = 30.0
 _KEPT: Final = 20_000  # kinds of cells
 
 
+# The queries are made once: a list of sweeps asks each of them for every one that runs.
+_SWEEP: Final = trial.c.sweep_id == sa.bindparam("sweep")
+_ENDED: Final = (
+    sa.select(trial.c.cell, training.c.step, training.c.seconds, attempt.c.started, attempt.c.ended, attempt.c.holder)
+    .join(training, training.c.id == trial.c.training_id)
+    .join(attempt, attempt.c.training_id == training.c.id)
+    .where(_SWEEP, ~trial.c.reused, training.c.source.is_(None), attempt.c.ended.is_not(None))
+    .where(trial.c.state == sa.bindparam("state"), attempt.c.state == sa.bindparam("ending"))
+    .order_by(trial.c.position.desc())
+    .limit(MOST_TIMED)
+)
+
+
+def _trains() -> sa.Select[Any]:
+    """What trains, with the first number that its attempt told."""
+    columns = (trial.c.cell, training.c.id, training.c.step, training.c.total_steps, attempt.c.started)
+    of_attempt = sa.select(metric.c.id).where(metric.c.attempt_id == attempt.c.id)
+    first = of_attempt.order_by(metric.c.key, metric.c.step).limit(1).scalar_subquery()
+    told = metric.alias()
+    return (
+        sa.select(*columns, attempt.c.resumed_from, told.c.step.label("from_step"), told.c.at)
+        .join(training, training.c.id == trial.c.training_id)
+        .join(attempt, sa.and_(attempt.c.training_id == training.c.id, attempt.c.state == "running"))
+        .outerjoin(told, told.c.id == first)
+        .where(_SWEEP, trial.c.state == TrialState.RUNNING, training.c.source.is_(None))
+    )
+
+
+def _waits() -> sa.Select[Any]:
+    """By cell what waits, each training once."""
+    columns = (sa.func.min(trial.c.cell).label("cell"), training.c.step, training.c.total_steps)
+    each = (
+        sa.select(*columns)
+        .select_from(trial)
+        .join(training, training.c.id == trial.c.training_id)
+        .where(_SWEEP, trial.c.state == TrialState.WAITING, training.c.source.is_(None))
+        .group_by(training.c.id, training.c.step, training.c.total_steps)
+        .subquery()
+    )
+    unknown = sa.func.sum(sa.case((each.c.total_steps == 0, 1), else_=0)).label("unknown")
+    left = sa.func.sum(sa.case((each.c.total_steps == 0, 0), else_=each.c.total_steps - each.c.step)).label("left")
+    return sa.select(each.c.cell, sa.func.count().label("n"), unknown, left).group_by(each.c.cell)
+
+
+_TRAINS: Final = _trains()
+_WAITS: Final = _waits()
+
+
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """A time in which a slot was held by a training of the sweep, and what it did meanwhile."""
@@ -82,19 +130,10 @@ def _timed(connection: sa.Connection, sweep: int) -> list[Stretch]:
 
     Of the first one on a slot the training's own time counts: the slot had to be made, and its libraries to be loaded.
     """
-    columns = (trial.c.cell, training.c.step, training.c.seconds, attempt.c.started, attempt.c.ended, attempt.c.holder)
-    query = (
-        sa.select(*columns)
-        .join(training, training.c.id == trial.c.training_id)
-        .join(attempt, attempt.c.training_id == training.c.id)
-        .where(trial.c.sweep_id == sweep, ~trial.c.reused, training.c.source.is_(None), attempt.c.ended.is_not(None))
-        .order_by(trial.c.position.desc())
-        .limit(MOST_TIMED)
-    )
     rows = [
         (state is TrialState.FINISHED, row)
         for state, ending in ((TrialState.FINISHED, "finished"), (TrialState.PRUNED, "stopped"))
-        for row in connection.execute(query.where(trial.c.state == state, attempt.c.state == ending))
+        for row in connection.execute(_ENDED, {"sweep": sweep, "state": state, "ending": ending})
     ]
     stretches, known = [], set[str | None]()
     for whole, row in sorted(rows, key=lambda one: one[1].started):
@@ -114,18 +153,8 @@ def _running(
 
     One that has not told its length yet has the `mean`, here as among those that wait.
     """
-    columns = (trial.c.cell, training.c.id, training.c.step, training.c.total_steps, attempt.c.started)
-    of_attempt = sa.select(metric.c.id).where(metric.c.attempt_id == attempt.c.id)
-    first = of_attempt.order_by(metric.c.key, metric.c.step).limit(1).scalar_subquery()
-    told = metric.alias()
-    query = (
-        sa.select(*columns, attempt.c.resumed_from, told.c.step.label("from_step"), told.c.at)
-        .join(training, training.c.id == trial.c.training_id)
-        .join(attempt, sa.and_(attempt.c.training_id == training.c.id, attempt.c.state == "running"))
-        .outerjoin(told, told.c.id == first)
-        .where(trial.c.sweep_id == sweep, trial.c.state == TrialState.RUNNING, training.c.source.is_(None))
-    )
-    rows: dict[int, Any] = {row.id: row for row in connection.execute(query)}  # two trials may share a training
+    found = connection.execute(_TRAINS, {"sweep": sweep})
+    rows: dict[int, Any] = {row.id: row for row in found}  # two trials may share a training
     going = [(row.cell, max(0.0, (row.total_steps or mean) - row.step)) for row in rows.values()]
     begun = []
     for row in rows.values():
@@ -138,20 +167,8 @@ def _running(
 
 def _waiting(connection: sa.Connection, sweep: int, mean: float) -> list[tuple[int, int, float]]:
     """By cell the number of trainings that wait and the steps that they have to go."""
-    own = (trial.c.sweep_id == sweep, trial.c.state == TrialState.WAITING, training.c.source.is_(None))
-    columns = (sa.func.min(trial.c.cell).label("cell"), training.c.step, training.c.total_steps)
-    each = (
-        sa.select(*columns)
-        .select_from(trial)
-        .join(training, training.c.id == trial.c.training_id)
-        .where(*own)
-        .group_by(training.c.id, training.c.step, training.c.total_steps)
-        .subquery()
-    )
-    unknown = sa.func.sum(sa.case((each.c.total_steps == 0, 1), else_=0)).label("unknown")
-    left = sa.func.sum(sa.case((each.c.total_steps == 0, 0), else_=each.c.total_steps - each.c.step)).label("left")
-    query = sa.select(each.c.cell, sa.func.count().label("n"), unknown, left).group_by(each.c.cell)
-    return [(row.cell, row.n, float(row.left) + int(row.unknown) * mean) for row in connection.execute(query)]
+    found = connection.execute(_WAITS, {"sweep": sweep})
+    return [(row.cell, row.n, float(row.left) + int(row.unknown) * mean) for row in found]
 
 
 def _at_once(stretches: Sequence[Stretch], running: int, now: datetime) -> float:

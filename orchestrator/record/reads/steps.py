@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import sqlalchemy as sa
 
@@ -51,20 +51,26 @@ LEAST_ENDED: Final = 3
 """Trials that have ended before it is told from them how early others end."""
 
 
-def tally(connection: sa.Connection, sweep: int) -> StepTally:
-    """The steps of a sweep's trials by their kind."""
+def _sums() -> sa.Select[Any]:
     planned = training.c.total_steps
     trained = sa.case((training.c.step < planned, training.c.step), else_=planned)
     sums = (sa.func.count().label("n"), sa.func.sum(planned).label("planned"), sa.func.sum(trained).label("trained"))
     unknown = sa.func.sum(sa.case((planned == 0, 1), else_=0)).label("unknown")
-    query = (
+    return (
         sa.select(trial.c.state, trial.c.diverged, *sums, unknown)
         .join(training, training.c.id == trial.c.training_id)
-        .where(trial.c.sweep_id == sweep)
+        .where(trial.c.sweep_id == sa.bindparam("sweep"))
         .group_by(trial.c.state, trial.c.diverged)
     )
+
+
+_SUMS: Final = _sums()  # made once: a list of sweeps asks it for every one that goes on
+
+
+def tally(connection: sa.Connection, sweep: int) -> StepTally:
+    """The steps of a sweep's trials by their kind."""
     counted_by_kind = StepTally()
-    for row in connection.execute(query):
+    for row in connection.execute(_SUMS, {"sweep": sweep}):
         kind = "diverged" if row.diverged and row.state == TrialState.FINISHED else row.state
         steps = counted_by_kind.kinds[kind]
         steps.trials += row.n
