@@ -153,8 +153,8 @@ def _running(
 
     One that has not told its length yet has the `mean`, here as among those that wait.
     """
-    found = connection.execute(_TRAINS, {"sweep": sweep})
-    rows: dict[int, Any] = {row.id: row for row in found}  # two trials may share a training
+    told = connection.execute(_TRAINS, {"sweep": sweep})
+    rows: dict[int, Any] = {row.id: row for row in told}  # two trials may share a training
     going = [(row.cell, max(0.0, (row.total_steps or mean) - row.step)) for row in rows.values()]
     begun = []
     for row in rows.values():
@@ -167,8 +167,8 @@ def _running(
 
 def _waiting(connection: sa.Connection, sweep: int, mean: float) -> list[tuple[int, int, float]]:
     """By cell the number of trainings that wait and the steps that they have to go."""
-    found = connection.execute(_WAITS, {"sweep": sweep})
-    return [(row.cell, row.n, float(row.left) + int(row.unknown) * mean) for row in found]
+    rows = connection.execute(_WAITS, {"sweep": sweep})
+    return [(row.cell, row.n, float(row.left) + int(row.unknown) * mean) for row in rows]
 
 
 def _at_once(stretches: Sequence[Stretch], running: int, now: datetime) -> float:
