@@ -132,7 +132,7 @@ def test_a_user_comes_in_and_goes(world: Callable[..., World], played: PlayedPro
     assert out.startswith(f"{played.issuer}/end?")
     assert query(out) == {"client_id": CLIENT, "post_logout_redirect_uri": f"{URL}/login"}
     assert browser.get("/v1/me").status_code == 401
-    assert there.audit("user added")[0][1] == "member, by OpenID Connect, subject 17"
+    assert there.audit("user added") == [("OpenID Connect", "member, subject 17")]
     assert there.audit("login") == [("ada", "subject 17")]
     assert there.audit("logout") == [("ada", "")]
 
@@ -252,8 +252,8 @@ def test_groups_say_who_comes_in_and_as_what(world: Callable[..., World], played
     assert role(own="lab") == "member"
     assert role(own={"lab": True}) == 403
     assert role(own=[["lab"], 7, None]) == 403
-    told = [one[1] for one in there.audit("role given")]
-    assert told == [f"{one}, by OpenID Connect" for one in ("member", "admin", "viewer", "member")]
+    told = there.audit("role given")
+    assert told == [("OpenID Connect", one) for one in ("member", "admin", "viewer", "member")]
 
 
 def test_what_an_id_token_lacks_is_asked_for(world: Callable[..., World], played: PlayedProvider) -> None:

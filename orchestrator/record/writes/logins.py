@@ -36,7 +36,7 @@ class LoginWriter(Access):
                 raise LoginRefusedError(f"the user {row.name} is disabled here", person.subject)
             if person.role is not None and row.role != person.role:
                 connection.execute(sa.update(account).where(account.c.id == row.id).values(role=person.role))
-                tell(connection, "role given", f"user {row.name}", f"{person.role}, by {HOW}")
+                tell(connection, "role given", f"user {row.name}", person.role, actor=HOW)
             number = _let_in(connection, row.id, terms.seconds)
             who = by_token(connection, number)
             assert who is not None, "it was made just now"
@@ -103,7 +103,7 @@ def _made(connection: sa.Connection, person: Person, role: Role | None) -> sa.Ro
     except IntegrityError:
         said = f"there is a user {person.name} here already, who is not linked with this login"
         raise LoginRefusedError(said, person.subject) from None
-    tell(connection, "user added", f"user {person.name}", f"{values['role']}, by {HOW}, subject {person.subject}")
+    tell(connection, "user added", f"user {person.name}", f"{values['role']}, subject {person.subject}", actor=HOW)
     return _named(connection, person.name)
 
 
