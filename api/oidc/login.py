@@ -14,7 +14,7 @@ from authlib.oauth2.rfc6749.parameters import prepare_token_request
 from api.oidc.attempts import LoginAttempt, LoginAttempts
 from api.oidc.exchanges import ProviderReply, exchange
 from api.oidc.id_tokens import Expected, UnknownKeyError, claims_of
-from api.oidc.provider import Doors, Provider
+from api.oidc.provider import Endpoints, Provider
 from api.oidc.rules import LoginRules
 from orchestrator.secrets import Secrets
 from orchestrator.settings import Settings
@@ -48,26 +48,26 @@ class ProviderLogin:
     async def address(self, attempt: LoginAttempt, back: str) -> str:
         """Where the browser logs in, from where it is sent `back`."""
         async with self._bounded():
-            doors = await self.provider.doors()
+            endpoints = await self.provider.endpoints()
         client = OAuth2Client(None, self._client, scope=self._scopes, redirect_uri=back, code_challenge_method="S256")
         url, _ = client.create_authorization_url(
-            doors.authorization, attempt.state, attempt.verifier, nonce=attempt.nonce
+            endpoints.authorization, attempt.state, attempt.verifier, nonce=attempt.nonce
         )
         return str(url)
 
     async def person(self, attempt: LoginAttempt, answer: Mapping[str, str], back: str) -> Person:
         """Who logged in, by what the provider sent the browser back with; LoginRefusedError."""
         async with self._bounded():
-            doors = await self.provider.doors()
-            code = self._code(answer, doors)
-            reply = await self._token(doors, code, attempt.verifier, back)
+            endpoints = await self.provider.endpoints()
+            code = self._code(answer, endpoints)
+            reply = await self._token(endpoints, code, attempt.verifier, back)
             text, access = reply.said.get("id_token"), reply.said.get("access_token")
             if not isinstance(text, str):
                 raise LoginRefusedError("the provider gave no ID token")
             token = access if isinstance(access, str) else None
             claims = await self._claims(text, Expected(self.provider.issuer, self._client, attempt.nonce, token))
-            if token and doors.userinfo and not self.rules.needed <= set(claims):
-                told = await self._userinfo(doors.userinfo, token, claims)
+            if token and endpoints.userinfo and not self.rules.needed <= set(claims):
+                told = await self._userinfo(endpoints.userinfo, token, claims)
                 # Whether an address is verified is said of the address that stands beside it.
                 kept = {name: one for name, one in claims.items() if name != "email_verified" or "email" not in told}
                 claims = {**kept, **told}
@@ -76,13 +76,13 @@ class ProviderLogin:
     async def logout(self, back: str) -> str | None:
         """Where the provider logs the browser out, which then comes `back`; none: it offers nothing of that kind."""
         async with self._bounded():
-            doors = await self.provider.doors()
+            endpoints = await self.provider.endpoints()
         asked = [("client_id", self._client), ("post_logout_redirect_uri", back)]
-        return str(add_params_to_uri(doors.logout, asked)) if doors.logout else None
+        return str(add_params_to_uri(endpoints.logout, asked)) if endpoints.logout else None
 
-    def _code(self, answer: Mapping[str, str], doors: Doors) -> str:
+    def _code(self, answer: Mapping[str, str], endpoints: Endpoints) -> str:
         told = answer.get("iss")
-        if (told is not None or doors.names_itself) and told != self.provider.issuer:
+        if (told is not None or endpoints.names_itself) and told != self.provider.issuer:
             raise LoginRefusedError("another provider than ours sent the browser back")
         if "error" in answer:
             raise LoginRefusedError(f"the provider let nobody in: {_word(answer['error'])}")
@@ -91,13 +91,13 @@ class ProviderLogin:
             raise LoginRefusedError("the provider sent the browser back without a code")
         return code
 
-    async def _token(self, doors: Doors, code: str, verifier: str, back: str) -> ProviderReply:
+    async def _token(self, endpoints: Endpoints, code: str, verifier: str, back: str) -> ProviderReply:
         secret = self._secrets.oidc_client_secret
-        shown = "none" if secret is None else f"client_secret_{'post' if doors.shows_secret_in_body else 'basic'}"
+        shown = "none" if secret is None else f"client_secret_{'post' if endpoints.shows_secret_in_body else 'basic'}"
         client = OAuth2Client(None, self._client, secret, shown)
         asked = prepare_token_request("authorization_code", "", back, code=code, code_verifier=verifier)
-        _, headers, body = client.client_auth(shown).prepare("POST", doors.token, {}, asked)
-        reply = await exchange(doors.token, body=body, headers=headers, what="the provider's door for tokens")
+        _, headers, body = client.client_auth(shown).prepare("POST", endpoints.token, {}, asked)
+        reply = await exchange(endpoints.token, body=body, headers=headers, what="the provider's token endpoint")
         error = _word(reply.said.get("error"))
         if error == "invalid_grant":
             raise LoginRefusedError("the provider does not know the code: it was used, has run out, or is none of its")
@@ -114,7 +114,7 @@ class ProviderLogin:
         raise LoginRefusedError("the provider's ID token is signed by none of its keys")
 
     async def _userinfo(self, url: str, token: str, claims: Mapping[str, Any]) -> Mapping[str, Any]:
-        what = "the provider's door for claims"
+        what = "the provider's userinfo endpoint"
         reply = await exchange(url, headers={"authorization": f"Bearer {token}"}, what=what)
         if reply.status != 200:
             raise UnavailableError(f"{what} answers {reply.status}")

@@ -1,4 +1,4 @@
-"""The provider: where its doors are, and by which keys it signs, as it says itself."""
+"""The provider: where its endpoints are, and by which keys it signs, as it says itself."""
 
 import asyncio
 import time
@@ -27,8 +27,8 @@ _MOST_DIGITS: Final = 1_400
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
-    """The addresses of a provider."""
+class Endpoints:
+    """The endpoints of a provider, as its discovery document names them."""
 
     authorization: str
     token: str
@@ -47,30 +47,30 @@ class Provider:
     def __init__(self, issuer: str, now: Callable[[], float] = time.monotonic) -> None:
         self.issuer, self._now = issuer, now
         self._asking = asyncio.Lock()
-        self._doors: tuple[float, Doors] | None = None
+        self._endpoints: tuple[float, Endpoints] | None = None
         self._keys: tuple[float, KeySet] | None = None
         self._away: tuple[float, str] | None = None
 
     @property
     def logs_out(self) -> bool:
         """Whether it is known to log people out."""
-        return self._doors is not None and self._doors[1].logout is not None
+        return self._endpoints is not None and self._endpoints[1].logout is not None
 
-    async def doors(self) -> Doors:
-        """Its addresses."""
+    async def endpoints(self) -> Endpoints:
+        """As it says."""
         async with self._asking:
-            if self._doors is None or self._now() - self._doors[0] > KNOWN_SECONDS:
+            if self._endpoints is None or self._now() - self._endpoints[0] > KNOWN_SECONDS:
                 said = await self._ask(f"{self.issuer.rstrip('/')}{DISCOVERY}", "the provider")
-                self._doors = self._now(), _doors(said, self.issuer)
-            return self._doors[1]
+                self._endpoints = self._now(), _endpoints(said, self.issuer)
+            return self._endpoints[1]
 
     async def keys(self, *, renewed: bool = False) -> KeySet:
         """By which it signs; `renewed`: one of them is not known, and may be new."""
-        door = (await self.doors()).keys
+        url = (await self.endpoints()).keys
         async with self._asking:
             oldest = RENEWED_SECONDS if renewed else KNOWN_SECONDS
             if self._keys is None or self._now() - self._keys[0] > oldest:
-                self._keys = self._now(), _keys(await self._ask(door, "the provider's list of keys"))
+                self._keys = self._now(), _keys(await self._ask(url, "the provider's list of keys"))
             return self._keys[1]
 
     async def _ask(self, url: str, what: str) -> Mapping[str, Any]:
@@ -89,7 +89,7 @@ class Provider:
         return reply.said
 
 
-def _doors(said: Mapping[str, Any], issuer: str) -> Doors:
+def _endpoints(said: Mapping[str, Any], issuer: str) -> Endpoints:
     if said.get("issuer") != issuer:
         named = str(said.get("issuer"))[:255]
         raise UnavailableError(f"what answers for {issuer} calls itself {named!r}; METRICSWEEP_OIDC_ISSUER is compared")
@@ -97,7 +97,7 @@ def _doors(said: Mapping[str, Any], issuer: str) -> Doors:
     keys, methods = _address(said, "jwks_uri"), said.get("token_endpoint_auth_methods_supported")
     if not (addresses["authorization"] and addresses["token"] and keys):
         raise UnavailableError(f"{issuer} names no https addresses of authorization, tokens and keys")
-    return Doors(
+    return Endpoints(
         addresses["authorization"], addresses["token"], keys, addresses["userinfo"],
         _address(said, "end_session_endpoint"),
         isinstance(methods, list) and "client_secret_post" in methods and "client_secret_basic" not in methods,
