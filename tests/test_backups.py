@@ -170,6 +170,10 @@ def test_an_older_release_refuses_a_newer_database(
             Store.open(home.database, migrate)
     with pytest.raises(UnavailableError, match=sentence):
         Service.open(home)
+    back_up(home, tmp_path / "backup", QUIET)
+    with pytest.raises(UnavailableError, match=sentence):
+        restore(tmp_path / "backup", Settings(home=tmp_path / "there"), QUIET)
+    assert not (tmp_path / "there").exists()
     spec = tmp_path / "four.yaml"
     spec.write_text(SPEC)
     for words in (

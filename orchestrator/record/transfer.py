@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from orchestrator.record.column_types import metadata
 from orchestrator.record.database import Database
-from orchestrator.record.migrations import difference, migrate
+from orchestrator.record.migrations import difference, migrate, refuse_newer
 from orchestrator.views.errors import ConflictError, DamagedError, UnavailableError
 
 Password = Callable[[], str | None]
@@ -76,6 +76,12 @@ def loading(file: Path, url: str, password: Password) -> Iterator[None]:
             with _whole():
                 _copy(reading, writing)
             yield
+
+
+def require_restorable(file: Path) -> None:
+    """Raise UnavailableError for a SQLite file of a newer release, DamagedError for one that is no database."""
+    with closing(Database(f"sqlite:///{file}")) as source, _whole(), source.reading() as connection:
+        refuse_newer(connection)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from orchestrator.host.private import own_folder
 from orchestrator.host.storage import Bucket, Folder, Storage, opened
 from orchestrator.record.snapshot import snapshot
-from orchestrator.record.transfer import loading, require_empty
+from orchestrator.record.transfer import loading, require_empty, require_restorable
 from orchestrator.secrets import Secrets
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, DamagedError, MetricsweepError
@@ -75,7 +75,7 @@ def restore(folder: Path, settings: Settings, tell: Told) -> Manifest:
     """Put a backup where the settings say: into a new home, an empty Postgres, an empty bucket.
 
     The home and the rows of a database are there all at once, when all else is in place. Raises ConflictError where
-    any of them holds something, DamagedError.
+    any of them holds something, UnavailableError for a backup of a newer release, DamagedError.
     """
     home, storage = settings.resolved_home, opened(settings.storage)
     if isinstance(storage, Folder) and storage.root != home / STORAGE:
@@ -100,7 +100,9 @@ def restore(folder: Path, settings: Settings, tell: Told) -> Manifest:
         tell(kept.path)
         if _copied(folder / kept.path, aside, kept.path) != kept:
             raise DamagedError(f"{kept.path} is not what the backup wrote; nothing was restored")
-        if isinstance(storage, Bucket) and kept.path != DATABASE:
+        if kept.path == DATABASE:
+            require_restorable(aside / DATABASE)
+        elif isinstance(storage, Bucket):
             above, _, last = kept.path.removeprefix(f"{STORAGE}/").rpartition("/")
             storage.put(aside / kept.path, above, last)
             (aside / kept.path).unlink()
