@@ -60,6 +60,7 @@ def group(nodeid: str) -> str:
 
 LONG: Final = (
     "tests/simulation/test_worlds.py",
+    "tests/simulation/test_ablation.py",
     "tests/test_tasks_in_tables.py",
     "tests/test_resolutions.py",
     "tests/test_collection.py",
@@ -95,6 +96,21 @@ LONG: Final = (
     "tests/workers/test_figure_files.py",
     "tests/workers/test_train.py",
     "tests/workers/test_full_disk.py",
+    "tests/workers/test_verification.py",
+    "tests/api/test_process.py",
+    "tests/workers/test_frozen.py",
+    "tests/workers/test_ahead.py",
+    "tests/api/test_turns.py",
+    "tests/plan/test_presets.py",
+    "tests/test_scale.py",
+    "tests/workers/test_backbones.py",
+    "tests/shape/test_shape.py",
+    "tests/test_availability.py",
+    "tests/api/test_cli.py",
+    "tests/api/test_projects.py",
+    "tests/workers/test_cross_validation.py",
+    "tests/workers/test_ties.py",
+    "tests/api/test_events.py",
 )
 """Files that take long, the longest first: among the last to begin, one of them would go on alone."""
 

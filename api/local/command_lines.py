@@ -132,21 +132,23 @@ def settings_environment(settings: Settings) -> dict[str, str]:
             "mlflow_socket": settings.mlflow_socket and settings.mlflow_socket.absolute(),
         }
     )
-    withheld = {"token", *WEBHOOK, *SECRET_FILES}
+    withheld = {"token", "oidc_client_secret", *WEBHOOK, *SECRET_FILES}
     values = {name: getattr(absolute, name) for name in Settings.model_fields if name not in withheld}
     return {PREFIX + name.upper(): str(value) for name, value in values.items() if value is not None}
 
 
 def own_environments(settings: Settings) -> dict[str, dict[str, str]]:
-    """What only one child is told, by its name: the API the token, the conductor the webhook and MLflow's login.
+    """What only one child is told, by its name: the API the token and what it shows the provider, the conductor the
+    webhook and MLflow's login.
 
     Where the database's password is, both are.
     """
     files = {name: file.absolute() for name in SECRET_FILES if (file := getattr(settings, name))}
     both = {"database_password_file": files.get("database_password_file")}
     told: dict[str, dict[str, object]] = {
-        "api": {"token": settings.token, "token_file": files.get("token_file"), **both}
+        "api": {name: getattr(settings, name) for name in ("token", "oidc_client_secret")} | both
     }
+    told["api"] |= {name: files.get(name) for name in ("token_file", "oidc_client_secret_file")}
     of_conductor = ("webhook_secret_file", "mlflow_token_file", "mlflow_password_file")
     told["conductor"] = {name: getattr(settings, name) for name in WEBHOOK} | both
     told["conductor"] |= {name: files.get(name) for name in of_conductor}

@@ -21,6 +21,7 @@ from typing import Any
 
 import psutil
 import pytest
+from pydantic import SecretStr
 
 from api.local import record
 from api.local.command_lines import applications, inherited_environment
@@ -192,6 +193,19 @@ def test_every_setting_reaches_the_children(tmp_path: Path, monkeypatch: pytest.
         "database_password_file": tmp_path / "password",
         "mlflow_token_file": tmp_path / "mlflow.token",
         "mlflow_password_file": tmp_path / "mlflow.password",
+        "oidc_issuer": "https://login.lab",
+        "oidc_client_id": "metricsweep",
+        "oidc_client_secret": SecretStr("what the provider is shown"),
+        "oidc_client_secret_file": None,  # beside a secret it is an error
+        "oidc_name": "the lab",
+        "oidc_scopes": "openid email",
+        "oidc_user_claim": "nickname",
+        "oidc_new_users": "viewer",
+        "oidc_domains": "lab.example",
+        "oidc_groups": "lab",
+        "oidc_groups_claim": "teams",
+        "oidc_roles": "chiefs=admin",
+        "oidc_hours": 8.0,
     }
     (tmp_path / "parts").mkdir()
     settings = Settings(**given)
@@ -209,7 +223,9 @@ def test_every_setting_reaches_the_children(tmp_path: Path, monkeypatch: pytest.
                 monkeypatch.setenv(variable, value)
         hook = dict.fromkeys(("webhook_url", "webhook_secret", "webhook_secret_file"))
         hook |= dict.fromkeys(("mlflow_token_file", "mlflow_password_file"))
-        withheld = {"mlflow_socket": None} | (hook if name == "api" else {"token": None})  # MLflow's address wins
+        withheld = {"mlflow_socket": None} | (
+            hook if name == "api" else {"token": None, "oidc_client_secret": None}
+        )  # MLflow's address wins
         expected = settings.model_copy(update=withheld)
         assert Settings() == expected, name
 

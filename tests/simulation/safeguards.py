@@ -213,6 +213,7 @@ HARDER: Final[Mapping[str, Trouble]] = {
     "a submission that is repeated is known by its key": replace(USUAL, unacknowledged=0.1),
     "a mark of the outbox that was renewed meanwhile stays": replace(USUAL, away=0.4, crashes=0.002),
     "a checkpoint that is damaged is passed over": replace(USUAL, crashes=0.025),
+    "a mark of a clock that was ahead is due": replace(USUAL, jumps=0.02, away=0.2, crashes=0.0),
     "a store that does not answer is waited for": replace(USUAL, lost=0.4, lies=0.0, unheard=0.4, crashes=0.0),
     "what was told while the lease passed on is told anew": replace(
         USUAL, outlived=0.4, away=0.0, crashes=0.0, stalls=0.0

@@ -29,7 +29,7 @@ SEEDS: Final = {
     "a slot that is given up is ended before its training goes on elsewhere": 12,
     "a training that is known is not planned again": 0,
     "a silent lease is judged by the standby's own clock": 21,
-    "a mark of a clock that was ahead is due": 11,
+    "a mark of a clock that was ahead is due": 2,
     "a recipe that kills its process each time is given up": 3,
     "a message that comes twice is taken once": 2,
     "a store that does not answer is waited for": 36,

@@ -42,7 +42,7 @@ def _backbones(spec: Mapping[str, Any]) -> Iterator[Any]:
     yield (spec.get("recipe") or {}).get("backbone")
     for role in ("compare", "tune"):
         for groups in (spec.get(role) or {}).values():
-            yield from (choice["patch"].get("backbone") for group in groups for choice in group["choices"])
+            yield from (choice["patch"].get("backbone") for group in _grouped(groups) for choice in group["choices"])
     yield from (rule["patch"].get("backbone") for rule in spec.get("rules") or ())
 
 
@@ -60,8 +60,13 @@ def _chosen(axes: Mapping[str, Any], labels: Labels) -> list[Patch]:
     return [
         choice["patch"]
         for axis, groups in axes.items()
-        for group in groups
+        for group in _grouped(groups)
         if applies(group.get("when") or {}, labels)
         for choice in group["choices"]
         if choice["label"] == labels.get(axis)
     ]
+
+
+def _grouped(groups: Any) -> list[Mapping[str, Any]]:
+    """The groups of an axis; none of one that only names its values, as imported and hand-made results have it."""
+    return [group for group in groups if isinstance(group, Mapping)]
