@@ -102,15 +102,6 @@ LONG: Final = (
     "tests/workers/test_ahead.py",
     "tests/api/test_turns.py",
     "tests/plan/test_presets.py",
-    "tests/test_scale.py",
-    "tests/workers/test_backbones.py",
-    "tests/shape/test_shape.py",
-    "tests/test_availability.py",
-    "tests/api/test_cli.py",
-    "tests/api/test_projects.py",
-    "tests/workers/test_cross_validation.py",
-    "tests/workers/test_ties.py",
-    "tests/api/test_events.py",
 )
 """Files that take long, the longest first: among the last to begin, one of them would go on alone."""
 
