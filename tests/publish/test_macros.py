@@ -159,6 +159,9 @@ def test_what_is_no_paper_is_refused(tmp_path: Path) -> None:
     (tmp_path / "plain.tex").write_text("\\documentclass{article}")
     with pytest.raises(ConflictError, match="takes in no file of macros"):
         checked(tmp_path / "plain.tex")
+    (tmp_path / "spec.yaml").write_text("version: 1")
+    with pytest.raises(ConflictError, match="a spec is checked by `metricsweep submit --dry-run"):
+        checked(tmp_path / "spec.yaml")
     with pytest.raises(NotFoundError):
         macros(outcomes(), "uid-7", "mian", sweeps.catalog())
 

@@ -82,9 +82,10 @@ def manuscript(paper: Path) -> Manuscript:
         else:
             _note(path, text, uses)
     if not files and not tables:
-        raise ConflictError(
-            f"{paper} takes in no file of macros, nor a table; `metricsweep table 7 main --macros main.tex` writes one"
-        )
+        made = "`metricsweep table 7 main --macros main.tex` writes one"
+        if paper.suffix in (".yaml", ".yml"):
+            made = f"a spec is checked by `metricsweep submit --dry-run {paper}`"
+        raise ConflictError(f"{paper} takes in no file of macros, nor a table; {made}")
     starts = tuple({file.address.prefix for file in files})
     return Manuscript(
         files, {name: places for name, places in uses.items() if name.startswith(starts)}, tables, outside
