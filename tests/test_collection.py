@@ -14,7 +14,8 @@ import sqlalchemy as sa
 from pydantic import ValidationError
 
 from dashboards import pages
-from orchestrator.host.storage import Bucket, Folder
+from orchestrator.host.bucket import Bucket
+from orchestrator.host.storage import Folder
 from orchestrator.record.schema import collected, training
 from orchestrator.record.weight_files import WeightFiles
 from orchestrator.service.service import Service

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orchestrator.host.storage import Bucket
+from orchestrator.host.bucket import Bucket
 from orchestrator.record.weight_files import WeightFiles
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.lost_order import settle_from_spool

@@ -15,8 +15,9 @@ import pytest
 import yaml
 
 from orchestrator.__main__ import main
-from orchestrator.host import storage
-from orchestrator.host.storage import Bucket, Folder, opened
+from orchestrator.host import bucket
+from orchestrator.host.bucket import Bucket
+from orchestrator.host.storage import Folder, opened
 from orchestrator.record.store import Store
 from orchestrator.run import work_directory
 from orchestrator.service.backups import back_up, restore
@@ -214,7 +215,7 @@ def test_killed_in_the_middle_it_goes_on_from_the_bucket(
     done = subprocess.run(command, env={**os.environ, **told}, capture_output=True, text=True, check=False)
     assert done.returncode == -9, done.stderr
     settings = settings_at(tmp_path, bucket_url, "killed")
-    monkeypatch.setattr(storage, "REQUEST_SECONDS", 3.0)
+    monkeypatch.setattr(bucket, "REQUEST_SECONDS", 3.0)
     held = "holding, nothing is requeued: the storage does not answer"
 
     def come_back_once_missed() -> None:  # by what was said, not by the clock: beside other tests it takes long
@@ -250,7 +251,7 @@ def test_a_store_that_is_away_delays_no_deletion(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(storage, "REQUEST_SECONDS", 3.0)
+    monkeypatch.setattr(bucket, "REQUEST_SECONDS", 3.0)
     settings = settings_at(tmp_path, bucket_url)
     service = Service.open(settings)
     sweep = service.submissions.submit(yaml.safe_dump(SPEC).encode()).id

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.host.storage import Bucket, opened
+from orchestrator.host.bucket import Bucket
+from orchestrator.host.storage import opened
 from orchestrator.run import work_directory
 from orchestrator.run.attempt import Workplace, execute
 from orchestrator.run.message import Message
@@ -35,7 +36,7 @@ def own_scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that was halted is given up soon, one that answers late on a busy machine is not."""
-    monkeypatch.setattr("orchestrator.host.storage.REQUEST_SECONDS", 3.0)
+    monkeypatch.setattr("orchestrator.host.bucket.REQUEST_SECONDS", 3.0)
 
 
 @pytest.fixture(params=["folder", "bucket"])
