@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
-from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.concurrency import run_in_threadpool
@@ -176,6 +175,5 @@ async def _refused(access: Admission, request: Request, message: str, then: str 
 
 def local(path: str) -> str:
     """A path on this server, whatever a link to the login page says."""
-    parts = urlsplit(path)
-    safe = path.startswith("/") and not path.startswith(("//", "/\\")) and not parts.netloc and path.isprintable()
+    safe = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
     return path if safe else "/"

@@ -127,7 +127,19 @@ def test_a_person_logs_in_once(stranger: TestClient, access: Authentication) -> 
     assert stranger.post("/sweeps/1/cancel", headers=HTML).status_code == 303
 
 
-@pytest.mark.parametrize("then", ["//evil.example", "https://evil.example/", "/\\evil.example", "x", "/a\nb"])
+@pytest.mark.parametrize(
+    "then",
+    [
+        "//evil.example",
+        "https://evil.example/",
+        "/\\evil.example",
+        "x",
+        "/a\nb",
+        "//[",
+        "//evil\u2100.example",
+        "http://[",
+    ],
+)
 def test_a_login_leads_nowhere_else(stranger: TestClient, access: Authentication, then: str) -> None:
     entered = stranger.post("/login", params={"next": then}, data={"token": TOKEN})
     assert entered.headers["location"] == "/"
