@@ -148,10 +148,13 @@ def _names(settings: Settings) -> Iterable[str]:
 
 
 def _hostname(host: str) -> str:
+    """The name in a `Host`; none where more than a name and a port stand there: addresses are made of the whole."""
     try:
-        return (urlsplit(f"//{host}").hostname or "").rstrip(".")
-    except ValueError:  # an unclosed bracket
+        split = urlsplit(f"//{host}")
+        name, _ = split.hostname or "", split.port
+    except ValueError:  # an unclosed bracket, or what is no port
         return ""
+    return name.rstrip(".") if split.netloc == host and not {"@", "\\"} & set(host) else ""
 
 
 def _is_address(name: str) -> bool:

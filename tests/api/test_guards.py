@@ -26,7 +26,10 @@ def test_loopback_names_are_ours(http: TestClient, host: str) -> None:
     assert http.get("/healthz", headers={"Host": host}).status_code == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "10.0.0.1", "", "[::1", "a@localhost.b"])
+@pytest.mark.parametrize("host", [
+    "evil.example", "127.0.0.1.evil.example", "10.0.0.1", "", "[::1", "a@localhost.b", "a@localhost", "localhost/a?b",
+    "localhost#", "evil.example\\@localhost", "localhost:a", "localhost:99999",
+])  # fmt: skip
 def test_foreign_hosts_are_refused(http: TestClient, host: str) -> None:
     answer = http.get("/v1/sweeps", headers={"Host": host})
     assert answer.status_code == 421
