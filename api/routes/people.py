@@ -4,13 +4,14 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Form, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
-from pydantic import BaseModel, ConfigDict, Field, StrictBool
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool
 
 from api.dependencies import Asked, ByProvider
 from api.openapi import documented, shown
 from api.paging import Paged
 from api.protection.limits import AccountName, Cursor, UserName
 from dashboards import people as people_page
+from orchestrator.host.oidc_settings import issuer as issuer_of
 from orchestrator.views.accounts import ACCOUNT_NAME, ProjectView, UserView
 from orchestrator.views.callers import Role
 from orchestrator.views.logins import SUBJECT
@@ -61,7 +62,7 @@ class LoginChange(BaseModel):
 
     subject: Annotated[str, Field(pattern=SUBJECT)]
     """By which number or name it knows the user: its `sub`."""
-    issuer: Annotated[str, Field(min_length=1, max_length=255)] | None = None
+    issuer: Annotated[str, Field(min_length=1, max_length=255), AfterValidator(issuer_of)] | None = None
     """Its address, as it names itself; without it that of METRICSWEEP_OIDC_ISSUER."""
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from orchestrator.host import oidc_settings
 from orchestrator.record.store import Store
 from orchestrator.record.writes.logins import HOW
 from orchestrator.views.accounts import UserView
@@ -42,6 +43,10 @@ class Logins:
             raise ConflictError("no provider is set up (METRICSWEEP_OIDC_ISSUER), and none was named")
         if not re.fullmatch(SUBJECT, subject):
             raise ConflictError(f"a subject is 1 to 255 visible ASCII characters, not {subject[:80]!r}")
+        try:
+            oidc_settings.issuer(whose)
+        except ValueError as error:
+            raise ConflictError(str(error)) from None
         self._store.logins.link(name, whose, subject)
         return self._store.directory.user(name)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -26,7 +25,7 @@ from orchestrator.service.logins import MOST_REFUSED, Logins
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.callers import Role, Scope
-from orchestrator.views.errors import MetricsweepError
+from orchestrator.views.errors import ConflictError, MetricsweepError
 from orchestrator.views.logins import LoginTerms, Person
 from tests.api.conftest import BEARER, TOKEN, URL
 from tests.api.oidc_provider import CLIENT, SECRET, PlayedProvider, by_shared_secret, mock_provider, query
@@ -701,4 +700,14 @@ def test_nobody_else_links(world: Callable[..., World]) -> None:
     for name, subject, status in (("ben", "17", 409), ("ada", "18", 409), ("eve", "1", 404), ("ben", "a b", 422)):
         assert root.put(f"/v1/users/{name}/login", json={"subject": subject}).status_code == status
     assert json.loads(root.get("/v1/users/ben").text)["login"] is None
-    assert time.time() > 0
+
+
+@pytest.mark.parametrize("issuer", ["\x00", "\x1b[31m", "login.example", "http://login.example", "javascript:alert(1)"])
+def test_nobody_is_linked_with_what_is_no_provider(world: Callable[..., World], issuer: str) -> None:
+    there = world()
+    there.service.people.add_user("ben", Role.MEMBER, "main")
+    answer = there.browser(headers=BEARER).put("/v1/users/ben/login", json={"subject": "17", "issuer": issuer})
+    assert (answer.status_code, answer.json()["problems"][0]["path"]) == (422, "body.issuer")
+    with pytest.raises(ConflictError, match="expected the issuer as"):
+        there.service.people.logins.link("ben", "17", issuer)
+    assert there.service.people.user("ben").login is None
