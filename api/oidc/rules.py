@@ -59,7 +59,8 @@ class LoginRules:
         address = claims.get("email")
         if claims.get("email_verified") is not True or not isinstance(address, str) or not address.isascii():
             return None
-        return address.rpartition("@")[2].lower()
+        local, _, domain = address.partition("@")
+        return domain.lower() if local and "@" not in domain else None
 
     def _groups_of(self, claims: Mapping[str, Any]) -> frozenset[str]:
         told = claims.get(self._groups_claim)

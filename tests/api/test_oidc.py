@@ -220,6 +220,8 @@ DOMAINS: Final = (
     ({"email": "ada@lab.example"}, 403),
     ({"email": "ada@evil.lab.example", "email_verified": True}, 403),
     ({"email": "ada@lab.example@evil.example", "email_verified": True}, 403),
+    ({"email": "ada@evil.example@lab.example", "email_verified": True}, 403),
+    ({"email": "@lab.example", "email_verified": True}, 403),
     ({"email": ["ada@lab.example"], "email_verified": True}, 403),
     ({}, 403),
 )
