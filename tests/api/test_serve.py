@@ -24,12 +24,13 @@ import pytest
 from pydantic import SecretStr
 
 from api.local import record
-from api.local.command_lines import applications, inherited_environment
+from api.local.command_lines import applications, inherited_environment, own_environments, settings_environment
 from api.local.home import Home
 from api.local.process import MARK, ChildSpec
 from api.local.refusals import refuse_open_host, refuse_unknown_names
 from api.local.serve import Stack
 from api.local.supervision import FIRST_DELAY
+from orchestrator.host.secret_settings import SECRET_FILES
 from orchestrator.run.departure import Departure
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, MetricsweepError, UnavailableError
@@ -228,6 +229,28 @@ def test_every_setting_reaches_the_children(tmp_path: Path, monkeypatch: pytest.
         )  # MLflow's address wins
         expected = settings.model_copy(update=withheld)
         assert Settings() == expected, name
+
+
+READERS = {
+    "token_file": {"api"},
+    "oidc_client_secret_file": {"api"},
+    "database_password_file": {"api", "conductor"},
+    "webhook_secret_file": {"conductor"},
+    "mlflow_token_file": {"conductor"},
+    "mlflow_password_file": {"conductor"},
+}
+
+
+def test_a_secret_s_file_is_named_to_those_alone_who_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From wherever they run; beside a secret in a variable some may not be set, so that they are set alone here."""
+    assert READERS.keys() == set(SECRET_FILES)
+    monkeypatch.chdir(tmp_path)
+    for name, readers in READERS.items():
+        settings = Settings(home=tmp_path, **{name: Path("secret")})
+        variable = f"METRICSWEEP_{name.upper()}"
+        assert variable not in settings_environment(settings)
+        told = {child: said.get(variable) for child, said in own_environments(settings).items()}
+        assert told == {child: str(tmp_path / "secret") if child in readers else None for child in told}, name
 
 
 def test_the_real_settings_read_what_children_are_told(settings: Settings, tmp_path: Path) -> None:
