@@ -1,4 +1,4 @@
-"""Routes of users and projects: who there is, what they may, and who is in which project; for administrators."""
+"""Routes of users, and the page on which administrators manage them and projects."""
 
 from typing import Annotated, Any, Final
 
@@ -9,10 +9,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool
 from api.dependencies import Asked, ByProvider
 from api.openapi import documented, shown
 from api.paging import Paged
-from api.protection.limits import AccountName, Cursor, UserName
+from api.protection.limits import AccountName, Cursor
 from dashboards import people as people_page
 from orchestrator.host.oidc_settings import issuer as issuer_of
-from orchestrator.views.accounts import ACCOUNT_NAME, ProjectView, UserView
+from orchestrator.views.accounts import ACCOUNT_NAME, UserView
 from orchestrator.views.callers import Role
 from orchestrator.views.logins import SUBJECT
 from orchestrator.views.pages import Page
@@ -25,11 +25,7 @@ USER: Final[dict[str, Any]] = {
     "projects": [{"project": "faces", "role": "member"}],
     "login": {"issuer": "https://login.example.org/realms/lab", "subject": "5f3e0c1a-7b52-4a55-9d0a-2f5f1f4f6c10"},
 }  # fmt: skip
-PROJECT: Final[dict[str, Any]] = {
-    "name": "faces", "open": False, "created": "2026-05-01T12:00:00Z", "members": ["ada"],
-}  # fmt: skip
 _USERS = shown({"items": [USER], "next_cursor": None}, "A page of users.")
-_PROJECTS = shown({"items": [PROJECT], "next_cursor": None}, "A page of projects.")
 
 Name = Annotated[str, Field(max_length=64, pattern=ACCOUNT_NAME)]
 
@@ -64,33 +60,6 @@ class LoginChange(BaseModel):
     """By which number or name it knows the user: its `sub`."""
     issuer: Annotated[str, Field(min_length=1, max_length=255), AfterValidator(issuer_of)] | None = None
     """Its address, as it names itself; without it that of METRICSWEEP_OIDC_ISSUER."""
-
-
-class NewProject(BaseModel):
-    """A project that is to be."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    name: Name
-    open: StrictBool = False
-    """Whether every user sees its sweeps, and not its members alone."""
-
-
-class ProjectChange(BaseModel):
-    """What is set of a project."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    open: StrictBool
-
-
-class MembershipChange(BaseModel):
-    """A user's place in a project."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    role: Role = Role.MEMBER
-    """`viewer` looks, anything else steers."""
 
 
 @router.get("/users", summary="List users", responses=_USERS | documented(404))
@@ -148,61 +117,6 @@ def unlink(name: AccountName, service: Asked) -> UserView:
     return service.people.logins.unlink(name)
 
 
-@router.get("/projects", summary="List projects", responses=_PROJECTS | documented(404))
-def projects(service: Asked, paging: Paged) -> Page[ProjectView]:
-    """Which projects there are, the oldest first, and who is in them."""
-    return paging.linked(service.people.projects_page(paging.cursor, paging.limit))
-
-
-@router.post(
-    "/projects",
-    status_code=201,
-    summary="Add a project",
-    responses=shown(PROJECT, "The project; `Location` says where.", 201) | documented(409, 413),
-)
-def add_project(new: NewProject, service: Asked, response: Response) -> ProjectView:
-    """A name is its own idempotency key: asked twice, the second is told by a 409 that there is one."""
-    made = service.people.add_project(new.name, everyone=new.open)
-    response.headers["Location"] = f"/v1/projects/{made.name}"
-    return made
-
-
-@router.get("/projects/{name}", summary="One project", responses=shown(PROJECT, "The project.") | documented(404))
-def project(name: AccountName, service: Asked) -> ProjectView:
-    """Who is in it, and whether every user sees it."""
-    return service.people.project(name)
-
-
-@router.patch(
-    "/projects/{name}",
-    summary="Open or close a project",
-    responses=shown(PROJECT, "The project.") | documented(404, 413),
-)
-def change_project(name: AccountName, change: ProjectChange, service: Asked) -> ProjectView:
-    """Have it be seen by every user, or by its members alone."""
-    return service.people.open_project(name, everyone=change.open)
-
-
-@router.put(
-    "/projects/{name}/members/{user}",
-    summary="Have a user be in a project",
-    responses=shown(USER, "The user.") | documented(404, 413),
-)
-def join(name: AccountName, user: UserName, change: MembershipChange, service: Asked) -> UserView:
-    """To look or to steer; who is in it already is given this place."""
-    return service.people.join(user, name, change.role)
-
-
-@router.delete(
-    "/projects/{name}/members/{user}",
-    summary="Have a user be in a project no more",
-    responses=shown(USER | {"projects": []}, "The user.") | documented(404),
-)
-def leave(name: AccountName, user: UserName, service: Asked) -> UserView:
-    """404 for who is not in it."""
-    return service.people.leave(user, name)
-
-
 FormName = Annotated[str, Form(max_length=64)]
 FormRole = Annotated[Role, Form()]
 BACK: Final = "/people"
@@ -221,21 +135,21 @@ def user_added(
 ) -> RedirectResponse:
     """The form that adds one."""
     service.people.add_user(name.strip(), role, project or None)
-    return _back(f"user-{name.strip()}")
+    return back(f"user-{name.strip()}")
 
 
 @page.post(f"{BACK}/users/{{name}}/role")
 def role_given(name: AccountName, service: Asked, role: FormRole) -> RedirectResponse:
     """The button beside a user."""
     service.people.set_role(name, role)
-    return _back(f"user-{name}")
+    return back(f"user-{name}")
 
 
 @page.post(f"{BACK}/users/{{name}}/disabled")
 def user_disabled(name: AccountName, service: Asked, disabled: Annotated[bool, Form()]) -> RedirectResponse:
     """The button beside a user."""
     service.people.disable(name, disabled=disabled)
-    return _back(f"user-{name}")
+    return back(f"user-{name}")
 
 
 @page.post(f"{BACK}/users/{{name}}/login")
@@ -247,7 +161,7 @@ def login_linked(
         service.people.logins.link(name, subject.strip())
     else:
         service.people.logins.unlink(name)
-    return _back(f"user-{name}")
+    return back(f"user-{name}")
 
 
 @page.post(f"{BACK}/users/{{name}}/places")
@@ -259,22 +173,9 @@ def place_given(
         service.people.leave(name, project)
     else:
         service.people.join(name, project, role)
-    return _back(f"user-{name}")
+    return back(f"user-{name}")
 
 
-@page.post(f"{BACK}/projects")
-def project_added(service: Asked, name: FormName, everyone: Annotated[bool, Form()] = False) -> RedirectResponse:
-    """The form that adds one."""
-    service.people.add_project(name.strip(), everyone=everyone)
-    return _back(f"project-{name.strip()}")
-
-
-@page.post(f"{BACK}/projects/{{name}}/open")
-def project_opened(name: AccountName, service: Asked, everyone: Annotated[bool, Form()]) -> RedirectResponse:
-    """The button beside a project."""
-    service.people.open_project(name, everyone=everyone)
-    return _back(f"project-{name}")
-
-
-def _back(part: str) -> RedirectResponse:
+def back(part: str) -> RedirectResponse:
+    """To the line of the page that was changed."""
     return RedirectResponse(f"{BACK}#{part}", status_code=303)
