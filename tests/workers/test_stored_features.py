@@ -2,6 +2,7 @@
 
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from tests.workers.frozen_recipes import frozen, weights_file
 from tests.workers.recipes import place
 from workers.contract import Place, Recipe, Stopped
 from workers.data import scratch, stored_features
-from workers.data.images import load
+from workers.data.frozen_network import NetworkIdentity
+from workers.data.images import DataSet, Images, load
 from workers.data.scratch import UnsafeFolderError
 from workers.data.stored_features import SETTING, FeatureSet, limit, stored
 
@@ -23,8 +25,12 @@ CPU = torch.device("cpu")
 
 def of(recipe: Recipe, where: Place, said: list[str] | None = None) -> FeatureSet:
     """The features of a recipe, not from this process's memory."""
+    return features_of(recipe, load(recipe.part("dataset"), where.data_root, where.scratch), where, said)
+
+
+def features_of(recipe: Recipe, dataset: DataSet, where: Place, said: list[str] | None = None) -> FeatureSet:
+    """Those of any data set."""
     stored_features._kept.cache_clear()
-    dataset = load(recipe.part("dataset"), where.data_root, where.scratch)
     held = stored_features.frozen(recipe, None)
     assert held is not None
     return stored(recipe, held, dataset, where, CPU, (said if said is not None else []).append)
@@ -53,6 +59,24 @@ def test_they_stand_in_the_place_of_images(where: Place) -> None:
     assert torch.equal(again.train.images, found.train.images)
     (folder,) = folders(where)
     assert folder.stat().st_mode & 0o077 == 0 or folder.parent.stat().st_mode & 0o077 == 0
+
+
+def test_test_sets_have_their_own_rows_in_whatever_order_they_are_named(where: Place) -> None:
+    digits = load(frozen().part("dataset"), where.data_root, where.scratch)
+
+    def some(first: int) -> Images:
+        return replace(digits.test, images=digits.test.images[first : first + 8], labels=torch.arange(8))
+
+    def told(*names: str) -> FeatureSet:
+        tests = {name: some(8 * number) for number, name in enumerate(("one", "other"), 1) if name in names}
+        dataset = FeatureSet(some(0), some(0), None, NetworkIdentity("", None), {name: tests[name] for name in names})
+        return features_of(frozen(), dataset, where)
+
+    before, after = told("one", "other"), told("other", "one")
+    assert len(folders(where)) == 1
+    assert not torch.equal(before.tests["one"].images, before.tests["other"].images)
+    for name in ("one", "other"):
+        assert torch.equal(after.tests[name].images, before.tests[name].images)
 
 
 def test_a_recipe_that_trains_its_backbone_has_none() -> None:

@@ -65,7 +65,9 @@ def stored(recipe: Recipe, part: Inner, dataset: DataSet, place: Place, device: 
     compared with its hash, once in a process. Raises ValueError, DataDamagedError, WeightsError, UnsafeFolderError, and
     OSError on a full disk.
     """
-    splits = {"train": dataset.train, "test": dataset.test, **test_sets(dataset)}
+    beside = test_sets(dataset)
+    # Sorted, as in the key: recipes that name the same test sets in another order share the rows.
+    splits = {"train": dataset.train, "test": dataset.test, **dict(sorted(beside.items()))}
     augment = Augment("none", stored=dataset.train.side, crop=recipe.crop)
     where = (place.data_root, place.scratch)
     net = network(recipe, part.part, dataset.train, augment.side, where, device=device, parts=place.parts)
@@ -83,7 +85,7 @@ def stored(recipe: Recipe, part: Inner, dataset: DataSet, place: Place, device: 
         name: replace(split, images=one, shapes=None, undecoded=None)
         for (name, split), one in zip(splits.items(), rows, strict=True)
     }
-    tests = {name.removeprefix("test_"): one for name, one in seen.items() if name.startswith("test_")}
+    tests = {name.removeprefix("test_"): seen[name] for name in beside}
     return FeatureSet(seen["train"], seen["test"], content(dataset), net.identity, tests)
 
 
