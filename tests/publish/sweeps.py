@@ -65,6 +65,14 @@ def spec(**given: Any) -> dict[str, Any]:
     }
 
 
+def axes(labels: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Axes as a stored spec has them, each of whose alternatives sets its label; "" is where an axis does not apply."""
+    return {
+        axis: [{"when": {}, "choices": [{"label": label, "patch": {axis: label}} for label in found if label]}]
+        for axis, found in labels.items()
+    }
+
+
 def value(random_: random.Random, metric: str, checkpoint: str = "best") -> dict[str, float]:
     """One metric on both splits."""
     found = abs(random_.gauss(0.02, 0.01)) if metric == "norm_var" else min(1.0, abs(random_.gauss(0.6, 0.08)))
@@ -190,8 +198,7 @@ def svmax(**layout: Any) -> SweepOutcomes:
         lost = {"loss": "semihard", "regularizer": "svmax", "regularizer.eta": "1", "optimizer.lr": "0.01"}
         return "diverged" if labels == lost else "ok"
 
-    compare = {axis: list(labels) for axis, labels in SVMAX_COMPARE.items()}
-    specification = spec(tables={"main": {**SVMAX_LAYOUT, **layout}}, compare=compare)
+    specification = spec(tables={"main": {**SVMAX_LAYOUT, **layout}}, compare=axes(SVMAX_COMPARE))
     return grid(SVMAX_COMPARE, specification, fate=fate, keep=keep)
 
 

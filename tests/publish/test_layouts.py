@@ -204,7 +204,7 @@ class TestNames:
             "metrics": ["nmi"],
         }
         compare = {"loss": ("triplet",), "optimizer.lr": ("0.01",), "regularizer.eta": ("1", "2")}
-        spec = sweeps.spec(tables={"main": layout}, compare=compare)
+        spec = sweeps.spec(tables={"main": layout}, compare=sweeps.axes(compare))
         groups = built(sweeps.grid(compare, spec)).panels[0].groups
         assert [heading.text for heading in groups[0]] == ["0.01 with λ=1", "0.01 with λ=2"]
 

@@ -5,8 +5,9 @@ from typing import Any
 
 from orchestrator.publish.published.glossary import glossary
 from orchestrator.publish.published.library import PublishedTable
+from orchestrator.spec.axis import Role
 from orchestrator.spec.label import label_of
-from orchestrator.spec.patch import apply
+from orchestrator.spec.patch import Patch, apply
 from orchestrator.spec.when import applies
 from orchestrator.views.planned import Labels
 from workers.catalog import Catalog
@@ -36,17 +37,22 @@ def _varied(spec: Mapping[str, Any]) -> Iterator[str]:
                 yield from choice["patch"]
 
 
-def held_recipe(spec: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
-    """The base recipe with the cell's alternatives, then the rules that apply to it."""
-    chosen = [
+def held_recipe(spec: Mapping[str, Any], labels: Labels, tuned: Labels | None = None) -> dict[str, Any]:
+    """The base recipe with the cell's alternatives, then the rules that apply to it, then what a candidate tunes."""
+    rules = [rule["patch"] for rule in spec.get("rules") or () if applies(rule["when"], labels)]
+    recipe = apply(apply(spec.get("recipe") or {}, _chosen(spec, "compare", labels)), rules)
+    return apply(recipe, _chosen(spec, "tune", {**labels, **tuned})) if tuned else recipe
+
+
+def _chosen(spec: Mapping[str, Any], role: Role, labels: Labels) -> list[Patch]:
+    """The patches of the alternatives of a role's axes that have these labels."""
+    return [
         choice["patch"]
-        for axis, groups in (spec.get("compare") or {}).items()
+        for axis, groups in (spec.get(role) or {}).items()
         for group in groups
         for choice in group["choices"]
         if choice["label"] == labels.get(axis) and applies(group["when"], labels)
     ]
-    rules = [rule["patch"] for rule in spec.get("rules") or () if applies(rule["when"], labels)]
-    return apply(apply(spec.get("recipe") or {}, chosen), rules)
 
 
 def _at(recipe: Mapping[str, Any], axis: str, parts: Catalog) -> str | None:

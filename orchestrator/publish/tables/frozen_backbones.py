@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from orchestrator.publish.published.held import held_recipe
 from orchestrator.publish.tables.facts import TableFacts, few, listed
-from orchestrator.spec.patch import Patch, apply
-from orchestrator.spec.when import applies
-from orchestrator.views.planned import Labels
+from orchestrator.views.planned import Cell
 
 
 def words(facts: TableFacts) -> str:
@@ -14,7 +13,7 @@ def words(facts: TableFacts) -> str:
     spec = facts.outcomes.spec
     if not any(_network(backbone, facts) for backbone in _backbones(spec)):
         return ""
-    found = {cell.index: _network(_of_cell(facts, cell.index, cell.labels), facts) for cell in facts.outcomes.cells}
+    found = {cell.index: _network(_of_cell(facts, cell), facts) for cell in facts.outcomes.cells}
     networks = [*dict.fromkeys(name for name in found.values() if name)]
     if not networks:
         return ""
@@ -32,6 +31,8 @@ def _network(backbone: Any, facts: TableFacts) -> str:
     if entry is None or entry.facts.get("reads") != "features":
         return ""
     of = backbone.get("of")
+    if of is None:  # the sweeps of a comparison hold several, which its caption says
+        return ""
     name = str(of.get("name") if isinstance(of, Mapping) else of)
     within = facts.names.parts.get("backbone", name)
     return within.label if within else name
@@ -42,31 +43,11 @@ def _backbones(spec: Mapping[str, Any]) -> Iterator[Any]:
     yield (spec.get("recipe") or {}).get("backbone")
     for role in ("compare", "tune"):
         for groups in (spec.get(role) or {}).values():
-            yield from (choice["patch"].get("backbone") for group in _grouped(groups) for choice in group["choices"])
+            yield from (choice["patch"].get("backbone") for group in groups for choice in group["choices"])
     yield from (rule["patch"].get("backbone") for rule in spec.get("rules") or ())
 
 
-def _of_cell(facts: TableFacts, cell: int, labels: Labels) -> Any:
-    """The backbone of the candidate that a cell shows, or of any where none is chosen yet."""
-    spec, summary = facts.outcomes.spec, facts.summaries.get(cell)
-    rules = [rule["patch"] for rule in spec.get("rules") or () if applies(rule["when"], labels)]
-    recipe = apply(spec.get("recipe") or {}, _chosen(spec.get("compare") or {}, labels))
-    tuned = _chosen(spec.get("tune") or {}, {**labels, **(summary.labels if summary else {})})
-    return apply(apply(recipe, rules), tuned).get("backbone")
-
-
-def _chosen(axes: Mapping[str, Any], labels: Labels) -> list[Patch]:
-    """The patches of the choices that have these labels."""
-    return [
-        choice["patch"]
-        for axis, groups in axes.items()
-        for group in _grouped(groups)
-        if applies(group.get("when") or {}, labels)
-        for choice in group["choices"]
-        if choice["label"] == labels.get(axis)
-    ]
-
-
-def _grouped(groups: Any) -> list[Mapping[str, Any]]:
-    """The groups of an axis; none of one that only names its values, as imported and hand-made results have it."""
-    return [group for group in groups if isinstance(group, Mapping)]
+def _of_cell(facts: TableFacts, cell: Cell) -> Any:
+    """The backbone of the candidate that a cell shows, or of the cell before anything is tuned where it shows none."""
+    summary = facts.summaries.get(cell.index)
+    return held_recipe(facts.outcomes.spec, cell.labels, summary.labels if summary else None).get("backbone")
