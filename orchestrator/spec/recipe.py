@@ -1,6 +1,6 @@
 """The recipe of a spec: which of a recipe's fields a spec sets, and what its base recipe holds."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from orchestrator.spec.label import label_of
@@ -34,3 +34,21 @@ def held(path: str, recipe: Mapping[str, Any]) -> str | None:
     if isinstance(value, Mapping):
         value = value.get("name")
     return None if value is None else label_of(value)
+
+
+def shared(recipes: Sequence[Mapping[str, Any]]) -> Patch:
+    """What several recipes hold alike: fields of the same value, and of the same part the options that agree."""
+    first, *others = recipes
+    return {path: _alike(value, [one[path] for one in others])
+            for path, value in first.items()
+            if all(path in one and _name(one[path]) == _name(value) for one in others)}  # fmt: skip
+
+
+def _alike(value: Any, others: Sequence[Any]) -> Any:
+    if not isinstance(value, Mapping) or not all(isinstance(one, Mapping) for one in others):
+        return value
+    return {key: inner for key, inner in value.items() if all(key in one and one[key] == inner for one in others)}
+
+
+def _name(value: Any) -> Any:
+    return value.get("name") if isinstance(value, Mapping) else value

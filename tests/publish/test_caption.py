@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.publish.labels import axis_title, choice_label, metric_title
+from orchestrator.publish.tables import merge
 from orchestrator.publish.tables.budget import budget
 from orchestrator.publish.tables.table import build
 from tests.publish import sweeps
@@ -45,6 +46,30 @@ def test_where_some_are_frozen_these_are_named():
     rules = [{"when": {"loss": ["triplet"], "regularizer": ["sec"]}, "patch": {"backbone": FROZEN}}]
     found = build(replace(given, spec={**given.spec, "rules": rules}), "main", load()).caption
     assert "In Triplet / SEC the backbone is frozen: head and loss are trained on features of MobileNetV2." in found
+
+
+def test_a_comparison_says_of_no_sweep_that_another_one_is_frozen():
+    given = sweeps.digits()
+    told = "The backbone is frozen: head and loss are trained on features of MobileNetV2."
+    table = {"rows": ["backbone", "loss", "regularizer"], "columns": ["dataset"], "metrics": ["nmi"]}
+
+    def sweep(number, backbone, **layout):
+        recipe = {**given.spec["recipe"], "backbone": backbone}
+        return replace(given, sweep=number, spec={**given.spec, "recipe": recipe, "tables": {"main": table | layout}})
+
+    def caption(*backbones, **layout):
+        several = [sweep(number, backbone, **layout) for number, backbone in enumerate(backbones, 1)]
+        return merge.table(several, "main", load()).caption
+
+    assert told in caption(FROZEN, FROZEN)
+    assert told not in caption(FROZEN, {"name": "small_cnn"})
+    found = caption(FROZEN, {"name": "small_cnn"}, rows=["loss", "regularizer"])
+    assert told not in found
+    assert "The sweeps also differ in backbone (1: frozen, 2: small_cnn)" in found
+    other = {**FROZEN, "of": {"name": "resnet18", "weights": "w.pt"}}
+    found = caption(FROZEN, other)
+    assert told not in found
+    assert "The sweeps also differ in backbone.of (1: mobilenet_v2, 2: resnet18)" in found
 
 
 def test_columns_of_a_metric_by_a_rule_of_its_own_say_so():

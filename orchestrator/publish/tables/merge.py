@@ -10,6 +10,7 @@ from orchestrator.publish.tables.disagreement import disagreement
 from orchestrator.publish.tables.layout import fixed_label, parse, place
 from orchestrator.publish.tables.table import build
 from orchestrator.publish.tables.table_data import Origin, Table
+from orchestrator.spec.recipe import shared
 from orchestrator.views.errors import ConflictError
 from orchestrator.views.lifecycle import SWEEP_ENDED
 from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
@@ -89,7 +90,7 @@ def merge(several: Sequence[SweepOutcomes], name: str, preferred: Sequence[int])
         sweep=first.sweep,
         name=" + ".join(f"{one.name} #{one.sweep}" for one in several),
         state=next(unended, first.state),
-        spec={**first.spec, **varied},
+        spec={**first.spec, "recipe": shared([one.spec.get("recipe") or {} for one in several]), **varied},
         cells=tuple(cells),
         candidates=tuple(one for sweep in by_sweep.values() for one in _candidates(sweep, numbers)),
         trials=tuple(one for sweep in by_sweep.values() for one in _trials(sweep, numbers)),
