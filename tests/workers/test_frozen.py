@@ -13,7 +13,7 @@ from workers import train as training
 from workers.contract import CheckpointError, Progress, Recipe, Stopped
 from workers.data import frozen_network
 from workers.data.frozen_network import Network
-from workers.data.weights import WeightsMissingError
+from workers.data.weights import WeightsError, WeightsMissingError
 from workers.train import train
 
 
@@ -142,6 +142,14 @@ def test_panels_show_images(home: Path) -> None:
 def test_weights_that_are_missing_are_told(tmp_path: Path) -> None:
     with pytest.raises(WeightsMissingError, match=r"weights 'tiny\.pt' are missing"):
         run(frozen(), tmp_path)
+
+
+@pytest.mark.parametrize("path", ["../tiny.pt", "/etc/passwd", "link.pt"])
+def test_weights_outside_of_the_data_folder_are_refused(home: Path, path: str) -> None:
+    (home / "data" / "tiny.pt").rename(home / "tiny.pt")
+    (home / "data" / "link.pt").symlink_to(home / "tiny.pt")
+    with pytest.raises(WeightsError, match="give a path relative to the data folder, and within it"):
+        run(frozen(of_weights=path), home)
 
 
 def test_features_that_are_not_finite_are_told(home: Path) -> None:

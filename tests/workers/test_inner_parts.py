@@ -89,6 +89,32 @@ def test_what_is_wrong_is_said_at_its_place(of: Any, more: dict[str, Any], path:
     assert message in said(of, **more)[path]
 
 
+def nested(depth: int, innermost: Any) -> Any:
+    """A frozen network of a frozen network and so on."""
+    for _ in range(depth):
+        innermost = {"name": "frozen", "of": innermost}
+    return innermost
+
+
+@pytest.mark.parametrize(
+    ("of", "path", "message"),
+    [
+        (nested(100_000, "resnet18"), "backbone.of", "expected a backbone by its name, or a mapping with `name` and"),
+        (OF | {"weights": nested(100_000, 1)}, "backbone.of", "expected a backbone by its name, or a mapping with"),
+        (nested(20, "resnet18"), "backbone.of", "backbone 'frozen' holds a part itself; expected one of 'alexnet'"),
+        ("a" * 1_000_000, "backbone.of", "expected a backbone by its name, or a mapping with `name` and its hyper-"),
+        (OF | {"a" * 1_000_000: 1}, f"backbone.of.{'a' * 68}", "backbone 'mobilenet_v1' has no hyper-parameter 'aaa"),
+        (OF | {"weights": "a" * 1_000_000}, "backbone.of.weights", "expected a text of at most 1,000 characters"),
+        ({"name": "resnet18\x1b[2J"}, "backbone.of", "its hyper-parameters; found {\"name\": \"resnet18\\u001b[2J\"}"),
+    ],
+)  # fmt: skip
+def test_what_is_hostile_is_refused_in_a_short_sentence(of: Any, path: str, message: str) -> None:
+    ((place, found),) = said(of).items()
+    assert place.startswith(path)
+    assert message in found
+    assert len(found) < 500
+
+
 def test_a_task_that_looks_again_is_refused() -> None:
     for task, looks in (("self_supervised", "2 views"), ("counting", "tiles")):
         found = said(task=task, dataset="digits_halves")

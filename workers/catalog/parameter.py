@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NoReturn
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue
 
 from workers.catalog.wording import listed, shown
 from workers.contract import Frozen, Part
@@ -94,10 +94,10 @@ class Parameter(Frozen):
             self._refuse(value)
         try:
             part = Part.model_validate(dict(value) if isinstance(value, Mapping) else value)
-        except ValidationError:
+            return part.model_dump(mode="json")
+        except ValueError:  # of pydantic's: no part, or nested without end
             named = f"a {self.kind} by its name, or a mapping with `name` and its hyper-parameters"
             raise ValueError(f"expected {named}; found {shown(value)}") from None
-        return part.model_dump(mode="json")
 
     def _refuse(self, value: Any) -> NoReturn:
         hint = "; write it without quotes" if self.type in {"int", "float"} and _reads_as_number(value) else ""
