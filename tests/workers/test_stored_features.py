@@ -15,10 +15,11 @@ from tests.workers.frozen_recipes import frozen, weights_file
 from tests.workers.recipes import place
 from workers.contract import Place, Recipe, Stopped
 from workers.data import scratch, stored_features
+from workers.data.feature_room import SETTING, limit
 from workers.data.frozen_network import NetworkIdentity
 from workers.data.images import DataSet, Images, load
 from workers.data.scratch import UnsafeFolderError
-from workers.data.stored_features import SETTING, FeatureSet, limit, stored
+from workers.data.stored_features import FeatureSet, stored
 
 CPU = torch.device("cpu")
 
@@ -77,6 +78,26 @@ def test_test_sets_have_their_own_rows_in_whatever_order_they_are_named(where: P
     assert not torch.equal(before.tests["one"].images, before.tests["other"].images)
     for name in ("one", "other"):
         assert torch.equal(after.tests[name].images, before.tests[name].images)
+
+
+def test_data_roots_share_features_of_equal_weights_and_images_only(where: Place, tmp_path: Path) -> None:
+    digits = load(frozen().part("dataset"), where.data_root, where.scratch).test
+    images = digits.images[:8].clone()
+
+    def rows(home: str, seed: int) -> torch.Tensor:
+        (tmp_path / home).mkdir(exist_ok=True)
+        weights_file(tmp_path / home, seed)
+        some = replace(digits, images=images.clone(), labels=torch.arange(8))
+        dataset = FeatureSet(some, some, None, NetworkIdentity("", None))
+        return features_of(frozen(), dataset, replace(where, data_root=tmp_path / home / "data")).train.images
+
+    first = rows("here", 0)
+    assert torch.equal(rows("there", 0), first)
+    assert len(folders(where)) == 1
+    assert not torch.equal(rows("other weights", 1), first)
+    images[3, 0, 4, 4] ^= 255
+    assert not torch.equal(rows("here", 0), first)
+    assert len(folders(where)) == 3
 
 
 def test_a_recipe_that_trains_its_backbone_has_none() -> None:

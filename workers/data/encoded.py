@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -16,6 +15,7 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 
 from workers.data import looking
 from workers.data.decoded import HASHED, Decoded, decoded, sketched
+from workers.data.disk_limit import disk_limit
 from workers.data.images import Images
 from workers.data.picture import UNREADABLE, Form, Picture, key, processors, shapes_of, unreadable
 from workers.data.scratch import UnsafeFolderError, built, opened, private
@@ -25,7 +25,6 @@ SETTING: Final = "METRICSWEEP_DECODED_GB"
 USUAL: Final = 32.0
 """Where it says nothing: what the photographs of SOP need at 256 pixels fits, those of ImageNet do not."""
 
-_GB: Final = 10**9
 _MEASURED: Final = 1_000  # headers by which the size of all images is estimated
 _TOGETHER: Final = 32  # images of a thread that are decoded before they are hashed
 
@@ -63,14 +62,7 @@ def stored(name: str, pictures: Sequence[Picture], form: Form, scratch: Path) ->
 
 def limit() -> float:
     """The bytes that decoded images of a data set may take; raises ValueError."""
-    said = os.environ.get(SETTING) or str(USUAL)
-    try:
-        found = float(said)
-    except ValueError:
-        found = math.nan
-    if not found >= 0:
-        raise ValueError(f"{SETTING}: expected a number of gigabytes from 0 on, found {said[:40]!r}")
-    return found * _GB
+    return disk_limit(SETTING, USUAL, "from 0 on", lambda gigabytes: gigabytes >= 0)
 
 
 def _size(pictures: Sequence[Picture], form: Form) -> float:

@@ -4,7 +4,6 @@ import hashlib
 import json
 import math
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,23 +15,17 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from filelock import FileLock, Timeout
 
 from workers.catalog import load as catalog_of
 from workers.catalog.inner_parts import Inner, inner_of
 from workers.contract import Place, Recipe, Stopped, canonical_json
 from workers.data.augmentation import Augment
+from workers.data.feature_room import make_room
 from workers.data.frozen_network import Network, NetworkIdentity, network
 from workers.data.images import DataSet, Images, content, content_hash, images_hash, test_sets
 from workers.data.scratch import UnsafeFolderError, built, opened, private
 
-SETTING: Final = "METRICSWEEP_FEATURES_GB"
-"""The environment variable that says how many gigabytes all features of a machine may take together."""
-USUAL: Final = 32.0
-"""Where it says nothing."""
-
 _FORMAT: Final = 1  # of what is stored, and of how it is computed
-_GB: Final = 10**9
 _TOLD: Final = 5.0  # seconds between two lines about how far the work is
 
 Tell = Callable[[str], None]
@@ -125,7 +118,7 @@ class _Work:
         """Compute all features into a folder."""
         shape = (self.images, self.net.features)
         size = 4 * math.prod(shape)
-        _make_room(folder, size, self.name)
+        make_room(folder, size, self.name)
         self._say(f"computing {self.name}: {self.images:,} images, once for this machine", now=True)
         with (folder / "features").open("wb") as file:
             if hasattr(os, "posix_fallocate"):  # a full disk is an error now and not a fault of the memory map later
@@ -194,46 +187,3 @@ def _read(folder: Path, key: str) -> torch.Tensor | None:
 
 def _digest(rows: np.ndarray[Any, Any]) -> str:
     return hashlib.sha256(np.ascontiguousarray(rows).data).hexdigest()
-
-
-def limit() -> float:
-    """The bytes that all features of a machine may take; raises ValueError."""
-    said = os.environ.get(SETTING) or str(USUAL)
-    try:
-        found = float(said)
-    except ValueError:
-        found = math.nan
-    if not found > 0:
-        raise ValueError(f"{SETTING}: expected a number of gigabytes above 0, found {said[:40]!r}")
-    return found * _GB
-
-
-def _make_room(aside: Path, size: int, name: str) -> None:
-    """Remove what killed processes left half-written, and the longest unused features, until `size` more bytes fit.
-
-    A training that has them open goes on with them. Raises ValueError where they never fit.
-    """
-    most = limit()
-    if size > most:
-        raise ValueError(
-            f"backbone.of: {name} would take {size / _GB:.1f} GB, and {SETTING} allows {most / _GB:g}; raise it, or "
-            "train the backbone itself with `backbone_rate: 0`"
-        )
-    whole: list[tuple[int, int, Path]] = []
-    for folder in aside.parent.iterdir():
-        if folder.is_dir() and folder.name.startswith(".") and folder != aside:
-            _remove_abandoned(folder)
-        elif folder.is_dir() and not folder.name.startswith("."):
-            with suppress(OSError):
-                whole.append((folder.stat().st_mtime_ns, (folder / "features").stat().st_size, folder))
-    taken = sum(held for _, held, _ in whole) + size
-    for _, held, folder in sorted(whole):
-        if taken <= most:
-            break
-        shutil.rmtree(folder, ignore_errors=True)
-        taken -= held
-
-
-def _remove_abandoned(aside: Path) -> None:
-    with suppress(Timeout), FileLock(f"{aside.with_name(aside.name[1:])}.lock", timeout=0):
-        shutil.rmtree(aside, ignore_errors=True)
