@@ -151,7 +151,7 @@ def trial_page(
 
 
 @dataclass(frozen=True, slots=True)
-class LoginProvider:
+class NamedProvider:
     """Who else logs people in, as the login page names it."""
 
     name: str
@@ -159,7 +159,7 @@ class LoginProvider:
     """Whether the browser was just logged out here, and may be there too."""
 
 
-def login_page(message: str, then: str = "/", provider: LoginProvider | None = None) -> str:
+def login_page(message: str, then: str = "/", provider: NamedProvider | None = None) -> str:
     """The form that asks for the token; `message` says why the last one was refused, `then` leads on."""
     return render("login.html", None, message=message, query=urlencode({"next": then}), provider=provider)
 

@@ -146,7 +146,7 @@ def leave(access: Admission, service: Asked, request: Request) -> Response:
 
 def form(provider: ByProvider, message: str, then: str = "/", *, left: bool = False) -> str:
     """The login page; `left`: the browser was just logged out of what a provider had logged it in to."""
-    shown = None if provider is None else pages.LoginProvider(provider.name, left and provider.provider.logs_out)
+    shown = None if provider is None else pages.NamedProvider(provider.name, left and provider.provider.logs_out)
     return pages.login_page(message, local(then), shown)
 
 
