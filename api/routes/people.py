@@ -14,7 +14,7 @@ from dashboards import people as people_page
 from orchestrator.host.oidc_settings import issuer as issuer_of
 from orchestrator.views.accounts import ACCOUNT_NAME, UserView
 from orchestrator.views.callers import Role
-from orchestrator.views.logins import SUBJECT
+from orchestrator.views.logins import ISSUER, SUBJECT
 from orchestrator.views.pages import Page
 
 router = APIRouter(prefix="/v1", tags=["people"], responses=documented(401, 403, 421, 422, 500, 503))
@@ -58,7 +58,14 @@ class LoginChange(BaseModel):
 
     subject: Annotated[str, Field(pattern=SUBJECT)]
     """By which number or name it knows the user: its `sub`."""
-    issuer: Annotated[str, Field(min_length=1, max_length=255), AfterValidator(issuer_of)] | None = None
+    issuer: (
+        Annotated[
+            str,
+            Field(min_length=1, max_length=255, json_schema_extra={"pattern": ISSUER}),
+            AfterValidator(issuer_of),  # which says what is expected; the pattern tells who reads the schema
+        ]
+        | None
+    ) = None
     """Its address, as it names itself; without it that of METRICSWEEP_OIDC_ISSUER."""
 
 

@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Final, Self
 
 from fastapi import APIRouter, Path
-from pydantic import ConfigDict, model_validator
+from pydantic import ConfigDict, JsonValue, model_validator
 
 from api.dependencies import Asked
 from api.openapi import documented, shown
@@ -24,6 +24,13 @@ EXAMPLE: Final[list[dict[str, Any]]] = [
     }
 ]
 
+DAYS_OF_HOURS: Final[JsonValue] = [
+    {"properties": {"days": {"type": "null"}}},
+    {"required": ["gpu_hours"], "properties": {"gpu_hours": {"type": "number"}}},
+    {"required": ["cpu_hours"], "properties": {"cpu_hours": {"type": "number"}}},
+]
+"""That a quota with days names hours, as `Quota.lacking` says it, for those who read the schema."""
+
 router = APIRouter(prefix="/v1/quotas", tags=["cluster"], responses=documented(401, 421, 500, 503))
 
 
@@ -40,7 +47,12 @@ def quotas(service: Asked) -> list[QuotaUse]:
 class NewQuota(Quota):
     """What a user or a project may have from now on; what is left out has no limit."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, defer_build=False)  # pydantic warns of a body that defers
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        defer_build=False,  # pydantic warns of a body that defers
+        json_schema_extra={"anyOf": DAYS_OF_HOURS},
+    )
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:

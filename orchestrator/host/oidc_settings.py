@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from orchestrator.host.loopback import is_loopback
 from orchestrator.views.callers import Role
+from orchestrator.views.logins import ISSUER
 
 NewUsers = Literal["refused", "viewer", "member"]
 """What becomes of somebody whom the provider logs in, and who is no user."""
@@ -26,7 +27,7 @@ def is_private(url: str) -> bool:
 
 def issuer(url: str) -> str:
     """The address of a provider, as it names itself, or none; ValueError."""
-    if url and (not is_private(url) or "?" in url or "#" in url or len(url) > 255):
+    if url and (len(url) > 255 or not re.fullmatch(ISSUER, url) or not is_private(url)):
         raise ValueError(
             "expected the issuer as the provider's /.well-known/openid-configuration names it: https:// (or http:// of "
             "this machine) without `?`, such as https://login.example.org/realms/lab"

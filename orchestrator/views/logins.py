@@ -11,6 +11,9 @@ from orchestrator.views.pages import View
 SUBJECT: Final = r"^[\x21-\x7e]{1,255}$"
 """A provider's number or name of somebody: at most 255 ASCII characters (OpenID Connect Core 1.0, section 2)."""
 
+ISSUER: Final = r"^(https://[A-Za-z0-9._~-]+|http://(localhost|127\.0\.0\.1|\[::1\]))(:[0-9]{1,5})?(/[!\x22$->@-~]*)?$"
+"""A provider's address, as it names itself: https, or http of this machine, without `?` and `#` (ibid., section 2)."""
+
 
 class LoginView(View):
     """By whom a user is logged in beside its tokens."""
