@@ -38,14 +38,14 @@ LOOPBACK_RAY: Final[Mapping[str, str]] = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "
 
 
 def mlflow_server(home: Path, socket: Path) -> ChildSpec:
-    """MLflow's server over SQLite: on a Unix socket and no port, one worker, no job runners, no gateway.
+    """MLflow's server over SQLite: on a Unix socket and no port, one process, no job runners, no gateway.
 
     It asks nobody who they are, and its socket is writable to everybody: the folder of the socket must be closed.
     """
     return ChildSpec(
         name="mlflow",
         command=(
-            *(sys.executable, "-m", "mlflow", "server"),
+            *(sys.executable, "-m", "api.local.mlflow_server"),
             *("--workers", "1"),  # with more, every kept-alive request takes 45 ms longer (uvicorn#3149)
             *("--backend-store-uri", f"sqlite:///{home / 'mlflow.db'}"),
             *("--artifacts-destination", str(home / "mlartifacts")),
@@ -80,6 +80,8 @@ def ray_head(folder: Path, ports: Mapping[str, int], token: str, settings: Setti
         environment={
             **ray_environment(token),
             **theirs,
+            # Ray otherwise starts a worker for each CPU before anybody asks: all of ours are actors, which take others.
+            "RAY_prestart_worker_first_driver": "0",
             # On SIGTERM Ray otherwise waits 30 s for its actors, which are detached and never end by themselves.
             "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
             # Each file of its session's logs, those of the slots too: by default 512 MiB, five times, or without end.

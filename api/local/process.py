@@ -42,6 +42,11 @@ class ChildSpec:
     needs: frozenset[str] = frozenset()  # the same, and starts again whenever one of these does
     grace: float = 10.0  # seconds between SIGTERM and SIGKILL
 
+    @property
+    def before(self) -> frozenset[str]:
+        """What starts before this one, and ends after it."""
+        return self.after | self.needs
+
 
 class Child:
     """A process of ours. Start it from a thread that lives as long as it should: it ends with that thread."""
@@ -83,10 +88,10 @@ class Child:
         spec = self.spec
         if spec.port is None and spec.socket is None and spec.says is None and time.monotonic() - self._born < _SETTLED:
             return False
-        if spec.port is not None and not any(_listens(process, spec.port) for process in self.tree()):
-            return False
         if spec.says is not None and not self.log.has_said(spec.says):
             return False
+        if spec.port is not None and not any(_listens(process, spec.port) for process in self.tree()):
+            return False  # asked last: it reads the sockets of every process of the tree
         return spec.health is None or _answers(spec, spec.health)
 
     def tree(self) -> list[psutil.Process]:

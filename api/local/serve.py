@@ -180,7 +180,7 @@ class Stack:
                 raise UnavailableError(f"not ready after {START_SECONDS:g} s: {supervision.missing()}")
 
     def _specs(self, home: Home) -> list[ChildSpec]:
-        """All processes in the order whose reverse is that of ending; settles ports and addresses."""
+        """All processes in the order in which they are begun; settles ports and addresses."""
         settings, specs, for_ray = self._settings, [], {}
         mlflow, ray = settings.mlflow_url, settings.ray_address
         socket = None if mlflow else settings.mlflow_socket

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Event
 from typing import Final, Literal
@@ -68,12 +69,20 @@ class Supervision:
                 _hurried(each.child)
 
     def end_all(self, hurry: Event) -> None:
-        """End them one by one, the last first."""
-        for name, each in reversed(self._watched.items()):
-            if each.child.pid and each.child.exit_code() is None:
-                self._tell(name, "stopping")
-                each.child.end(hurry)
-                self._tell(name, "stopped")
+        """End each once those that started after it have ended, and beside one another those that may."""
+        left = {name for name, each in self._watched.items() if each.child.pid and each.child.exit_code() is None}
+        with ThreadPoolExecutor(max(1, len(self._watched))) as threads:
+            while left:
+                before = frozenset().union(*(self._watched[name].child.spec.before for name in left))
+                free = [name for name in self._watched if name in left - before]
+                for _ in threads.map(lambda name: self._end(name, hurry), free):  # which raises what one raised
+                    pass
+                left -= set(free)
+
+    def _end(self, name: str, hurry: Event) -> None:
+        self._tell(name, "stopping")
+        self._watched[name].child.end(hurry)
+        self._tell(name, "stopped")
 
     def _may_start(self, each: _Watched) -> bool:
         spec = each.child.spec

@@ -20,7 +20,7 @@ class Health(http.server.BaseHTTPRequestHandler):
 
 
 def main(name: str, folder: Path, how: str) -> None:
-    """`how`: plain | fails | stubborn (ignores SIGTERM and has a child that does)."""
+    """`how`: plain | fails | stubborn (ignores SIGTERM and has a child that does) | paired (beside another)."""
     if how == "fails":
         print("cannot find my configuration")
         sys.exit(3)
@@ -44,6 +44,9 @@ def main(name: str, folder: Path, how: str) -> None:
         while True:
             time.sleep(0.05)
     finally:
+        (folder / f"{name}.asked").touch()
+        while how == "paired" and len(list(folder.glob("*.asked"))) < 3:  # with the one that ended before
+            time.sleep(0.05)
         with (folder / "ended").open("a") as ended:
             ended.write(f"{name}\n")
 

@@ -26,10 +26,10 @@ from pydantic import SecretStr
 from api.local import record
 from api.local.command_lines import applications, inherited_environment, own_environments, settings_environment
 from api.local.home import Home
-from api.local.process import MARK, ChildSpec
+from api.local.process import MARK, Child, ChildSpec
 from api.local.refusals import refuse_open_host, refuse_unknown_names
 from api.local.serve import Stack
-from api.local.supervision import FIRST_DELAY
+from api.local.supervision import FIRST_DELAY, Supervision
 from orchestrator.host.secret_settings import SECRET_FILES
 from orchestrator.run.departure import Departure
 from orchestrator.settings import Settings
@@ -128,6 +128,21 @@ def test_it_starts_answers_and_ends_in_order(settings: Settings, tmp_path: Path)
         ("api", "stopped"),
     ]
     assert "standing in" in (tmp_path / "home" / "logs" / "conductor.log").read_text()
+
+
+def test_what_nothing_depends_on_ends_beside_others(tmp_path: Path) -> None:
+    first, pair = frozenset({"one", "two"}), ("one", "two")
+    specs = [*(stand_in(tmp_path, name, "paired") for name in pair), stand_in(tmp_path, "three", after=first)]
+    told = Told()
+    supervision = Supervision([Child(spec, tmp_path / f"{spec.name}.log") for spec in specs], os.environ, told, int)
+    while not supervision.all_ready():
+        supervision.tick()
+        time.sleep(0.05)
+    supervision.end_all(threading.Event())
+    assert told.of("three")[-2:] == ["stopping", "stopped"]
+    ended = (tmp_path / "ended").read_text().split()
+    assert ended[0] == "three"
+    assert sorted(ended[1:]) == ["one", "two"], "each waits for the other to be asked, or is killed before it says so"
 
 
 def test_children_are_told_where_things_are(
