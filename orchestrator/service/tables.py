@@ -1,8 +1,8 @@
 """Tables computed from what is known now: of one sweep, or over the cells of several."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from orchestrator.publish import formats
 from orchestrator.publish.optimism import optimism
@@ -27,7 +27,11 @@ from workers.catalog import Catalog, unknown
 View = Literal["merge", "difference"]
 _WORDY: Final = ("html", "json")
 MOST_KEPT: Final = 64
-"""Tables of pages that are remembered."""
+"""Tables of pages, and tables as files, that are remembered."""
+LARGE: Final = 1_000
+"""Trials from which on a table is not computed anew at each change while the sweep goes on."""
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
 
 
 class TableQueries:
@@ -36,6 +40,7 @@ class TableQueries:
     def __init__(self, settings: Settings, store: Store, catalog: Catalog, queries: QuerySource = nowhere) -> None:
         self._settings, self._store, self._catalog, self._queries = settings, store, catalog, queries
         self._pages: StampedCache[tuple[int, str, Heat], str] = StampedCache(MOST_KEPT)
+        self._files: StampedCache[tuple[int, str, str, bool | None, Numbers], Rendered] = StampedCache(MOST_KEPT)
 
     def render(
         self,
@@ -45,11 +50,17 @@ class TableQueries:
         show_tuned: bool | None = None,
         numbers: Numbers = "own",
     ) -> Rendered:
-        """A table of a sweep in one of the formats, computed from what is known now.
+        """A table of a sweep in one of the formats, computed from what is known now, or was lately: see `_kept`.
 
         Of own numbers HTML and JSON say in words whether cells are better than their baselines; other formats have
         marks for it where the table's `verdicts` ask for them.
         """
+        key = (sweep, name, file_format, show_tuned, numbers)
+        return self._kept(
+            self._files, key, sweep, lambda: self._rendered(sweep, name, file_format, show_tuned, numbers)
+        )
+
+    def _rendered(self, sweep: int, name: str, file_format: str, show_tuned: bool | None, numbers: Numbers) -> Rendered:
         outcomes = self._outcomes(sweep, name)
         built = published_comparison.build(outcomes, name, self._catalog, show_tuned=show_tuned, numbers=numbers)
         wordy = file_format in _WORDY
@@ -78,8 +89,16 @@ class TableQueries:
 
         It is computed anew only when a trial of the sweep has begun or ended since: pages ask every few seconds.
         """
-        stamp = self._store.sweeps.change(sweep)
-        return self._pages.get((sweep, name, heat), stamp, lambda: self._page(sweep, name, heat))
+        return self._kept(self._pages, (sweep, name, heat), sweep, lambda: self._page(sweep, name, heat))
+
+    def _kept(self, cache: StampedCache[Key, Value], key: Key, sweep: int, compute: Callable[[], Value]) -> Value:
+        """Computed anew where a trial has begun or ended since; of a large sweep that goes on, not every time."""
+        if self._store.sweeps.trials_of_going(sweep) < LARGE:  # nor where who asks may not see it
+            return cache.get(key, self._stamp(sweep), compute)
+        return cache.recent(key, lambda: self._stamp(sweep), compute)
+
+    def _stamp(self, sweep: int) -> str:
+        return f"{self._store.sweeps.change(sweep)} {self._store.requests.looks(sweep)}"
 
     def _page(self, sweep: int, name: str, heat: Heat) -> str:
         outcomes = self._outcomes(sweep, name)

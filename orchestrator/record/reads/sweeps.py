@@ -16,14 +16,13 @@ from orchestrator.record.listed_tables import tag as tags_table
 from orchestrator.record.reads.cursors import decode, encode
 from orchestrator.record.reads.deletion import Deletion, deletion
 from orchestrator.record.reads.grid import grid
-from orchestrator.record.reads.pace import Pace
 from orchestrator.record.reads.problems import problems
 from orchestrator.record.reads.requests import latest_requests
-from orchestrator.record.reads.steps import StepCounter, counted, tally
+from orchestrator.record.reads.standings import Standings
 from orchestrator.record.reads.wanting import evaluation_failed, evaluation_left
 from orchestrator.record.schema import cell, trial
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.lifecycle import SWEEP_ENDED, SWEEP_GOING, TRIAL_ACTIVE, SweepState
+from orchestrator.views.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, SweepState
 from orchestrator.views.pages import Page
 from orchestrator.views.sweeps import Counts, GridCell, PartUse, SweepSummary, SweepView
 
@@ -60,7 +59,7 @@ class SweepReader(Access):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._steps, self._pace = StepCounter(), Pace()
+        self._standings = Standings()
 
     def page(
         self,
@@ -136,6 +135,12 @@ class SweepReader(Access):
             ]
         return sha256(repr(parts).encode()).hexdigest()
 
+    def trials_of_going(self, sweep: int) -> int:
+        """How many trials are planned in a sweep that goes on; 0 where it has ended, or is not there for who asks."""
+        query = sa.select(schema.sweep.c.total).where(schema.sweep.c.id == sweep, _STATE.in_(SWEEP_GOING))
+        with self._database.reading() as connection:
+            return int(connection.execute(query).scalar_one_or_none() or 0)
+
     def cell_count(self, sweep: int) -> int:
         """How many cells a sweep has; none before it is expanded."""
         query = sa.select(sa.func.count()).select_from(cell).where(cell.c.sweep_id == sweep)
@@ -170,18 +175,7 @@ class SweepReader(Access):
 
     def _summary(self, connection: sa.Connection, row: sa.Row[Any], counts: Counts) -> dict[str, Any]:
         said: dict[str, Any] = {column: getattr(row, column) for column in _LISTED if column != "spec"}
-        left = None
-        if row.state in SWEEP_ENDED:
-            steps = self._steps.of_ended(connection, row.id, row.total, counts)
-        else:
-            steps_by_kind = tally(connection, row.id)
-            steps = counted(steps_by_kind, row.total)
-            # What trains in a paused sweep goes on, but nobody knows when the others will.
-            left = (
-                self._pace.left(connection, row.id, steps_by_kind, row.total, prunes=bool(row.spec.get("prune")))
-                if row.state == SweepState.RUNNING
-                else None
-            )
+        steps, left = self._standings.of(connection, row, counts)
         return said | {
             "project": row.project,
             "counts": counts,
