@@ -1,0 +1,135 @@
+"""What docs/performance.md says: `python -m benchmarks.performance [NAME ...]`, or `make bench`, on an idle machine.
+
+Runs the benchmarks that goals are set by, each as a process of its own; those named run again, of the others the
+figures stay. All that they print is kept in docs/performance.json, and beside each goal its figure in the page.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+DOCS: Final = Path(__file__).parents[1] / "docs"
+PAGE: Final = DOCS / "performance.md"
+KEPT: Final = DOCS / "performance.json"
+BEGIN: Final = "<!-- goals: begin -->"
+END: Final = "<!-- goals: end -->"
+HEAD: Final = "| | figure | goal | |\n|---|--:|--:|---|"
+
+RUNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "sweeps of 2 s": ("sweeps", "--iterations", "400"),
+    "sweeps of 10 s": ("sweeps", "--iterations", "2100", "--only", "pool", "metricsweep"),
+    "latency": ("latency",),
+    "evaluation, CUB": ("evaluation",),
+    "evaluation, SOP": ("evaluation", "--images", "60502", "--classes", "11316", "--repeats", "1"),
+    "start": ("start",),
+}
+PLAIN: Final = "Ray Tune with MLflow"
+TUNE: Final = "Ray Tune, reused actors, with MLflow"
+Told = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What a benchmark should show: a figure, and the most that it may be."""
+
+    what: str
+    run: str
+    figure: Callable[[Told], float]
+    most: float
+
+    def line(self, told: Told) -> str:
+        """A row of the table."""
+        figure = self.figure(told)
+        return f"| {self.what} | {figure:g} | {self.most:g} | {'met' if figure <= self.most else '**missed**'} |"
+
+
+def _wall(peer: str) -> Callable[[Told], float]:
+    return lambda told: float(told[f"metricsweep / {peer}"])
+
+
+def _slots(told: Told) -> float:
+    return round(float(told["metricsweep"]["slots, CPU s"] / told["pool"]["CPU s"]), 2)
+
+
+def _first(told: Told) -> float:
+    ours, theirs = (told[name]["first result, s"] for name in ("metricsweep", PLAIN))
+    return round(float(ours / theirs), 2)
+
+
+def _control(told: Told) -> float:
+    return float(told["metricsweep"]["control, CPU ms a trial"])
+
+
+def _p99(kinds: tuple[str, ...]) -> Callable[[Told], float]:
+    return lambda told: max(float(told["answers"][kind]["p99, ms"]) for kind in kinds)
+
+
+GOALS: Final = (
+    Goal("trainings of 2 s: seconds, in ratio to a bare pool", "sweeps of 2 s", _wall("pool"), 1.10),
+    Goal(f"trainings of 2 s: seconds, in ratio to {PLAIN}", "sweeps of 2 s", _wall(PLAIN), 1),
+    Goal(f"trainings of 2 s: seconds, in ratio to {TUNE}", "sweeps of 2 s", _wall(TUNE), 1),
+    Goal("trainings of 10 s: seconds, in ratio to a bare pool", "sweeps of 10 s", _wall("pool"), 1.03),
+    Goal("trainings of 10 s: CPU of slots, in ratio to all of the pool's", "sweeps of 10 s", _slots, 1.05),
+    Goal("control side with MLflow, starts and ends included: CPU ms a trial", "sweeps of 2 s", _control, 100),
+    Goal(f"first result, in ratio to {PLAIN}", "sweeps of 2 s", _first, 1.2),
+    Goal(
+        "50 clients, 10,000 trials: p99 of reads, ms", "latency",
+        _p99(("sweeps", "one sweep", "trials, 50", "one trial")), 50,
+    ),
+    Goal("50 clients, 5,000 trials done: p99 of a table, ms", "latency", _p99(("table, JSON", "table, LaTeX")), 200),
+    Goal(
+        "evaluation at CUB's size: CPU, in ratio to pytorch-metric-learning", "evaluation, CUB",
+        lambda told: float(told["ours / peer, cpu"]), 1,
+    ),
+    Goal(
+        "evaluation at SOP's size: CPU, in ratio to pytorch-metric-learning", "evaluation, SOP",
+        lambda told: float(told["ours / peer, cpu"]), 1,
+    ),
+    Goal(
+        "`--help` and client commands: most CPU s", "start",
+        lambda told: max(told["CPU s of a command"][name] for name in ("--help", "list", "show 1", "table 1")), 0.4,
+    ),
+    Goal(
+        "`serve` over a fresh home: seconds until it answers", "start",
+        lambda told: told["seconds until serve answers"], 8,
+    ),
+    Goal("a worker's import: CPU s", "start", lambda told: told["CPU s of an import"]["workers.train"], 3),
+)  # fmt: skip
+
+
+def ran(name: str) -> Told:
+    """What a benchmark prints, when it ran and how."""
+    module, *arguments = RUNS[name]
+    command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
+    print(" ".join(command[1:]), file=sys.stderr, flush=True)
+    done = subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE, check=True)
+    return {"command": " ".join(command[1:]), "day": f"{time.strftime('%Y-%m-%d')}", "told": json.loads(done.stdout)}
+
+
+def table(kept: Mapping[str, Told]) -> str:
+    """Each goal that was measured, with its figure."""
+    return "\n".join([HEAD, *(goal.line(kept[goal.run]["told"]) for goal in GOALS if goal.run in kept)])
+
+
+def main() -> None:
+    """Run what is asked for, keep what it says, and renew the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=[[], *RUNS], metavar="NAME", help=", ".join(RUNS))
+    kept: dict[str, Told] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.is_file() else {}
+    for name in parser.parse_args().names or RUNS:
+        kept[name] = ran(name)
+        KEPT.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}\n{table(kept)}\n{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
