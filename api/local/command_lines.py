@@ -54,6 +54,7 @@ def mlflow_server(home: Path, socket: Path) -> ChildSpec:
         environment=MLFLOW_SWITCHES,
         socket=socket,
         health="/health",
+        awaited=False,  # it takes longest to start, nothing trains by it, and what it is to show is kept until then
     )
 
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
-import uvicorn.main  # before MLflow, which protects its application where it sees uvicorn, as in the child it would start
+import uvicorn.main  # before MLflow, which protects its application where it sees uvicorn, as in the usual child
 
 
 def main(options: Sequence[str]) -> None:

@@ -41,6 +41,7 @@ class ChildSpec:
     after: frozenset[str] = frozenset()  # starts once these have been ready
     needs: frozenset[str] = frozenset()  # the same, and starts again whenever one of these does
     grace: float = 10.0  # seconds between SIGTERM and SIGKILL
+    awaited: bool = True  # without it there is no service; else it may come later, and is tried for ever
 
     @property
     def before(self) -> frozenset[str]:

@@ -86,7 +86,7 @@ class Stack:
         return dict(self._addresses)
 
     def start(self) -> None:
-        """Start everything and wait until it is ready.
+        """Start everything and wait until all that is needed is ready; MLflow may come some seconds later.
 
         Raises ConflictError where this home is served already, UnavailableError where a process does not come up,
         and MetricsweepError where the settings do not allow it.

@@ -45,12 +45,15 @@ class Supervision:
         self._started = started
 
     def all_ready(self) -> bool:
-        """Whether every process has been ready at least once."""
-        return all(each.was_ready for each in self._watched.values())
+        """Whether every process that is waited for has been ready at least once."""
+        return not self._missing()
 
     def missing(self) -> str:
         """The names of those that have not been ready yet."""
-        return ", ".join(name for name, each in self._watched.items() if not each.was_ready)
+        return ", ".join(self._missing())
+
+    def _missing(self) -> list[str]:
+        return [name for name, each in self._watched.items() if each.child.spec.awaited and not each.was_ready]
 
     def tick(self) -> None:
         """Look at every process once; raises UnavailableError when one cannot be brought up for the first time."""
@@ -104,7 +107,7 @@ class Supervision:
             each.at = 0.0
             return
         said = f"ended with {describe_exit(code)}; its log is {each.child.log.path}"
-        if not each.was_ready and each.exits >= _FIRST_TRIES:
+        if each.child.spec.awaited and not each.was_ready and each.exits >= _FIRST_TRIES:
             raise UnavailableError(f"{name} {said}\n{printable(each.child.log.last_lines(_TOLD_LINES))}".rstrip())
         each.delay = FIRST_DELAY if lived > _LONG_LIFE or each.exits == 1 else min(2 * each.delay, LONGEST_DELAY)
         each.at = time.monotonic() + each.delay

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -143,6 +144,15 @@ def test_what_nothing_depends_on_ends_beside_others(tmp_path: Path) -> None:
     ended = (tmp_path / "ended").read_text().split()
     assert ended[0] == "three"
     assert sorted(ended[1:]) == ["one", "two"], "each waits for the other to be asked, or is killed before it says so"
+
+
+def test_what_is_not_waited_for_comes_later_and_is_tried_for_ever(settings: Settings, tmp_path: Path) -> None:
+    told, beside = Told(), replace(stand_in(tmp_path, "beside", "fails"), awaited=False)
+    with Stack(settings, told, [beside, *ours(tmp_path)]) as stack:
+        stack.start()
+        wait_until(lambda: sum("exit code 3" in state for state in told.of("beside")) > 3)
+        assert status_of(stack.addresses["api"], "/healthz") == 200
+        assert "cannot find my configuration" in (tmp_path / "home" / "logs" / "beside.log").read_text()
 
 
 def test_children_are_told_where_things_are(
@@ -781,6 +791,7 @@ def test_the_real_services(home: Path, tmp_path: Path, monkeypatch: pytest.Monke
         assert stack.addresses["mlflow"] == f"{stack.addresses['api']}/mlflow"
         assert said(tmp_path, "conductor")["environment"]["METRICSWEEP_MLFLOW_URL"] == stack.addresses["mlflow"]
         socket = Path(said(tmp_path, "api")["environment"]["METRICSWEEP_MLFLOW_SOCKET"])
+        wait_until(lambda: "ready" in told.of("mlflow"))
         assert socket.is_socket()
         assert socket.parent.stat().st_mode & 0o077 == 0, "the socket itself is writable to everybody"
         listening = {
