@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test faults simulate claims check guide wheel lock sbom format serve up down clean
+.PHONY: help install demo test faults simulate bench claims check guide wheel lock sbom format serve up down clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -31,6 +31,9 @@ faults: install ## kill, stop and starve real processes at up to ten moments; fi
 simulate: install ## worlds that a seed draws, with faults at every transaction, for SECONDS (60), on from seed FIRST (1000): the product's code in one thread
 	$(BIN)/python -m tests.simulation --seconds $(or $(SECONDS),60) --first $(or $(FIRST),1000)
 	$(BIN)/python -m tests.simulation --operations
+
+bench: install ## what docs/performance.md says, on an idle machine: some NAMES="start latency", or all (an hour)
+	$(BIN)/python -m benchmarks.performance $(NAMES)
 
 claims: install ## train and assert what the quick twins claim, over ten seeds; figures to docs/claims.md (half an hour)
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.claims --write

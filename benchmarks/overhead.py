@@ -4,7 +4,7 @@
 
 Both execute trainings that sleep for so many seconds on two slots, after warming up. Utilisation is the time slept over
 the time that two slots had, from the first start to the last result. The engine fetches its orders from a broker in
-memory: the database is not measured, and what trains leaves the cores to all else (benchmarks.shell_loop does neither).
+memory: the database is not measured, and what trains leaves the cores to all else (benchmarks.sweeps does neither).
 """
 
 import argparse

@@ -23,11 +23,11 @@ END: Final = "<!-- goals: end -->"
 HEAD: Final = "| | figure | goal | |\n|---|--:|--:|---|"
 
 RUNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "sweeps of 2 s": ("sweeps", "--iterations", "400"),
-    "sweeps of 10 s": ("sweeps", "--iterations", "2100", "--only", "pool", "metricsweep"),
+    "sweeps-2s": ("sweeps", "--iterations", "400"),
+    "sweeps-10s": ("sweeps", "--iterations", "2100", "--only", "pool", "metricsweep"),
     "latency": ("latency",),
-    "evaluation, CUB": ("evaluation",),
-    "evaluation, SOP": ("evaluation", "--images", "60502", "--classes", "11316", "--repeats", "1"),
+    "evaluation-cub": ("evaluation",),
+    "evaluation-sop": ("evaluation", "--images", "60502", "--classes", "11316", "--repeats", "1"),
     "start": ("start",),
 }
 PLAIN: Final = "Ray Tune with MLflow"
@@ -72,24 +72,24 @@ def _p99(kinds: tuple[str, ...]) -> Callable[[Told], float]:
 
 
 GOALS: Final = (
-    Goal("trainings of 2 s: seconds, in ratio to a bare pool", "sweeps of 2 s", _wall("pool"), 1.10),
-    Goal(f"trainings of 2 s: seconds, in ratio to {PLAIN}", "sweeps of 2 s", _wall(PLAIN), 1),
-    Goal(f"trainings of 2 s: seconds, in ratio to {TUNE}", "sweeps of 2 s", _wall(TUNE), 1),
-    Goal("trainings of 10 s: seconds, in ratio to a bare pool", "sweeps of 10 s", _wall("pool"), 1.03),
-    Goal("trainings of 10 s: CPU of slots, in ratio to all of the pool's", "sweeps of 10 s", _slots, 1.05),
-    Goal("control side with MLflow, starts and ends included: CPU ms a trial", "sweeps of 2 s", _control, 100),
-    Goal(f"first result, in ratio to {PLAIN}", "sweeps of 2 s", _first, 1.2),
+    Goal("trainings of 2 s: seconds, in ratio to a bare pool", "sweeps-2s", _wall("pool"), 1.10),
+    Goal(f"trainings of 2 s: seconds, in ratio to {PLAIN}", "sweeps-2s", _wall(PLAIN), 1),
+    Goal(f"trainings of 2 s: seconds, in ratio to {TUNE}", "sweeps-2s", _wall(TUNE), 1),
+    Goal("trainings of 10 s: seconds, in ratio to a bare pool", "sweeps-10s", _wall("pool"), 1.03),
+    Goal("trainings of 10 s: CPU of slots, in ratio to all of the pool's", "sweeps-10s", _slots, 1.05),
+    Goal("control side with MLflow, starts and ends included: CPU ms a trial", "sweeps-2s", _control, 100),
+    Goal(f"first result, in ratio to {PLAIN}", "sweeps-2s", _first, 1.2),
     Goal(
         "50 clients, 10,000 trials: p99 of reads, ms", "latency",
         _p99(("sweeps", "one sweep", "trials, 50", "one trial")), 50,
     ),
     Goal("50 clients, 5,000 trials done: p99 of a table, ms", "latency", _p99(("table, JSON", "table, LaTeX")), 200),
     Goal(
-        "evaluation at CUB's size: CPU, in ratio to pytorch-metric-learning", "evaluation, CUB",
+        "evaluation at CUB's size: CPU, in ratio to pytorch-metric-learning", "evaluation-cub",
         lambda told: float(told["ours / peer, cpu"]), 1,
     ),
     Goal(
-        "evaluation at SOP's size: CPU, in ratio to pytorch-metric-learning", "evaluation, SOP",
+        "evaluation at SOP's size: CPU, in ratio to pytorch-metric-learning", "evaluation-sop",
         lambda told: float(told["ours / peer, cpu"]), 1,
     ),
     Goal(

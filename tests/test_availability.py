@@ -17,7 +17,7 @@ from torchvision.models import ResNet18_Weights, resnet18
 
 from orchestrator.__main__ import main
 from orchestrator.conduct import chores
-from orchestrator.conduct.availability import AGAIN_SECONDS, SETTLE_SECONDS, Availability
+from orchestrator.conduct.availability import AGAIN_SECONDS, SETTLE_SECONDS, USUAL_SECONDS, Availability
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.intake import Intake
 from orchestrator.conduct.retries import Retries
@@ -336,7 +336,8 @@ class Machines:
         self.looks: list[tuple[str, list[Need]]] = []
         self.found: list[Inspected] = []
         self.noted: list[list[str]] = []
-        self.data = self
+        self.data = self.sweeps = self
+        self.going = False
         self.data = self
 
     def asked_needs(self) -> list[AskedNeed]:
@@ -347,6 +348,9 @@ class Machines:
 
     def note_findings(self, found: Sequence[Inspected], there: list[str]) -> None:
         self.noted.append(there)
+
+    def active(self) -> bool:
+        return self.going
 
     def machines(self) -> list[Node]:
         return list(self.there)
@@ -406,6 +410,11 @@ def test_a_machine_is_asked_again_in_time_and_later_for_what_nobody_has_asked(tm
     one.look()
     assert machines.looks == []
     clock[0] += SETTLE_SECONDS
+    machines.going = True
+    one.look()
+    assert machines.looks == [], "what trains keeps its cores"
+    machines.going = False
+    clock[0] += 2
     one.look()
     assert machines.looks == [("a", [SOP])]
     machines.end(tmp_path)
@@ -428,3 +437,17 @@ def test_a_machine_is_asked_again_in_time_and_later_for_what_nobody_has_asked(tm
     one.look()
     assert machines.looks == [("a", [CUB])], "at once"
     assert one.held == {CUB.key}
+
+
+def test_what_nobody_has_asked_for_is_looked_for_in_the_end_however_long_a_sweep_goes_on() -> None:
+    clock = [0.0]
+    machines = Machines()
+    machines.going = True
+    one = Availability(machines, machines, machines, [SOP], lambda: clock[0])  # type: ignore[arg-type]
+    one.look()
+    clock[0] += USUAL_SECONDS
+    one.look()
+    assert machines.looks == []
+    clock[0] += 2
+    one.look()
+    assert machines.looks == [("a", [SOP]), ("b", [SOP])]

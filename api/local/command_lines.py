@@ -81,8 +81,6 @@ def ray_head(folder: Path, ports: Mapping[str, int], token: str, settings: Setti
         environment={
             **ray_environment(token),
             **theirs,
-            # Ray otherwise starts a worker for each CPU before anybody asks: all of ours are actors, which take others.
-            "RAY_prestart_worker_first_driver": "0",
             # On SIGTERM Ray otherwise waits 30 s for its actors, which are detached and never end by themselves.
             "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
             # Each file of its session's logs, those of the slots too: by default 512 MiB, five times, or without end.
@@ -102,9 +100,10 @@ def applications() -> list[ChildSpec]:
 
     It ends first, since what is left to be told to MLflow goes through the API.
     """
+    conduct = (sys.executable, "-m", "orchestrator", "conduct")
     return [
         ChildSpec("api", (sys.executable, "-m", "api"), health="/healthz"),
-        ChildSpec("conductor", (sys.executable, "-m", "orchestrator", "conduct"), after=_API, needs=_RAY, grace=20.0),
+        ChildSpec("conductor", conduct, after=_API, needs=_RAY, outlived_by=_MLFLOW, grace=20.0),
     ]
 
 
@@ -177,4 +176,5 @@ def inherited_environment(*, own_mlflow: bool = False) -> dict[str, str]:
 
 _API: Final = frozenset({"api"})
 _RAY: Final = frozenset({"ray"})
+_MLFLOW: Final = frozenset({"mlflow"})
 _FOR_WORKERS: Final = {PREFIX + name for name in ("HOME", "DATA", "PARTS", "STORAGE_URL", "TRAIN", "TRACES_URL")}

@@ -40,13 +40,14 @@ class ChildSpec:
     health: str | None = None  # answers 200 on this path, e.g. /healthz; with neither: when it has lived for a second
     after: frozenset[str] = frozenset()  # starts once these have been ready
     needs: frozenset[str] = frozenset()  # the same, and starts again whenever one of these does
+    outlived_by: frozenset[str] = frozenset()  # it starts without these, and at the end they are there until it is gone
     grace: float = 10.0  # seconds between SIGTERM and SIGKILL
     awaited: bool = True  # without it there is no service; else it may come later, and is tried for ever
 
     @property
-    def before(self) -> frozenset[str]:
-        """What starts before this one, and ends after it."""
-        return self.after | self.needs
+    def end_later(self) -> frozenset[str]:
+        """What ends only once this one has."""
+        return self.after | self.needs | self.outlived_by
 
 
 class Child:

@@ -76,8 +76,8 @@ class Supervision:
         left = {name for name, each in self._watched.items() if each.child.pid and each.child.exit_code() is None}
         with ThreadPoolExecutor(max(1, len(self._watched))) as threads:
             while left:
-                before = frozenset().union(*(self._watched[name].child.spec.before for name in left))
-                free = [name for name in self._watched if name in left - before]
+                later = frozenset().union(*(self._watched[name].child.spec.end_later for name in left))
+                free = [name for name in self._watched if name in left - later]
                 for _ in threads.map(lambda name: self._end(name, hurry), free):  # which raises what one raised
                     pass
                 left -= set(free)

@@ -21,7 +21,7 @@ SHARE: Final = 5
 SETTLE_SECONDS: Final = 5.0
 """How long a machine is there before it looks for what nobody has asked for yet."""
 USUAL_SECONDS: Final = 600.0
-"""How often it looks for that again, as long as it was not there."""
+"""How often it looks for that again, as long as it was not there; and how long it does not while a sweep goes on."""
 
 
 @dataclass(slots=True)
@@ -107,7 +107,7 @@ class Availability:
         asked = {one.need.key: one.need for one in self._asked}
         due = self._now() - machine.looked >= max(AGAIN_SECONDS, SHARE * machine.took)
         wanted = {key: one for key, one in asked.items() if key not in machine.found or (due and machine.absent(key))}
-        if not wanted and self._now() - machine.since > SETTLE_SECONDS:
+        if not wanted and self._settled_in(machine):
             again = self._now() - machine.looked >= USUAL_SECONDS
             wanted = {
                 key: one
@@ -117,6 +117,11 @@ class Availability:
         if wanted:
             machine.looking, machine.began = frozenset(wanted), self._now()
             self._engine.inspect(machine.node, list(wanted.values()))
+
+    def _settled_in(self, machine: _Machine) -> bool:
+        """Whether it may look for what nobody has asked for, which takes seconds of the cores that train."""
+        here = self._now() - machine.since
+        return here > SETTLE_SECONDS and (here > USUAL_SECONDS or not self._store.sweeps.active())
 
     def _hear(self) -> None:
         """Take what was found."""

@@ -25,7 +25,14 @@ import pytest
 from pydantic import SecretStr
 
 from api.local import record
-from api.local.command_lines import applications, inherited_environment, own_environments, settings_environment
+from api.local.command_lines import (
+    applications,
+    inherited_environment,
+    mlflow_server,
+    own_environments,
+    ray_head,
+    settings_environment,
+)
 from api.local.home import Home
 from api.local.process import MARK, Child, ChildSpec
 from api.local.refusals import refuse_open_host, refuse_unknown_names
@@ -144,6 +151,16 @@ def test_what_nothing_depends_on_ends_beside_others(tmp_path: Path) -> None:
     ended = (tmp_path / "ended").read_text().split()
     assert ended[0] == "three"
     assert sorted(ended[1:]) == ["one", "two"], "each waits for the other to be asked, or is killed before it says so"
+
+
+def test_mlflow_is_there_until_the_conductor_has_told_it_all(tmp_path: Path, settings: Settings) -> None:
+    every = [
+        mlflow_server(tmp_path, tmp_path / "socket"),
+        ray_head(tmp_path, {"ray": 1}, "", settings),
+        *applications(),
+    ]
+    later = {spec.name: set(spec.end_later) for spec in every}
+    assert later == {"mlflow": set(), "ray": set(), "api": set(), "conductor": {"mlflow", "ray", "api"}}
 
 
 def test_what_is_not_waited_for_comes_later_and_is_tried_for_ever(settings: Settings, tmp_path: Path) -> None:

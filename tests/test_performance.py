@@ -1,0 +1,28 @@
+"""The page of performance says what was measured; what is missed says so."""
+
+import json
+
+import pytest
+
+from benchmarks.performance import BEGIN, END, GOALS, KEPT, PAGE, RUNS, Goal, Told, table
+
+
+@pytest.fixture(scope="module")
+def kept() -> dict[str, Told]:
+    found: dict[str, Told] = json.loads(KEPT.read_text(encoding="utf-8"))
+    return found
+
+
+def test_the_page_shows_what_is_kept(kept: dict[str, Told]) -> None:
+    shown = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
+    assert shown.strip() == table(kept)
+
+
+def test_every_goal_was_measured(kept: dict[str, Told]) -> None:
+    assert set(kept) == set(RUNS) == {goal.run for goal in GOALS}
+
+
+def test_what_is_missed_is_said() -> None:
+    goal = Goal("to be fast", "start", lambda told: float(told["s"]), 2)
+    assert goal.line({"s": 2}) == "| to be fast | 2 | 2 | met |"
+    assert goal.line({"s": 2.5}) == "| to be fast | 2.5 | 2 | **missed** |"
