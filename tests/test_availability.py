@@ -416,6 +416,9 @@ def test_a_machine_is_asked_again_in_time_and_later_for_what_nobody_has_asked(tm
     machines.going = False
     clock[0] += 2
     one.look()
+    assert machines.looks == [], "of a service that is about to end, too"
+    clock[0] += SETTLE_SECONDS
+    one.look()
     assert machines.looks == [("a", [SOP])]
     machines.end(tmp_path)
     one.look()

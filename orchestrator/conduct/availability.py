@@ -19,7 +19,7 @@ AGAIN_SECONDS: Final = 10.0
 SHARE: Final = 5
 """A look that takes long is repeated after so many times as long."""
 SETTLE_SECONDS: Final = 5.0
-"""How long a machine is there before it looks for what nobody has asked for yet."""
+"""How long a machine is there, and no sweep goes on, before it looks for what nobody has asked for yet."""
 USUAL_SECONDS: Final = 600.0
 """How often it looks for that again, as long as it was not there; and how long it does not while a sweep goes on."""
 
@@ -56,7 +56,7 @@ class Availability:
         self._usual = {one.key: one for one in usual}
         self._machines: dict[str, _Machine] = {}
         self._asked: list[AskedNeed] = []
-        self._asked_at = self._usual_at = float("-inf")
+        self._asked_at = self._busy_at = float("-inf")
         self.held: frozenset[str] = frozenset()
         """The keys of the needs that no machine has, or that none has looked for yet."""
         self.notices: Mapping[int, list[str]] = {}
@@ -121,7 +121,9 @@ class Availability:
     def _settled_in(self, machine: _Machine) -> bool:
         """Whether it may look for what nobody has asked for, which takes seconds of the cores that train."""
         here = self._now() - machine.since
-        return here > SETTLE_SECONDS and (here > USUAL_SECONDS or not self._store.sweeps.active())
+        if here > SETTLE_SECONDS and self._store.sweeps.active():
+            self._busy_at = self._now()
+        return here > USUAL_SECONDS or min(here, self._now() - self._busy_at) > SETTLE_SECONDS
 
     def _hear(self) -> None:
         """Take what was found."""
