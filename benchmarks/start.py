@@ -10,7 +10,6 @@ import json
 import os
 import platform
 import resource
-import signal
 import subprocess
 import sys
 import tempfile
@@ -56,7 +55,7 @@ def until_served(script: Path) -> float:
             assert process.stderr is not None
             said = any(UP in line for line in process.stderr)
             seconds = time.perf_counter() - began
-            process.send_signal(signal.SIGINT)
+            process.terminate()  # not as Ctrl-C: what runs in the background may have been told to ignore that
             process.stderr.read()
         if not said:
             raise SystemExit(f"serve ended with {process.returncode} before it was up")

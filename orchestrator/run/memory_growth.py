@@ -4,6 +4,7 @@ import atexit
 import functools
 import gc
 import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ class Allowance:
     times: float = 1.5
     least: int = GIB // 2
     """Bytes; another data set in memory is no leak."""
+    seconds: float = 10.0
+    """How long a process goes on after a look at what it holds: that takes a tenth of a second, as long as a step."""
 
     def exceeded(self, now: int, second: int) -> bool:
         """Whether `now` is too much where `second` was held after the second training; both in bytes."""
@@ -31,17 +34,28 @@ class Allowance:
 class MemoryGrowth:
     """Follows one process over its trainings."""
 
-    def __init__(self) -> None:
-        self._trainings = 0
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._trainings, self._looked = 0, float("-inf")
         self._first: Mapping[str, int] = {}
         self._second: Mapping[str, int] = {}
+
+    def due(self, allowed: Allowance) -> bool:
+        """Whether to look at what is held after one more training, of which `note` is then told.
+
+        The first two are what all others are held against; the next may be too short for a look after each.
+        """
+        if self._trainings < 2 or self._now() - self._looked >= allowed.seconds:
+            return True
+        self._trainings += 1
+        return False
 
     def note(self, held: Mapping[str, int], allowed: Allowance, declared: int | None = None) -> str | None:
         """Take the bytes held after one more training, by kind; why the process is to be replaced, none: it is not.
 
         `declared` is the memory that its slot asked for. Above it a process is only replaced where a new one held less.
         """
-        self._trainings += 1
+        self._trainings, self._looked = self._trainings + 1, self._now()
         if self._trainings == 1:
             self._first = held
             return None

@@ -146,7 +146,8 @@ class SlotActor:
 
     def _train(self, order: Order, workplace: Workplace, stop: threading.Event) -> None:
         def tell(message: Message) -> None:
-            if message.final:  # before anybody hears of it and gives out the slot again
+            # Before anybody hears that it ended and gives out the slot again; what broke may have broken the process.
+            if message.final and (message.kind == "failed" or self._growth.due(workplace.allowance)):
                 self._weigh(order, workplace)
             with self._changed:
                 self._messages.append(message)

@@ -1,8 +1,9 @@
 """What a slot's process takes of its machine: memory and CPUs, and of GPUs what NVML tells."""
 
 import os
+import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import psutil
 
@@ -10,11 +11,16 @@ from orchestrator.run.memory_growth import own_memory
 from orchestrator.views.cluster import GpuUsage, ProcessUsage
 from workers.data.scratch import unmade
 
+MEMORY_SHARE: Final = 100
+"""The memory is measured again after so many times what that took: page by page, a gigabyte takes a tenth of a second,
+and slots are asked several times in a training."""
+
 
 class Meter:
     """Measures the process that it lives in."""
 
-    def __init__(self) -> None:
+    def __init__(self, share: float = MEMORY_SHARE) -> None:
+        self._share, self._memory, self._until = share, 0, float("-inf")
         self._process = psutil.Process()
         self._process.cpu_percent(None)  # the next answer is of the time since this one
         self._nvml: Any = None
@@ -24,7 +30,7 @@ class Meter:
         """What the process takes now; CPUs are those since it was asked last."""
         memory = psutil.virtual_memory()
         return ProcessUsage(
-            memory_bytes=own_memory(),
+            memory_bytes=self._own_memory(),
             cpus=self._process.cpu_percent(None) / 100,
             machine_memory_bytes=memory.total,
             machine_memory_free_bytes=memory.available,
@@ -32,6 +38,14 @@ class Meter:
             machine_load=os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
             gpus=self._gpus(),
         )
+
+    def _own_memory(self) -> int:
+        began = time.monotonic()
+        if began >= self._until:
+            self._memory = own_memory()
+            now = time.monotonic()
+            self._until = now + self._share * (now - began)
+        return self._memory
 
     def _gpus(self) -> list[GpuUsage] | None:
         """The GPUs that this process may use; none where there is no GPU, no driver or no NVML."""

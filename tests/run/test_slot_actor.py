@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator.run import slot_actor
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.memory_growth import GIB, Allowance
+from orchestrator.run.memory_growth import GIB, Allowance, MemoryGrowth
 from orchestrator.run.message import Message
 from orchestrator.run.slot_actor import SlotActor
 from orchestrator.spec.slot import Slot
@@ -162,7 +162,7 @@ def _collecting() -> Iterator[None]:
 
 
 def test_a_slot_that_grew_says_so_before_its_next_training(tmp_path: Path) -> None:
-    allowance = Allowance(times=1.0001, least=3 * 2**26)
+    allowance = Allowance(times=1.0001, least=3 * 2**26, seconds=0)
     actor = _slot()
     workplace = Workplace("tests.run.trainings:leaking", tmp_path, tmp_path, allowance=allowance)
     for _ in range(2):
@@ -176,7 +176,7 @@ def test_a_slot_that_grew_says_so_before_its_next_training(tmp_path: Path) -> No
 
 
 def test_a_slot_above_its_declared_memory_says_so_where_a_new_one_would_be_below(tmp_path: Path) -> None:
-    workplace = Workplace("tests.run.trainings:leaking", tmp_path, tmp_path)
+    workplace = Workplace("tests.run.trainings:leaking", tmp_path, tmp_path, allowance=Allowance(seconds=0))
     small, fits = _slot(), _slot()
     trained(small, replace(order(), slot=Slot(gpus=0, memory_gb=0.001)), workplace)
     trained(small, replace(order(), slot=Slot(gpus=0, memory_gb=0.001)), workplace)
@@ -203,7 +203,8 @@ def test_a_slot_whose_memory_cannot_be_given_back_is_worn(tmp_path: Path, monkey
 def test_a_gpus_memory_counts_as_the_processs_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reserved = iter([GIB, GIB, 3 * GIB])
     monkeypatch.setattr("tests.run.trainings.release", lambda: {"memory on GPU 0": next(reserved)}, raising=False)
-    actor, workplace = _slot(), Workplace("tests.run.trainings:quick", tmp_path, tmp_path)
+    actor = _slot()
+    workplace = Workplace("tests.run.trainings:quick", tmp_path, tmp_path, allowance=Allowance(seconds=0))
     for _ in range(2):
         trained(actor, order(), workplace)
         assert actor.describe()["worn"] is None
@@ -211,3 +212,29 @@ def test_a_gpus_memory_counts_as_the_processs_own(tmp_path: Path, monkeypatch: p
     assert (
         actor.describe()["worn"] == "it holds 3.00 GiB of memory on GPU 0 after 3 trainings, 1.00 GiB after its second"
     )
+
+
+def test_short_trainings_are_not_each_followed_by_a_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[None] = []
+    monkeypatch.setattr("tests.run.trainings.release", lambda: looks.append(None) or {}, raising=False)
+    actor, hour = _slot(), Allowance(seconds=3600)
+    workplace = Workplace("tests.run.trainings:quick", tmp_path, tmp_path, allowance=hour)
+    for _ in range(5):
+        trained(actor, order(), workplace)
+    assert len(looks) == 2
+    broken = Workplace("tests.run.trainings:no_such_function", tmp_path, tmp_path, allowance=hour)
+    trained(actor, order(), broken)
+    assert len(looks) == 3, "what broke may have broken the process"
+
+
+def test_growth_is_counted_in_trainings_also_those_without_a_look() -> None:
+    clock = [0.0]
+    growth, allowed = MemoryGrowth(lambda: clock[0]), Allowance(times=1.0, least=0, seconds=10.0)
+    for _ in range(2):
+        assert growth.due(allowed)
+        growth.note({"memory": GIB}, allowed)
+    clock[0] += 9.0
+    assert not growth.due(allowed)
+    clock[0] += 2.0
+    assert growth.due(allowed)
+    assert "after 4 trainings" in str(growth.note({"memory": 2 * GIB}, allowed))

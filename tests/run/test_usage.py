@@ -18,7 +18,7 @@ from tests.run.broker import MemoryBroker, order
 
 
 def test_a_process_says_what_it_takes() -> None:
-    meter = Meter()
+    meter = Meter(share=0)
     before = meter.usage()
     with mmap(-1, 64 * 2**20, flags=MAP_PRIVATE | MAP_ANONYMOUS) as ballast:  # new pages, not freed ones
         ballast.write(b"x" * len(ballast))
@@ -27,6 +27,14 @@ def test_a_process_says_what_it_takes() -> None:
     assert after.machine_memory_bytes == psutil.virtual_memory().total
     assert 0 < after.machine_memory_free_bytes < after.machine_memory_bytes
     assert after.cpus >= 0
+
+
+def test_the_memory_is_not_measured_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = iter(range(1, 10))
+    monkeypatch.setattr("orchestrator.run.usage.own_memory", lambda: next(measured))
+    meter, always = Meter(share=1e12), Meter(share=0)
+    assert [meter.usage().memory_bytes for _ in range(3)] == [1, 1, 1]
+    assert [always.usage().memory_bytes for _ in range(3)] == [2, 3, 4]
 
 
 def test_without_a_gpu_nothing_is_said_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
