@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.record.reads import standings
+from orchestrator.record.reads import headway
 from orchestrator.record.store import Store
 from orchestrator.service import stamped_cache, tables
 from orchestrator.service.service import Service
@@ -32,9 +32,9 @@ TRIALS = 4
 @pytest.fixture
 def _all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """And what took any time at all is kept for hours."""
-    for module in (standings, tables):
+    for module in (headway, tables):
         monkeypatch.setattr(module, "LARGE", 1)
-    for module in (standings, stamped_cache):
+    for module in (headway, stamped_cache):
         monkeypatch.setattr(module, "SHARE", 1e9)
 
 

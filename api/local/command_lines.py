@@ -45,7 +45,7 @@ def mlflow_server(home: Path, socket: Path) -> ChildSpec:
     return ChildSpec(
         name="mlflow",
         command=(
-            *(sys.executable, "-m", "api.local.mlflow_server"),
+            *(sys.executable, "-m", "orchestrator.record.mlflow.server"),
             *("--workers", "1"),  # with more, every kept-alive request takes 45 ms longer (uvicorn#3149)
             *("--backend-store-uri", f"sqlite:///{home / 'mlflow.db'}"),
             *("--artifacts-destination", str(home / "mlartifacts")),

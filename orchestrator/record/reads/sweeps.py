@@ -16,9 +16,9 @@ from orchestrator.record.listed_tables import tag as tags_table
 from orchestrator.record.reads.cursors import decode, encode
 from orchestrator.record.reads.deletion import Deletion, deletion
 from orchestrator.record.reads.grid import grid
+from orchestrator.record.reads.headway import Headways
 from orchestrator.record.reads.problems import problems
 from orchestrator.record.reads.requests import latest_requests
-from orchestrator.record.reads.standings import Standings
 from orchestrator.record.reads.wanting import evaluation_failed, evaluation_left
 from orchestrator.record.schema import cell, trial
 from orchestrator.views.errors import NotFoundError
@@ -59,7 +59,7 @@ class SweepReader(Access):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._standings = Standings()
+        self._headways = Headways()
 
     def page(
         self,
@@ -175,7 +175,7 @@ class SweepReader(Access):
 
     def _summary(self, connection: sa.Connection, row: sa.Row[Any], counts: Counts) -> dict[str, Any]:
         said: dict[str, Any] = {column: getattr(row, column) for column in _LISTED if column != "spec"}
-        steps, left = self._standings.of(connection, row, counts)
+        steps, left = self._headways.of(connection, row, counts)
         return said | {
             "project": row.project,
             "counts": counts,

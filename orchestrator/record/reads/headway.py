@@ -21,27 +21,27 @@ SHARE: Final = 20
 _KEPT: Final = 256  # sweeps
 
 
-class Standing(NamedTuple):
+class Headway(NamedTuple):
     """How far one is."""
 
     steps: StepCount
     left: TimeLeft | None
 
 
-class Standings:
+class Headways:
     """Those of a database; safe to share between threads."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._steps, self._pace = StepCounter(), Pace()
         self._now = now
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[int, str, int], tuple[float, Standing]] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, str, int], tuple[float, Headway]] = OrderedDict()
         self._reckoning: set[tuple[int, str, int]] = set()
 
-    def of(self, connection: sa.Connection, row: sa.Row[Any], counts: Counts) -> Standing:
+    def of(self, connection: sa.Connection, row: sa.Row[Any], counts: Counts) -> Headway:
         """That of a sweep, whose `row` has its id, state, total and spec."""
         if row.state in SWEEP_ENDED:
-            return Standing(self._steps.of_ended(connection, row.id, row.total, counts), None)
+            return Headway(self._steps.of_ended(connection, row.id, row.total, counts), None)
         if row.total < LARGE:
             return self._reckoned(connection, row)
         key = (row.id, row.state, row.total)
@@ -52,25 +52,25 @@ class Standings:
             self._reckoning.add(key)
         try:
             began = self._now()
-            found = self._reckoned(connection, row)
-            self._keep(key, self._now() - began, found)
+            reckoned = self._reckoned(connection, row)
+            self._keep(key, self._now() - began, reckoned)
         finally:
             with self._lock:
                 self._reckoning.discard(key)
-        return found
+        return reckoned
 
-    def _keep(self, key: tuple[int, str, int], took: float, found: Standing) -> None:
+    def _keep(self, key: tuple[int, str, int], took: float, reckoned: Headway) -> None:
         with self._lock:
-            self._kept[key] = self._now() + SHARE * took, found
+            self._kept[key] = self._now() + SHARE * took, reckoned
             self._kept.move_to_end(key)
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
 
-    def _reckoned(self, connection: sa.Connection, row: sa.Row[Any]) -> Standing:
+    def _reckoned(self, connection: sa.Connection, row: sa.Row[Any]) -> Headway:
         steps = tally(connection, row.id)
         left = None
         if (
             row.state == SweepState.RUNNING
         ):  # what trains in a paused one goes on, but nobody knows when the others will
             left = self._pace.left(connection, row.id, steps, row.total, prunes=bool(row.spec.get("prune")))
-        return Standing(counted(steps, row.total), left)
+        return Headway(counted(steps, row.total), left)

@@ -1,4 +1,4 @@
-"""MLflow's server as one process: `python -m api.local.mlflow_server` with the options of `mlflow server`.
+"""MLflow's server as one process: `python -m orchestrator.record.mlflow.server` with the options of `mlflow server`.
 
 `mlflow server` imports all of MLflow twice, in a parent that then only waits and in the uvicorn that it starts: six
 seconds of a processor and 200 MB. Here uvicorn runs in the parent's place.
