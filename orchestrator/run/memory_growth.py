@@ -40,22 +40,21 @@ class MemoryGrowth:
         self._first: Mapping[str, int] = {}
         self._second: Mapping[str, int] = {}
 
-    def due(self, allowed: Allowance) -> bool:
-        """Whether to look at what is held after one more training, of which `note` is then told.
-
-        The first two are what all others are held against; the next may be too short for a look after each.
-        """
-        if self._trainings < 2 or self._now() - self._looked >= allowed.seconds:
-            return True
+    def ended(self) -> None:
+        """One more training ended in the process."""
         self._trainings += 1
-        return False
+
+    def due(self, allowed: Allowance) -> bool:
+        """Whether to look at what is held now: the first two are what all others are held against, and the next may be
+        too short for a look after each."""
+        return self._trainings <= 2 or self._now() - self._looked >= allowed.seconds
 
     def note(self, held: Mapping[str, int], allowed: Allowance, declared: int | None = None) -> str | None:
-        """Take the bytes held after one more training, by kind; why the process is to be replaced, none: it is not.
+        """Take the bytes held after the last training, by kind; why the process is to be replaced, none: it is not.
 
         `declared` is the memory that its slot asked for. Above it a process is only replaced where a new one held less.
         """
-        self._trainings, self._looked = self._trainings + 1, self._now()
+        self._looked = self._now()
         if self._trainings == 1:
             self._first = held
             return None

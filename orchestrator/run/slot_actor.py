@@ -8,7 +8,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from orchestrator.host.traces import begin_tracing
@@ -50,6 +50,7 @@ class SlotActor:
         self._stop = threading.Event()
         self._said_at: list[float] = []  # when, by message
         self._growth = MemoryGrowth()
+        self._unweighed: tuple[Order, Workplace] | None = None  # of the last training, which was too short for it
         self._meter = Meter()
         self._held: Mapping[str, int] = {}  # bytes by kind, after the latest training
         self._worn: str | None = None  # why it is to be replaced
@@ -142,13 +143,23 @@ class SlotActor:
 
     def _work(self) -> None:
         while True:
-            self._train(*self._given.get())
+            unweighed = self._unweighed
+            try:
+                given = self._given.get(timeout=None if unweighed is None else unweighed[1].allowance.seconds)
+            except Empty:  # nothing came after a short training, whose memory an idle slot need not keep
+                assert unweighed is not None
+                self._weigh(*unweighed)
+            else:
+                self._train(*given)
 
     def _train(self, order: Order, workplace: Workplace, stop: threading.Event) -> None:
         def tell(message: Message) -> None:
             # Before anybody hears that it ended and gives out the slot again; what broke may have broken the process.
-            if message.final and (message.kind == "failed" or self._growth.due(workplace.allowance)):
-                self._weigh(order, workplace)
+            if message.final:
+                self._growth.ended()
+                self._unweighed = order, workplace
+                if message.kind == "failed" or self._growth.due(workplace.allowance):
+                    self._weigh(order, workplace)
             with self._changed:
                 self._messages.append(message)
                 self._said_at.append(time.monotonic())
@@ -168,6 +179,7 @@ class SlotActor:
 
     def _weigh(self, order: Order, workplace: Workplace) -> None:
         """Let go of what the attempt left, and judge what the process holds now."""
+        self._unweighed = None
         gigabytes = order.slot.memory_gb
         try:
             held = weighed(workplace.train)

@@ -227,14 +227,35 @@ def test_short_trainings_are_not_each_followed_by_a_look(tmp_path: Path, monkeyp
     assert len(looks) == 3, "what broke may have broken the process"
 
 
+def test_an_idle_slot_does_not_keep_what_a_short_training_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[float] = []
+    monkeypatch.setattr("tests.run.trainings.release", lambda: looks.append(time.monotonic()) or {}, raising=False)
+    actor = _slot()
+    workplace = Workplace("tests.run.trainings:quick", tmp_path, tmp_path, allowance=Allowance(seconds=3600))
+    for _ in range(2):
+        trained(actor, order(), workplace)
+    trained(actor, order(), replace(workplace, allowance=Allowance(seconds=0.3, least=2**40)))
+    deadline = time.monotonic() + 60
+    while len(looks) < 3:
+        assert time.monotonic() < deadline, "nobody looked"
+        time.sleep(0.02)
+    time.sleep(0.7)
+    assert len(looks) == 3, "once is enough"
+    trained(actor, order(), workplace)
+    assert len(looks) == 3, "it trains on as before"
+
+
 def test_growth_is_counted_in_trainings_also_those_without_a_look() -> None:
     clock = [0.0]
     growth, allowed = MemoryGrowth(lambda: clock[0]), Allowance(times=1.0, least=0, seconds=10.0)
     for _ in range(2):
+        growth.ended()
         assert growth.due(allowed)
         growth.note({"memory": GIB}, allowed)
     clock[0] += 9.0
+    growth.ended()
     assert not growth.due(allowed)
     clock[0] += 2.0
+    growth.ended()
     assert growth.due(allowed)
     assert "after 4 trainings" in str(growth.note({"memory": 2 * GIB}, allowed))
