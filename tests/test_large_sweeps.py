@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.record.reads import headway
+from orchestrator.record.reads import recent
 from orchestrator.record.store import Store
-from orchestrator.service import stamped_cache, tables
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.api.two_worlds import SECRET, two_worlds
@@ -32,10 +31,8 @@ TRIALS = 4
 @pytest.fixture
 def _all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """And what took any time at all is kept for hours."""
-    for module in (headway, tables):
-        monkeypatch.setattr(module, "LARGE", 1)
-    for module in (headway, stamped_cache):
-        monkeypatch.setattr(module, "SHARE", 1e9)
+    monkeypatch.setattr(recent, "LARGE", 1)
+    monkeypatch.setattr(recent, "SHARE", 1e9)
 
 
 @pytest.fixture

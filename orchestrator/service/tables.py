@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from orchestrator.publish import formats
 from orchestrator.publish.optimism import optimism
@@ -11,6 +11,8 @@ from orchestrator.publish.tables import contrast, merge, published_comparison
 from orchestrator.publish.tables.judged_cells import JudgedTable, judged
 from orchestrator.publish.tables.shading import counts_by_cell, shaded
 from orchestrator.publish.tables.table_data import Numbers, Table
+from orchestrator.record.reads import recent
+from orchestrator.record.reads.recent import Recent
 from orchestrator.record.store import Store
 from orchestrator.service.stamped_cache import StampedCache
 from orchestrator.settings import Settings
@@ -28,8 +30,6 @@ View = Literal["merge", "difference"]
 _WORDY: Final = ("html", "json")
 MOST_KEPT: Final = 64
 """Tables of pages, and tables as files, that are remembered."""
-LARGE: Final = 1_000
-"""Trials from which on a table is not computed anew at each change while the sweep goes on."""
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
@@ -41,6 +41,7 @@ class TableQueries:
         self._settings, self._store, self._catalog, self._queries = settings, store, catalog, queries
         self._pages: StampedCache[tuple[int, str, Heat], str] = StampedCache(MOST_KEPT)
         self._files: StampedCache[tuple[int, str, str, bool | None, Numbers], Rendered] = StampedCache(MOST_KEPT)
+        self._recent: Recent[Hashable, Any] = Recent(MOST_KEPT)
 
     def render(
         self,
@@ -92,10 +93,15 @@ class TableQueries:
         return self._kept(self._pages, (sweep, name, heat), sweep, lambda: self._page(sweep, name, heat))
 
     def _kept(self, cache: StampedCache[Key, Value], key: Key, sweep: int, compute: Callable[[], Value]) -> Value:
-        """Computed anew where a trial has begun or ended since; of a large sweep that goes on, not every time."""
-        if self._store.sweeps.trials_of_going(sweep) < LARGE:  # nor where who asks may not see it
+        """Computed anew where a trial has begun or ended since; of a large sweep that goes on, a recent one."""
+
+        def current() -> Value:
             return cache.get(key, self._stamp(sweep), compute)
-        return cache.recent(key, lambda: self._stamp(sweep), compute)
+
+        if self._store.sweeps.trials_of_going(sweep) < recent.LARGE:  # nor where who asks may not see it
+            return current()
+        value: Value = self._recent.get((cache is self._pages, key), current)
+        return value
 
     def _stamp(self, sweep: int) -> str:
         return f"{self._store.sweeps.change(sweep)} {self._store.requests.looks(sweep)}"

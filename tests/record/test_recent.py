@@ -1,0 +1,82 @@
+"""What may be old: computed for a twentieth of the time, and by one at a time."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from orchestrator.record.reads.recent import SHARE, Recent
+
+
+class Clock:
+    """One that stands still until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def test_what_may_be_old_is_computed_for_a_twentieth_of_the_time() -> None:
+    clock = Clock()
+    cache: Recent[str, float] = Recent(2, clock)
+
+    def compute() -> float:
+        clock.at += 2.0
+        return clock.at
+
+    def asked() -> float:
+        return cache.get("a", compute)
+
+    assert asked() == 2.0
+    clock.at += 2.0 * SHARE - 0.1
+    assert asked() == 2.0, "it took two seconds"
+    clock.at += 0.2
+    assert asked() == clock.at, "computed now"
+
+
+def test_who_asks_while_another_computes_gets_what_was() -> None:
+    clock, begun, go_on = Clock(), threading.Event(), threading.Event()
+    cache: Recent[str, str] = Recent(2, clock)
+
+    def slow() -> str:
+        begun.set()
+        assert go_on.wait(60)
+        clock.at += 1.0
+        return "new"
+
+    assert cache.get("a", lambda: "old") == "old"
+    clock.at += 1.0
+    with ThreadPoolExecutor(1) as pool:
+        computing = pool.submit(cache.get, "a", slow)
+        assert begun.wait(60)
+        assert cache.get("a", lambda: "never") == "old"
+        go_on.set()
+        assert computing.result(60) == "new"
+    assert cache.get("a", lambda: "never") == "new"
+
+
+def test_what_cannot_be_computed_keeps_nobody_from_trying_again() -> None:
+    clock = Clock()
+    cache: Recent[str, str] = Recent(2, clock)
+
+    def fails() -> str:
+        raise ValueError("not now")
+
+    cache.get("a", lambda: "old")
+    clock.at += 1.0
+    with pytest.raises(ValueError, match="not now"):
+        cache.get("a", fails)
+    assert cache.get("a", lambda: "new") == "new"
+
+
+def test_what_was_computed_last_stays() -> None:
+    clock = Clock()
+    cache: Recent[str, float] = Recent(2, clock)
+
+    def compute() -> float:
+        clock.at += 1.0
+        return clock.at
+
+    assert [cache.get(key, compute) for key in "abcbca"] == [1.0, 2.0, 3.0, 2.0, 3.0, 4.0]
