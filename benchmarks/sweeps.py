@@ -39,7 +39,17 @@ PEERS: Final[Mapping[str, tuple[str, ...]]] = {
     "Optuna": ("study",),
     "Hydra with joblib": ("hydra",),
 }
-SLOT: Final = "ray::SlotActor"
+SLOTS_OF: Final = "slots"
+OURS_BY_COMMAND: Final[Mapping[str, str]] = {
+    SLOTS_OF: "ray::SlotActor",
+    "relays": "ray::Relay",
+    "conductor": "orchestrator conduct",
+    "MLflow": "orchestrator.record.mlflow.server",
+    "command line": "api.cli",
+    "API": "-m api",
+}
+"""The processes of the service by what their command line holds, the first that does; all others are Ray's own."""
+RAYS: Final = "Ray"
 SPEC: Final = """
 version: 1
 name: peers
@@ -63,7 +73,7 @@ tables: {{main: {{rows: [loss], columns: [dataset], metrics: [nmi, recall@1, map
 
 
 def through_service(spec: Path, folder: Path, trials: int) -> dict[str, float]:
-    """What `metricsweep run` takes, and of that the slots and all else; seconds of the processors a trial."""
+    """What `metricsweep run` takes, and of that each of its processes."""
     home = folder / "home"
     command = [sys.executable, "-m", "api.cli", "run", str(spec), "--home", str(home), "--out", str(folder / "out")]
     began = time.time()
@@ -71,9 +81,12 @@ def through_service(spec: Path, folder: Path, trials: int) -> dict[str, float]:
     ends = _ends(home)
     if len(ends) != trials:
         raise SystemExit(f"{len(ends)} of {trials} trials ended")
-    slots = sum(seconds for name, seconds in taken.by_command.items() if name.startswith(SLOT))
-    control = {"slots, CPU s": round(slots, 1), "control, CPU ms a trial": round(1000 * (taken.cpu - slots) / trials)}
-    return _told(taken, min(ends) - began) | control
+    by_process = dict.fromkeys((*OURS_BY_COMMAND, RAYS), 0.0)
+    for command_line, seconds in taken.by_command.items():
+        by_process[next((name for name, part in OURS_BY_COMMAND.items() if part in command_line), RAYS)] += seconds
+    control = {"control, CPU ms a trial": round(1000 * (taken.cpu - by_process[SLOTS_OF]) / trials)}
+    each = {f"{name}, CPU s": round(seconds, 1) for name, seconds in by_process.items()}
+    return _told(taken, min(ends) - began) | control | each
 
 
 def through_peer(words: Sequence[str], recipes: Path, folder: Path, trials: int) -> dict[str, float]:
