@@ -43,7 +43,6 @@ QUESTIONS: Final[Mapping[str, str]] = {
     "one trial": "/v1/trials/{trial}",
     "table, JSON": "/v1/sweeps/1/tables/main?format=json",
     "table, LaTeX": "/v1/sweeps/1/tables/main?format=latex",
-    "page of the sweep": "/sweeps/1",
 }
 SUBMIT: Final = "submit"
 PAUSE: Final = 1.0
@@ -92,7 +91,7 @@ def answers(url: str) -> bool:
     return False
 
 
-async def client(http: httpx.AsyncClient, shape: Shape, waits: Waits) -> None:
+async def client(http: httpx.AsyncClient, token: str, shape: Shape, waits: Waits) -> None:
     """Ask everything in turn until cancelled; now and then submit a sweep of one trial."""
     await asyncio.sleep(random.random() * PAUSE)
     for turn in itertools.count(random.randrange(len(QUESTIONS))):
@@ -101,7 +100,8 @@ async def client(http: httpx.AsyncClient, shape: Shape, waits: Waits) -> None:
         await timed(waits, kind, http.get(path))
         if turn % 25 == 0:
             alone = body(Shape(1, 1, 1), iterations=random.randrange(2, 1_000_000))
-            await timed(waits, SUBMIT, http.post("/v1/sweeps", content=alone, headers=JSON))
+            headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}  # no page may post there
+            await timed(waits, SUBMIT, http.post("/v1/sweeps", content=alone, headers=headers))
         await asyncio.sleep(PAUSE)
 
 
@@ -122,15 +122,20 @@ async def listen(http: httpx.AsyncClient, heard: dict[int, float]) -> None:
                 heard.setdefault(int(line[4:]), time.monotonic())
 
 
+async def logged_in(url: str, token: str) -> httpx.AsyncClient:
+    """A client with a login of its own, as a browser has: of one login only some streams are answered."""
+    http = httpx.AsyncClient(base_url=url, trust_env=False, timeout=60)
+    link = (await http.post("/v1/login-links", headers={"Authorization": f"Bearer {token}"})).json()["path"]
+    (await http.get(link, follow_redirects=True)).raise_for_status()
+    return http
+
+
 async def measured(url: str, token: str, shape: Shape, clients: int, seconds: float) -> tuple[Waits, list[int]]:
     """What all clients waited, and how many events each heard."""
     waits: Waits = defaultdict(list)
-    every = [
-        httpx.AsyncClient(base_url=url, trust_env=False, timeout=60, headers={"Authorization": f"Bearer {token}"})
-        for _ in range(clients)
-    ]
+    every = [await logged_in(url, token) for _ in range(clients)]
     heard: list[dict[int, float]] = [{} for _ in every]
-    tasks = [asyncio.create_task(client(one, shape, waits)) for one in every]
+    tasks = [asyncio.create_task(client(one, token, shape, waits)) for one in every]
     ears = [asyncio.create_task(listen(one, its)) for one, its in zip(every, heard, strict=True)]
     await asyncio.sleep(seconds / 4)
     waits.clear()  # the first answers are made, the next are kept
@@ -169,7 +174,6 @@ def _at(values: list[float], share: float) -> float:
 
 
 CONDUCT: Final = ("orchestrator", "conduct")
-JSON: Final = {"Content-Type": "application/json"}
 
 
 def main() -> None:
@@ -187,8 +191,9 @@ def main() -> None:
             "METRICSWEEP_HOME": folder,
             "METRICSWEEP_ENGINE": "inline",
             "METRICSWEEP_PORT": str(port),
-            "METRICSWEEP_READ_RATE": "0",  # all clients have one token
-            "METRICSWEEP_WRITE_RATE": "0",
+            **dict.fromkeys(
+                (f"METRICSWEEP_{kind}_RATE" for kind in ("READ", "WRITE", "OPEN")), "0"
+            ),  # all are one user
             "METRICSWEEP_TRAIN": "benchmarks.instant:paced",
         }
         train_some(settings, environment, shape, options.finished)

@@ -200,7 +200,8 @@ def main() -> None:
         settings = Settings(home=home)
         conductor = threading.Thread(target=conduct, args=(settings, ended))
         conductor.start()
-        environment = {**os.environ, "METRICSWEEP_HOME": str(home), "METRICSWEEP_PORT": str(port)}
+        unlimited = dict.fromkeys((f"METRICSWEEP_{kind}_RATE" for kind in ("READ", "OPEN")), "0")  # all are one user
+        environment = {**os.environ, **unlimited, "METRICSWEEP_HOME": str(home), "METRICSWEEP_PORT": str(port)}
         api = subprocess.Popen([sys.executable, "-m", "api"], env=environment)
         url = f"http://127.0.0.1:{port}"
         try:
