@@ -1,6 +1,7 @@
 """What may be old: computed for a twentieth of the time, and by one at a time."""
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -55,6 +56,43 @@ def test_who_asks_while_another_computes_gets_what_was() -> None:
         go_on.set()
         assert computing.result(60) == "new"
     assert cache.get("a", lambda: "never") == "new"
+
+
+def test_all_who_ask_first_wait_for_one() -> None:
+    begun, go_on, computed = threading.Event(), threading.Event(), []
+    cache: Recent[str, int] = Recent(2)
+
+    def compute() -> int:
+        begun.set()
+        assert go_on.wait(60)
+        computed.append(1)
+        time.sleep(0.05)  # else it took no time, and is too old at once
+        return len(computed)
+
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(cache.get, "a", compute) for _ in range(8)]
+        assert begun.wait(60)
+        go_on.set()
+        assert [one.result(60) for one in asked] == [1] * 8
+
+
+def test_who_waited_for_one_that_failed_computes() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    cache: Recent[str, str] = Recent(2)
+
+    def fails() -> str:
+        begun.set()
+        assert go_on.wait(60)
+        raise ValueError("not now")
+
+    with ThreadPoolExecutor(2) as pool:
+        failing = pool.submit(cache.get, "a", fails)
+        assert begun.wait(60)
+        waiting = pool.submit(cache.get, "a", lambda: "own")
+        go_on.set()
+        assert waiting.result(60) == "own"
+        with pytest.raises(ValueError, match="not now"):
+            failing.result(60)
 
 
 def test_what_cannot_be_computed_keeps_nobody_from_trying_again() -> None:

@@ -20,27 +20,31 @@ class Recent(Generic[Key, Value]):
 
     def __init__(self, most: int, now: Callable[[], float] = time.monotonic) -> None:
         self._most, self._now = most, now
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._kept: OrderedDict[Key, tuple[float, Value]] = OrderedDict()  # with when it is too old
         self._computing: set[Key] = set()
 
     def get(self, key: Key, compute: Callable[[], Value]) -> Value:
-        """The value of a key; who asks while another one computes it anew gets what there was."""
-        with self._lock:
-            known = self._kept.get(key)
+        """The value of a key; who asks while another one computes it gets what there was, or waits for the first one."""
+        with self._changed:
+            while (known := self._kept.get(key)) is None and key in self._computing:
+                self._changed.wait()
             if known is not None and (self._now() < known[0] or key in self._computing):
                 return known[1]
             self._computing.add(key)
         try:
             began = self._now()
             value = compute()
-            now = self._now()
-            with self._lock:
-                self._kept[key] = now + SHARE * (now - began), value
-                self._kept.move_to_end(key)
-                while len(self._kept) > self._most:
-                    self._kept.popitem(last=False)
+            self._keep(key, self._now() - began, value)
         finally:
-            with self._lock:
+            with self._changed:
                 self._computing.discard(key)
+                self._changed.notify_all()
         return value
+
+    def _keep(self, key: Key, took: float, value: Value) -> None:
+        with self._changed:
+            self._kept[key] = self._now() + SHARE * took, value
+            self._kept.move_to_end(key)
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
