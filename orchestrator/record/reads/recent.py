@@ -25,7 +25,7 @@ class Recent(Generic[Key, Value]):
         self._computing: set[Key] = set()
 
     def get(self, key: Key, compute: Callable[[], Value]) -> Value:
-        """The value of a key; who asks while another one computes it gets what there was, or waits for the first one."""
+        """The value of a key; who asks while another computes it gets what there was, or waits for the first."""
         with self._changed:
             while (known := self._kept.get(key)) is None and key in self._computing:
                 self._changed.wait()
