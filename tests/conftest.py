@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -38,6 +38,21 @@ ROOT = Path(__file__).parents[1]
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(costs.Costs(config))
+
+
+@pytest.fixture
+def statements() -> Iterator[list[str]]:
+    """What databases are asked meanwhile."""
+    import sqlalchemy as sa  # tests of the workers run without it
+
+    asked: list[str] = []
+
+    def hear(*given: Any) -> None:
+        asked.append(given[2])
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", hear)
+    yield asked
+    sa.event.remove(sa.Engine, "before_cursor_execute", hear)
 
 
 @pytest.fixture(autouse=True)

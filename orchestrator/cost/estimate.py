@@ -1,9 +1,9 @@
 """What trainings cost: which take about as long a step as one another, and what those of a sweep would add up to."""
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from statistics import median, quantiles
 from typing import Any, Final, Literal
 
@@ -69,10 +69,9 @@ def shape_of(stored: Mapping[str, Any]) -> str:
     return canonical_json(found | {"beside": select.get("beside"), "split": select.get("split"), "unit": unit})
 
 
-def named(shape: str, field: Literal["dataset", "backbone"]) -> str:
-    """The name of a part that a shape holds; empty where its task takes none."""
-    part = json.loads(shape)[field]
-    return str(part["name"]) if part else ""
+def shape_key(shape: str) -> str:
+    """What a database knows a shape by."""
+    return sha256(shape.encode()).hexdigest()[:32]
 
 
 def estimate(

@@ -68,7 +68,7 @@ def _dear(recipe: Recipe, catalog: Catalog) -> Clustering | None:
     """The clustering of the test images by SEC's code, where a metric asks for it and it is dear."""
     if recipe.dataset is None:
         return None
-    entries = [metric_entry(name, catalog) for name in _computed(recipe, catalog)]
+    entries = (metric_entry(name, catalog) for name in _computed(recipe, catalog))
     dataset = catalog.get("dataset", recipe.dataset.name)
     if dataset is None or not any(entry and entry.facts.get("needs") == NEEDS for entry in entries):
         return None

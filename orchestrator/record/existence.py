@@ -13,9 +13,12 @@ REFUSED: Final = "refused: "
 """What the outcome of a request that was not carried out begins with."""
 
 
+_KNOWN: Final = sa.select(sweep.c.id).where(sweep.c.id == sa.bindparam("wanted"))
+
+
 def require_sweep(connection: sa.Connection, wanted: int) -> None:
     """Raise NotFoundError unless the sweep exists; it says when and for whom one was deleted."""
-    if connection.execute(sa.select(sweep.c.id).where(sweep.c.id == wanted)).first() is None:
+    if connection.execute(_KNOWN, {"wanted": wanted}).first() is None:
         raise NotFoundError(absence(connection, wanted))
 
 

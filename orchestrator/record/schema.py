@@ -94,6 +94,7 @@ training: Final = sa.Table(
     sa.Column("base", sa.String(64), nullable=False, default="", server_default=""),  # fingerprint without metrics
     sa.Column("source", sa.Integer),  # the training whose kept weights are evaluated in place of training
     sa.Column("need", NEED),  # what it reads of a data root; null: nothing
+    sa.Column("shape", sa.String(32)),  # of one that finished, and was not diverged (orchestrator.cost.estimate)
     sa.Column("state", STATE, nullable=False),
     sa.Column("step", sa.Integer, nullable=False, default=0),
     sa.Column("total_steps", sa.Integer, nullable=False, default=0),
@@ -113,6 +114,7 @@ training: Final = sa.Table(
     sa.Index(None, "heir"),
     sa.Index(None, "base"),
     sa.Index(None, "source"),
+    sa.Index(None, "shape", "id"),
     sqlite_autoincrement=True,
 )
 

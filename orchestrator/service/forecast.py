@@ -133,9 +133,12 @@ def _planned(checked: Checked, catalog: Catalog) -> tuple[Trials, Shares]:
     trials: Trials = {}
     shares: Shares = {}
     place, last = (-1, -1), None
+    alike: dict[tuple[str, int | None, int | None, bool], Share] = {}
     for trial in checked.plan.trials():
         if last is None or (trial.cell, trial.candidate) != place:  # the repeats of a candidate take as long
-            place, last = (trial.cell, trial.candidate), Share.of(trial.recipe, catalog)
+            place, recipe = (trial.cell, trial.candidate), trial.recipe
+            decides = shape(recipe), recipe.iterations, recipe.epochs, recipe.patience is not None
+            last = alike.get(decides) or alike.setdefault(decides, Share.of(recipe, catalog))
         trials[trial.fingerprint] = trials.get(trial.fingerprint, 0) + 1
         shares.setdefault(trial.fingerprint, last)
     return trials, shares

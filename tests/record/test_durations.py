@@ -45,5 +45,3 @@ def test_the_latest_of_each_shape(store: Store, monkeypatch: pytest.MonkeyPatch)
     assert store.trainings.durations([]) == {}
     monkeypatch.setattr(trainings, "MOST_MEASURED", 20)
     assert [one.seconds for one in store.trainings.durations([whole])[whole]] == [3.0, 2.0, 1.0]
-    monkeypatch.setattr(trainings, "MOST_READ", 4)
-    assert [one.seconds for one in store.trainings.durations([whole])[whole]] == [3.0]

@@ -56,6 +56,16 @@ def test_sweeps_are_listed_newest_first_in_pages(store: Store) -> None:
         store.sweeps.page(cursor="%%%")
 
 
+def test_a_longer_list_of_sweeps_asks_no_more(store: Store, statements: list[str]) -> None:
+    fence, asked = lease(store), []
+    for number in range(3):
+        started(store, fence, name=f"sweep-{number}")
+        del statements[:]
+        assert len(store.sweeps.page().items) == number + 1
+        asked.append(len(statements))
+    assert len(set(asked)) == 1
+
+
 def test_trials_are_listed_in_the_order_of_the_plan(store: Store) -> None:
     fence = lease(store)
     sweep = started(store, fence, seeds=[0, 1, 2])

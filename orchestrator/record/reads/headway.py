@@ -1,5 +1,6 @@
 """How far a sweep is: the steps that are done, and the time that is left where it goes on."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
@@ -8,7 +9,7 @@ from orchestrator.cost.time_left import TimeLeft
 from orchestrator.record.reads import recent
 from orchestrator.record.reads.pace import Pace
 from orchestrator.record.reads.recent import Recent
-from orchestrator.record.reads.steps import StepCounter, counted, tally
+from orchestrator.record.reads.steps import DONE, StepCounter, StepTally, counted, tallies
 from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState
 from orchestrator.views.sweeps import Counts, StepCount
 
@@ -29,17 +30,34 @@ class Headways:
         self._steps, self._pace = StepCounter(), Pace()
         self._recent: Recent[tuple[int, str, int], Headway] = Recent(_KEPT)
 
-    def of(self, connection: sa.Connection, row: sa.Row[Any], counts: Counts) -> Headway:
-        """That of a sweep, whose `row` has its id, state, total and spec; of a large one that goes on a recent one."""
-        if row.state in SWEEP_ENDED:
-            return Headway(self._steps.of_ended(connection, row.id, row.total, counts), None)
-        if row.total < recent.LARGE:
-            return self._reckoned(connection, row)
-        return self._recent.get((row.id, row.state, row.total), lambda: self._reckoned(connection, row))
+    def of(
+        self, connection: sa.Connection, rows: Sequence[sa.Row[Any]], counts: Mapping[int, Counts]
+    ) -> dict[int, Headway]:
+        """By id those of sweeps, whose `rows` have their id, state, total and spec.
 
-    def _reckoned(self, connection: sa.Connection, row: sa.Row[Any]) -> Headway:
-        steps = tally(connection, row.id)
+        Of a large one that goes on it is a recent one.
+        """
+        ended = {row.id for row in rows if row.state in SWEEP_ENDED}
+        tallied = tallies(connection, [row.id for row in rows if row.id not in ended and row.total < recent.LARGE])
+        headways = {}
+        for row in rows:
+            if row.id in ended:
+                headways[row.id] = Headway(self._steps.of_ended(connection, row.id, row.total, counts[row.id]), None)
+            elif row.id in tallied:
+                headways[row.id] = self._reckoned(connection, row, tallied[row.id])
+            else:
+                headways[row.id] = self._recently(connection, row)
+        return headways
+
+    def _recently(self, connection: sa.Connection, row: sa.Row[Any]) -> Headway:
+        def reckoned() -> Headway:
+            return self._reckoned(connection, row, tallies(connection, [row.id])[row.id])
+
+        return self._recent.get((row.id, row.state, row.total), reckoned)
+
+    def _reckoned(self, connection: sa.Connection, row: sa.Row[Any], steps: StepTally) -> Headway:
         left = None
-        if row.state == SweepState.RUNNING:  # of a paused one nobody knows when the others will go on
+        begun = any(kind in steps.kinds for kind in DONE)
+        if row.state == SweepState.RUNNING and begun:  # of a paused one nobody knows when the others will go on
             left = self._pace.left(connection, row.id, steps, row.total, prunes=bool(row.spec.get("prune")))
         return Headway(counted(steps, row.total), left)

@@ -3,12 +3,11 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
 from typing import Any, Final
 
 import sqlalchemy as sa
 
-from orchestrator.cost.estimate import shape_of
+from orchestrator.cost.estimate import shape_key, shape_of
 from orchestrator.cost.time_left import Pending, Timed, TimeLeft, time_left
 from orchestrator.record.database import chunked
 from orchestrator.record.reads.early_ends import ExpectedShare, early_ends
@@ -118,7 +117,7 @@ class Pace:
             first = sa.select(sa.func.min(trial.c.id)).where(trial.c.sweep_id == sweep, trial.c.cell.in_(chunk))
             query = sa.select(trial.c.cell, training.c.recipe).join(training, training.c.id == trial.c.training_id)
             for row in connection.execute(query.where(trial.c.id.in_(first.group_by(trial.c.cell)))):
-                self._kinds[sweep, row.cell] = sha256(shape_of(row.recipe).encode()).hexdigest()[:16]
+                self._kinds[sweep, row.cell] = shape_key(shape_of(row.recipe))
         found = {cell: self._kinds[sweep, cell] for cell in cells}
         while len(self._kinds) > _KEPT:
             self._kinds.pop(next(iter(self._kinds)), None)

@@ -14,10 +14,10 @@ MAX_PROBLEMS: Final = 100
 """Failed and diverged trials that a sweep's page names."""
 
 
-def problems(connection: sa.Connection, sweep: int) -> list[TrialProblem]:
-    """Those of one sweep, in the order of the plan, and so many at most."""
+def _told() -> sa.Select[Any]:
+    """Troubled trials with what their problems are told from."""
     new = training.alias()
-    query = (
+    return (
         sa.select(
             trial.c.id, trial.c.state, trial.c.repeat_labels, trial.c.diverged, training.c.error,
             cell.c.labels.label("cell_labels"), candidate.c.labels.label("candidate_labels"),
@@ -27,10 +27,29 @@ def problems(connection: sa.Connection, sweep: int) -> list[TrialProblem]:
         .outerjoin(new, new.c.id == trial.c.evaluation_id)
         .join(cell, sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell))
         .join(candidate, of_candidate())
-        .where(trial.c.id.in_(_troubled(connection, sweep)))
+        .where(trial.c.id.in_(sa.bindparam("trials", expanding=True)))
         .order_by(trial.c.position)
         .limit(MAX_PROBLEMS)
     )  # fmt: skip
+
+
+def _troubled() -> tuple[sa.Select[tuple[int]], ...]:
+    """The first trials that failed, and the first that diverged: each by an index, however many others there are."""
+    columns = sa.select(trial.c.id).where(trial.c.sweep_id == sa.bindparam("sweep")).limit(MAX_PROBLEMS)
+    failed = columns.where(trial.c.state == TrialState.FAILED).order_by(trial.c.position)
+    finished, in_order = trial.c.state == TrialState.FINISHED, trial.c.id
+    diverged = [columns.where(finished, trial.c.reused == reused, trial.c.diverged) for reused in (False, True)]
+    return failed, *(query.order_by(in_order) for query in (columns.where(evaluation_failed()), *diverged))
+
+
+# Made once: pages ask them every few seconds.
+_TOLD: Final = _told()
+_TROUBLED: Final = _troubled()
+
+
+def problems(connection: sa.Connection, sweep: int) -> list[TrialProblem]:
+    """Those of one sweep, in the order of the plan, and so many at most."""
+    troubled = [id_ for query in _TROUBLED for id_ in connection.execute(query, {"sweep": sweep}).scalars()]
     return [
         TrialProblem(
             trial=row.id,
@@ -39,7 +58,7 @@ def problems(connection: sa.Connection, sweep: int) -> list[TrialProblem]:
             message=_trouble(row),
             log=f"/v1/trials/{row.id}/logs",
         )
-        for row in connection.execute(query)
+        for row in (connection.execute(_TOLD, {"trials": troubled}) if troubled else ())
     ]
 
 
@@ -48,15 +67,3 @@ def _trouble(row: Any) -> str:
         why = row.evaluation_error or "it was cancelled"
         return f"keeps its numbers, but {', '.join(row.metrics or ())} could not be evaluated: {why}"
     return "diverged: the loss became NaN" if row.diverged else row.error or "failed"
-
-
-def _troubled(connection: sa.Connection, sweep: int) -> list[int]:
-    """The first trials that failed, and the first that diverged: each by an index, however many others there are."""
-    columns = sa.select(trial.c.id).where(trial.c.sweep_id == sweep).limit(MAX_PROBLEMS)
-    failed = columns.where(trial.c.state == TrialState.FAILED).order_by(trial.c.position)
-    found = list(connection.execute(failed).scalars())
-    found += connection.execute(columns.where(evaluation_failed()).order_by(trial.c.id)).scalars()
-    for reused in (False, True):
-        ended = (trial.c.state == TrialState.FINISHED, trial.c.reused == reused, trial.c.diverged)
-        found += connection.execute(columns.where(*ended).order_by(trial.c.id)).scalars()
-    return found

@@ -23,6 +23,13 @@ PAUSED: Final = "paused"
 MOST_SHOWN: Final = 10
 """The latest requests that a sweep's view holds."""
 _PENDING: Final = sa.select(request).where(request.c.applied.is_(None)).order_by(request.c.id)
+_ITS: Final = request.c.sweep_id == sa.bindparam("sweep")
+_LATEST: Final = sa.select(request).where(_ITS).order_by(request.c.id.desc()).limit(MOST_SHOWN)
+_EXTENSIONS: Final = (
+    sa.select(request.c.applied, request.c.arguments, request.c.outcome)
+    .where(_ITS, request.c.kind == "extend", request.c.applied.is_not(None))
+    .order_by(request.c.id)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +77,8 @@ class RequestReader(Access):
 
     def looks(self, sweep: int) -> tuple[SweepLook, ...]:
         """The extensions that gave a sweep trials, in order; none of one that was deleted."""
-        query = sa.select(request.c.applied, request.c.arguments, request.c.outcome).order_by(request.c.id)
-        query = query.where(request.c.sweep_id == sweep, request.c.kind == "extend", request.c.applied.is_not(None))
         with self._database.reading() as connection:
-            rows = connection.execute(query).all()
+            rows = connection.execute(_EXTENSIONS, {"sweep": sweep}).all()
         return tuple(
             SweepLook(row.applied, (row.arguments or {}).get("position"), int((row.arguments or {}).get("finished", 0)))
             for row in rows
@@ -133,8 +138,7 @@ class RequestReader(Access):
 
 def latest_requests(connection: sa.Connection, sweep: int) -> Sequence[RequestView]:
     """The last things that were asked of a sweep, newest first."""
-    query = sa.select(request).where(request.c.sweep_id == sweep).order_by(request.c.id.desc()).limit(MOST_SHOWN)
-    return [_view(row) for row in connection.execute(query)]
+    return [_view(row) for row in connection.execute(_LATEST, {"sweep": sweep})]
 
 
 def _view(row: sa.Row[Any]) -> RequestView:

@@ -1,7 +1,7 @@
 """How much of a sweep's work is done, counted in the steps of its trials."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -57,27 +57,27 @@ def _sums() -> sa.Select[Any]:
     sums = (sa.func.count().label("n"), sa.func.sum(planned).label("planned"), sa.func.sum(trained).label("trained"))
     unknown = sa.func.sum(sa.case((planned == 0, 1), else_=0)).label("unknown")
     return (
-        sa.select(trial.c.state, trial.c.diverged, *sums, unknown)
+        sa.select(trial.c.sweep_id, trial.c.state, trial.c.diverged, *sums, unknown)
         .join(training, training.c.id == trial.c.training_id)
-        .where(trial.c.sweep_id == sa.bindparam("sweep"))
-        .group_by(trial.c.state, trial.c.diverged)
+        .where(trial.c.sweep_id.in_(sa.bindparam("sweeps", expanding=True)))
+        .group_by(trial.c.sweep_id, trial.c.state, trial.c.diverged)
     )
 
 
-_SUMS: Final = _sums()  # made once: a list of sweeps asks it for every one that goes on
+_SUMS: Final = _sums()  # made once: pages ask it every few seconds
 
 
-def tally(connection: sa.Connection, sweep: int) -> StepTally:
-    """The steps of a sweep's trials by their kind."""
-    counted_by_kind = StepTally()
-    for row in connection.execute(_SUMS, {"sweep": sweep}):
+def tallies(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, StepTally]:
+    """By sweep the steps of its trials by their kind."""
+    by_sweep = {sweep: StepTally() for sweep in sweeps}
+    for row in connection.execute(_SUMS, {"sweeps": sweeps}) if sweeps else ():
         kind = "diverged" if row.diverged and row.state == TrialState.FINISHED else row.state
-        steps = counted_by_kind.kinds[kind]
+        steps = by_sweep[row.sweep_id].kinds[kind]
         steps.trials += row.n
         steps.planned += int(row.planned or 0)
         steps.trained += int(row.trained or 0)
         steps.unknown += int(row.unknown or 0)
-    return counted_by_kind
+    return by_sweep
 
 
 def counted(found: StepTally, total: int) -> StepCount:
@@ -146,7 +146,7 @@ _KEPT: Final = 1_024  # sweeps
 
 def _of_ended(connection: sa.Connection, sweep: int, total: int, counts: Counts) -> StepCount:
     if counts.total <= MOST_WEIGHED:
-        return counted(tally(connection, sweep), total)
+        return counted(tallies(connection, [sweep])[sweep], total)
     trials = {state.value: getattr(counts, state) for state in TrialState}
     trials |= {"finished": counts.finished - counts.diverged, "diverged": counts.diverged}
     return _by_trials(trials, total)

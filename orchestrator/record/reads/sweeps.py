@@ -13,13 +13,13 @@ from orchestrator.record.account_tables import project
 from orchestrator.record.database import Access, Database
 from orchestrator.record.existence import absence, require_sweep
 from orchestrator.record.listed_tables import tag as tags_table
+from orchestrator.record.reads.counts import counts_of
 from orchestrator.record.reads.cursors import decode, encode
 from orchestrator.record.reads.deletion import Deletion, deletion
 from orchestrator.record.reads.grid import grid
-from orchestrator.record.reads.headway import Headways
+from orchestrator.record.reads.headway import Headway, Headways
 from orchestrator.record.reads.problems import problems
 from orchestrator.record.reads.requests import latest_requests
-from orchestrator.record.reads.wanting import evaluation_failed, evaluation_left
 from orchestrator.record.schema import cell, trial
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, SweepState
@@ -31,7 +31,7 @@ _LISTED = (
     "spec",
 )  # fmt: skip
 
-# Made once, since the conductor asks them at every turn.
+# Made once, since the conductor asks them at every turn, and pages every few seconds.
 _PROJECT = sa.select(project.c.name).where(project.c.id == schema.sweep.c.project_id).scalar_subquery().label("project")
 _STATE = schema.sweep.c.state
 _GOING = sa.select(schema.sweep.c.id).where(_STATE.in_(SWEEP_GOING)).order_by(schema.sweep.c.id)
@@ -43,6 +43,22 @@ _GOES_ON = sa.exists().where(
 )
 _TO_SETTLE = sa.select(cell.c.sweep_id, cell.c.cell).where(cell.c.settled.is_(None), ~cell.c.open, ~_GOES_ON)
 _TO_SETTLE = _TO_SETTLE.order_by(cell.c.sweep_id, cell.c.cell)
+_ITSELF = schema.sweep.c.id == sa.bindparam("sweep")
+_WHOLE = sa.select(schema.sweep, _PROJECT).where(_ITSELF)
+_TOTAL_OF_GOING = sa.select(schema.sweep.c.total).where(_ITSELF, _STATE.in_(SWEEP_GOING))
+_ITS_TRIALS = trial.c.sweep_id == sa.bindparam("sweep")
+_CHANGE = (
+    sa.select(trial.c.state, sa.func.count(), sa.func.max(trial.c.ended), sa.func.max(trial.c.started))
+    .where(_ITS_TRIALS)
+    .group_by(trial.c.state)
+    .order_by(trial.c.state),
+    sa.select(sa.func.count(trial.c.evaluation_id), sa.func.sum(trial.c.training_id)).where(_ITS_TRIALS),
+    sa.select(_STATE, schema.sweep.c.spec).where(_ITSELF),
+)
+_TAGS = sa.select(tags_table.c.sweep_id, tags_table.c.tag).where(
+    tags_table.c.kind == "sweep", tags_table.c.sweep_id.in_(sa.bindparam("sweeps", expanding=True))
+)
+_TAGS = _TAGS.order_by(tags_table.c.sweep_id, tags_table.c.tag)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +102,10 @@ class SweepReader(Access):
             rows: Sequence[Any] = connection.execute(query).all()
             shown = rows[:limit]
             ids = [row.id for row in shown]
-            counts, tags = _counts(connection, ids), _tags(connection, ids)
+            counts, tags = counts_of(connection, ids), _tags(connection, ids)
+            headways = self._headways.of(connection, shown, counts)
             items = [
-                SweepSummary(**self._summary(connection, row, counts.get(row.id, Counts())), tags=tags.get(row.id, []))
+                SweepSummary(**_summary(row, counts[row.id], headways[row.id]), tags=tags.get(row.id, []))
                 for row in shown
             ]
         return Page[SweepSummary](items=items, next_cursor=encode(shown[-1].id) if len(rows) > limit else None)
@@ -105,11 +122,11 @@ class SweepReader(Access):
     def get(self, sweep: int) -> SweepView:
         """One sweep whole; raises NotFoundError."""
         with self._database.reading() as connection:
-            query = sa.select(schema.sweep, _PROJECT).where(schema.sweep.c.id == sweep)
-            row = connection.execute(query).one_or_none()
+            row = connection.execute(_WHOLE, {"sweep": sweep}).one_or_none()
             if row is None:
                 raise NotFoundError(absence(connection, sweep))
-            summary = self._summary(connection, row, _counts(connection, [sweep]).get(sweep, Counts()))
+            counts = counts_of(connection, [sweep])
+            summary = _summary(row, counts[sweep], self._headways.of(connection, [row], counts)[sweep])
             found, asked = problems(connection, sweep), latest_requests(connection, sweep)
             tags = _tags(connection, [sweep]).get(sweep, [])
         return SweepView(**summary, tags=tags, spec=row.spec, text=row.text, problems=found, requests=asked)
@@ -125,21 +142,14 @@ class SweepReader(Access):
 
     def change(self, sweep: int) -> str:
         """What differs once a trial of the sweep begins, ends, waits again or takes other numbers."""
-        states = sa.select(trial.c.state, sa.func.count(), sa.func.max(trial.c.ended), sa.func.max(trial.c.started))
-        states = states.where(trial.c.sweep_id == sweep).group_by(trial.c.state).order_by(trial.c.state)
-        moved = sa.select(sa.func.count(trial.c.evaluation_id), sa.func.sum(trial.c.training_id))
-        state = sa.select(schema.sweep.c.state, schema.sweep.c.spec).where(schema.sweep.c.id == sweep)
         with self._database.reading() as connection:
-            parts = [
-                connection.execute(query).all() for query in (states, moved.where(trial.c.sweep_id == sweep), state)
-            ]
+            parts = [connection.execute(query, {"sweep": sweep}).all() for query in _CHANGE]
         return sha256(repr(parts).encode()).hexdigest()
 
     def trials_of_going(self, sweep: int) -> int:
         """How many trials are planned in a sweep that goes on; 0 where it has ended, or is not there for who asks."""
-        query = sa.select(schema.sweep.c.total).where(schema.sweep.c.id == sweep, _STATE.in_(SWEEP_GOING))
         with self._database.reading() as connection:
-            return int(connection.execute(query).scalar_one_or_none() or 0)
+            return int(connection.execute(_TOTAL_OF_GOING, {"sweep": sweep}).scalar_one_or_none() or 0)
 
     def cell_count(self, sweep: int) -> int:
         """How many cells a sweep has; none before it is expanded."""
@@ -173,37 +183,20 @@ class SweepReader(Access):
             rows = connection.execute(_TO_SETTLE).all()
         return [(row.sweep_id, row.cell) for row in rows]
 
-    def _summary(self, connection: sa.Connection, row: sa.Row[Any], counts: Counts) -> dict[str, Any]:
-        said: dict[str, Any] = {column: getattr(row, column) for column in _LISTED if column != "spec"}
-        steps, left = self._headways.of(connection, row, counts)
-        return said | {
-            "project": row.project,
-            "counts": counts,
-            "steps": steps,
-            "eta_seconds": left and left.seconds,
-            "eta_low_seconds": left and left.low,
-            "eta_high_seconds": left and left.high,
-            "tables": list(row.spec.get("tables") or {}),
-            "figures": list(row.spec.get("figures") or {}),
-        }
 
-
-def _counts(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, Counts]:
-    grouped = (trial.c.sweep_id, trial.c.state, trial.c.reused, trial.c.diverged)
-    query = sa.select(*grouped, sa.func.count().label("n")).where(trial.c.sweep_id.in_(sweeps)).group_by(*grouped)
-    by_sweep: dict[int, Counts] = defaultdict(Counts)
-    for row in connection.execute(query):
-        counts = by_sweep[row.sweep_id]
-        setattr(counts, row.state, getattr(counts, row.state) + row.n)
-        counts.reused += row.n if row.reused else 0
-        counts.diverged += row.n if row.diverged else 0
-    each = sa.select(trial.c.sweep_id, sa.func.count().label("n")).where(trial.c.sweep_id.in_(sweeps))
-    each = each.group_by(trial.c.sweep_id)
-    for row in connection.execute(each.where(evaluation_left())):
-        by_sweep[row.sweep_id].evaluations = row.n
-    for row in connection.execute(each.where(evaluation_failed())):
-        by_sweep[row.sweep_id].evaluations_failed = row.n
-    return by_sweep
+def _summary(row: sa.Row[Any], counts: Counts, headway: Headway) -> dict[str, Any]:
+    said: dict[str, Any] = {column: getattr(row, column) for column in _LISTED if column != "spec"}
+    left = headway.left
+    return said | {
+        "project": row.project,
+        "counts": counts,
+        "steps": headway.steps,
+        "eta_seconds": left and left.seconds,
+        "eta_low_seconds": left and left.low,
+        "eta_high_seconds": left and left.high,
+        "tables": list(row.spec.get("tables") or {}),
+        "figures": list(row.spec.get("figures") or {}),
+    }
 
 
 def _tagged(word: str) -> sa.Select[tuple[int]]:
@@ -213,9 +206,7 @@ def _tagged(word: str) -> sa.Select[tuple[int]]:
 
 
 def _tags(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, list[str]]:
-    its = tags_table.c
-    query = sa.select(its.sweep_id, its.tag).where(its.kind == "sweep", its.sweep_id.in_(sweeps))
     by_sweep: dict[int, list[str]] = defaultdict(list)
-    for row in connection.execute(query.order_by(its.sweep_id, its.tag)):
+    for row in connection.execute(_TAGS, {"sweeps": sweeps}):
         by_sweep[row.sweep_id].append(row.tag)
     return dict(by_sweep)

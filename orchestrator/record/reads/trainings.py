@@ -1,12 +1,12 @@
 """Trainings: which are known, which were planned under older versions, and how long those of a shape took."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import sqlalchemy as sa
 
-from orchestrator.cost.estimate import Duration, named, shape_of
+from orchestrator.cost.estimate import Duration, shape_key
 from orchestrator.cost.workload import units
 from orchestrator.record.database import Access, chunked
 from orchestrator.record.reads.sources import closed_to, out_of_reach, reachable, sources
@@ -17,10 +17,15 @@ from orchestrator.views.planned import PlannedTrial
 
 AT_ONCE: Final = 500
 """Trainings that one transaction plans anew."""
-MOST_READ: Final = 2_000
-"""Recipes that are looked at, the latest first: with more, older trainings go unseen."""
 MOST_MEASURED: Final = 20
 """Trainings of one shape whose length is taken."""
+
+
+_OF_SHAPE: Final = (
+    sa.select(training.c.id, training.c.recipe, training.c.seconds, training.c.step, training.c.total_steps)
+    .where(training.c.shape == sa.bindparam("key"), training.c.seconds.is_not(None))
+    .order_by(training.c.id.desc())
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,7 @@ class TrainingReader(Access):
         if not shapes:
             return {}
         with self._database.reading() as connection:
-            latest = {row.id: (one, row) for one, rows in _of_shapes(connection, shapes).items() for row in rows}
+            latest = {row.id: (one, row) for one in shapes for row in _of_shape(connection, one)}
             devices = _devices(connection, latest)
         found: dict[str, list[Duration]] = {}
         for id_, (one, row) in latest.items():
@@ -98,23 +103,9 @@ def _trained(row: sa.Row[Any]) -> float:
     return units(row.recipe) * share
 
 
-def _of_shapes(connection: sa.Connection, shapes: Collection[str]) -> dict[str, list[Any]]:
-    """By shape, the latest trainings, the latest first."""
-    table = training.c
-    wanted = set(shapes)
-    parts = ((name, {named(shape, name) for shape in wanted}) for name in ("dataset", "backbone"))
-    columns = (table.id, table.recipe, table.seconds, table.step, table.total_steps)
-    query = sa.select(*columns).where(
-        table.state == TrialState.FINISHED, table.diverged.is_(False), table.seconds.is_not(None),
-        table.source.is_(None),
-        *(sa.func.coalesce(table.recipe[name]["name"].as_string(), "").in_(names) for name, names in parts),
-    )  # fmt: skip
-    by_shape: dict[str, list[Any]] = {}
-    for row in connection.execute(query.order_by(table.id.desc()).limit(MOST_READ)):
-        shape = shape_of(row.recipe)
-        if shape in wanted and len(by_shape.setdefault(shape, [])) < MOST_MEASURED:
-            by_shape[shape].append(row)
-    return by_shape
+def _of_shape(connection: sa.Connection, shape: str) -> Sequence[Any]:
+    """The latest trainings of a shape, the latest first."""
+    return connection.execute(_OF_SHAPE.limit(MOST_MEASURED), {"key": shape_key(shape)}).all()
 
 
 def _devices(connection: sa.Connection, ids: Collection[int]) -> dict[int, tuple[str | None, str | None]]:

@@ -1,6 +1,6 @@
 """Trials: a page of them, one with its attempts, and what tells them apart."""
 
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -39,7 +39,7 @@ class TrialReader(Access):
     ) -> Page[TrialSummary]:
         """A sweep's trials in the order of its plan; raises NotFoundError."""
         table = schema.trial
-        query = _summaries().where(table.c.sweep_id == sweep).order_by(table.c.position).limit(limit + 1)
+        query = _SUMMARIES.where(table.c.sweep_id == sweep).order_by(table.c.position).limit(limit + 1)
         if state is not None:
             query = query.where(table.c.state == state)
         if cell is not None:
@@ -55,15 +55,8 @@ class TrialReader(Access):
 
     def get(self, trial: int) -> TrialView:
         """One trial whole; raises NotFoundError."""
-        whole = (
-            training.c.uid.label("training_uid"), training.c.fingerprint, training.c.recipe, training.c.metrics,
-            training.c.best_step, training.c.seconds, training.c.result, training.c.trace, schema.trial.c.reason,
-            schema.trial.c.evaluation_id, training.c.source,
-        )  # fmt: skip
-        query = _summaries().add_columns(*whole, schema.sweep.c.name.label("sweep_name"))
-        query = query.join(schema.sweep, schema.sweep.c.id == schema.trial.c.sweep_id)
         with self._database.reading() as connection:
-            row = connection.execute(query.where(schema.trial.c.id == trial)).one_or_none()
+            row = connection.execute(_WHOLE, {"trial": trial}).one_or_none()
             if row is None:
                 raise NotFoundError(f"no trial {trial}")
             attempts = _attempts(connection, row.training_id)
@@ -146,6 +139,25 @@ def _summaries() -> sa.Select[Any]:
     )  # fmt: skip
 
 
+def _whole() -> sa.Select[Any]:
+    whole = (
+        training.c.uid.label("training_uid"), training.c.fingerprint, training.c.recipe, training.c.metrics,
+        training.c.best_step, training.c.seconds, training.c.result, training.c.trace, schema.trial.c.reason,
+        schema.trial.c.evaluation_id, training.c.source,
+    )  # fmt: skip
+    query = _SUMMARIES.add_columns(*whole, schema.sweep.c.name.label("sweep_name"))
+    query = query.join(schema.sweep, schema.sweep.c.id == schema.trial.c.sweep_id)
+    return query.where(schema.trial.c.id == sa.bindparam("trial"))
+
+
+# Made once: pages ask them every few seconds.
+_SUMMARIES: Final = _summaries()
+_WHOLE: Final = _whole()
+_ATTEMPTS: Final = (
+    sa.select(attempt).where(attempt.c.training_id == sa.bindparam("training")).order_by(attempt.c.number)
+)
+
+
 def _summary(row: sa.Row[Any]) -> dict[str, Any]:
     finished, failed = row.state == TrialState.FINISHED, row.state == TrialState.FAILED
     return {
@@ -158,18 +170,23 @@ def _summary(row: sa.Row[Any]) -> dict[str, Any]:
 
 
 def _attempts(connection: sa.Connection, training_id: int) -> list[AttemptView]:
-    query = sa.select(attempt).where(attempt.c.training_id == training_id).order_by(attempt.c.number)
     return [
         AttemptView(
             number=row.number, uid=row.uid, state=row.state, slot=row.holder, asked=row.slot, host=row.host,
             started=row.started, ended=row.ended, reason=row.reason, resumed_from=row.resumed_from,
         )
-        for row in connection.execute(query)
+        for row in connection.execute(_ATTEMPTS, {"training": training_id})
     ]  # fmt: skip
 
 
+def _training(connection: sa.Connection, number: int | None) -> sa.Row[Any] | None:
+    if number is None:
+        return None
+    return connection.execute(sa.select(training).where(training.c.id == number)).one_or_none()
+
+
 def _evaluation(connection: sa.Connection, training_id: int | None, known: list[str]) -> EvaluationView | None:
-    row = connection.execute(sa.select(training).where(training.c.id == training_id)).one_or_none()
+    row = _training(connection, training_id)
     if row is None:
         return None
     return EvaluationView(
@@ -179,7 +196,7 @@ def _evaluation(connection: sa.Connection, training_id: int | None, known: list[
 
 
 def _evaluated_from(connection: sa.Connection, source: int | None, asked: list[str]) -> EvaluatedFrom | None:
-    row = connection.execute(sa.select(training).where(training.c.id == source)).one_or_none()
+    row = _training(connection, source)
     if row is None:
         return None
     table = schema.trial

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from orchestrator.cost.estimate import shape_key, shape_of
 from orchestrator.record.database import FencedAccess
 from orchestrator.record.json_floats import dump_result, finite_or_none, selection_score
 from orchestrator.record.schema import attempt, cell, training, trial
@@ -194,6 +195,7 @@ class EventWriter(FencedAccess):
 def _trained(recipe: Mapping[str, Any], result: Result) -> dict[str, Any]:
     return {
         "diverged": result.outcome == "diverged",
+        "shape": None if result.outcome == "diverged" else shape_key(shape_of(recipe)),
         "metrics": {key: finite_or_none(value) for key, value in result.metrics.items()},
         "score": selection_score(recipe, result.metrics),
         "best_step": result.best_step,

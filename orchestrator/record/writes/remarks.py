@@ -1,6 +1,7 @@
 """Notes and tags, which clients write themselves: the conductor only deletes them with their sweep."""
 
 from datetime import UTC, datetime
+from typing import Final
 
 import sqlalchemy as sa
 
@@ -17,6 +18,14 @@ from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.remarks import MOST_TAGS, Remark, Remarked, TagChange
 
 
+def _its(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
+    return tuple(table.c[name] == sa.bindparam(name) for name in ("kind", "sweep_id", "entity"))
+
+
+_NOTE: Final = sa.select(note).where(*_its(note))
+_TAGS: Final = sa.select(tag.c.tag).where(*_its(tag)).order_by(tag.c.tag)
+
+
 class Remarks(Access):
     """Reads and writes what people say."""
 
@@ -24,8 +33,9 @@ class Remarks(Access):
         """The note and tags of a sweep, a cell or a trial; raises NotFoundError."""
         with self._database.reading() as connection:
             _require(connection, kind, sweep, entity)
-            said = connection.execute(sa.select(note).where(*_its(note, kind, sweep, entity))).one_or_none()
-            known = _tags(connection, kind, sweep, entity)
+            whose = {"kind": kind, "sweep_id": sweep, "entity": entity}
+            said = connection.execute(_NOTE, whose).one_or_none()
+            known = list(connection.execute(_TAGS, whose).scalars())
         if said is None:
             return Remark(tags=known)
         return Remark(note=said.text, tags=known, actor=said.actor, changed=said.changed)
@@ -43,16 +53,16 @@ class Remarks(Access):
             require_lasting(connection, sweep)
             keys = {"kind": kind, "sweep_id": sweep, "entity": entity}
             if text is not None and not text:
-                connection.execute(sa.delete(note).where(*_its(note, kind, sweep, entity)))
+                connection.execute(sa.delete(note).where(*_its(note)), keys)
             elif text is not None:
                 said = {"text": text, "actor": actor, "changed": datetime.now(UTC)}
                 adding = insertion(connection, note).values(**keys, **said)
                 connection.execute(adding.on_conflict_do_update(index_elements=list(keys), set_=said))
             if tags is not None:
-                words = tags.of(_tags(connection, kind, sweep, entity))
+                words = tags.of(list(connection.execute(_TAGS, keys).scalars()))
                 if len(words) > MOST_TAGS:
                     raise ConflictError(f"there would be {len(words)} tags, and there may be {MOST_TAGS}; remove some")
-                connection.execute(sa.delete(tag).where(*_its(tag, kind, sweep, entity)))
+                connection.execute(sa.delete(tag).where(*_its(tag)), keys)
                 rows = [{**keys, "tag": one} for one in words]
                 if rows:
                     connection.execute(sa.insert(tag), rows)
@@ -68,15 +78,6 @@ class Remarks(Access):
         if sweep is None:
             raise NotFoundError(f"no trial {number}")
         return int(sweep)
-
-
-def _its(table: sa.Table, kind: str, sweep: int, entity: int) -> tuple[sa.ColumnElement[bool], ...]:
-    return table.c.kind == kind, table.c.sweep_id == sweep, table.c.entity == entity
-
-
-def _tags(connection: sa.Connection, kind: str, sweep: int, entity: int) -> list[str]:
-    query = sa.select(tag.c.tag).where(*_its(tag, kind, sweep, entity)).order_by(tag.c.tag)
-    return list(connection.execute(query).scalars())
 
 
 def _require(connection: sa.Connection, kind: Remarked, sweep: int, entity: int) -> None:
