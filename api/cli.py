@@ -4,6 +4,7 @@ import gc
 import importlib
 import sys
 from collections.abc import Iterator, MutableMapping
+from types import ModuleType
 from typing import Annotated, Any, Final, NoReturn, Protocol, runtime_checkable
 
 import typer
@@ -108,6 +109,10 @@ app = typer.Typer(
 )
 
 
+_NO_PLUGINS: Final = ModuleType("pydantic.plugin._loader")
+_NO_PLUGINS.get_plugins = tuple  # type: ignore[attr-defined]
+
+
 def _version(asked: bool) -> None:
     if asked:
         import importlib.metadata
@@ -131,7 +136,12 @@ def main() -> None:
     gc.set_threshold(50_000)
     # httpx brings a command line of its own, with rich, click and pygments: a quarter of what our commands wait for.
     sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None: Python's word for "not there"
-    app()
+    # pydantic reads the metadata of whatever is installed to find plugins of its own: a tenth of a short command.
+    sys.modules.setdefault("pydantic.plugin._loader", _NO_PLUGINS)
+    try:
+        app()
+    finally:
+        gc.freeze()  # nor is it worth a last look, now that the process ends
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ COMMANDS: Final = (
     "expand sweeps/sec_t3.yaml",
     "published",
     "published SEC-T3 --like sweeps/sec_t3.yaml",
+    "check README.md",
+    "weights list",
 )
 IMPORTS: Final = ("workers.train", "torch")
 UP: Final = "Ctrl-C ends it"

@@ -186,7 +186,9 @@ def _tracker(settings: Settings) -> Tracker | None:
         own = OwnServer(identity.mlflow_password, partial(prove, settings.mlflow_url, identity))
     login = partial(getattr, Secrets(settings), "mlflow_login")
     login()  # what was never there is told at the start
-    tracker: Tracker = module.MlflowTracker(settings.mlflow_url, own, login)
+    file = settings.mlflow_store
+    store = file and importlib.import_module("orchestrator.record.mlflow.backend_store").BackendStore(file)
+    tracker: Tracker = module.MlflowTracker(settings.mlflow_url, own, login, store)
     return tracker
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, Protocol
 
 from pydantic import (
     BaseModel,
+    ConfigDict,
     Field,
     JsonValue,
     SerializerFunctionWrapHandler,
@@ -143,7 +144,8 @@ class Recipe(Frozen):
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of the parts that the recipe holds."""
-        return tuple(kind for kind in PART_FIELDS if getattr(self, kind) is not None and kind not in self._unsaid())
+        unsaid = self._unsaid()
+        return tuple(kind for kind in PART_FIELDS if getattr(self, kind) is not None and kind not in unsaid)
 
     def _unsaid(self) -> set[str]:
         """The fields that go with a part which it does not hold, and say no more than their default."""
@@ -169,6 +171,8 @@ def fingerprint_of(recipe: Mapping[str, Any]) -> str:
 class Progress(BaseModel):
     """What a training reports while it runs."""
 
+    model_config = ConfigDict(defer_build=True)
+
     step: int = Field(ge=0)
     total: int = Field(ge=1)
     metrics: dict[str, float] = Field(default_factory=dict)
@@ -180,6 +184,8 @@ class Progress(BaseModel):
 
 class Result(BaseModel):
     """What a training gives at its end; under 1 MiB of JSON."""
+
+    model_config = ConfigDict(defer_build=True)
 
     outcome: Literal["ok", "diverged"]
     metrics: dict[str, float] = Field(default_factory=dict)

@@ -37,6 +37,11 @@ MLFLOW_SWITCHES: Final[Mapping[str, str]] = {
 LOOPBACK_RAY: Final[Mapping[str, str]] = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 
 
+def mlflow_store(home: Path) -> Path:
+    """Where the server of a home keeps its experiments and runs."""
+    return home / "mlflow.db"
+
+
 def mlflow_server(home: Path, socket: Path) -> ChildSpec:
     """MLflow's server over SQLite: on a Unix socket and no port, one process, no job runners, no gateway.
 
@@ -47,7 +52,7 @@ def mlflow_server(home: Path, socket: Path) -> ChildSpec:
         command=(
             *(sys.executable, "-m", "orchestrator.record.mlflow.server"),
             *("--workers", "1"),  # with more, every kept-alive request takes 45 ms longer (uvicorn#3149)
-            *("--backend-store-uri", f"sqlite:///{home / 'mlflow.db'}"),
+            *("--backend-store-uri", f"sqlite:///{mlflow_store(home)}"),
             *("--artifacts-destination", str(home / "mlartifacts")),
             *("--uvicorn-opts", f"--uds {shlex.quote(str(socket))} --log-level=warning"),
         ),
@@ -132,6 +137,7 @@ def settings_environment(settings: Settings) -> dict[str, str]:
             "data": settings.data_root.absolute(),
             "parts": settings.parts and settings.parts.absolute(),
             "mlflow_socket": settings.mlflow_socket and settings.mlflow_socket.absolute(),
+            "mlflow_store": settings.mlflow_store and settings.mlflow_store.absolute(),
         }
     )
     withheld = {"token", "oidc_client_secret", *WEBHOOK, *SECRET_FILES}

@@ -42,7 +42,7 @@ class ChildSpec:
     needs: frozenset[str] = frozenset()  # the same, and starts again whenever one of these does
     outlived_by: frozenset[str] = frozenset()  # it starts without these, and at the end they are there until it is gone
     grace: float = 10.0  # seconds between SIGTERM and SIGKILL
-    awaited: bool = True  # without it there is no service; else it may come later, and is tried for ever
+    awaited: bool = True  # without it there is no service; else it begins last, may come later, and is tried for ever
 
     @property
     def end_later(self) -> frozenset[str]:

@@ -32,6 +32,11 @@ class _Watched:
     was_ready: bool = False
     exits: int = 0
 
+    @property
+    def begun(self) -> bool:
+        """Whether it was started at least once."""
+        return self.child.pid > 0
+
 
 class Supervision:
     """Call `tick` often from one thread that lives as long as the children; `started` is told of every new process."""
@@ -91,7 +96,10 @@ class Supervision:
         spec = each.child.spec
         after = [self._watched[name] for name in spec.after if name in self._watched]
         needs = [self._watched[name] for name in spec.needs if name in self._watched]
-        return all(other.was_ready for other in after) and all(other.state == "ready" for other in needs)
+        if not (all(other.was_ready for other in after) and all(other.state == "ready" for other in needs)):
+            return False
+        # What nobody waits for leaves the processors to what is waited for.
+        return spec.awaited or all(other.begun for other in self._watched.values() if other.child.spec.awaited)
 
     def _start(self, name: str, each: _Watched) -> None:
         self._tell(name, "starting")

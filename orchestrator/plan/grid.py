@@ -1,11 +1,10 @@
 """Expands a spec into cells, candidates and trials, always in the same order."""
 
-import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from orchestrator.plan.budget import candidates_of
+from orchestrator.plan.completed import Completed, Seeded
 from orchestrator.plan.needs import Needs
 from orchestrator.plan.reading.points import MOST_TRIALS, Point, cells_of, count, count_candidates, points, recipe_of
 from orchestrator.plan.reading.slots import slot_of
@@ -14,8 +13,8 @@ from orchestrator.spec.spec import Spec
 from orchestrator.views import deadline
 from orchestrator.views.deadline import timely
 from orchestrator.views.planned import Candidate, Cell, Labels, PlannedTrial
-from workers.catalog import Catalog, complete, further_metrics
-from workers.contract import Recipe, canonical_json, fingerprint_of
+from workers.catalog import Catalog
+from workers.contract import Recipe
 
 
 @dataclass(frozen=True)
@@ -38,10 +37,10 @@ class Plan:
             for candidate, at_candidate in enumerate(candidates_of(self.spec, at_cell, self._catalog)):
                 raw = recipe_of(self.spec, at_cell, at_candidate)
                 slot = slot_of(self.spec, {**at_cell.labels, **at_candidate.labels})
-                for repeat, (labels, recipe, document, fingerprint) in enumerate(self._repeated(raw, repeats)):
+                for repeat, (labels, completed) in enumerate(self._repeated(raw, repeats)):
                     deadline.check()
+                    recipe, document, fingerprint, further = completed
                     need = needs.of(recipe)
-                    further = further_metrics(recipe, fingerprint, self._catalog)
                     yield PlannedTrial(
                         cell, candidate, repeat, labels, recipe, fingerprint, slot, document, need, further
                     )
@@ -58,29 +57,19 @@ class Plan:
         for cell in cells_of(self.spec):
             repeats = list(points(self.spec.repeat, cell.labels))
             raw = recipe_of(self.spec, cell, next(points(self.spec.tune, cell.labels)))
-            yield _most_trials(self.spec, cell, len(repeats)), next(self._repeated(raw, repeats))[1]
+            yield _most_trials(self.spec, cell, len(repeats)), next(self._repeated(raw, repeats))[1].recipe
 
-    def _repeated(self, raw: Patch, repeats: list[Point]) -> Iterator[tuple[Labels, Recipe, dict[str, Any], str]]:
-        """The completed recipes of one candidate, also as JSON, and their fingerprints.
-
-        Seeds are set in what was completed and written once, which is quicker.
-        """
-        whole: Recipe | None = None
-        document: dict[str, Any] = {}
-        fingerprint = fingerprints_by_seed(document)
+    def _repeated(self, raw: Patch, repeats: list[Point]) -> Iterator[tuple[Labels, Completed]]:
+        """The completed recipes of one candidate."""
+        seeded: Seeded | None = None
         for repeat in repeats:
             patches = [choice.patch for choice in repeat.choices]
             seed = _seed_only(patches)
             if seed is None:
-                recipe = complete(Recipe.model_validate(apply(raw, patches)), self._catalog)
-                written = recipe.model_dump(mode="json")
-                yield repeat.labels, recipe, written, fingerprint_of(written)
+                yield repeat.labels, Completed.of(apply(raw, patches), self._catalog)
                 continue
-            if whole is None:
-                whole = complete(Recipe.model_validate(raw), self._catalog)
-                document = whole.model_dump(mode="json")
-                fingerprint = fingerprints_by_seed(document)
-            yield repeat.labels, whole.model_copy(update={"seed": seed}), {**document, "seed": seed}, fingerprint(seed)
+            seeded = seeded or Seeded(raw, self._catalog)
+            yield repeat.labels, seeded.at(seed)
 
 
 def expand(spec: Spec, catalog: Catalog) -> Plan:
@@ -109,18 +98,3 @@ def _seed_only(patches: list[Patch]) -> int | None:
         return None
     seed = patches[0]["seed"]
     return seed if type(seed) is int else None
-
-
-def fingerprints_by_seed(recipe: Mapping[str, Any]) -> Callable[[int], str]:
-    """`fingerprint_of` for a recipe that is JSON already with any seed, which writes the rest of it once."""
-    before, found, after = canonical_json({**recipe, "seed": None}).rpartition('"seed":null')
-    if not found or '"seed":null' in before:  # a part has a seed of its own that is not set
-        return lambda seed: fingerprint_of({**recipe, "seed": seed})
-    begun = hashlib.sha256(f'{before}"seed":'.encode())
-
-    def of(seed: int) -> str:
-        digest = begun.copy()
-        digest.update(f"{seed}{after}".encode())
-        return digest.hexdigest()
-
-    return of

@@ -169,6 +169,7 @@ def test_what_is_not_waited_for_comes_later_and_is_tried_for_ever(settings: Sett
         stack.start()
         wait_until(lambda: sum("exit code 3" in state for state in told.of("beside")) > 3)
         assert status_of(stack.addresses["api"], "/healthz") == 200
+        assert told.index(("beside", "starting")) > told.index(("conductor", "starting"))
         assert "cannot find my configuration" in (tmp_path / "home" / "logs" / "beside.log").read_text()
 
 
@@ -225,6 +226,7 @@ def test_every_setting_reaches_the_children(tmp_path: Path, monkeypatch: pytest.
         "slot_growth": 2.5,
         "request_seconds": 45.0,
         "mlflow_socket": tmp_path / "mlflow.sock",
+        "mlflow_store": tmp_path / "mlflow.db",
         "traces_url": "http://127.0.0.1:4318",
         "webhook_url": "https://hooks.lab/sweeps",
         "webhook_secret": "whsec_" + base64.b64encode(b"a secret of the tests, long enough").decode(),
@@ -266,7 +268,7 @@ def test_every_setting_reaches_the_children(tmp_path: Path, monkeypatch: pytest.
                 monkeypatch.setenv(variable, value)
         hook = dict.fromkeys(("webhook_url", "webhook_secret", "webhook_secret_file"))
         hook |= dict.fromkeys(("mlflow_token_file", "mlflow_password_file"))
-        withheld = {"mlflow_socket": None} | (
+        withheld = {"mlflow_socket": None, "mlflow_store": None} | (
             hook if name == "api" else {"token": None, "oidc_client_secret": None}
         )  # MLflow's address wins
         expected = settings.model_copy(update=withheld)

@@ -16,7 +16,8 @@ try:
     main()
 except SystemExit as ended:
     code = ended.code
-print(code, *(name for name, module in sys.modules.items() if module is not None), file=sys.stderr)
+# What stands in the place of a module that is left out has no spec.
+print(code, *(name for name, module in sys.modules.items() if getattr(module, "__spec__", None)), file=sys.stderr)
 """
 
 
@@ -86,6 +87,53 @@ def test_a_client_reads_no_parts() -> None:
     assert "workers" not in loaded(["list"])
 
 
+def printed(code: str) -> str:
+    """What a Python of its own prints."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    return done.stdout.strip()
+
+
+def test_a_first_start_waits_for_no_database() -> None:
+    """What is looked at before anything is started needs the database's libraries only where there is a database."""
+    code = """
+import sys, tempfile
+from pathlib import Path
+import api.local.serve
+from api.local.refusals import refuse_wrong_start
+from orchestrator.settings import Settings
+with tempfile.TemporaryDirectory() as home:
+    refuse_wrong_start(Settings(home=Path(home)))
+print({"sqlalchemy", "alembic"} & set(sys.modules))
+"""
+    assert printed(code) == "set()"
+
+
+def test_who_edits_a_spec_waits_for_no_recipe() -> None:
+    """Pydantic puts a recipe together, of all that it may hold, where somebody reads one."""
+    code = """
+import orchestrator.plan.reading.edit, orchestrator.plan.reading.excerpt, api.client
+from workers.contract import Progress, Recipe, Result
+print([one.__name__ for one in (Recipe, Progress, Result) if one.__pydantic_complete__])
+"""
+    assert printed(code) == "[]"
+
+
+def test_no_command_reads_what_is_installed() -> None:
+    """Nobody looks for plugins of pydantic's in the metadata of hundreds of packages."""
+    code = """
+import importlib.metadata, sys
+asked = []
+importlib.metadata.entry_points = lambda **group: asked.append(group) or ()
+sys.argv = ["metricsweep", "expand", "sweeps/digits.yaml", "--json"]
+from api.cli import main
+try:
+    main()
+finally:
+    print(asked)
+"""
+    assert printed(code).splitlines()[-1] == "[]"
+
+
 def test_no_schema_is_written_for_a_command() -> None:
     """A recipe's JSON schema is for editors and documents: who only reads a recipe does not wait for it."""
     code = """
@@ -95,5 +143,4 @@ GenerateJsonSchema.generate = lambda self, *given, **more: made.append(given)
 import api.cli, api.client, orchestrator.plan.validated, orchestrator.service.forecast
 print(len(made))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout.strip() == "0"
+    assert printed(code) == "0"

@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -195,19 +195,6 @@ def test_without_a_database_the_rest_is_told(
     assert sample("trials", state="running") not in found
     assert sample("disk_free_bytes", place="home") in found
     assert found[sample("request_duration_seconds_count", route="/healthz", method="GET", status="200")] == 1
-
-
-@pytest.fixture
-def statements() -> Iterator[list[str]]:
-    """What databases are asked meanwhile."""
-    asked: list[str] = []
-
-    def hear(*given: Any) -> None:
-        asked.append(given[2])
-
-    sa.event.listen(sa.Engine, "before_cursor_execute", hear)
-    yield asked
-    sa.event.remove(sa.Engine, "before_cursor_execute", hear)
 
 
 @needs_promtool

@@ -18,7 +18,7 @@ from fastapi.testclient import TestClient
 from api.protection import turns
 from api.protection.turns import Bounds, Lane
 from benchmarks.hostile_bodies import BODIES
-from orchestrator.plan import grid
+from orchestrator.plan import completed
 from orchestrator.service.bundles import BundleQueries
 from orchestrator.service.commands import SweepCommands
 from orchestrator.service.figures import FigureQueries
@@ -31,6 +31,8 @@ from orchestrator.views.deadline import Deadline, within
 from orchestrator.views.errors import BusyError
 from tests.api.conftest import BEARER, TOKEN
 from tests.api.played import SPEC, YAML, Conductor
+from workers.catalog import Catalog
+from workers.contract import Recipe
 
 HANG_SECONDS = 60
 JSON = {"Content-Type": "application/json"}
@@ -160,18 +162,18 @@ def test_what_takes_too_long_is_given_up(app: FastAPI, http: TestClient, stalled
 
 def test_a_preview_looks_at_its_deadline_while_it_expands(http: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = 0
-    real = grid.fingerprint_of  # type: ignore[attr-defined]
+    real = completed.complete  # type: ignore[attr-defined]
 
-    def counted(recipe: Any) -> str:
+    def counted(recipe: Recipe, catalog: Catalog) -> Recipe:
         nonlocal seen
         seen += 1
         if seen == 100:
             found = deadline._current.get()
             assert found is not None
             found.end()
-        return real(recipe)
+        return real(recipe, catalog)
 
-    monkeypatch.setattr(grid, "fingerprint_of", counted)
+    monkeypatch.setattr(completed, "complete", counted)
     assert http.post("/v1/sweeps?dry_run=true", content=LARGE, headers=JSON).status_code == turns.CLIENT_GONE
     assert seen == 100
 

@@ -12,6 +12,7 @@ import psutil
 import pytest
 from mlflow.tracking import MlflowClient
 
+from api.local.command_lines import mlflow_store
 from orchestrator.record.store import Store
 from tests.mlflow_server import TOKEN, Gate, running
 from tests.record.sample import lease, run_all, started
@@ -22,6 +23,8 @@ pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
 TELLER = """
 import sys, time
+from pathlib import Path
+from orchestrator.record.mlflow.backend_store import BackendStore
 from orchestrator.record.mlflow.client import MlflowTracker
 from orchestrator.record.mirror import Mirror
 from orchestrator.record.store import Store
@@ -29,7 +32,8 @@ store = Store.open(sys.argv[1], migrate=False)
 while (fence := store.lease.acquire(f"teller {time.time()}", 2.0)) is None:
     time.sleep(0.1)
 writer = store.writer(fence)
-mirror = Mirror(store, writer, MlflowTracker(sys.argv[2]))
+file = BackendStore(Path(sys.argv[3])) if sys.argv[3:] else None
+mirror = Mirror(store, writer, MlflowTracker(sys.argv[2], store=file))
 while store.outbox.lag():
     writer.lease.renew(2.0)
     mirror.forward(3)
@@ -37,7 +41,13 @@ while store.outbox.lag():
 """
 
 
-def test_both_ends_are_killed_at_random(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def begun(*told: str) -> "subprocess.Popen[bytes]":
+    """A teller: of which database, by which MLflow and, where it may write into it, in which store."""
+    return subprocess.Popen([sys.executable, "-c", TELLER, *told])
+
+
+@pytest.mark.parametrize("ours", [False, True], ids=["through the server", "into its store"])
+def test_both_ends_are_killed_at_random(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ours: bool) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", TOKEN)
     home, database = tmp_path / "mlflow", f"sqlite:///{tmp_path / 'metricsweep.db'}"
     home.mkdir()
@@ -58,7 +68,7 @@ def test_both_ends_are_killed_at_random(tmp_path: Path, monkeypatch: pytest.Monk
             while True:
                 with running(home) as server:
                     servers.update(server.tree())
-                    teller = subprocess.Popen([sys.executable, "-c", TELLER, database, gate.mlflow])
+                    teller = begun(database, gate.mlflow, *([str(mlflow_store(home))] if ours else []))
                     try:
                         moment = moments.pop() if moments else -1  # runs that are left
                         while teller.poll() is None and store.outbox.lag() > moment:

@@ -3,13 +3,14 @@ from typing import Any
 
 import pytest
 
-from orchestrator.plan import grid
+from orchestrator.plan import completed
 from orchestrator.plan.checking.check import check
-from orchestrator.plan.grid import expand, fingerprints_by_seed
+from orchestrator.plan.completed import fingerprints_by_seed
+from orchestrator.plan.grid import expand
 from orchestrator.spec.spec import Spec
 from orchestrator.views.planned import PlannedTrial
 from workers import contract
-from workers.catalog import Catalog, complete
+from workers.catalog import Catalog, complete, further_metrics
 from workers.contract import Recipe, fingerprint_of
 
 Small = Callable[..., dict[str, Any]]
@@ -194,18 +195,24 @@ def test_trials_are_made_as_they_are_asked_for(small: Small, catalog: Catalog) -
     assert next(iter(plan.trials())).recipe.seed == 0
 
 
-def test_seeds_write_a_recipe_once(small: Small, catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counted, not timed: 400 trials of two candidates are two recipes on paper."""
-    document = small(tune={"optimizer.lr": [0.1, 0.2]}, repeat={"seed": list(range(200))})
+@pytest.mark.parametrize(("metrics", "most"), [([], 4), (["recall@3"], 8)], ids=["usual metrics", "further metrics"])
+def test_seeds_write_a_recipe_once(
+    small: Small, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, metrics: list[str], most: int
+) -> None:
+    """Counted, not timed: 400 trials of two candidates are two recipes on paper, and two without further metrics."""
+    document = small(
+        tune={"optimizer.lr": [0.1, 0.2]}, repeat={"seed": list(range(200))}, **{"recipe.metrics": metrics}
+    )
     plan = expand(check(document, catalog), catalog)
     written = []
     original = contract.canonical_json
-    for module in (contract, grid):
+    for module in (contract, completed):
         monkeypatch.setattr(module, "canonical_json", lambda value: written.append(1) or original(value))
     found = list(plan.trials())
     assert len(found) == 400
-    assert len(written) <= 4
+    assert len(written) <= most
     assert all(one.fingerprint == one.recipe.fingerprint for one in found)
+    assert all(one.further == further_metrics(one.recipe, one.fingerprint, catalog) for one in found)
 
 
 @pytest.mark.parametrize("seed", [0, 7, -1, 2**63])

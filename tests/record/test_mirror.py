@@ -2,12 +2,15 @@
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from mlflow.tracking import MlflowClient
 
 from orchestrator.record.mirror import Mirror
+from orchestrator.record.mlflow import backend_store
+from orchestrator.record.mlflow.backend_store import BackendStore, _update, _writing
 from orchestrator.record.mlflow.client import MlflowTracker
 from orchestrator.record.mlflow.entities import KEY_TAG
 from orchestrator.record.store import Store
@@ -34,9 +37,16 @@ def client(address: str) -> MlflowClient:
     return MlflowClient(tracking_uri=address, registry_uri=address)
 
 
+@pytest.fixture(params=["by its client", "into its store"])
+def tracker(request: pytest.FixtureRequest, address: str) -> Callable[[], MlflowTracker]:
+    """Makes a tracker that knows nothing of what others told."""
+    store = BackendStore(Path(address.removeprefix("sqlite:///"))) if request.param == "into its store" else None
+    return lambda: MlflowTracker(address, store=store)
+
+
 @pytest.fixture
-def mirrored(sqlite_store: Store, address: str) -> Callable[[int], Mirror]:
-    return lambda fence: Mirror(sqlite_store, sqlite_store.writer(fence), MlflowTracker(address))
+def mirrored(sqlite_store: Store, tracker: Callable[[], MlflowTracker]) -> Callable[[int], Mirror]:
+    return lambda fence: Mirror(sqlite_store, sqlite_store.writer(fence), tracker())
 
 
 def shown(client: MlflowClient, store: Store, sweep: int) -> Shown:
@@ -116,7 +126,12 @@ def test_telling_anew_what_is_there_changes_nothing(
 
 @pytest.mark.parametrize("seed", range(4))
 def test_killed_at_any_moment_it_tells_every_run_once(
-    sqlite_store: Store, client: MlflowClient, address: str, monkeypatch: pytest.MonkeyPatch, seed: int
+    sqlite_store: Store,
+    client: MlflowClient,
+    mirrored: Callable[[int], Mirror],
+    tracker: Callable[[], MlflowTracker],
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
 ) -> None:
     """Killed before MLflow hears of a request, or before we hear what it answered; then everything is told anew."""
     drawn = random.Random(seed)
@@ -124,8 +139,7 @@ def test_killed_at_any_moment_it_tells_every_run_once(
     sweep = started(sqlite_store, fence)
     run_all(sqlite_store, fence)
     settle(sqlite_store, fence, sweep)
-    calm = Mirror(sqlite_store, sqlite_store.writer(fence), MlflowTracker(address))
-    forward_all(calm)
+    forward_all(mirrored(fence))
     whole = shown(client, sqlite_store, sweep)
     for run in client.search_runs([sqlite_store.runs.experiment(sweep)]):
         if drawn.random() < 0.6:
@@ -133,11 +147,14 @@ def test_killed_at_any_moment_it_tells_every_run_once(
     sqlite_store.writer(fence).outbox.tell_anew(sweep)
     kills, told = 0, False
     while not told:
-        tracker = MlflowTracker(address)
+        told_by = tracker()
         for name in ("create_run", "log_batch", "set_terminated", "search_runs", "delete_run", "set_experiment_tag"):
-            monkeypatch.setattr(tracker._client, name, mortal(getattr(tracker._client, name), drawn, kills))
+            monkeypatch.setattr(told_by._client, name, mortal(getattr(told_by._client, name), drawn, kills))
+        writing = mortal(_writing, drawn, kills)
+        monkeypatch.setattr(backend_store, "_writing", writing)
+        monkeypatch.setattr(backend_store, "_update", mortal(_update, drawn, kills))
         try:
-            forward_all(Mirror(sqlite_store, sqlite_store.writer(fence), tracker))
+            forward_all(Mirror(sqlite_store, sqlite_store.writer(fence), told_by))
             told = True
         except Killed:
             kills += 1
@@ -164,7 +181,10 @@ def mortal(call: Callable[..., Any], drawn: random.Random, kills: int) -> Callab
 
 
 def test_what_a_conductor_sends_after_its_lease_is_told_anew_by_the_next(
-    sqlite_store: Store, client: MlflowClient, address: str, monkeypatch: pytest.MonkeyPatch
+    sqlite_store: Store,
+    client: MlflowClient,
+    tracker: Callable[[], MlflowTracker],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It stood still with a request on its way; MLflow knows no fence, and shows what it was sent last."""
     fence = lease(sqlite_store)
@@ -176,19 +196,19 @@ def test_what_a_conductor_sends_after_its_lease_is_told_anew_by_the_next(
     ):
         sqlite_store.writer(fence).events.write(event)
     rested(sqlite_store)
-    tracker, real = MlflowTracker(address), MlflowTracker.mirror
+    stalled, real = tracker(), MlflowTracker.mirror
     next_fence: list[int] = []
 
     def late(self: MlflowTracker, experiment: str, run: RunMirror) -> str:
-        if self is tracker and run.points and not next_fence:
+        if self is stalled and run.points and not next_fence:
             sqlite_store.writer(fence).lease.release()
             next_fence.append(lease(sqlite_store, "next"))
             sqlite_store.writer(next_fence[0]).events.write(Finished(order.attempt, result()))
-            forward_all(Mirror(sqlite_store, sqlite_store.writer(next_fence[0]), MlflowTracker(address)))
+            forward_all(Mirror(sqlite_store, sqlite_store.writer(next_fence[0]), tracker()))
         return real(self, experiment, run)
 
     monkeypatch.setattr(MlflowTracker, "mirror", late)
-    mirror = Mirror(sqlite_store, sqlite_store.writer(fence), tracker)
+    mirror = Mirror(sqlite_store, sqlite_store.writer(fence), stalled)
     with pytest.raises(FencedError):
         forward_all(mirror)
     (asked,) = sqlite_store.requests.pending()
@@ -197,7 +217,7 @@ def test_what_a_conductor_sends_after_its_lease_is_told_anew_by_the_next(
     assert len(sqlite_store.requests.pending()) == 1, "asked for once"
     writer = sqlite_store.writer(next_fence[0])
     writer.outbox.tell_anew(asked.sweep)
-    forward_all(Mirror(sqlite_store, writer, MlflowTracker(address)))
+    forward_all(Mirror(sqlite_store, writer, tracker()))
     (trial,) = sqlite_store.trials.page(sweep).items
     assert client.get_run(sqlite_store.runs.run("trial", sweep, trial.id)).info.status == "FINISHED"
 

@@ -3,30 +3,39 @@
 import math
 import os
 import socket
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
 from mlflow.entities import Run, ViewType
+from mlflow.store.db.utils import _get_latest_schema_revision
 from mlflow.tracking import MlflowClient
 from mlflow.utils import rest_utils
 
+from api.local.command_lines import mlflow_store
+from api.local.process import Child
 from orchestrator.record.mlflow.answers import TrackerRefusedError
+from orchestrator.record.mlflow.backend_store import REVISIONS, BackendStore
 from orchestrator.record.mlflow.client import (
     CLIENT_ENVIRONMENT,
-    NOT_FINITE_TAG,
     PARAMS_DIFFER_TAG,
     MlflowTracker,
 )
-from orchestrator.record.mlflow.entities import KEY_TAG
+from orchestrator.record.mlflow.entities import KEY_TAG, NOT_FINITE_TAG
 from orchestrator.record.mlflow.experiments import SWEEP_TAG
 from orchestrator.record.tracker import CurvePoint, DatasetMirror, ExperimentGoneError, RunGoneError, RunMirror
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.links import Links
 from tests.mlflow_server import TOKEN, Gate
 
+Another = Callable[[], MlflowTracker]
+DRAWN = {"dataset_uuid", "input_uuid", "source_id"}
 STARTED = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
 
 
@@ -43,12 +52,17 @@ def server(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> str:
     return gate.mlflow
 
 
-@pytest.fixture(params=["server", "store"])
-def url(request: pytest.FixtureRequest) -> str:
-    """Every test below runs over HTTP and on a bare store."""
-    if request.param == "server":
-        return str(request.getfixturevalue("server"))
-    return f"sqlite:///{request.getfixturevalue('store')}"
+@pytest.fixture(params=["server", "store", "both"])
+def way(request: pytest.FixtureRequest) -> str:
+    """Every test below runs over HTTP, on a bare store, and writes into the store of the server that it speaks to."""
+    return str(request.param)
+
+
+@pytest.fixture
+def url(way: str, request: pytest.FixtureRequest) -> str:
+    if way == "store":
+        return f"sqlite:///{request.getfixturevalue('store')}"
+    return str(request.getfixturevalue("server"))
 
 
 @pytest.fixture(scope="session")
@@ -57,8 +71,21 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def tracker(url: str) -> MlflowTracker:
-    return MlflowTracker(url)
+def behind(mlflow: Child) -> BackendStore:
+    """The server's store, for who may write into it."""
+    assert mlflow.spec.socket is not None
+    return BackendStore(mlflow_store(mlflow.spec.socket.parent))
+
+
+@pytest.fixture
+def another(url: str, way: str, request: pytest.FixtureRequest) -> Another:
+    """A tracker that knows nothing of what others told, each time that it is called."""
+    return lambda: MlflowTracker(url, store=request.getfixturevalue("behind") if way == "both" else None)
+
+
+@pytest.fixture
+def tracker(another: Another) -> MlflowTracker:
+    return another()
 
 
 @pytest.fixture
@@ -88,6 +115,22 @@ def a_trial(**changes: object) -> RunMirror:
         metrics={"best/test/recall@1": 0.75},
     )
     return replace(whole, **changes)  # type: ignore[arg-type]
+
+
+def rows_of(file: Path, run_id: str) -> dict[str, list[tuple[Any, ...]]]:
+    """What MLflow's tables hold of a run, without the ids that are drawn."""
+    own = {"datasets": "dataset_uuid IN (SELECT source_id FROM inputs WHERE destination_id = :run)"}
+    own |= {"inputs": "destination_id = :run"}
+    own |= {"input_tags": "input_uuid IN (SELECT input_uuid FROM inputs WHERE destination_id = :run)"}
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    with closing(sqlite3.connect(file)) as connection:
+        connection.row_factory = sqlite3.Row
+        for table in ("runs", "tags", "params", "metrics", "latest_metrics", *own):
+            query = f"SELECT * FROM {table} WHERE {own.get(table, 'run_uuid = :run')}"
+            held = [dict(row) for row in connection.execute(query, {"run": run_id})]
+            kept = [{k: v for k, v in row.items() if k not in DRAWN} for row in held]
+            found[table] = sorted(tuple((k, str(v).replace(run_id, "RUN")) for k, v in row.items()) for row in kept)
+    return found
 
 
 def everything(client: MlflowClient, run_id: str) -> tuple[object, ...]:
@@ -120,11 +163,11 @@ def test_sending_again_changes_nothing(tracker: MlflowTracker, client: MlflowCli
     assert everything(client, run_id) == before
 
 
-def test_a_lost_id_is_repaired_by_its_key(url: str, client: MlflowClient, experiment: str) -> None:
+def test_a_lost_id_is_repaired_by_its_key(another: Another, client: MlflowClient, experiment: str) -> None:
     trial = a_trial()
-    run_id = MlflowTracker(url).mirror(experiment, trial)
+    run_id = another().mirror(experiment, trial)
     before = everything(client, run_id)
-    assert MlflowTracker(url).mirror(experiment, trial) == run_id
+    assert another().mirror(experiment, trial) == run_id
     assert everything(client, run_id) == before
     assert len(client.search_runs([experiment])) == 1
 
@@ -140,11 +183,11 @@ def test_a_run_grows_and_ends(tracker: MlflowTracker, client: MlflowClient, expe
     assert len(client.get_metric_history(run_id, "train/loss")) == 5
 
 
-def test_a_retried_trial_runs_again(url: str, client: MlflowClient, experiment: str) -> None:
+def test_a_retried_trial_runs_again(another: Another, client: MlflowClient, experiment: str) -> None:
     trial = a_trial(status="FAILED", metrics={})
-    run_id = MlflowTracker(url).mirror(experiment, trial)
+    run_id = another().mirror(experiment, trial)
     assert client.get_run(run_id).info.status == "FAILED"
-    MlflowTracker(url).mirror(experiment, replace(trial, run=run_id, status="RUNNING", ended=None))
+    another().mirror(experiment, replace(trial, run=run_id, status="RUNNING", ended=None))
     assert client.get_run(run_id).info.status == "RUNNING"
 
 
@@ -226,22 +269,24 @@ def test_files_are_artifacts(
         tracker.mirror(experiment, a_trial(files={"../out": b""}))
 
 
-def test_a_run_that_is_gone_is_said_to_be(url: str, client: MlflowClient, experiment: str) -> None:
+def test_a_run_that_is_gone_is_said_to_be(another: Another, client: MlflowClient, experiment: str) -> None:
     trial = a_trial()
-    tracker = MlflowTracker(url)
+    tracker = another()
     run_id = tracker.mirror(experiment, trial)
     client.delete_run(run_id)
     for gone in (replace(trial, run=run_id), replace(trial, run=uuid4().hex), replace(trial, run=run_id, points=())):
         with pytest.raises(RunGoneError, match="is gone from MLflow"):
-            MlflowTracker(url).mirror(experiment, gone)
+            another().mirror(experiment, gone)
     again = tracker.mirror(experiment, trial)
     assert again != run_id
     assert client.get_run(again).data.metrics["train/loss"] == 0.2
 
 
-def test_an_experiment_that_is_gone_or_anothers_is_said_to_be(url: str, client: MlflowClient, experiment: str) -> None:
+def test_an_experiment_that_is_gone_or_anothers_is_said_to_be(
+    another: Another, client: MlflowClient, experiment: str
+) -> None:
     sweep = client.get_experiment(experiment).tags[SWEEP_TAG]
-    tracker = MlflowTracker(url)
+    tracker = another()
     assert tracker.mirror(experiment, a_trial(sweep=sweep))
     for elsewhere, whose in ((experiment, str(uuid4())), ("987654321", sweep)):
         with pytest.raises(ExperimentGoneError):
@@ -249,17 +294,17 @@ def test_an_experiment_that_is_gone_or_anothers_is_said_to_be(url: str, client: 
     assert len(client.search_runs([experiment])) == 1, "nothing goes into an experiment that is another sweep's"
 
 
-def test_a_run_of_a_former_shape_is_made_anew(url: str, client: MlflowClient, experiment: str) -> None:
+def test_a_run_of_a_former_shape_is_made_anew(another: Another, client: MlflowClient, experiment: str) -> None:
     trial = a_trial()
     former = client.create_run(experiment, tags={KEY_TAG: trial.key}).info.run_id
-    run_id = MlflowTracker(url).mirror(experiment, trial)
+    run_id = another().mirror(experiment, trial)
     assert run_id != former
     assert [run.info.run_id for run in client.search_runs([experiment])] == [run_id]
 
 
-def test_a_cell_that_chose_otherwise_gets_another_run(url: str, client: MlflowClient, experiment: str) -> None:
+def test_a_cell_that_chose_otherwise_gets_another_run(another: Another, client: MlflowClient, experiment: str) -> None:
     cell = a_trial(kind="cell", params={"loss": "triplet"}, dataset=DatasetMirror("digits", "sha256:" + "a" * 64))
-    tracker = MlflowTracker(url)
+    tracker = another()
     run_id = tracker.mirror(experiment, cell)
     settled = replace(cell, run=run_id, params={"loss": "triplet", "eta": "0.5"})
     assert tracker.mirror(experiment, settled) == run_id
@@ -274,8 +319,8 @@ def test_a_cell_that_chose_otherwise_gets_another_run(url: str, client: MlflowCl
     assert client.get_run(again).data.params == {"loss": "triplet", "eta": "1.0"}
 
 
-def test_of_two_runs_of_a_key_the_known_one_stays(url: str, client: MlflowClient, experiment: str) -> None:
-    tracker, keys = MlflowTracker(url), [str(uuid4()) for _ in range(3)]
+def test_of_two_runs_of_a_key_the_known_one_stays(another: Another, client: MlflowClient, experiment: str) -> None:
+    tracker, keys = another(), [str(uuid4()) for _ in range(3)]
     made = {key: [client.create_run(experiment, tags={KEY_TAG: key}).info.run_id for _ in range(2)] for key in keys}
     client.create_run(experiment, tags={"somebody's": "own"})
     known = {keys[0]: made[keys[0]][0], keys[1]: made[keys[1]][1]}
@@ -313,6 +358,72 @@ def test_a_trial_costs_three_requests(server: str, requests: list[str]) -> None:
     assert requests == [], "what is shown already is not told again"
     tracker.mirror(experiment, replace(settled, tags={"metricsweep.selected": "true"}))
     assert requests == ["runs/log-batch"]
+
+
+def test_a_trial_costs_no_request_where_the_store_is_ours(
+    server: str, behind: BackendStore, requests: list[str]
+) -> None:
+    tracker, uid = MlflowTracker(server, store=behind), str(uuid4())
+    experiment = tracker.experiment(f"not counted {uid[:6]}", uid, {})
+    data = DatasetMirror("digits", "sha256:" + "a" * 64)
+    requests.clear()
+    cell = tracker.mirror(experiment, a_trial(kind="cell", key=f"{uid}/cell/0", sweep=uid, dataset=data))
+    trial = a_trial(sweep=uid, parent=cell)
+    run_id = tracker.mirror(experiment, trial)
+    tracker.mirror(experiment, replace(trial, run=run_id, tags={"metricsweep.selected": "true"}))
+    assert requests == []
+
+
+def test_what_is_written_into_the_store_is_what_the_server_writes(
+    server: str, behind: BackendStore, mlflow: Child
+) -> None:
+    """Row by row, for what is whole at once, grows, is told again, and has a data set."""
+    assert mlflow.spec.socket is not None
+    file, written = mlflow_store(mlflow.spec.socket.parent), []
+    experiment = MlflowTracker(server).experiment(f"rows {uuid4()}", str(uuid4()), {})
+    whole = a_trial(dataset=DatasetMirror("digits", "sha256:" + "b" * 64), metrics={"x": 1e308, "y": -0.0})
+    begun = replace(whole, status="RUNNING", ended=None, points=whole.points[:3], metrics={})
+    late = CurvePoint("train/loss", 0.9, 2, STARTED + timedelta(seconds=1))  # an earlier step, told late
+    for store in (None, behind):
+        tracker, runs = MlflowTracker(server, store=store), []
+        runs.append(tracker.mirror(experiment, replace(whole, key=str(uuid4()))))
+        grown = tracker.mirror(experiment, replace(begun, key=str(uuid4())))
+        ended = replace(whole, run=grown, points=[*whole.points[2:], late], tags={"metricsweep.trial": "8"}, name="new")
+        for told in (ended, ended, replace(ended, status="RUNNING", ended=None)):
+            tracker.mirror(experiment, told)
+        runs.append(grown)
+        written.append([rows_of(file, run) for run in runs])
+    keys = {row[1] for runs in written for run in runs for row in run["tags"] if ("key", KEY_TAG) in row}
+    for tables in (run for runs in written for run in runs):
+        tables["tags"] = [row for row in tables["tags"] if row[1] not in keys]
+        assert all(tables.values())
+    assert written[0] == written[1]
+
+
+def test_a_store_that_is_not_as_we_know_it_is_left_to_the_server(
+    server: str, mlflow: Child, tmp_path: Path, requests: list[str]
+) -> None:
+    assert mlflow.spec.socket is not None
+    experiment = MlflowTracker(server).experiment(f"left {uuid4()}", str(uuid4()), {})
+    (tmp_path / "empty.db").touch()
+    (tmp_path / "text.db").write_text("no database")
+    there = sqlite3.connect(mlflow_store(mlflow.spec.socket.parent))
+    with closing(there), closing(sqlite3.connect(tmp_path / "later.db")) as later:
+        there.backup(later)
+        later.execute("UPDATE alembic_version SET version_num = 'later'")
+        later.commit()
+    for name in ("missing.db", "empty.db", "text.db", "later.db"):
+        requests.clear()
+        assert MlflowTracker(server, store=BackendStore(tmp_path / name)).mirror(experiment, a_trial())
+        assert "runs/create" in requests, name
+    assert not (tmp_path / "missing.db").exists()
+    with closing(sqlite3.connect(tmp_path / "later.db")) as later:
+        assert not later.execute("SELECT 1 FROM runs WHERE experiment_id = ?", (experiment,)).fetchall()
+
+
+def test_the_schema_of_the_mlflow_that_is_installed_is_known() -> None:
+    """Where it is another one: compare what the server writes, then name it."""
+    assert _get_latest_schema_revision() in REVISIONS
 
 
 def test_an_experiment_is_found_by_its_sweep(tracker: MlflowTracker, client: MlflowClient, url: str) -> None:

@@ -1,6 +1,13 @@
 """What exists and what is wrong with a recipe: the face of the catalog, which imports no part and no torch."""
 
-from workers.catalog.added_metrics import FurtherMetrics, asked_of, computed_alike, further_metrics
+from workers.catalog.added_metrics import (
+    FurtherMetrics,
+    asked_of,
+    computed_alike,
+    further_metrics,
+    out_of_reach,
+    without_further,
+)
 from workers.catalog.clustering_cost import NEEDS, STARTS, Clustering, stated
 from workers.catalog.defaults import complete
 from workers.catalog.holdings import Holdings, holds, selected
@@ -48,6 +55,7 @@ __all__ = [
     "near",
     "need_of",
     "not_computed",
+    "out_of_reach",
     "parse_metric",
     "problems",
     "selected",
@@ -57,4 +65,5 @@ __all__ = [
     "stated",
     "unknown",
     "usual_needs",
+    "without_further",
 ]

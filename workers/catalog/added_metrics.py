@@ -22,30 +22,35 @@ class FurtherMetrics(Frozen):
 
 def further_metrics(recipe: Recipe, fingerprint: str, catalog: Catalog) -> FurtherMetrics:
     """Those of a completed recipe."""
-    if not recipe.metrics:
-        return FurtherMetrics(base=fingerprint)
+    base = without_further(recipe, catalog).fingerprint if recipe.metrics else fingerprint
+    return FurtherMetrics(base=base, out_of_reach=out_of_reach(recipe, catalog))
+
+
+def without_further(recipe: Recipe, catalog: Catalog) -> Recipe:
+    """A completed recipe as it is without its further metrics."""
     # Completing it anew without them gives the same, slower: of what is complete only the versions of metrics change.
     versions = versions_of(named(recipe, catalog), [recipe.select.metric], recipe.precision, catalog)
     pins = recipe.pins.model_copy(update={"versions": versions})
-    base = recipe.model_copy(update={"metrics": [], "pins": pins}).fingerprint
-    return FurtherMetrics(base=base, out_of_reach=_out_of_reach(recipe, catalog))
+    return recipe.model_copy(update={"metrics": [], "pins": pins})
 
 
-def _out_of_reach(recipe: Recipe, catalog: Catalog) -> dict[str, list[str]]:
-    """What is measured of other weights than the kept ones, where a table or a figure shows it.
+def out_of_reach(recipe: Recipe, catalog: Catalog) -> dict[str, list[str]]:
+    """By further metric what is measured of other weights than the kept ones, where a table or a figure shows it.
 
     Of `last/...` where the best are kept no table asks: it is left out of what kept weights give.
     """
+    if not recipe.metrics:
+        return {}
     task = catalog.get("task", recipe.task.name)
     watched = set(task.stated("watched")) if task else set()
-    select, out_of_reach = recipe.select, dict[str, list[str]]()
+    select, unreached = recipe.select, dict[str, list[str]]()
     for metric in recipe.metrics:
         keys = [f"{BEST_TEST}/test/{metric}"] if select.beside else []
         if metric in watched:
             keys += [f"the curve of {split}/{metric}" for split in select.watched]
         if keys:
-            out_of_reach[metric] = keys
-    return out_of_reach
+            unreached[metric] = keys
+    return unreached
 
 
 def asked_of(recipe: Mapping[str, Any]) -> list[str]:

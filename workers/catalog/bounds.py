@@ -17,20 +17,29 @@ def stated(part: ast.FunctionDef) -> dict[str, str]:
     `if not math.isfinite(x)`, and the calls of `_CALLS` and `at_least`.
     """
     known: dict[str, str] = {}
-    for node in ast.walk(part):
-        match node:
-            case ast.Call(func=ast.Name(id=name), keywords=given) if name in _CALLS:
+    for statement in _statements(part):
+        match statement:
+            case ast.Expr(ast.Call(func=ast.Name(id=name), keywords=given)) if name in _CALLS:
                 known |= {one.arg: _CALLS[name] for one in given if one.arg}
-            case ast.Call(func=ast.Name(id="at_least"), args=[_, ast.Constant(value=int(least))], keywords=given):
+            case ast.Expr(ast.Call(ast.Name(id="at_least"), [_, ast.Constant(value=int(least))], given)):
                 known |= {one.arg: f"at least {least}" for one in given if one.arg}
             case ast.If(test=test):
                 known |= dict(_of(test))
             case ast.For(target=ast.Tuple(elts=[_, ast.Name()]), iter=ast.Call(func=ast.Attribute() as items)):
                 if isinstance(items.value, ast.Dict):
                     names = [value.id for value in items.value.values if isinstance(value, ast.Name)]
-                    tests = [one.test for one in node.body if isinstance(one, ast.If)]
+                    tests = [one.test for one in statement.body if isinstance(one, ast.If)]
                     known |= {name: said for test in tests for _, said in _of(test) for name in names}
     return {name: said for name, said in known.items() if name in {one.arg for one in part.args.kwonlyargs}}
+
+
+def _statements(part: ast.FunctionDef) -> Iterator[ast.stmt]:
+    """Those of a function and within them; nothing is refused within an expression, and most of a source is these."""
+    found: list[ast.stmt] = [*part.body]
+    for statement in found:
+        yield statement
+        for block in ("body", "orelse", "finalbody"):
+            found += getattr(statement, block, ())
 
 
 def _of(test: ast.expr) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """What a recipe holds: the parts that its task asks for, by the signature of the task, and nothing else."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Final, NamedTuple, TypeVar
 
 from workers.catalog.inventory import Catalog
@@ -19,8 +20,13 @@ ASKED: Final[Mapping[str, tuple[str, ...]]] = {
 ALWAYS: Final = ("task", "optimizer", "schedule")
 """The kinds that every recipe holds."""
 
-_DEFAULTS: Final = Recipe(iterations=1)
 Selecting = TypeVar("Selecting", bound=Select)
+
+
+@cache
+def _default(field: str) -> Any:
+    """What a recipe has that says nothing; made when it is asked for, since who only edits a spec asks for none."""
+    return getattr(Recipe(iterations=1), field)
 
 
 class Holdings(NamedTuple):
@@ -62,14 +68,14 @@ def not_held(task: Entry, recipe: Mapping[str, Any], read: Recipe, catalog: Cata
         return
     held = holds(task)
     for kind in PART_FIELDS:
-        if kind in held.must and kind not in recipe and getattr(_DEFAULTS, kind) is None:
+        if kind in held.must and kind not in recipe and _default(kind) is None:
             yield Problem(path=kind, message=f"is missing; expected one of {listed(catalog.names(kind))}")
         elif kind not in held.must | held.may and _says(kind, recipe.get(kind)):
             yield Problem(path=kind, message=f"task {task.name!r} takes no {kind}; leave it out")
     for field, part in GOES_WITH.items():
         if field in PART_FIELDS or part in held.must or field not in recipe:
             continue
-        if (part not in held.may or recipe.get(part) is None) and getattr(read, field) != getattr(_DEFAULTS, field):
+        if (part not in held.may or recipe.get(part) is None) and getattr(read, field) != _default(field):
             why = f"says something of a {part}, and task {task.name!r} takes none"
             yield Problem(path=field, message=f"{why}; leave it out" if part not in held.may else f"needs a {part}")
     if recipe.get("epochs") is not None and "dataset" not in held.must | held.may:
@@ -79,7 +85,7 @@ def not_held(task: Entry, recipe: Mapping[str, Any], read: Recipe, catalog: Cata
 
 def _says(kind: str, value: Any) -> bool:
     """Whether a part as it was written is another than the default, which says nothing."""
-    default = getattr(_DEFAULTS, kind)
+    default = _default(kind)
     if value is None or default is None:
         return value is not None
     return value not in (default, default.name, {"name": default.name})

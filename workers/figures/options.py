@@ -15,7 +15,7 @@ MOST_SAMPLES: Final = 2_500
 
 
 class _Asked(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     name: str
 

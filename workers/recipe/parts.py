@@ -37,7 +37,7 @@ absent from its JSON."""
 class Frozen(BaseModel):
     """A value: immutable, with no unknown keys and no NaN or infinity."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 class Part(Frozen):

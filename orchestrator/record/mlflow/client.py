@@ -1,8 +1,8 @@
 """The tracker that speaks to MLflow: an HTTP server, or its SQLite store without a server.
 
 Only `MlflowClient` is used, never the fluent functions: those keep an active run per thread and print. A short trial
-costs three requests (create, one batch, end). Sending a run again changes nothing, because ids, times and steps are
-the caller's.
+costs three requests (create, one batch, end), and none where the server's backend store is our own. Sending a run again
+changes nothing, because ids, times and steps are the caller's.
 """
 
 import os
@@ -21,7 +21,8 @@ from mlflow.tracking import MlflowClient
 
 from orchestrator.record.mlflow import entities
 from orchestrator.record.mlflow.answers import is_deleted, translated
-from orchestrator.record.mlflow.entities import KEY_TAG, MAX_NAME, MAX_TAG, SHAPE, SHAPE_TAG
+from orchestrator.record.mlflow.backend_store import BackendStore
+from orchestrator.record.mlflow.entities import KEY_TAG, MAX_DIGEST, MAX_NAME, MAX_TAG, SHAPE, SHAPE_TAG
 from orchestrator.record.mlflow.experiments import Experiments, quoted
 from orchestrator.record.mlflow.login import OwnServer
 from orchestrator.record.mlflow.told import Memory, ToldRun
@@ -36,9 +37,7 @@ CLIENT_ENVIRONMENT: Mapping[str, str] = {
 }
 """What the client is told through the process's environment; a variable that is already set is left alone."""
 
-NOT_FINITE_TAG: Final = "metricsweep.not_finite"
 PARAMS_DIFFER_TAG: Final = "metricsweep.params_differ"
-_MAX_DIGEST: Final = 36  # characters
 _PAGE: Final = 1_000  # runs
 
 
@@ -47,17 +46,21 @@ class MlflowTracker(Tracker):
 
     `url` is an `http(s)://` address or `sqlite:///<absolute path>`. Who we are to a server that was named is what
     `mlflow` reads itself at each request, from MLFLOW_TRACKING_USERNAME and the like; `login` says what these are to be
-    now, and `own` says it for the server of this home.
+    now, and `own` says it for the server of this home. `store` is that server's, where we may write into it.
     """
 
     def __init__(
-        self, url: str, own: OwnServer | None = None, login: Callable[[], Mapping[str, str]] = dict
-    ) -> None:  # fmt: skip
+        self,
+        url: str,
+        own: OwnServer | None = None,
+        login: Callable[[], Mapping[str, str]] = dict,
+        store: BackendStore | None = None,
+    ) -> None:
         for name, value in CLIENT_ENVIRONMENT.items():
             os.environ.setdefault(name, value)
         if own is not None:
             own.log_in()
-        self._own, self._login = own, login
+        self._own, self._login, self._store = own, login, store
         self._url = url.rstrip("/")
         self._client = MlflowClient(tracking_uri=self._url, registry_uri=self._url)
         self._memory = Memory()
@@ -82,6 +85,11 @@ class MlflowTracker(Tracker):
 
         Raises RunGoneError where it is not there any more or cannot show what it should; it is then in the trash.
         """
+        if self._store is not None:
+            new = run.run is None and self._is_new(experiment, run)
+            if written := self._store.mirror(experiment, run, self._memory, new=new):
+                self._tried.add(hash(run.key))
+                return written
         with self._reached():
             run_id = run.run or self._find(experiment, run) or self._create(experiment, run)
             try:
@@ -107,6 +115,9 @@ class MlflowTracker(Tracker):
 
     def _keyed(self, experiment: str) -> Iterator[dict[str, str]]:
         """Our runs of an experiment, page by page: their keys by id."""
+        if self._store is not None and (keys := self._store.keys(experiment)) is not None:
+            yield keys
+            return
         token: str | None = ""
         while token is not None:
             page = self._client.search_runs([experiment], "", max_results=_PAGE, page_token=token or None)
@@ -125,7 +136,7 @@ class MlflowTracker(Tracker):
     def _find(self, experiment: str, run: RunMirror) -> str | None:
         """The run of a key, if somebody made it before and it is of today's shape; one of another shape goes."""
         self._require(experiment, run)
-        if self._experiments.is_ours_alone(experiment) and hash(run.key) not in self._tried:
+        if self._is_new(experiment, run):
             return None
         runs = self._client.search_runs([experiment], f"tags.`{KEY_TAG}` = {quoted(run.key)}", max_results=1)
         if not runs:
@@ -136,6 +147,10 @@ class MlflowTracker(Tracker):
         run_id = str(runs[0].info.run_id)
         self._memory.forget(run_id)  # whoever asks by its key does not know what it shows: the server may be restored
         return run_id
+
+    def _is_new(self, experiment: str, run: RunMirror) -> bool:
+        """Whether nobody can have made a run of this key."""
+        return self._experiments.is_ours_alone(experiment) and hash(run.key) not in self._tried
 
     def _require(self, experiment: str, run: RunMirror) -> None:
         """Raise ExperimentGoneError where the experiment is missing."""
@@ -174,21 +189,19 @@ class MlflowTracker(Tracker):
             told.data = True
         if run.files:
             self._upload(run_id, run.files)
-        if run.ended is not None and run.status != "RUNNING":
-            ended = entities.milliseconds(run.ended)
-            if (told.status, told.ended) != (run.status, ended):
-                self._client.set_terminated(run_id, status=run.status, end_time=ended)
-                told.status, told.ended = run.status, ended
+        status, ended = entities.end_of(run)
+        if ended is not None:
+            if (told.status, told.ended) != (status, ended):
+                self._client.set_terminated(run_id, status=status, end_time=ended)
+                told.status, told.ended = status, ended
         elif told.status != "RUNNING":  # a retried trial: the server may still call it FAILED
             self._client.update_run(run_id, status="RUNNING")
             told.status, told.ended = "RUNNING", None
 
     def _log(self, run_id: str, run: RunMirror, told: ToldRun) -> None:
-        metrics, bad = entities.metrics_of(run)
-        tags, params = entities.tags_of(run), entities.params_of(run)
-        if bad:
-            tags[NOT_FINITE_TAG] = ", ".join(bad)[:MAX_TAG]
-        new, unsaid = told.new_tags(tags), {} if told.knows(params) else params
+        content = entities.content_of(run)
+        params, metrics = content.params, content.metrics
+        new, unsaid = told.new_tags(content.tags), {} if told.knows(params) else params
         try:
             self._send(run_id, metrics, unsaid, new)
         except MlflowException as error:
@@ -240,5 +253,5 @@ def _others(there: Run, run: RunMirror) -> bool:
 
 
 def _input(data: DatasetMirror) -> DatasetInput:
-    dataset = Dataset(data.name, data.digest[:_MAX_DIGEST], "metricsweep", data.name)
-    return DatasetInput(dataset, [InputTag("mlflow.data.context", "training")])
+    dataset = Dataset(data.name, data.digest[:MAX_DIGEST], entities.DATASET_SOURCE, data.name)
+    return DatasetInput(dataset, [InputTag(*entities.DATASET_TAG)])

@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
@@ -13,17 +14,45 @@ from orchestrator.record.tracker import RunMirror
 
 KEY_TAG: Final = "metricsweep.key"
 KIND_TAG: Final = "metricsweep.kind"
+NAME_TAG: Final = "mlflow.runName"
+NOT_FINITE_TAG: Final = "metricsweep.not_finite"
 SHAPE_TAG: Final = "metricsweep.shape"
 SHAPE: Final = "2"
 """Of the names of params, metrics and tags: a run of another shape is made anew when it is told anew."""
 MAX_NAME: Final = 480  # characters
 MAX_PARAM: Final = 6_000
 MAX_TAG: Final = 5_000
+MAX_DIGEST: Final = 36
+DATASET_SOURCE: Final = "metricsweep"
+DATASET_TAG: Final = ("mlflow.data.context", "training")
 
 _MAX_METRICS, _MAX_PARAMS, _MAX_TAGS, _MAX_ENTITIES = 1_000, 100, 100, 1_000  # per log_batch, of all MLflow servers
 _MAX_BYTES: Final = 800_000  # of a batch's JSON; the server refuses 1,000,000
 
 Entity: TypeAlias = Metric | Param | RunTag
+
+
+@dataclass(frozen=True, slots=True)
+class RunContent:
+    """All that a run has to show beside its times, its files and its data set."""
+
+    tags: Mapping[str, str]
+    params: Mapping[str, str]
+    metrics: list[Metric]
+
+
+def content_of(run: RunMirror) -> RunContent:
+    """Of a run; a tag names the values that are not finite, since they are left out."""
+    metrics, bad = metrics_of(run)
+    tags = tags_of(run) | ({NOT_FINITE_TAG: ", ".join(bad)[:MAX_TAG]} if bad else {})
+    return RunContent(tags, params_of(run), metrics)
+
+
+def end_of(run: RunMirror) -> tuple[str, int | None]:
+    """Its status and when it ended, as far as it has."""
+    if run.ended is None or run.status == "RUNNING":
+        return "RUNNING", None
+    return run.status, milliseconds(run.ended)
 
 
 def tags_of(run: RunMirror) -> dict[str, str]:
@@ -32,7 +61,7 @@ def tags_of(run: RunMirror) -> dict[str, str]:
     tags |= {
         KEY_TAG: run.key,
         KIND_TAG: run.kind,
-        "mlflow.runName": run.name[:MAX_NAME],
+        NAME_TAG: run.name[:MAX_NAME],
         "mlflow.source.name": "metricsweep",
         "mlflow.source.type": "LOCAL",
     }

@@ -1,7 +1,7 @@
 """The tracker's ids of experiments and runs, from which links are made."""
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import sqlalchemy as sa
 
@@ -11,15 +11,16 @@ from orchestrator.record.database import Access, chunked
 RunKind = Literal["trial", "cell", "summary"]
 
 
+_EXPERIMENT: Final = sa.select(schema.sweep.c.mlflow_experiment).where(schema.sweep.c.id == sa.bindparam("sweep"))
+
+
 class RunReader(Access):
     """Reads what the tracker calls things."""
 
     def experiment(self, sweep: int) -> str | None:
         """The tracker's id of a sweep's experiment, once it is made."""
-        table = schema.sweep
         with self._database.reading() as connection:
-            query = sa.select(table.c.mlflow_experiment).where(table.c.id == sweep)
-            return connection.execute(query).scalar_one_or_none()
+            return connection.execute(_EXPERIMENT, {"sweep": sweep}).scalar_one_or_none()
 
     def by_key(self, sweep: int, keys: Iterable[str]) -> dict[str, str]:
         """The tracker's ids of runs of a sweep by their keys; without those that have none."""

@@ -1,0 +1,182 @@
+"""MLflow's backend store where it is a SQLite file of our own: runs are written into it, each in one transaction.
+
+What the server takes for a run, through its requests and its object-relational mapper, is many times what the rows
+themselves take. So they are written here just as it writes them, where its tables are those that we know. What is not
+plain (what is gone or in the trash, params that differ, files, experiments) the server still does.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+from mlflow.utils.uri import append_to_uri_path
+
+from orchestrator.record.mlflow import entities
+from orchestrator.record.mlflow.entities import KEY_TAG, SHAPE, SHAPE_TAG, RunContent
+from orchestrator.record.mlflow.experiments import SWEEP_TAG
+from orchestrator.record.mlflow.told import Memory, ToldRun
+from orchestrator.record.tracker import DatasetMirror, RunMirror
+
+REVISIONS: Final = frozenset({"dc11669786a5"})
+"""Of MLflow's schema: those under which runs are written here as MLflow writes them."""
+_BUSY_SECONDS: Final = 5.0
+
+_EXPERIMENT: Final = """
+    SELECT e.artifact_location, t.value FROM experiments e
+    LEFT JOIN experiment_tags t ON t.experiment_id = e.experiment_id AND t.key = ?
+    WHERE e.experiment_id = ? AND e.lifecycle_stage = 'active'"""
+_OF_KEY: Final = """
+    SELECT r.run_uuid FROM tags t JOIN runs r ON r.run_uuid = t.run_uuid
+    WHERE t.key = ? AND t.value = ? AND r.experiment_id = ? AND r.lifecycle_stage = 'active' LIMIT 1"""
+_KEYS: Final = """
+    SELECT r.run_uuid, t.value FROM runs r JOIN tags t ON t.run_uuid = r.run_uuid AND t.key = ?
+    WHERE r.experiment_id = ? AND r.lifecycle_stage = 'active' ORDER BY r.start_time DESC, r.run_uuid"""
+_OF_SHAPE: Final = "SELECT 1 FROM tags WHERE key = ? AND value = ? AND run_uuid = ?"
+_NEW_RUN: Final = """
+    INSERT INTO runs (run_uuid, name, source_type, source_name, entry_point_name, user_id, status, start_time,
+                      source_version, lifecycle_stage, artifact_uri, experiment_id)
+    VALUES (?, ?, 'UNKNOWN', '', '', 'unknown', 'RUNNING', ?, '', 'active', ?, ?)"""
+_RUN: Final = "SELECT experiment_id FROM runs WHERE run_uuid = ? AND lifecycle_stage = 'active'"
+_STATE: Final = "UPDATE runs SET status = ?, end_time = coalesce(?, end_time) WHERE run_uuid = ?"
+_NAME: Final = "UPDATE runs SET name = ? WHERE run_uuid = ?"
+_TAG: Final = """
+    INSERT INTO tags (key, value, run_uuid) VALUES (?, ?, ?)
+    ON CONFLICT (key, run_uuid) DO UPDATE SET value = excluded.value"""
+_PARAM: Final = "INSERT INTO params (key, value, run_uuid) VALUES (?, ?, ?)"
+_METRIC: Final = """
+    INSERT INTO metrics (key, value, timestamp, step, run_uuid, is_nan) VALUES (?, ?, ?, ?, ?, 0)
+    ON CONFLICT DO NOTHING"""
+_LATEST: Final = """
+    INSERT INTO latest_metrics (key, value, timestamp, step, run_uuid, is_nan) VALUES (?, ?, ?, ?, ?, 0)
+    ON CONFLICT (key, run_uuid) DO UPDATE
+    SET value = excluded.value, timestamp = excluded.timestamp, step = excluded.step, is_nan = 0
+    WHERE (excluded.step, excluded.timestamp, excluded.value) > (step, timestamp, value)"""
+_DATASET: Final = """
+    INSERT INTO datasets (dataset_uuid, experiment_id, name, digest, dataset_source_type, dataset_source)
+    VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
+_DATASET_ID: Final = "SELECT dataset_uuid FROM datasets WHERE experiment_id = ? AND name = ? AND digest = ?"
+_INPUT: Final = """
+    INSERT INTO inputs (input_uuid, source_type, source_id, destination_type, destination_id)
+    VALUES (?, 'DATASET', ?, 'RUN', ?) ON CONFLICT DO NOTHING"""
+_INPUT_TAG: Final = "INSERT INTO input_tags (input_uuid, name, value) VALUES (?, ?, ?)"
+
+
+class BackendStore:
+    """The file of one MLflow server."""
+
+    def __init__(self, file: Path) -> None:
+        self._address = f"{file.absolute().as_uri()}?mode=rw"  # which never makes one
+
+    def mirror(self, experiment: str, run: RunMirror, memory: Memory, *, new: bool) -> str | None:
+        """Bring a run up to date and return its id; None, and nothing is written, where the server has to.
+
+        `new`: nobody can have made a run of this key, so none is looked for.
+        """
+        if run.files:
+            return None
+        content = entities.content_of(run)
+        try:
+            with _writing(self._address) as connection:
+                known = run.run if run.run is not None or new else _of_key(connection, experiment, run.key)
+                if known is None:
+                    known = _made(connection, experiment, run)
+                if run.run is None:  # what it shows is not known, or is nothing
+                    memory.forget(known)
+                told = memory.of(known)
+                _update(connection, known, run, content, told)
+        except (_ServersError, sqlite3.Error, UnicodeEncodeError):  # busy, damaged, not there: as the server says of it
+            return None
+        told.note_tags(content.tags)
+        told.note_params(content.params)
+        told.status, told.ended = entities.end_of(run)
+        told.data = told.data or run.dataset is not None
+        return known
+
+    def keys(self, experiment: str) -> dict[str, str] | None:
+        """Our runs of an experiment: their keys by id; None where the server has to tell."""
+        try:
+            with _writing(self._address) as connection:
+                return dict(connection.execute(_KEYS, (KEY_TAG, experiment)))
+        except (_ServersError, sqlite3.Error):
+            return None
+
+
+class _ServersError(Exception):
+    """Something that is left to the server."""
+
+
+@contextmanager
+def _writing(address: str) -> Iterator[sqlite3.Connection]:
+    """A transaction: what is read in it holds until its end, and one that fails leaves nothing.
+
+    The file is opened for each: what lies at the address may be another one by now.
+    """
+    with closing(sqlite3.connect(address, _BUSY_SECONDS, isolation_level=None, uri=True)) as connection:
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("BEGIN IMMEDIATE")
+        (revision,) = connection.execute("SELECT max(version_num) FROM alembic_version").fetchone()
+        if revision not in REVISIONS:
+            raise _ServersError
+        yield connection
+        connection.execute("COMMIT")
+
+
+def _of_key(connection: sqlite3.Connection, experiment: str, key: str) -> str | None:
+    """The run of a key, if somebody made it before; raises _ServersError for one of another shape."""
+    found = connection.execute(_OF_KEY, (KEY_TAG, key, experiment)).fetchone()
+    if found is None:
+        return None
+    if connection.execute(_OF_SHAPE, (SHAPE_TAG, SHAPE, found[0])).fetchone() is None:
+        raise _ServersError
+    return str(found[0])
+
+
+def _made(connection: sqlite3.Connection, experiment: str, run: RunMirror) -> str:
+    """The id of a new run; raises _ServersError where its experiment is gone or another sweep's."""
+    found = connection.execute(_EXPERIMENT, (SWEEP_TAG, experiment)).fetchone()
+    if found is None or run.sweep not in {None, found[1]}:
+        raise _ServersError
+    ident = uuid4().hex
+    artifacts, began = append_to_uri_path(found[0], ident, "artifacts"), entities.milliseconds(run.started)
+    connection.execute(_NEW_RUN, (ident, run.name[: entities.MAX_NAME], began, artifacts, experiment))
+    connection.execute(_TAG, (SHAPE_TAG, SHAPE, ident))
+    return ident
+
+
+def _update(connection: sqlite3.Connection, ident: str, run: RunMirror, content: RunContent, told: ToldRun) -> None:
+    """Write what a run does not show; raises _ServersError where it is gone or has params of others."""
+    of = connection.execute(_RUN, (ident,)).fetchone()
+    if of is None:
+        raise _ServersError
+    if not told.knows(content.params):
+        shown = dict(connection.execute("SELECT key, value FROM params WHERE run_uuid = ?", (ident,)))
+        if any(shown.get(key, value) != value for key, value in content.params.items()):
+            raise _ServersError
+        unsaid = [(key, value, ident) for key, value in content.params.items() if key not in shown]
+        connection.executemany(_PARAM, unsaid)
+    tags = told.new_tags(content.tags)
+    connection.executemany(_TAG, [(key, value, ident) for key, value in tags.items()])
+    if entities.NAME_TAG in tags:
+        connection.execute(_NAME, (tags[entities.NAME_TAG], ident))
+    metrics = [(one.key, one.value, one.timestamp, one.step, ident) for one in content.metrics]
+    connection.executemany(_METRIC, metrics)
+    connection.executemany(_LATEST, metrics)
+    if run.dataset is not None and not told.data:
+        _use(connection, of[0], ident, run.dataset)
+    state = entities.end_of(run)
+    if (told.status, told.ended) != state:
+        connection.execute(_STATE, (*state, ident))
+
+
+def _use(connection: sqlite3.Connection, experiment: int, ident: str, data: DatasetMirror) -> None:
+    """Note the data set of a run."""
+    digest = data.digest[: entities.MAX_DIGEST]
+    row = (uuid4().hex, experiment, data.name, digest, entities.DATASET_SOURCE, data.name)
+    connection.execute(_DATASET, row)
+    (dataset,) = connection.execute(_DATASET_ID, (experiment, data.name, digest)).fetchone()
+    edge = uuid4().hex
+    if connection.execute(_INPUT, (edge, dataset, ident)).rowcount:
+        connection.execute(_INPUT_TAG, (edge, *entities.DATASET_TAG))
