@@ -23,8 +23,8 @@ END: Final = "<!-- goals: end -->"
 HEAD: Final = "| | figure | goal | |\n|---|--:|--:|---|"
 
 RUNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "sweeps-2s": ("sweeps", "--iterations", "400"),
-    "sweeps-10s": ("sweeps", "--iterations", "2100", "--only", "pool", "metricsweep"),
+    "sweeps-2s": ("sweeps", "--seconds", "2"),
+    "sweeps-10s": ("sweeps", "--seconds", "10", "--only", "pool", "metricsweep"),
     "latency": ("latency",),
     "evaluation-cub": ("evaluation",),
     "evaluation-sop": ("evaluation", "--images", "60502", "--classes", "11316", "--repeats", "1"),

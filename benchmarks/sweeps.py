@@ -1,11 +1,12 @@
 """What a sweep of real trainings takes through the service, and through what people would use in its place.
 
-    python -m benchmarks.sweeps [--iterations 1000] [--trials 48] [--rounds 1] [--only pool metricsweep]
+    python -m benchmarks.sweeps [--seconds 2] [--trials 48] [--rounds 1] [--only pool metricsweep]
 
 Each peer trains the same recipes on scikit-learn's digits, two at a time, from its start to its end, as a process of
 its own with all that it starts; the service is `metricsweep run` with its database, Ray and MLflow. One after the
-other, again in each round; figures are medians over the rounds. Run it on an otherwise idle machine. Hydra is left out
-where it is not installed: `benchmarks/peers/hydra.py` says how.
+other, again in each round; figures are medians over the rounds. How many iterations take `--seconds` is found out in
+the pool first, since machines differ threefold; `--iterations` sets them. Run it on an otherwise idle machine. Hydra is
+left out where it is not installed: `benchmarks/peers/hydra.py` says how.
 """
 
 import argparse
@@ -144,6 +145,17 @@ def measured(only: Sequence[str], spec: str, rounds: int) -> dict[str, list[dict
     return taken
 
 
+def iterations_of(seconds: float) -> int:
+    """How many iterations a training of so many seconds has beside another one, by two short pools."""
+    short, long = 200, 1_000
+    took = [
+        measured([POOL], SPEC.format(iterations=each, seeds="0, 1"), 1)[POOL][0]["seconds of a training"]
+        for each in (short, long)
+    ]
+    each = (took[1] - took[0]) / (long - short)
+    return max(10, 10 * round((short + (seconds - took[0]) / each) / 10))
+
+
 def medians(taken: Mapping[str, list[dict[str, float]]]) -> dict[str, dict[str, Any]]:
     """Of each, and the clock's spread."""
     return {
@@ -156,14 +168,16 @@ def medians(taken: Mapping[str, list[dict[str, float]]]) -> dict[str, dict[str, 
 def main() -> None:
     """Print what each took, and ours in ratio to the pool and to each other peer."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--iterations", type=int, default=1_000)
+    parser.add_argument("--seconds", type=float, default=2.0, help="what a training takes in the pool")
+    parser.add_argument("--iterations", type=int, help="how many they are, whatever they take")
     parser.add_argument("--trials", type=int, default=48, help="a multiple of four, the losses")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only", nargs="*", choices=[*PEERS, OURS])
     options = parser.parse_args()
     able = [name for name in (*PEERS, OURS) if name != "Hydra with joblib" or importlib.util.find_spec("hydra")]
     seeds = ", ".join(str(seed) for seed in range(options.trials // 4))
-    spec = SPEC.format(iterations=options.iterations, seeds=seeds)
+    iterations = options.iterations or iterations_of(options.seconds)
+    spec = SPEC.format(iterations=iterations, seeds=seeds)
     found = medians(measured(options.only or able, spec, options.rounds))
     versions = {name: importlib.metadata.version(name) for name in ("torch", "ray", "optuna", "mlflow")}
     machine = {"cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1), "python": platform.python_version()}
@@ -172,7 +186,11 @@ def main() -> None:
         for name, one in found.items()
         if name != OURS and OURS in found
     }
-    print(json.dumps({**machine, **versions, "rounds": options.rounds, **found, **ratios}, indent=2))
+    print(
+        json.dumps(
+            {**machine, **versions, "rounds": options.rounds, "iterations": iterations, **found, **ratios}, indent=2
+        )
+    )
 
 
 if __name__ == "__main__":
