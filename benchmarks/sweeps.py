@@ -152,8 +152,8 @@ def iterations_of(seconds: float) -> int:
         measured([POOL], SPEC.format(iterations=each, seeds="0, 1"), 1)[POOL][0]["seconds of a training"]
         for each in (short, long)
     ]
-    each = (took[1] - took[0]) / (long - short)
-    return max(10, 10 * round((short + (seconds - took[0]) / each) / 10))
+    one = (took[1] - took[0]) / (long - short)
+    return max(10, 10 * round((short + (seconds - took[0]) / one) / 10))
 
 
 def medians(taken: Mapping[str, list[dict[str, float]]]) -> dict[str, dict[str, Any]]:
@@ -168,8 +168,9 @@ def medians(taken: Mapping[str, list[dict[str, float]]]) -> dict[str, dict[str, 
 def main() -> None:
     """Print what each took, and ours in ratio to the pool and to each other peer."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=2.0, help="what a training takes in the pool")
-    parser.add_argument("--iterations", type=int, help="how many they are, whatever they take")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--seconds", type=float, default=2.0, help="what a training takes in the pool")
+    length.add_argument("--iterations", type=int, help="how many they are, whatever they take")
     parser.add_argument("--trials", type=int, default=48, help="a multiple of four, the losses")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only", nargs="*", choices=[*PEERS, OURS])
