@@ -10,7 +10,7 @@ from mlflow.tracking import MlflowClient
 
 from orchestrator.record.mirror import Mirror
 from orchestrator.record.mlflow import backend_store
-from orchestrator.record.mlflow.backend_store import BackendStore, _update, _writing
+from orchestrator.record.mlflow.backend_store import BackendStore, _transaction, _update
 from orchestrator.record.mlflow.client import MlflowTracker
 from orchestrator.record.mlflow.entities import KEY_TAG
 from orchestrator.record.store import Store
@@ -150,8 +150,8 @@ def test_killed_at_any_moment_it_tells_every_run_once(
         told_by = tracker()
         for name in ("create_run", "log_batch", "set_terminated", "search_runs", "delete_run", "set_experiment_tag"):
             monkeypatch.setattr(told_by._client, name, mortal(getattr(told_by._client, name), drawn, kills))
-        writing = mortal(_writing, drawn, kills)
-        monkeypatch.setattr(backend_store, "_writing", writing)
+        transaction = mortal(_transaction, drawn, kills)
+        monkeypatch.setattr(backend_store, "_transaction", transaction)
         monkeypatch.setattr(backend_store, "_update", mortal(_update, drawn, kills))
         try:
             forward_all(Mirror(sqlite_store, sqlite_store.writer(fence), told_by))

@@ -374,6 +374,17 @@ def test_a_trial_costs_no_request_where_the_store_is_ours(
     assert requests == []
 
 
+def test_a_run_is_told_while_the_server_is_away(server: str, behind: BackendStore) -> None:
+    """Whoever begins anew meanwhile finds it by its key."""
+    uid = str(uuid4())
+    experiment = MlflowTracker(server).experiment(f"away {uid[:6]}", uid, {})
+    away, trial = f"http://127.0.0.1:{free_port()}", a_trial(sweep=uid)
+    run_id = MlflowTracker(away, store=behind).mirror(experiment, trial)
+    assert MlflowTracker(away, store=behind).mirror(experiment, trial) == run_id
+    assert [run.info.run_id for run in MlflowClient(server).search_runs([experiment])] == [run_id]
+    assert MlflowClient(server).get_run(run_id).data.metrics["train/loss"] == 0.2
+
+
 def test_what_is_written_into_the_store_is_what_the_server_writes(
     server: str, behind: BackendStore, mlflow: Child
 ) -> None:

@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 from uuid import uuid4
 
 from mlflow.utils.uri import append_to_uri_path
@@ -79,7 +79,7 @@ class BackendStore:
             return None
         content = entities.content_of(run)
         try:
-            with _writing(self._address) as connection:
+            with _transaction(self._address, "IMMEDIATE") as connection:
                 known = run.run if run.run is not None or new else _of_key(connection, experiment, run.key)
                 if known is None:
                     known = _made(connection, experiment, run)
@@ -98,7 +98,7 @@ class BackendStore:
     def keys(self, experiment: str) -> dict[str, str] | None:
         """Our runs of an experiment: their keys by id; None where the server has to tell."""
         try:
-            with _writing(self._address) as connection:
+            with _transaction(self._address, "DEFERRED") as connection:
                 return dict(connection.execute(_KEYS, (KEY_TAG, experiment)))
         except (_ServersError, sqlite3.Error):
             return None
@@ -109,14 +109,14 @@ class _ServersError(Exception):
 
 
 @contextmanager
-def _writing(address: str) -> Iterator[sqlite3.Connection]:
-    """A transaction: what is read in it holds until its end, and one that fails leaves nothing.
+def _transaction(address: str, kind: Literal["DEFERRED", "IMMEDIATE"]) -> Iterator[sqlite3.Connection]:
+    """What is read in it holds until its end, and one that fails leaves nothing; an immediate one may write.
 
     The file is opened for each: what lies at the address may be another one by now.
     """
     with closing(sqlite3.connect(address, _BUSY_SECONDS, isolation_level=None, uri=True)) as connection:
         connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(f"BEGIN {kind}")
         (revision,) = connection.execute("SELECT max(version_num) FROM alembic_version").fetchone()
         if revision not in REVISIONS:
             raise _ServersError
