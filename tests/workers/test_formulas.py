@@ -100,3 +100,20 @@ def test_another_comparison_says_nothing_of_a_range(test: str) -> None:
     ).body
     assert isinstance(function, ast.FunctionDef)
     assert stated(function) == {}
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "if True:",
+        "for _ in 'x':",
+        "with open('x'):",
+        "try:\n        ...\n    finally:",
+        "try:\n        ...\n    except ValueError:",
+    ],
+)
+def test_a_range_is_read_within_any_block(around: str) -> None:
+    refusal = "if not 0 < a <= 2:\n            raise ValueError"
+    (function,) = ast.parse(f"def __init__(self, *, a: float = 1.0):\n    {around}\n        {refusal}").body
+    assert isinstance(function, ast.FunctionDef)
+    assert stated(function) == {"a": "above 0, at most 2"}

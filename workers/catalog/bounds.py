@@ -33,13 +33,14 @@ def stated(part: ast.FunctionDef) -> dict[str, str]:
     return {name: said for name, said in known.items() if name in {one.arg for one in part.args.kwonlyargs}}
 
 
-def _statements(part: ast.FunctionDef) -> Iterator[ast.stmt]:
+def _statements(part: ast.FunctionDef) -> Iterator[ast.AST]:
     """Those of a function and within them; nothing is refused within an expression, and most of a source is these."""
-    found: list[ast.stmt] = [*part.body]
+    found: list[ast.AST] = [*part.body]
     for statement in found:
         yield statement
-        for block in ("body", "orelse", "finalbody"):
-            found += getattr(statement, block, ())
+        for block in ("body", "handlers", "cases", "orelse", "finalbody"):
+            inner = getattr(statement, block, ())
+            found += inner if isinstance(inner, list) else ()  # the body of a conditional expression is none
 
 
 def _of(test: ast.expr) -> Iterator[tuple[str, str]]:
