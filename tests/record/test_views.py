@@ -66,6 +66,17 @@ def test_a_longer_list_of_sweeps_asks_no_more(store: Store, statements: list[str
     assert len(set(asked)) == 1
 
 
+def test_a_list_asks_nothing_more_for_sweeps_known_to_have_ended(store: Store, statements: list[str]) -> None:
+    fence, asked = lease(store), []
+    for number in range(3):
+        store.writer(fence).trials.cancel(started(store, fence, name=f"sweep-{number}"))
+        store.sweeps.page()
+        del statements[:]
+        assert [one.state for one in store.sweeps.page().items] == ["cancelled"] * (number + 1)
+        asked.append(len(statements))
+    assert len(set(asked)) == 1
+
+
 def test_trials_are_listed_in_the_order_of_the_plan(store: Store) -> None:
     fence = lease(store)
     sweep = started(store, fence, seeds=[0, 1, 2])
