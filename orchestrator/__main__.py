@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import logging
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,8 @@ from orchestrator.service.service import Service
 from orchestrator.settings import Settings, problems
 from orchestrator.views.errors import FencedError, MetricsweepError
 from workers import catalog as catalogs
+
+log = logging.getLogger("orchestrator")
 
 FENCED = 3
 EXAMPLES = """examples:
@@ -65,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _done(settings: Settings, options: argparse.Namespace) -> int:
     if options.command == "conduct":
-        return _conduct(settings, until_idle=False)
+        return _conduct(settings, until_idle=False, when_told=options.when_told)
     if options.command == "run":
         return _run(settings.model_copy(update={"engine": "inline"}), options.spec.read_bytes())
     if options.command == "study":
@@ -83,7 +86,10 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("conduct", help="serve the queue until SIGTERM")
+    conduct = commands.add_parser("conduct", help="serve the queue until SIGTERM")
+    conduct.add_argument(
+        "--when-told", action="store_true", help="load all that it needs, and begin at a line on standard input"
+    )
     commands.add_parser("healthy", help="0 where the database answers and a conductor holds the lease, else 1")
     commands.add_parser("webhook", help="send the webhook one message of the type `test`: 0 where it is taken, else 1")
     run = commands.add_parser("run", help="train a sweep in this process, where a debugger can follow it")
@@ -95,14 +101,17 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _conduct(settings: Settings, *, until_idle: bool) -> int:
+def _conduct(settings: Settings, *, until_idle: bool, when_told: bool = False) -> int:
     own_folder(settings.resolved_home)
     begin_tracing("conductor", settings.traces_url)
+    catalog, engine = catalogs.load(settings.parts), _engine(settings)  # an engine's library may take seconds to load
+    if when_told and not sys.stdin.readline():
+        return 1  # who was to tell is gone
     storage.opened(settings.storage).check()
     store = Store.of(settings)
-    catalog = catalogs.load(settings.parts)
-    conductor = Conductor(settings, store, _engine(settings), catalog, _tracker(settings))
+    conductor = Conductor(settings, store, engine, catalog, _tracker(settings))
     conductor.handle_signals()
+    log.info("serving the queue")
     try:
         conductor.conduct(until_idle=until_idle)
     finally:
@@ -194,4 +203,7 @@ def _tracker(settings: Settings) -> Tracker | None:
 
 if __name__ == "__main__":
     write_for_us_alone()
-    sys.exit(main())
+    code = main()
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(code)  # all is closed; to take apart what was imported takes a second, for which whoever ends it waits

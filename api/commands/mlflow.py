@@ -13,6 +13,7 @@ from api.commands.terminal import FAILED, WRONG, Output, err, out
 if TYPE_CHECKING:
     from api.client import Client
 
+FIRST_SECONDS: Final = 0.05
 POLL_SECONDS: Final = 0.5
 LINE_SECONDS: Final = 5.0
 STALLED_SECONDS: Final = 120.0
@@ -54,6 +55,7 @@ def mlflow(
 def follow(client: "Client", sweep: int | None, console: Output, most: float = float("inf")) -> bool:
     """Show what is left until MLflow was told everything; False where it does not take it within `most` seconds."""
     begun = moved = time.monotonic()
+    pause = FIRST_SECONDS
     state = client.mirror(sweep)
     least = state.waiting
     with (_bar if console.is_terminal else _lines)(console) as show:
@@ -63,7 +65,8 @@ def follow(client: "Client", sweep: int | None, console: Output, most: float = f
                 why = f": {state.error}" if state.error else ""
                 err.print(f"MLflow is still to be told of {state.waiting} runs, which the server goes on with{why}")
                 return False
-            time.sleep(POLL_SECONDS)
+            time.sleep(pause)
+            pause = min(2 * pause, POLL_SECONDS)
             state = client.mirror(sweep)
             if state.waiting < least:
                 least, moved = state.waiting, time.monotonic()

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from orchestrator.views.sweeps import Counts, SweepView
 
 POLL_SECONDS: Final = 1.0
+SOON_SECONDS: Final = 0.1
+"""Between two looks at a sweep that is about to end: whoever runs it waits for that."""
 LINE_SECONDS: Final = 5.0
 PATIENCE_SECONDS: Final = 60.0
 """How long a server that answered before may be away: it is being started again."""
@@ -60,7 +62,7 @@ def follow(
         notice = _noticed(view, None, console)
         heard = {one.id for one in view.requests if one.state != "waiting"}
         while view.state not in SWEEP_ENDED:
-            time.sleep(every)
+            time.sleep(_pause(view, every))
             check()
             seen(view)
             if not changes.due():
@@ -77,6 +79,12 @@ def follow(
             notice = _noticed(view, notice, console)
             _answered(view, heard, console)
     return view
+
+
+def _pause(sweep: "SweepView", every: float) -> float:
+    """Half of what is left, where that is less."""
+    left = sweep.eta_seconds
+    return every if left is None else min(every, max(SOON_SECONDS, left / 2))
 
 
 def _answered(sweep: "SweepView", heard: set[int], console: Output) -> None:

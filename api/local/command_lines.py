@@ -101,14 +101,23 @@ def ray_head(folder: Path, ports: Mapping[str, int], token: str, settings: Setti
 
 
 def applications() -> list[ChildSpec]:
-    """Our own two. The conductor starts second, so that one process migrates the database.
+    """Our own two. The conductor waits for the API, so that one process migrates the database, and loads meanwhile.
 
     It ends first, since what is left to be told to MLflow goes through the API.
     """
-    conduct = (sys.executable, "-m", "orchestrator", "conduct")
+    conduct = (sys.executable, "-m", "orchestrator", "conduct", "--when-told")
     return [
         ChildSpec("api", (sys.executable, "-m", "api"), health="/healthz"),
-        ChildSpec("conductor", conduct, after=_API, needs=_RAY, outlived_by=_MLFLOW, grace=20.0),
+        ChildSpec(
+            "conductor",
+            conduct,
+            says="serving the queue",
+            after=_API,
+            needs=_RAY,
+            outlived_by=_MLFLOW,
+            grace=20.0,
+            loads_first=True,
+        ),
     ]
 
 

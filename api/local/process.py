@@ -43,6 +43,7 @@ class ChildSpec:
     outlived_by: frozenset[str] = frozenset()  # it starts without these, and at the end they are there until it is gone
     grace: float = 10.0  # seconds between SIGTERM and SIGKILL
     awaited: bool = True  # without it there is no service; else it begins last, may come later, and is tried for ever
+    loads_first: bool = False  # is started at once, and goes on from what it has loaded at a line on its input
 
     @property
     def end_later(self) -> frozenset[str]:
@@ -67,10 +68,11 @@ class Child:
     def start(self, environment: Mapping[str, str]) -> None:
         """Start it, or start it again; its output is appended to its log."""
         bound = [sys.executable, "-I", "-S", str(api.local.parent_death.__file__), str(os.getpid())]
+        self._close_input()
         with self.log.begin(self.spec.name) as log:
             self._process = subprocess.Popen(  # noqa: S603  the command is our own
                 [*bound, *self.spec.command],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if self.spec.loads_first else subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env={**environment, **self.spec.environment},
@@ -78,6 +80,20 @@ class Child:
                 start_new_session=True,  # Ctrl-C in the terminal reaches the supervisor alone, which ends them in order
             )
         self._born = time.monotonic()
+
+    def go_on(self) -> None:
+        """Tell one that loads first that all it needs is there; at its end, if it has ended, it is looked at later."""
+        if self._process is not None and self._process.stdin is not None:
+            with suppress(OSError):
+                self._process.stdin.write(b"go on\n")
+                self._process.stdin.flush()
+        self._close_input()
+        self._born = time.monotonic()
+
+    def _close_input(self) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            with suppress(OSError):  # of what it did not read
+                self._process.stdin.close()
 
     def exit_code(self) -> int | None:
         """Its exit code, negative for a signal; None while it runs or before it was started."""
@@ -121,6 +137,7 @@ class Child:
         end_processes(tree.union(stubborn), 0.0 if stubborn or hurry.is_set() else 3.0)
         if self._process is not None:
             self._process.wait()
+            self._close_input()
 
 
 def end_processes(processes: Collection[psutil.Process], grace: float) -> None:

@@ -26,16 +26,11 @@ class _Watched:
     """One child's place in its life; `at` is when it was started, or when it may be started again."""
 
     child: Child
-    state: Literal["waiting", "starting", "ready", "ending"] = "waiting"
+    state: Literal["waiting", "loading", "starting", "ready", "ending"] = "waiting"
     at: float = 0.0
     delay: float = FIRST_DELAY
     was_ready: bool = False
     exits: int = 0
-
-    @property
-    def begun(self) -> bool:
-        """Whether it was started at least once."""
-        return self.child.pid > 0
 
 
 class Supervision:
@@ -66,10 +61,12 @@ class Supervision:
             code = each.child.exit_code()
             each.child.log.cut()
             if each.state == "waiting":
-                if time.monotonic() >= each.at and self._may_start(each):
+                if time.monotonic() >= each.at and (each.child.spec.loads_first or self._may_go_on(each)):
                     self._start(name, each)
             elif code is not None:
                 self._note_exit(name, each, code)
+            elif each.state == "loading":
+                self._let_go_on(each)
             elif each.state == "starting" and each.child.is_ready():
                 each.state, each.was_ready = "ready", True
                 self._tell(name, "ready")
@@ -92,20 +89,26 @@ class Supervision:
         self._watched[name].child.end(hurry)
         self._tell(name, "stopped")
 
-    def _may_start(self, each: _Watched) -> bool:
+    def _may_go_on(self, each: _Watched) -> bool:
         spec = each.child.spec
         after = [self._watched[name] for name in spec.after if name in self._watched]
         needs = [self._watched[name] for name in spec.needs if name in self._watched]
         if not (all(other.was_ready for other in after) and all(other.state == "ready" for other in needs)):
             return False
         # What nobody waits for leaves the processors to what is waited for.
-        return spec.awaited or all(other.begun for other in self._watched.values() if other.child.spec.awaited)
+        return spec.awaited or self.all_ready()
 
     def _start(self, name: str, each: _Watched) -> None:
         self._tell(name, "starting")
         each.child.start(self._environment)
-        each.state, each.at = "starting", time.monotonic()
+        each.state, each.at = "loading", time.monotonic()
         self._started()
+        self._let_go_on(each)
+
+    def _let_go_on(self, each: _Watched) -> None:
+        if self._may_go_on(each):
+            each.child.go_on()
+            each.state = "starting"
 
     def _note_exit(self, name: str, each: _Watched, code: int) -> None:
         asked, lived = each.state == "ending", time.monotonic() - each.at

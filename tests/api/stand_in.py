@@ -20,10 +20,14 @@ class Health(http.server.BaseHTTPRequestHandler):
 
 
 def main(name: str, folder: Path, how: str) -> None:
-    """`how`: plain | fails | stubborn (ignores SIGTERM and has a child that does) | paired (beside another)."""
+    """`how`: plain | fails | stubborn (ignores SIGTERM and has a child that does) | paired (beside another) |
+    loads (waits for a line on its input)."""
     if how == "fails":
         print("cannot find my configuration")
         sys.exit(3)
+    if how == "loads":
+        (folder / f"{name}.loaded").touch()
+        assert sys.stdin.readline()
     pids = [os.getpid()]
     if how == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

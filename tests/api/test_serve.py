@@ -173,6 +173,41 @@ def test_what_is_not_waited_for_comes_later_and_is_tried_for_ever(settings: Sett
         assert "cannot find my configuration" in (tmp_path / "home" / "logs" / "beside.log").read_text()
 
 
+def test_what_loads_first_begins_at_once_and_goes_on_when_it_is_told(settings: Settings, tmp_path: Path) -> None:
+    told, loaded, itself = Told(), tmp_path / "conductor.loaded", tmp_path / "conductor.json"
+    conductor = stand_in(tmp_path, "conductor", "loads", loads_first=True)
+    late = stand_in(tmp_path, "api", says="which the test writes into its log")
+    went_on = list[bool]()
+
+    def let_go_on() -> None:
+        wait_until(loaded.exists)
+        time.sleep(0.5)  # several looks
+        went_on.append(itself.exists())
+        with (settings.resolved_home / "logs" / "api.log").open("a") as log:
+            log.write(f"{late.says}\n")
+
+    threading.Thread(target=let_go_on).start()
+    with Stack(settings, told, [late, conductor]) as stack:
+        stack.start()
+        assert went_on == [False]
+        assert itself.exists()
+        loaded.unlink()
+        first = pid_of(tmp_path, "conductor")
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: told.of("conductor").count("ready") == 2)  # the next one is told too
+        assert loaded.exists()
+        assert pid_of(tmp_path, "conductor") != first
+
+
+def test_a_conductor_that_nobody_tells_touches_nothing(tmp_path: Path) -> None:
+    own = {**os.environ, "METRICSWEEP_HOME": str(tmp_path / "home"), "METRICSWEEP_ENGINE": "inline"}
+    command = [sys.executable, "-m", "orchestrator", "conduct", "--when-told"]
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    done = subprocess.run(command, env=own, timeout=120, check=False, **quiet)
+    assert done.returncode == 1
+    assert not list((tmp_path / "home").iterdir())
+
+
 def test_children_are_told_where_things_are(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
