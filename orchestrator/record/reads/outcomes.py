@@ -97,7 +97,8 @@ def _trials(connection: sa.Connection, sweep: int, only: Collection[int] | None)
             trial.c.diverged, trial.c.reused, trial.c.position, trial.c.seconds,
             sa.case((trial.c.state == TrialState.FINISHED, training.c.metrics)).label("metrics"),
             sa.case((trial.c.state == TrialState.FINISHED, training.c.stamp), else_="").label("stamp"),
-            new.c.recipe["metrics"].label("coming"),
+            # of a trial that no evaluation waits for SQLite would write the text `null`, for each to be decoded
+            sa.case((new.c.id.is_not(None), new.c.recipe["metrics"])).label("coming"),
         )
         .join(training, training.c.id == trial.c.training_id)
         .outerjoin(new, sa.and_(new.c.id == trial.c.evaluation_id, new.c.state.in_(TRIAL_ACTIVE)))
