@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 POLL_SECONDS: Final = 1.0
 SOON_SECONDS: Final = 0.1
-"""Between two looks at a sweep that is about to end: whoever runs it waits for that."""
+"""Between two looks at what is about to end, at least: whoever runs it waits for that."""
 LINE_SECONDS: Final = 5.0
 PATIENCE_SECONDS: Final = 60.0
 """How long a server that answered before may be away: it is being started again."""
@@ -30,7 +30,8 @@ Show = Callable[["SweepView"], None]
 def watch(
     number: SweepId,
     every: Annotated[
-        float, typer.Option(min=0.1, help="Seconds between two looks, where anything changes.")
+        float,
+        typer.Option(min=0.1, help="Seconds between two looks, where anything changes; fewer right before its end."),
     ] = POLL_SECONDS,
     url: Url = None,
     token: Token = None,
@@ -62,7 +63,7 @@ def follow(
         notice = _noticed(view, None, console)
         heard = {one.id for one in view.requests if one.state != "waiting"}
         while view.state not in SWEEP_ENDED:
-            time.sleep(_pause(view, every))
+            time.sleep(_pause(view, every) if changes.live else every)
             check()
             seen(view)
             if not changes.due():
@@ -82,7 +83,7 @@ def follow(
 
 
 def _pause(sweep: "SweepView", every: float) -> float:
-    """Half of what is left, where that is less."""
+    """Seconds until the next look: half of what is left, where that is less."""
     left = sweep.eta_seconds
     return every if left is None else min(every, max(SOON_SECONDS, left / 2))
 

@@ -82,7 +82,7 @@ class Child:
         self._born = time.monotonic()
 
     def go_on(self) -> None:
-        """Tell one that loads first that all it needs is there; at its end, if it has ended, it is looked at later."""
+        """Tell one that loads first that all it needs is there; the others wait for no word."""
         if self._process is not None and self._process.stdin is not None:
             with suppress(OSError):
                 self._process.stdin.write(b"go on\n")

@@ -33,6 +33,11 @@ class SweepChanges:
     def __exit__(self, *_: object) -> None:
         self._end.set()  # the thread ends with the next thing that it hears
 
+    @property
+    def live(self) -> bool:
+        """Whether the server tells what changes, so that looking often costs it nothing."""
+        return self._live
+
     def due(self) -> bool:
         """Whether to look at the sweep now: something was told since the last time, or nothing can be told."""
         now = time.monotonic()

@@ -1,6 +1,7 @@
 """Progress in a terminal and elsewhere, and what `run` finds of an interrupted run."""
 
 import io
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from api.cli import app as commands
 from api.client import Client
 from api.commands import tables, terminal
 from api.commands.local import unfinished
-from api.commands.watch import follow, verdict
+from api.commands.watch import _pause, follow, verdict
 from api.main import create_app
 from api.streams.changes import SweepChanges
 from orchestrator.service.service import Service
@@ -94,6 +95,37 @@ def test_it_looks_only_when_it_is_told_that_something_changed(url: str, conducto
     assert ended.state == "finished"
     assert looks[-1] - looks[0] <= 3, "polling would have looked fifty times"
     assert "finished   100 % of 80 steps" in text.getvalue()
+
+
+@pytest.mark.parametrize(("left", "pause"), [(None, 1.0), (60.0, 1.0), (1.0, 0.5), (0.0, 0.1)])
+def test_it_looks_more_often_before_the_end(url: str, left: float | None, pause: float) -> None:
+    with Client(url, TOKEN) as client:
+        view = client.sweep(client.submit(SPEC.encode()).id)
+    assert _pause(view.model_copy(update={"eta_seconds": left}), 1.0) == pause
+
+
+def test_it_asks_no_more_often_where_nothing_is_told(
+    service: Service, settings: Settings, conductor: Conductor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many who watch would otherwise ask ten times a second for all of a sweep that is late."""
+    slept = list[float]()
+    app, port = create_app(service, settings), free_port()
+    app.state.feed.most = 0
+    monkeypatch.setattr("api.commands.watch._pause", lambda view, every: 0.001)
+    with served(app, port=port) as url, Client(url, TOKEN) as client:
+        sweep = client.submit(SPEC.encode()).id
+        conductor.begin()
+
+        def end() -> None:
+            slept.append(time.monotonic())
+            if len(slept) == 3:
+                for _ in range(4):
+                    conductor.finish()
+                conductor.settle()
+
+        began = time.monotonic()
+        follow(client, sweep, Into(io.StringIO(), terminal=False), every=0.2, check=end)
+    assert slept[2] - began >= 0.6
 
 
 def test_it_polls_where_no_events_come_and_goes_on_listening_where_it_was(
