@@ -31,7 +31,7 @@ def watch(
     number: SweepId,
     every: Annotated[
         float,
-        typer.Option(min=0.1, help="Seconds between two looks, where anything changes; fewer right before its end."),
+        typer.Option(min=0.1, help="Seconds between two looks, where anything changes; fewer near its end."),
     ] = POLL_SECONDS,
     url: Url = None,
     token: Token = None,
