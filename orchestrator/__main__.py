@@ -18,7 +18,11 @@ from orchestrator.host.logs import begin_logging
 from orchestrator.host.packages import refuse_hidden
 from orchestrator.host.private import own_folder, write_for_us_alone
 from orchestrator.host.traces import begin_tracing, end_tracing
+from orchestrator.record.mlflow import new_store
+from orchestrator.record.mlflow.backend_store import BackendStore
 from orchestrator.record.mlflow.login import OwnServer
+from orchestrator.record.mlflow.store_tracker import StoreTracker
+from orchestrator.record.mlflow.told import Memory
 from orchestrator.record.store import Store
 from orchestrator.record.tracker import Tracker
 from orchestrator.run.attempt import Workplace
@@ -188,17 +192,23 @@ def _engine(settings: Settings) -> Engine:
 def _tracker(settings: Settings) -> Tracker | None:
     if not settings.mlflow_url:
         return None
-    module = importlib.import_module("orchestrator.record.mlflow.client")
     own = None
     if settings.mlflow_socket:  # the API of this home passes it on
         identity = made_for(settings.resolved_home)
         own = OwnServer(identity.mlflow_password, partial(prove, settings.mlflow_url, identity))
     login = partial(getattr, Secrets(settings), "mlflow_login")
     login()  # what was never there is told at the start
-    file = settings.mlflow_store
-    store = file and importlib.import_module("orchestrator.record.mlflow.backend_store").BackendStore(file)
-    tracker: Tracker = module.MlflowTracker(settings.mlflow_url, own, login, store)
-    return tracker
+
+    def served(memory: Memory) -> Tracker:
+        module = importlib.import_module("orchestrator.record.mlflow.client")  # with all of MLflow, which takes seconds
+        tracker: Tracker = module.MlflowTracker(settings.mlflow_url, own, login, memory)
+        return tracker
+
+    if settings.mlflow_store is None:
+        return served(Memory())
+    if not new_store.make(settings.mlflow_store):
+        log.info("MLflow's server makes its store itself: it is another release than the one that we know")
+    return StoreTracker(BackendStore(settings.mlflow_store), served)
 
 
 if __name__ == "__main__":

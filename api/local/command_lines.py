@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -45,7 +44,9 @@ def mlflow_store(home: Path) -> Path:
 def mlflow_server(home: Path, socket: Path) -> ChildSpec:
     """MLflow's server over SQLite: on a Unix socket and no port, one process, no job runners, no gateway.
 
-    It asks nobody who they are, and its socket is writable to everybody: the folder of the socket must be closed.
+    It asks nobody who they are, and its socket is writable to everybody: the folder of the socket must be closed. It
+    takes seconds and hundreds of MB to start, nothing trains by it, and the conductor writes into its store without it,
+    so that it begins when somebody looks at it, or when the conductor leaves something to it.
     """
     return ChildSpec(
         name="mlflow",
@@ -54,12 +55,13 @@ def mlflow_server(home: Path, socket: Path) -> ChildSpec:
             *("--workers", "1"),  # with more, every kept-alive request takes 45 ms longer (uvicorn#3149)
             *("--backend-store-uri", f"sqlite:///{mlflow_store(home)}"),
             *("--artifacts-destination", str(home / "mlartifacts")),
-            *("--uvicorn-opts", f"--uds {shlex.quote(str(socket))} --log-level=warning"),
+            *("--uvicorn-opts", "--log-level=info --no-access-log"),
         ),
         environment=MLFLOW_SWITCHES,
         socket=socket,
-        health="/health",
-        awaited=False,  # it takes longest to start, nothing trains by it, and what it is to show is kept until then
+        says="Uvicorn running",
+        awaited=False,
+        on_demand=True,
     )
 
 

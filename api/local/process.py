@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -23,6 +24,9 @@ from orchestrator.host.private import MASK
 MARK: Final = "METRICSWEEP_SERVE"
 """Environment variable by which every process that one supervisor started, however deep, is known as its own."""
 
+LISTENER: Final = "LISTEN_FD"
+"""Environment variable by which a process knows the socket that it is handed, by the number of its descriptor."""
+_BACKLOG: Final = 128
 _SETTLED: Final = 1.0  # seconds that a process of which nothing is asked must live to count as ready
 
 
@@ -35,7 +39,7 @@ class ChildSpec:
     environment: Mapping[str, str] = field(default_factory=dict)  # on top of what the supervisor gives all
     host: str = "127.0.0.1"
     port: int | None = None  # ready when it listens here
-    socket: Path | None = None  # or here,
+    socket: Path | None = None  # what listens here is ours, and is handed to it; its number is in LISTEN_FD
     says: str | None = None  # has written this to its log, and
     health: str | None = None  # answers 200 on this path, e.g. /healthz; with neither: when it has lived for a second
     after: frozenset[str] = frozenset()  # starts once these have been ready
@@ -43,6 +47,7 @@ class ChildSpec:
     outlived_by: frozenset[str] = frozenset()  # it starts without these, and at the end they are there until it is gone
     grace: float = 10.0  # seconds between SIGTERM and SIGKILL
     awaited: bool = True  # without it there is no service; else it begins last, may come later, and is tried for ever
+    on_demand: bool = False  # it begins once somebody connects to its socket
     loads_first: bool = False  # is started at once, and goes on from what it has loaded at a line on its input
 
     @property
@@ -58,6 +63,7 @@ class Child:
         self.spec = spec
         self.log = LogFile(log)
         self._process: subprocess.Popen[bytes] | None = None
+        self._listener: socket.socket | None = None
         self._born = 0.0
 
     @property
@@ -69,17 +75,45 @@ class Child:
         """Start it, or start it again; its output is appended to its log."""
         bound = [sys.executable, "-I", "-S", str(api.local.parent_death.__file__), str(os.getpid())]
         self._close_input()
+        handed = {} if (listener := self.listen()) is None else {LISTENER: str(listener.fileno())}
         with self.log.begin(self.spec.name) as log:
             self._process = subprocess.Popen(  # noqa: S603  the command is our own
                 [*bound, *self.spec.command],
                 stdin=subprocess.PIPE if self.spec.loads_first else subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**environment, **self.spec.environment},
+                env={**environment, **self.spec.environment, **handed},
+                pass_fds=() if listener is None else (listener.fileno(),),
                 umask=MASK,
                 start_new_session=True,  # Ctrl-C in the terminal reaches the supervisor alone, which ends them in order
             )
         self._born = time.monotonic()
+
+    def listen(self) -> socket.socket | None:
+        """Listen on its socket, if it has one: from now on who connects waits for it."""
+        path = self.spec.socket
+        if self._listener is None and path is not None:
+            path.unlink(missing_ok=True)  # an earlier run's; its folder is ours
+            self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self._listener.bind(str(path))
+            self._listener.listen(_BACKLOG)
+        return self._listener
+
+    def is_wanted(self) -> bool:
+        """Whether it is to begin: at once, or because somebody has connected."""
+        if not self.spec.on_demand:
+            return True
+        poll = select.poll()
+        if (listener := self.listen()) is not None:
+            poll.register(listener, select.POLLIN)
+        return bool(poll.poll(0))
+
+    def close(self) -> None:
+        """Listen no more."""
+        if self._listener is not None and self.spec.socket is not None:
+            self.spec.socket.unlink(missing_ok=True)
+            self._listener.close()
+            self._listener = None
 
     def go_on(self) -> None:
         """Tell one that loads first that all it needs is there; the others wait for no word."""
@@ -104,7 +138,7 @@ class Child:
         if self.exit_code() is not None:
             return False
         spec = self.spec
-        if spec.port is None and spec.socket is None and spec.says is None and time.monotonic() - self._born < _SETTLED:
+        if spec.port is None and spec.says is None and time.monotonic() - self._born < _SETTLED:
             return False
         if spec.says is not None and not self.log.has_said(spec.says):
             return False
@@ -138,6 +172,7 @@ class Child:
         if self._process is not None:
             self._process.wait()
             self._close_input()
+        self.close()
 
 
 def end_processes(processes: Collection[psutil.Process], grace: float) -> None:
@@ -182,26 +217,10 @@ def _listens(process: psutil.Process, port: int) -> bool:
     return False
 
 
-class _OverSocket(http.client.HTTPConnection):
-    """HTTP over a Unix socket."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=2)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self._path))
-
-
 def _answers(spec: ChildSpec, path: str) -> bool:
-    if spec.socket is not None:
-        connection: http.client.HTTPConnection = _OverSocket(spec.socket)
-    elif spec.port is not None:
-        connection = http.client.HTTPConnection(spec.host, spec.port, timeout=2)
-    else:
+    if spec.port is None:
         return True  # nobody knows where to ask
+    connection = http.client.HTTPConnection(spec.host, spec.port, timeout=2)
     try:
         connection.request("GET", path)
         return connection.getresponse().status == http.HTTPStatus.OK

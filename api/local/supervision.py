@@ -61,7 +61,7 @@ class Supervision:
             code = each.child.exit_code()
             each.child.log.cut()
             if each.state == "waiting":
-                if time.monotonic() >= each.at and (each.child.spec.loads_first or self._may_go_on(each)):
+                if time.monotonic() >= each.at and self._may_begin(each):
                     self._start(name, each)
             elif code is not None:
                 self._note_exit(name, each, code)
@@ -83,11 +83,16 @@ class Supervision:
                 for _ in threads.map(lambda name: self._end(name, hurry), free):  # which raises what one raised
                     pass
                 left -= set(free)
+        for each in self._watched.values():
+            each.child.close()
 
     def _end(self, name: str, hurry: Event) -> None:
         self._tell(name, "stopping")
         self._watched[name].child.end(hurry)
         self._tell(name, "stopped")
+
+    def _may_begin(self, each: _Watched) -> bool:
+        return each.child.is_wanted() and (each.child.spec.loads_first or self._may_go_on(each))
 
     def _may_go_on(self, each: _Watched) -> bool:
         spec = each.child.spec

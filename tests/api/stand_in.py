@@ -4,6 +4,7 @@ import http.server
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -19,9 +20,17 @@ class Health(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
 
+def answer(descriptor: int) -> None:
+    listener = socket.socket(fileno=descriptor)
+    while True:
+        client, _ = listener.accept()
+        with client:
+            client.sendall(b"answered")
+
+
 def main(name: str, folder: Path, how: str) -> None:
     """`how`: plain | fails | stubborn (ignores SIGTERM and has a child that does) | paired (beside another) |
-    loads (waits for a line on its input)."""
+    loads (waits for a line on its input) | answers (who connects to the socket that it is handed)."""
     if how == "fails":
         print("cannot find my configuration")
         sys.exit(3)
@@ -40,6 +49,8 @@ def main(name: str, folder: Path, how: str) -> None:
     if name == "api":
         server = http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["METRICSWEEP_PORT"])), Health)
         threading.Thread(target=server.serve_forever, daemon=True).start()
+    if how == "answers":
+        threading.Thread(target=answer, args=(int(os.environ["LISTEN_FD"]),), daemon=True).start()
     aside = folder / f"{name}.aside"
     aside.write_text(json.dumps({"pids": pids, "environment": dict(os.environ)}))
     aside.replace(folder / f"{name}.json")

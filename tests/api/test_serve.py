@@ -20,6 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import httpx
 import psutil
 import pytest
 from pydantic import SecretStr
@@ -171,6 +172,36 @@ def test_what_is_not_waited_for_comes_later_and_is_tried_for_ever(settings: Sett
         assert status_of(stack.addresses["api"], "/healthz") == 200
         assert told.index(("beside", "starting")) > told.index(("conductor", "starting"))
         assert "cannot find my configuration" in (tmp_path / "home" / "logs" / "beside.log").read_text()
+
+
+def test_what_is_wanted_by_nobody_begins_once_somebody_connects(settings: Settings, tmp_path: Path) -> None:
+    told, path = Told(), tmp_path / "asked.sock"
+    beside = replace(
+        stand_in(tmp_path, "beside", "answers"), awaited=False, on_demand=True, socket=path, says="standing"
+    )
+
+    def ask() -> str:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(60)
+            client.connect(str(path))
+            return client.recv(100).decode()
+
+    with Stack(settings, told, [beside, *ours(tmp_path)]) as stack:
+        stack.start()
+        time.sleep(0.5)  # several looks
+        assert not told.of("beside")
+        assert ask() == "answered", "whoever connects first waits for it, and is answered"
+        wait_until(lambda: told.of("beside") == ["starting", "ready"])
+        assert ask() == "answered"
+        first = pid_of(tmp_path, "beside")
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: any("SIGKILL" in state for state in told.of("beside")))
+        time.sleep(1.0)  # longer than it waits before it begins again
+        assert told.of("beside").count("starting") == 1, "nobody asks for it"
+        assert ask() == "answered"
+        wait_until(lambda: pid_of(tmp_path, "beside") != first)
+    assert told.of("beside")[-2:] == ["stopping", "stopped"]
+    assert not path.exists()
 
 
 def test_what_loads_first_begins_at_once_and_goes_on_when_it_is_told(settings: Settings, tmp_path: Path) -> None:
@@ -845,8 +876,10 @@ def test_the_real_services(home: Path, tmp_path: Path, monkeypatch: pytest.Monke
         assert stack.addresses["mlflow"] == f"{stack.addresses['api']}/mlflow"
         assert said(tmp_path, "conductor")["environment"]["METRICSWEEP_MLFLOW_URL"] == stack.addresses["mlflow"]
         socket = Path(said(tmp_path, "api")["environment"]["METRICSWEEP_MLFLOW_SOCKET"])
+        assert not told.of("mlflow"), "it begins when somebody looks at it"
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://localhost") as behind:
+            assert behind.get("/health", timeout=120).text == "OK", "who asks first waits for it"
         wait_until(lambda: "ready" in told.of("mlflow"))
-        assert socket.is_socket()
         assert socket.parent.stat().st_mode & 0o077 == 0, "the socket itself is writable to everybody"
         listening = {
             (connection.laddr.ip, connection.laddr.port)

@@ -26,14 +26,17 @@ import sys, time
 from pathlib import Path
 from orchestrator.record.mlflow.backend_store import BackendStore
 from orchestrator.record.mlflow.client import MlflowTracker
+from orchestrator.record.mlflow.store_tracker import StoreTracker
 from orchestrator.record.mirror import Mirror
 from orchestrator.record.store import Store
 store = Store.open(sys.argv[1], migrate=False)
 while (fence := store.lease.acquire(f"teller {time.time()}", 2.0)) is None:
     time.sleep(0.1)
 writer = store.writer(fence)
-file = BackendStore(Path(sys.argv[3])) if sys.argv[3:] else None
-mirror = Mirror(store, writer, MlflowTracker(sys.argv[2], store=file))
+def served(memory):
+    return MlflowTracker(sys.argv[2], memory=memory)
+tracker = StoreTracker(BackendStore(Path(sys.argv[3])), served) if sys.argv[3:] else served(None)
+mirror = Mirror(store, writer, tracker)
 while store.outbox.lag():
     writer.lease.renew(2.0)
     mirror.forward(3)

@@ -13,8 +13,9 @@ from orchestrator.record.mlflow import backend_store
 from orchestrator.record.mlflow.backend_store import BackendStore, _transaction, _update
 from orchestrator.record.mlflow.client import MlflowTracker
 from orchestrator.record.mlflow.entities import KEY_TAG
+from orchestrator.record.mlflow.store_tracker import StoreTracker
 from orchestrator.record.store import Store
-from orchestrator.record.tracker import RunMirror
+from orchestrator.record.tracker import RunMirror, Tracker
 from orchestrator.record.writes.dirty_flags import mark_cell
 from orchestrator.views.errors import FencedError
 from orchestrator.views.events import Finished, Progressed, Started
@@ -38,14 +39,16 @@ def client(address: str) -> MlflowClient:
 
 
 @pytest.fixture(params=["by its client", "into its store"])
-def tracker(request: pytest.FixtureRequest, address: str) -> Callable[[], MlflowTracker]:
+def tracker(request: pytest.FixtureRequest, address: str) -> Callable[[], Tracker]:
     """Makes a tracker that knows nothing of what others told."""
-    store = BackendStore(Path(address.removeprefix("sqlite:///"))) if request.param == "into its store" else None
-    return lambda: MlflowTracker(address, store=store)
+    if request.param == "by its client":
+        return lambda: MlflowTracker(address)
+    store = BackendStore(Path(address.removeprefix("sqlite:///")))
+    return lambda: StoreTracker(store, lambda memory: MlflowTracker(address, memory=memory))
 
 
 @pytest.fixture
-def mirrored(sqlite_store: Store, tracker: Callable[[], MlflowTracker]) -> Callable[[int], Mirror]:
+def mirrored(sqlite_store: Store, tracker: Callable[[], Tracker]) -> Callable[[int], Mirror]:
     return lambda fence: Mirror(sqlite_store, sqlite_store.writer(fence), tracker())
 
 
@@ -129,7 +132,7 @@ def test_killed_at_any_moment_it_tells_every_run_once(
     sqlite_store: Store,
     client: MlflowClient,
     mirrored: Callable[[int], Mirror],
-    tracker: Callable[[], MlflowTracker],
+    tracker: Callable[[], Tracker],
     monkeypatch: pytest.MonkeyPatch,
     seed: int,
 ) -> None:
@@ -147,9 +150,10 @@ def test_killed_at_any_moment_it_tells_every_run_once(
     sqlite_store.writer(fence).outbox.tell_anew(sweep)
     kills, told = 0, False
     while not told:
-        told_by = tracker()
+        told_by: Any = tracker()
+        asked = (told_by._served if isinstance(told_by, StoreTracker) else told_by)._client
         for name in ("create_run", "log_batch", "set_terminated", "search_runs", "delete_run", "set_experiment_tag"):
-            monkeypatch.setattr(told_by._client, name, mortal(getattr(told_by._client, name), drawn, kills))
+            monkeypatch.setattr(asked, name, mortal(getattr(asked, name), drawn, kills))
         transaction = mortal(_transaction, drawn, kills)
         monkeypatch.setattr(backend_store, "_transaction", transaction)
         monkeypatch.setattr(backend_store, "_update", mortal(_update, drawn, kills))
@@ -183,7 +187,7 @@ def mortal(call: Callable[..., Any], drawn: random.Random, kills: int) -> Callab
 def test_what_a_conductor_sends_after_its_lease_is_told_anew_by_the_next(
     sqlite_store: Store,
     client: MlflowClient,
-    tracker: Callable[[], MlflowTracker],
+    tracker: Callable[[], Tracker],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It stood still with a request on its way; MLflow knows no fence, and shows what it was sent last."""
@@ -196,10 +200,11 @@ def test_what_a_conductor_sends_after_its_lease_is_told_anew_by_the_next(
     ):
         sqlite_store.writer(fence).events.write(event)
     rested(sqlite_store)
-    stalled, real = tracker(), MlflowTracker.mirror
+    stalled: Any = tracker()
+    real = type(stalled).mirror
     next_fence: list[int] = []
 
-    def late(self: MlflowTracker, experiment: str, run: RunMirror) -> str:
+    def late(self: Any, experiment: str, run: RunMirror) -> str:
         if self is stalled and run.points and not next_fence:
             sqlite_store.writer(fence).lease.release()
             next_fence.append(lease(sqlite_store, "next"))
@@ -207,7 +212,7 @@ def test_what_a_conductor_sends_after_its_lease_is_told_anew_by_the_next(
             forward_all(Mirror(sqlite_store, sqlite_store.writer(next_fence[0]), tracker()))
         return real(self, experiment, run)
 
-    monkeypatch.setattr(MlflowTracker, "mirror", late)
+    monkeypatch.setattr(type(stalled), "mirror", late)
     mirror = Mirror(sqlite_store, sqlite_store.writer(fence), stalled)
     with pytest.raises(FencedError):
         forward_all(mirror)

@@ -28,13 +28,21 @@ from orchestrator.record.mlflow.client import (
     MlflowTracker,
 )
 from orchestrator.record.mlflow.entities import KEY_TAG, NOT_FINITE_TAG
-from orchestrator.record.mlflow.experiments import SWEEP_TAG
-from orchestrator.record.tracker import CurvePoint, DatasetMirror, ExperimentGoneError, RunGoneError, RunMirror
+from orchestrator.record.mlflow.experiment_names import SWEEP_TAG
+from orchestrator.record.mlflow.store_tracker import StoreTracker
+from orchestrator.record.tracker import (
+    CurvePoint,
+    DatasetMirror,
+    ExperimentGoneError,
+    RunGoneError,
+    RunMirror,
+    Tracker,
+)
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.links import Links
 from tests.mlflow_server import TOKEN, Gate
 
-Another = Callable[[], MlflowTracker]
+Another = Callable[[], Tracker]
 DRAWN = {"dataset_uuid", "input_uuid", "source_id"}
 STARTED = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
 
@@ -77,14 +85,21 @@ def behind(mlflow: Child) -> BackendStore:
     return BackendStore(mlflow_store(mlflow.spec.socket.parent))
 
 
+def over(store: BackendStore, url: str) -> Tracker:
+    """A tracker that writes into a store, and asks the server at an address for the rest."""
+    return StoreTracker(store, lambda memory: MlflowTracker(url, memory=memory))
+
+
 @pytest.fixture
 def another(url: str, way: str, request: pytest.FixtureRequest) -> Another:
     """A tracker that knows nothing of what others told, each time that it is called."""
-    return lambda: MlflowTracker(url, store=request.getfixturevalue("behind") if way == "both" else None)
+    if way == "both":
+        return lambda: over(request.getfixturevalue("behind"), url)
+    return lambda: MlflowTracker(url)
 
 
 @pytest.fixture
-def tracker(another: Another) -> MlflowTracker:
+def tracker(another: Another) -> Tracker:
     return another()
 
 
@@ -94,7 +109,7 @@ def client(url: str) -> MlflowClient:
 
 
 @pytest.fixture
-def experiment(tracker: MlflowTracker) -> str:
+def experiment(tracker: Tracker) -> str:
     uid = str(uuid4())
     return tracker.experiment(f"sweep #{uid[:6]}", uid, {})
 
@@ -140,7 +155,7 @@ def everything(client: MlflowClient, run_id: str) -> tuple[object, ...]:
     return run.info.status, run.info.start_time, run.info.end_time, run.data.params, run.data.tags, plain
 
 
-def test_a_trial_is_shown_whole(tracker: MlflowTracker, client: MlflowClient, experiment: str) -> None:
+def test_a_trial_is_shown_whole(tracker: Tracker, client: MlflowClient, experiment: str) -> None:
     trial = a_trial()
     run_id = tracker.mirror(experiment, trial)
     run = client.get_run(run_id)
@@ -155,7 +170,7 @@ def test_a_trial_is_shown_whole(tracker: MlflowTracker, client: MlflowClient, ex
     assert [(m.step, m.timestamp - 1767323045678) for m in history] == [(s, 1000 * s) for s in range(1, 6)]
 
 
-def test_sending_again_changes_nothing(tracker: MlflowTracker, client: MlflowClient, experiment: str) -> None:
+def test_sending_again_changes_nothing(tracker: Tracker, client: MlflowClient, experiment: str) -> None:
     trial = a_trial(files={"log.txt": b"lines"})
     run_id = tracker.mirror(experiment, trial)
     before = everything(client, run_id)
@@ -172,7 +187,7 @@ def test_a_lost_id_is_repaired_by_its_key(another: Another, client: MlflowClient
     assert len(client.search_runs([experiment])) == 1
 
 
-def test_a_run_grows_and_ends(tracker: MlflowTracker, client: MlflowClient, experiment: str) -> None:
+def test_a_run_grows_and_ends(tracker: Tracker, client: MlflowClient, experiment: str) -> None:
     trial = a_trial()
     begun = replace(trial, status="RUNNING", ended=None, points=trial.points[:2], metrics={})
     run_id = tracker.mirror(experiment, begun)
@@ -192,12 +207,12 @@ def test_a_retried_trial_runs_again(another: Another, client: MlflowClient, expe
 
 
 @pytest.mark.parametrize("status", ["FAILED", "KILLED"])
-def test_other_ends(tracker: MlflowTracker, client: MlflowClient, experiment: str, status: str) -> None:
+def test_other_ends(tracker: Tracker, client: MlflowClient, experiment: str, status: str) -> None:
     run_id = tracker.mirror(experiment, a_trial(status=status))
     assert client.get_run(run_id).info.status == status
 
 
-def test_runs_nest(tracker: MlflowTracker, client: MlflowClient, experiment: str) -> None:
+def test_runs_nest(tracker: Tracker, client: MlflowClient, experiment: str) -> None:
     parent = tracker.mirror(experiment, a_trial(kind="cell", key=f"{uuid4()}/cell/0", name="triplet"))
     child = tracker.mirror(experiment, a_trial(parent=parent))
     assert client.get_run(child).data.tags["mlflow.parentRunId"] == parent
@@ -205,7 +220,7 @@ def test_runs_nest(tracker: MlflowTracker, client: MlflowClient, experiment: str
 
 
 def test_values_that_are_not_finite_are_left_out_and_named(
-    tracker: MlflowTracker, client: MlflowClient, experiment: str
+    tracker: Tracker, client: MlflowClient, experiment: str
 ) -> None:
     points = [CurvePoint("train/loss", value, step, STARTED) for step, value in enumerate([1.0, math.nan, math.inf])]
     run_id = tracker.mirror(experiment, a_trial(points=points, metrics={"last/test/nmi": -math.inf}))
@@ -214,7 +229,7 @@ def test_values_that_are_not_finite_are_left_out_and_named(
     assert run.data.tags[NOT_FINITE_TAG] == "train/loss@1=nan, train/loss@2=inf, last/test/nmi@0=-inf"
 
 
-def test_more_than_a_batch_holds(tracker: MlflowTracker, client: MlflowClient, experiment: str) -> None:
+def test_more_than_a_batch_holds(tracker: Tracker, client: MlflowClient, experiment: str) -> None:
     points = [CurvePoint("train/loss", float(step), step, STARTED + timedelta(seconds=step)) for step in range(2_345)]
     run_id = tracker.mirror(
         experiment,
@@ -230,7 +245,7 @@ def test_more_than_a_batch_holds(tracker: MlflowTracker, client: MlflowClient, e
     assert all(f"tag.{number}" in run.data.tags for number in range(130))
 
 
-def test_unicode_and_odd_keys(tracker: MlflowTracker, client: MlflowClient, experiment: str) -> None:
+def test_unicode_and_odd_keys(tracker: Tracker, client: MlflowClient, experiment: str) -> None:
     odd = {"naïve/κ@1": 1.0, "a(b)%c": 2.0, "/../up": 3.0, "./x//y": 4.0, "..": 5.0, "k" * 400: 6.0}
     name = "损失 🧪 \"x\" 'y'"
     run_id = tracker.mirror(experiment, a_trial(name=name, params={"η": "½ ≤ 1"}, metrics=odd, points=()))
@@ -247,7 +262,7 @@ def test_unicode_and_odd_keys(tracker: MlflowTracker, client: MlflowClient, expe
     }
 
 
-def test_a_param_keeps_its_first_value(tracker: MlflowTracker, client: MlflowClient, experiment: str) -> None:
+def test_a_param_keeps_its_first_value(tracker: Tracker, client: MlflowClient, experiment: str) -> None:
     trial = a_trial()
     run_id = tracker.mirror(experiment, trial)
     tracker.mirror(experiment, replace(trial, run=run_id, params={"loss": "npair", "width": "8"}, metrics={"x": 1.0}))
@@ -258,7 +273,7 @@ def test_a_param_keeps_its_first_value(tracker: MlflowTracker, client: MlflowCli
 
 
 def test_files_are_artifacts(
-    tracker: MlflowTracker, client: MlflowClient, experiment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tracker: Tracker, client: MlflowClient, experiment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     run_id = tracker.mirror(experiment, a_trial(files={"table.tex": b"\\toprule", "tables/main.png": b"\x89PNG\x00"}))
@@ -363,7 +378,7 @@ def test_a_trial_costs_three_requests(server: str, requests: list[str]) -> None:
 def test_a_trial_costs_no_request_where_the_store_is_ours(
     server: str, behind: BackendStore, requests: list[str]
 ) -> None:
-    tracker, uid = MlflowTracker(server, store=behind), str(uuid4())
+    tracker, uid = over(behind, server), str(uuid4())
     experiment = tracker.experiment(f"not counted {uid[:6]}", uid, {})
     data = DatasetMirror("digits", "sha256:" + "a" * 64)
     requests.clear()
@@ -379,8 +394,8 @@ def test_a_run_is_told_while_the_server_is_away(server: str, behind: BackendStor
     uid = str(uuid4())
     experiment = MlflowTracker(server).experiment(f"away {uid[:6]}", uid, {})
     away, trial = f"http://127.0.0.1:{free_port()}", a_trial(sweep=uid)
-    run_id = MlflowTracker(away, store=behind).mirror(experiment, trial)
-    assert MlflowTracker(away, store=behind).mirror(experiment, trial) == run_id
+    run_id = over(behind, away).mirror(experiment, trial)
+    assert over(behind, away).mirror(experiment, trial) == run_id
     assert [run.info.run_id for run in MlflowClient(server).search_runs([experiment])] == [run_id]
     assert MlflowClient(server).get_run(run_id).data.metrics["train/loss"] == 0.2
 
@@ -395,8 +410,8 @@ def test_what_is_written_into_the_store_is_what_the_server_writes(
     whole = a_trial(dataset=DatasetMirror("digits", "sha256:" + "b" * 64), metrics={"x": 1e308, "y": -0.0})
     begun = replace(whole, status="RUNNING", ended=None, points=whole.points[:3], metrics={})
     late = CurvePoint("train/loss", 0.9, 2, STARTED + timedelta(seconds=1))  # an earlier step, told late
-    for store in (None, behind):
-        tracker, runs = MlflowTracker(server, store=store), []
+    for tracker in (MlflowTracker(server), over(behind, server)):
+        runs = []
         runs.append(tracker.mirror(experiment, replace(whole, key=str(uuid4()))))
         grown = tracker.mirror(experiment, replace(begun, key=str(uuid4())))
         ended = replace(whole, run=grown, points=[*whole.points[2:], late], tags={"metricsweep.trial": "8"}, name="new")
@@ -425,7 +440,7 @@ def test_a_store_that_is_not_as_we_know_it_is_left_to_the_server(
         later.commit()
     for name in ("missing.db", "empty.db", "text.db", "later.db"):
         requests.clear()
-        assert MlflowTracker(server, store=BackendStore(tmp_path / name)).mirror(experiment, a_trial())
+        assert over(BackendStore(tmp_path / name), server).mirror(experiment, a_trial())
         assert "runs/create" in requests, name
     assert not (tmp_path / "missing.db").exists()
     with closing(sqlite3.connect(tmp_path / "later.db")) as later:
@@ -437,7 +452,7 @@ def test_the_schema_of_the_mlflow_that_is_installed_is_known() -> None:
     assert _get_latest_schema_revision() in REVISIONS
 
 
-def test_an_experiment_is_found_by_its_sweep(tracker: MlflowTracker, client: MlflowClient, url: str) -> None:
+def test_an_experiment_is_found_by_its_sweep(tracker: Tracker, client: MlflowClient, url: str) -> None:
     uid = str(uuid4())
     made = tracker.experiment(f"digits #{uid[:4]}", uid, {"metricsweep.url": "http://127.0.0.1:1"})
     assert MlflowTracker(url).experiment("renamed", uid, {}) == made
@@ -445,7 +460,7 @@ def test_an_experiment_is_found_by_its_sweep(tracker: MlflowTracker, client: Mlf
     assert (tags[SWEEP_TAG], tags["metricsweep.url"]) == (uid, "http://127.0.0.1:1")
 
 
-def test_a_taken_or_deleted_name_gets_a_suffix(tracker: MlflowTracker, client: MlflowClient) -> None:
+def test_a_taken_or_deleted_name_gets_a_suffix(tracker: Tracker, client: MlflowClient) -> None:
     first, second = str(uuid4()), str(uuid4())
     name = f"taken #{first[:4]}"
     theirs = tracker.experiment(name, first, {})
@@ -458,13 +473,13 @@ def test_a_taken_or_deleted_name_gets_a_suffix(tracker: MlflowTracker, client: M
     assert client.search_experiments(view_type=ViewType.ACTIVE_ONLY, filter_string=f"name = '{name}'") == []
 
 
-def test_a_deleted_experiment_is_refused_clearly(tracker: MlflowTracker, client: MlflowClient, experiment: str) -> None:
+def test_a_deleted_experiment_is_refused_clearly(tracker: Tracker, client: MlflowClient, experiment: str) -> None:
     client.delete_experiment(experiment)
     with pytest.raises(TrackerRefusedError, match=f"{experiment} must be in the 'active' state"):
         tracker.mirror(experiment, a_trial())
 
 
-def test_nothing_is_printed(tracker: MlflowTracker, experiment: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_printed(tracker: Tracker, experiment: str, capfd: pytest.CaptureFixture[str]) -> None:
     tracker.mirror(experiment, a_trial())
     assert capfd.readouterr().out == ""
 

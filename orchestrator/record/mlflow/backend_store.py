@@ -2,25 +2,25 @@
 
 What the server takes for a run, through its requests and its object-relational mapper, is many times what the rows
 themselves take. So they are written here just as it writes them, where its tables are those that we know. What is not
-plain (what is gone or in the trash, params that differ, files, experiments) the server still does.
+plain (what is gone or in the trash, params that differ, files that lie elsewhere) the server still does.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from time import time_ns
 from typing import Final, Literal
 from uuid import uuid4
 
-from mlflow.utils.uri import append_to_uri_path
-
-from orchestrator.record.mlflow import entities
+from orchestrator.record.mlflow import entities, new_store
+from orchestrator.record.mlflow.artifact_files import ARTIFACTS_FOLDER, ArtifactFiles
 from orchestrator.record.mlflow.entities import KEY_TAG, SHAPE, SHAPE_TAG, RunContent
-from orchestrator.record.mlflow.experiments import SWEEP_TAG
+from orchestrator.record.mlflow.experiment_names import SWEEP_TAG, candidates
 from orchestrator.record.mlflow.told import Memory, ToldRun
 from orchestrator.record.tracker import DatasetMirror, RunMirror
 
-REVISIONS: Final = frozenset({"dc11669786a5"})
+REVISIONS: Final = frozenset({new_store.REVISION})
 """Of MLflow's schema: those under which runs are written here as MLflow writes them."""
 _BUSY_SECONDS: Final = 5.0
 
@@ -28,6 +28,18 @@ _EXPERIMENT: Final = """
     SELECT e.artifact_location, t.value FROM experiments e
     LEFT JOIN experiment_tags t ON t.experiment_id = e.experiment_id AND t.key = ?
     WHERE e.experiment_id = ? AND e.lifecycle_stage = 'active'"""
+_OF_SWEEP: Final = """
+    SELECT e.experiment_id FROM experiments e JOIN experiment_tags t ON t.experiment_id = e.experiment_id
+    WHERE t.key = ? AND t.value = ? AND e.lifecycle_stage = 'active' ORDER BY e.last_update_time DESC LIMIT 1"""
+_TAKEN: Final = "SELECT 1 FROM experiments WHERE name = ?"
+_NEW_EXPERIMENT: Final = """
+    INSERT INTO experiments (name, lifecycle_stage, creation_time, last_update_time) VALUES (?, 'active', ?, ?)"""
+_LOCATION: Final = "SELECT artifact_location FROM experiments WHERE experiment_id = ?"
+_LOCATE: Final = "UPDATE experiments SET artifact_location = ? WHERE experiment_id = ?"
+_EXPERIMENT_TAG: Final = """
+    INSERT INTO experiment_tags (key, value, experiment_id) VALUES (?, ?, ?)
+    ON CONFLICT (key, experiment_id) DO UPDATE SET value = excluded.value WHERE value IS NOT excluded.value"""
+_FILES_OF: Final = "SELECT artifact_uri FROM runs WHERE run_uuid = ?"
 _OF_KEY: Final = """
     SELECT r.run_uuid FROM tags t JOIN runs r ON r.run_uuid = t.run_uuid
     WHERE t.key = ? AND t.value = ? AND r.experiment_id = ? AND r.lifecycle_stage = 'active' LIMIT 1"""
@@ -65,18 +77,28 @@ _INPUT_TAG: Final = "INSERT INTO input_tags (input_uuid, name, value) VALUES (?,
 
 
 class BackendStore:
-    """The file of one MLflow server."""
+    """The file of one MLflow server, beside which its artifacts are in `mlartifacts`."""
 
     def __init__(self, file: Path) -> None:
         self._address = f"{file.absolute().as_uri()}?mode=rw"  # which never makes one
+        self._files = ArtifactFiles(file.with_name(ARTIFACTS_FOLDER))
+
+    def experiment(self, name: str, uid: str, tags: Mapping[str, str]) -> tuple[str, bool] | None:
+        """The id of a sweep's experiment with these tags, and whether it was made; None where the server has to."""
+        try:
+            with _transaction(self._address, "IMMEDIATE") as connection:
+                found = connection.execute(_OF_SWEEP, (SWEEP_TAG, uid)).fetchone()
+                ident = _new_experiment(connection, name, uid) if found is None else str(found[0])
+                connection.executemany(_EXPERIMENT_TAG, [(key, value, ident) for key, value in tags.items()])
+            return ident, found is None
+        except (_ServersError, sqlite3.Error, UnicodeEncodeError):
+            return None
 
     def mirror(self, experiment: str, run: RunMirror, memory: Memory, *, new: bool) -> str | None:
         """Bring a run up to date and return its id; None, and nothing is written, where the server has to.
 
         `new`: nobody can have made a run of this key, so none is looked for.
         """
-        if run.files:
-            return None
         content = entities.content_of(run)
         try:
             with _transaction(self._address, "IMMEDIATE") as connection:
@@ -87,13 +109,23 @@ class BackendStore:
                     memory.forget(known)
                 told = memory.of(known)
                 _update(connection, known, run, content, told)
+                location = self._kept(connection, known) if run.files else ""
         except (_ServersError, sqlite3.Error, UnicodeEncodeError):  # busy, damaged, not there: as the server says of it
             return None
         told.note_tags(content.tags)
         told.note_params(content.params)
         told.status, told.ended = entities.end_of(run)
         told.data = told.data or run.dataset is not None
+        if run.files:  # nobody has noted yet that this run was told: whoever dies here tells it again
+            self._files.write(location, run.files)
         return known
+
+    def _kept(self, connection: sqlite3.Connection, run: str) -> str:
+        """Where the files of a run belong; raises _ServersError where that is not in our folder."""
+        (location,) = connection.execute(_FILES_OF, (run,)).fetchone()
+        if not self._files.keeps(location):
+            raise _ServersError
+        return str(location)
 
     def keys(self, experiment: str) -> dict[str, str] | None:
         """Our runs of an experiment: their keys by id; None where the server has to tell."""
@@ -124,6 +156,19 @@ def _transaction(address: str, kind: Literal["DEFERRED", "IMMEDIATE"]) -> Iterat
         connection.execute("COMMIT")
 
 
+def _new_experiment(connection: sqlite3.Connection, name: str, uid: str) -> str:
+    """The id of a new experiment under a name that is free; raises _ServersError where its files would not be here."""
+    if connection.execute(_LOCATION, (0,)).fetchone() != (f"{new_store.ARTIFACTS}0",):
+        raise _ServersError
+    free = next((one for one in candidates(name, uid) if not connection.execute(_TAKEN, (one,)).fetchone()), None)
+    if free is None:
+        raise _ServersError
+    now = time_ns() // 1_000_000
+    ident = str(connection.execute(_NEW_EXPERIMENT, (free, now, now)).lastrowid)
+    connection.execute(_LOCATE, (f"{new_store.ARTIFACTS}{ident}", ident))
+    return ident
+
+
 def _of_key(connection: sqlite3.Connection, experiment: str, key: str) -> str | None:
     """The run of a key, if somebody made it before; raises _ServersError for one of another shape."""
     found = connection.execute(_OF_KEY, (KEY_TAG, key, experiment)).fetchone()
@@ -139,8 +184,10 @@ def _made(connection: sqlite3.Connection, experiment: str, run: RunMirror) -> st
     found = connection.execute(_EXPERIMENT, (SWEEP_TAG, experiment)).fetchone()
     if found is None or run.sweep not in {None, found[1]}:
         raise _ServersError
+    if not found[0].startswith(new_store.ARTIFACTS):  # where MLflow itself knows how paths are put together
+        raise _ServersError
     ident = uuid4().hex
-    artifacts, began = append_to_uri_path(found[0], ident, "artifacts"), entities.milliseconds(run.started)
+    artifacts, began = f"{found[0]}/{ident}/artifacts", entities.milliseconds(run.started)
     connection.execute(_NEW_RUN, (ident, run.name[: entities.MAX_NAME], began, artifacts, experiment))
     connection.execute(_TAG, (SHAPE_TAG, SHAPE, ident))
     return ident

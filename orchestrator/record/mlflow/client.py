@@ -1,28 +1,40 @@
 """The tracker that speaks to MLflow: an HTTP server, or its SQLite store without a server.
 
 Only `MlflowClient` is used, never the fluent functions: those keep an active run per thread and print. A short trial
-costs three requests (create, one batch, end), and none where the server's backend store is our own. Sending a run again
-changes nothing, because ids, times and steps are the caller's.
+costs three requests (create, one batch, end). Sending a run again changes nothing, because ids, times and steps are the
+caller's.
 """
 
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
 # MLflow starts its usage telemetry while it is imported, so this cannot wait for the constructor.
 os.environ.setdefault("DO_NOT_TRACK", "true")
 
-from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, Run, RunTag
+import mlflow.entities as theirs
+from mlflow.entities import Dataset, DatasetInput, InputTag, Run
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
 from orchestrator.record.mlflow import entities
 from orchestrator.record.mlflow.answers import is_deleted, translated
-from orchestrator.record.mlflow.backend_store import BackendStore
-from orchestrator.record.mlflow.entities import KEY_TAG, MAX_DIGEST, MAX_NAME, MAX_TAG, SHAPE, SHAPE_TAG
+from orchestrator.record.mlflow.artifact_files import inner_path
+from orchestrator.record.mlflow.entities import (
+    KEY_TAG,
+    MAX_DIGEST,
+    MAX_NAME,
+    MAX_TAG,
+    SHAPE,
+    SHAPE_TAG,
+    Metric,
+    Param,
+    Tag,
+)
+from orchestrator.record.mlflow.experiment_names import tags_of
 from orchestrator.record.mlflow.experiments import Experiments, quoted
 from orchestrator.record.mlflow.login import OwnServer
 from orchestrator.record.mlflow.told import Memory, ToldRun
@@ -46,7 +58,7 @@ class MlflowTracker(Tracker):
 
     `url` is an `http(s)://` address or `sqlite:///<absolute path>`. Who we are to a server that was named is what
     `mlflow` reads itself at each request, from MLFLOW_TRACKING_USERNAME and the like; `login` says what these are to be
-    now, and `own` says it for the server of this home. `store` is that server's, where we may write into it.
+    now, and `own` says it for the server of this home. `memory` is shared with who else tells that server.
     """
 
     def __init__(
@@ -54,18 +66,17 @@ class MlflowTracker(Tracker):
         url: str,
         own: OwnServer | None = None,
         login: Callable[[], Mapping[str, str]] = dict,
-        store: BackendStore | None = None,
+        memory: Memory | None = None,
     ) -> None:
         for name, value in CLIENT_ENVIRONMENT.items():
             os.environ.setdefault(name, value)
         if own is not None:
             own.log_in()
-        self._own, self._login, self._store = own, login, store
+        self._own, self._login = own, login
         self._url = url.rstrip("/")
         self._client = MlflowClient(tracking_uri=self._url, registry_uri=self._url)
-        self._memory = Memory()
+        self._memory = memory or Memory()
         self._experiments = Experiments(self._client, self._url)
-        self._tried: set[int] = set()  # hashes of the keys of runs that this process has made, or may have
 
     def experiment(self, name: str, uid: str, tags: Mapping[str, str]) -> str:
         """The id of the sweep's experiment, found by its uid tag or made, with these tags.
@@ -73,7 +84,7 @@ class MlflowTracker(Tracker):
         A name taken by another sweep's or a deleted experiment gets a suffix from the uid.
         """
         with self._reached():
-            return self._experiments.of_sweep(name, uid, tags)
+            return self._experiments.of_sweep(name, uid, tags_of(uid, tags))
 
     def remove(self, experiment: str) -> None:
         """Move an experiment to MLflow's trash; one that is not there is no error."""
@@ -85,11 +96,6 @@ class MlflowTracker(Tracker):
 
         Raises RunGoneError where it is not there any more or cannot show what it should; it is then in the trash.
         """
-        if self._store is not None:
-            new = run.run is None and self._is_new(experiment, run)
-            if written := self._store.mirror(experiment, run, self._memory, new=new):
-                self._tried.add(hash(run.key))
-                return written
         with self._reached():
             run_id = run.run or self._find(experiment, run) or self._create(experiment, run)
             try:
@@ -115,9 +121,6 @@ class MlflowTracker(Tracker):
 
     def _keyed(self, experiment: str) -> Iterator[dict[str, str]]:
         """Our runs of an experiment, page by page: their keys by id."""
-        if self._store is not None and (keys := self._store.keys(experiment)) is not None:
-            yield keys
-            return
         token: str | None = ""
         while token is not None:
             page = self._client.search_runs([experiment], "", max_results=_PAGE, page_token=token or None)
@@ -150,7 +153,7 @@ class MlflowTracker(Tracker):
 
     def _is_new(self, experiment: str, run: RunMirror) -> bool:
         """Whether nobody can have made a run of this key."""
-        return self._experiments.is_ours_alone(experiment) and hash(run.key) not in self._tried
+        return self._experiments.is_ours_alone(experiment) and not self._memory.has_tried(run.key)
 
     def _require(self, experiment: str, run: RunMirror) -> None:
         """Raise ExperimentGoneError where the experiment is missing."""
@@ -166,7 +169,7 @@ class MlflowTracker(Tracker):
 
     def _create(self, experiment: str, run: RunMirror) -> str:
         tags = entities.tags_of(run) | {SHAPE_TAG: SHAPE}
-        self._tried.add(hash(run.key))
+        self._memory.note_try(run.key)
         try:
             made: Run = self._client.create_run(
                 experiment, start_time=entities.milliseconds(run.started), tags=tags, run_name=run.name[:MAX_NAME]
@@ -223,24 +226,21 @@ class MlflowTracker(Tracker):
 
     def _send(self, run_id: str, metrics: list[Metric], params: Mapping[str, str], tags: Mapping[str, str]) -> None:
         every: list[entities.Entity] = [Param(key, value) for key, value in params.items()]
-        every += [RunTag(key, value) for key, value in tags.items()]
+        every += [Tag(key, value) for key, value in tags.items()]
         every += metrics
         for batch in entities.batches(every):
             self._client.log_batch(
                 run_id,
-                metrics=[entity for entity in batch if isinstance(entity, Metric)],
-                params=[entity for entity in batch if isinstance(entity, Param)],
-                tags=[entity for entity in batch if isinstance(entity, RunTag)],
+                metrics=[theirs.Metric(*entity) for entity in batch if isinstance(entity, Metric)],
+                params=[theirs.Param(*entity) for entity in batch if isinstance(entity, Param)],
+                tags=[theirs.RunTag(*entity) for entity in batch if isinstance(entity, Tag)],
                 synchronous=True,
             )
 
     def _upload(self, run_id: str, files: Mapping[str, bytes]) -> None:
         with tempfile.TemporaryDirectory(prefix="metricsweep-") as folder:
             for name, content in files.items():
-                path = PurePosixPath(name)
-                if path.is_absolute() or ".." in path.parts:
-                    raise ValueError(f"an artifact's path stays within its run: {name!r}")
-                target = Path(folder, *path.parts)
+                target = Path(folder, *inner_path(name).parts)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(content)
             self._client.log_artifacts(run_id, folder)

@@ -5,9 +5,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, TypeAlias
-
-from mlflow.entities import Metric, Param, RunTag
+from typing import Final, NamedTuple, TypeAlias
 
 from orchestrator.record.mlflow.names import accepted
 from orchestrator.record.tracker import RunMirror
@@ -29,7 +27,31 @@ DATASET_TAG: Final = ("mlflow.data.context", "training")
 _MAX_METRICS, _MAX_PARAMS, _MAX_TAGS, _MAX_ENTITIES = 1_000, 100, 100, 1_000  # per log_batch, of all MLflow servers
 _MAX_BYTES: Final = 800_000  # of a batch's JSON; the server refuses 1,000,000
 
-Entity: TypeAlias = Metric | Param | RunTag
+
+class Metric(NamedTuple):
+    """A value, at which millisecond and step."""
+
+    key: str
+    value: float
+    timestamp: int
+    step: int
+
+
+class Param(NamedTuple):
+    """A param."""
+
+    key: str
+    value: str
+
+
+class Tag(NamedTuple):
+    """A tag of a run."""
+
+    key: str
+    value: str
+
+
+Entity: TypeAlias = Metric | Param | Tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +112,7 @@ def metrics_of(run: RunMirror) -> tuple[list[Metric], list[str]]:
 
 def batches(entities: Iterable[Entity]) -> Iterator[list[Entity]]:
     """Pack entities, in order, into as few batches as the server's limits allow; none when there is nothing."""
-    limits: dict[type, int] = {Metric: _MAX_METRICS, Param: _MAX_PARAMS, RunTag: _MAX_TAGS}
+    limits: dict[type, int] = {Metric: _MAX_METRICS, Param: _MAX_PARAMS, Tag: _MAX_TAGS}
     batch: list[Entity] = []
     counts: dict[type, int] = dict.fromkeys(limits, 0)
     size = 0

@@ -1,18 +1,13 @@
 """The experiments of sweeps in MLflow: found by the sweep, made under a name that is free, known again."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
 from orchestrator.record.mlflow.answers import TrackerRefusedError
-from orchestrator.record.mlflow.entities import MAX_NAME, MAX_TAG
-from orchestrator.record.mlflow.names import accepted
-
-SWEEP_TAG: Final = "metricsweep.sweep"
-EXPERIMENT_KIND_TAG: Final = "mlflow.experimentKind"  # else MLflow 3 opens an experiment as if of language models
+from orchestrator.record.mlflow.experiment_names import SWEEP_TAG, candidates
 
 
 class Experiments:
@@ -28,22 +23,20 @@ class Experiments:
 
         A name taken by another sweep's or a deleted experiment gets a suffix from the uid.
         """
-        every = {accepted(key): value[:MAX_TAG] for key, value in tags.items()}
-        every |= {SWEEP_TAG: uid, EXPERIMENT_KIND_TAG: "custom_model_development"}
         ours = self._client.search_experiments(filter_string=f"tags.`{SWEEP_TAG}` = {quoted(uid)}", max_results=1)
         if ours:
             ident = str(ours[0].experiment_id)
-            for key, value in every.items():
+            for key, value in tags.items():
                 if ours[0].tags.get(key) != value:
                     self._client.set_experiment_tag(ident, key, value)
         else:
-            ident = self._new_experiment(name, uid, every)
+            ident = self._new_experiment(name, uid, tags)
             self._made.add(ident)
         self._known[ident] = uid
         return ident
 
     def _new_experiment(self, name: str, uid: str, tags: Mapping[str, str]) -> str:
-        for candidate in _names(name, uid):
+        for candidate in candidates(name, uid):
             try:
                 return str(self._client.create_experiment(candidate, self._artifact_location(uid), dict(tags)))
             except MlflowException as error:
@@ -89,14 +82,6 @@ class Experiments:
             return None
         folder = Path(self._url.removeprefix("sqlite:///")).absolute().parent / "mlartifacts"
         return (folder / uid).as_uri()
-
-
-def _names(name: str, uid: str) -> Iterator[str]:
-    short = name[:MAX_NAME]
-    yield short
-    yield f"{short} ({uid[:8]})"
-    for number in range(2, 100):
-        yield f"{short} ({uid[:8]}-{number})"
 
 
 def quoted(text: str) -> str:

@@ -1,15 +1,20 @@
 """MLflow's server as one process: `python -m orchestrator.record.mlflow.server` with the options of `mlflow server`.
 
 `mlflow server` imports all of MLflow twice, in a parent that then only waits and in the uvicorn that it starts: six
-seconds of a processor and 200 MB. Here uvicorn runs in the parent's place.
+seconds of a processor and 200 MB. Here uvicorn runs in the parent's place. It opens no port: it listens on the socket
+that whoever starts it holds and names by LISTEN_FD, where what is asked before it is there waits, or on one that
+`--uvicorn-opts "--uds ..."` names.
 """
 
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import uvicorn.main  # before MLflow, which protects its application where it sees uvicorn, as in the usual child
+
+SOCKET: Final = "LISTEN_FD"
+"""The variable that holds the number of the file descriptor of a listening socket."""
 
 
 def main(options: Sequence[str]) -> None:
@@ -26,7 +31,10 @@ def _served_here(command: Sequence[str], *, extra_env: Mapping[str, str], **_: o
     """What MLflow would have a process of its own do: `python -m uvicorn ...` in this environment."""
     os.environ.update(extra_env)
     assert list(command[1:3]) == ["-m", "uvicorn"], command
-    uvicorn.main.main(list(command[3:]), prog_name="uvicorn")
+    handed = os.environ.get(SOCKET, "")
+    if not handed.isdigit() and "--uds" not in command:
+        raise SystemExit(f"neither {SOCKET} nor --uds names a socket, and MLflow asks nobody who they are")
+    uvicorn.main.main([*command[3:], *(["--fd", handed] if handed else [])], prog_name="uvicorn")
     raise AssertionError("click ends the process")
 
 

@@ -40,6 +40,15 @@ class Memory:
 
     def __init__(self) -> None:
         self._runs: OrderedDict[str, ToldRun] = OrderedDict()
+        self._tried: set[int] = set()  # hashes of keys
+
+    def note_try(self, key: str) -> None:
+        """This process has made a run of this key, or may have."""
+        self._tried.add(hash(key))
+
+    def has_tried(self, key: str) -> bool:
+        """Whether this process may have made a run of this key."""
+        return hash(key) in self._tried
 
     def of(self, run: str) -> ToldRun:
         """What was told of a run; nothing of one that is not remembered."""
