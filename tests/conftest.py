@@ -216,17 +216,22 @@ def ray_is_there(request: pytest.FixtureRequest) -> None:
 
 
 def _begin_ray() -> None:
+    """As `serve` begins its own: nobody reads what its log monitor, its dashboard and its autoscaler would say."""
     import ray
+    from ray._private.node import Node
 
-    ray.init(
-        address="local",
-        num_cpus=2,
-        num_gpus=0,
-        namespace="metricsweep",
-        include_dashboard=False,
-        log_to_driver=False,
-        object_store_memory=128 * 2**20,
-    )
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("start_log_monitor", "start_api_server", "start_monitor"):
+            patched.setattr(Node, name, lambda *_, **__: None)
+        ray.init(
+            address="local",
+            num_cpus=2,
+            num_gpus=0,
+            namespace="metricsweep",
+            include_dashboard=False,
+            log_to_driver=False,
+            object_store_memory=128 * 2**20,
+        )
 
 
 @pytest.fixture
