@@ -3,10 +3,11 @@
     python -m benchmarks.sweeps [--seconds 2] [--trials 48] [--rounds 1] [--only pool metricsweep]
 
 Each peer trains the same recipes on scikit-learn's digits, two at a time, from its start to its end, as a process of
-its own with all that it starts; the service is `metricsweep run` with its database, Ray and MLflow. One after the
-other, again in each round; figures are medians over the rounds. How many iterations take `--seconds` is found out in
-the pool first, since machines differ threefold; `--iterations` sets them. Run it on an otherwise idle machine. Hydra is
-left out where it is not installed: `benchmarks/peers/hydra.py` says how.
+its own with all that it starts; the service is `metricsweep run` with its database, Ray and MLflow, and once more
+`metricsweep submit --watch` to a `serve` that is up. One after the other, again in each round; figures are medians over
+the rounds. How many iterations take `--seconds` is found out in the pool first, since machines differ threefold;
+`--iterations` sets them. Run it on an otherwise idle machine. Hydra is left out where it is not installed:
+`benchmarks/peers/hydra.py` says how.
 """
 
 import argparse
@@ -25,12 +26,14 @@ from typing import Any, Final
 
 from benchmarks.meter import Metered, metered
 from benchmarks.peers.training import RESULT, SLOTS
+from benchmarks.standing import metered_through, standing
 from orchestrator.plan.validated import read
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from workers import catalog
 
 OURS: Final = "metricsweep"
+SERVED: Final = "metricsweep, up before"
 POOL: Final = "pool"
 PEERS: Final[Mapping[str, tuple[str, ...]]] = {
     "loop": ("loop",),
@@ -73,12 +76,25 @@ tables: {{main: {{rows: [loss], columns: [dataset], metrics: [nmi, recall@1, map
 """
 
 
+def through_standing(spec: Path, folder: Path, trials: int) -> dict[str, float]:
+    """What the same takes through a service that is up before the clock starts, and that stays."""
+    home, environment = folder / "home", _environment() | {"METRICSWEEP_SLOTS": str(SLOTS)}
+    command = [sys.executable, "-m", "api.cli", "submit", str(spec), "--watch", "--home", str(home)]
+    with standing(home, environment) as service:
+        began = time.time()
+        taken = metered_through(service, command, environment)
+        return _ours(taken, home, began, trials)
+
+
 def through_service(spec: Path, folder: Path, trials: int) -> dict[str, float]:
     """What `metricsweep run` takes, and of that each of its processes."""
     home = folder / "home"
     command = [sys.executable, "-m", "api.cli", "run", str(spec), "--home", str(home), "--out", str(folder / "out")]
     began = time.time()
-    taken = metered(command, _environment() | {"METRICSWEEP_SLOTS": str(SLOTS)})
+    return _ours(metered(command, _environment() | {"METRICSWEEP_SLOTS": str(SLOTS)}), home, began, trials)
+
+
+def _ours(taken: Metered, home: Path, began: float, trials: int) -> dict[str, float]:
     ends = _ends(home)
     if len(ends) != trials:
         raise SystemExit(f"{len(ends)} of {trials} trials ended")
@@ -125,6 +141,9 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[1])}
 
 
+_OURS: Final = {OURS: through_service, SERVED: through_standing}
+
+
 def measured(only: Sequence[str], spec: str, rounds: int) -> dict[str, list[dict[str, float]]]:
     """What each took in each round."""
     known = catalog.load()
@@ -137,8 +156,8 @@ def measured(only: Sequence[str], spec: str, rounds: int) -> dict[str, list[dict
                 written, lines = folder / "spec.yaml", folder / "recipes"
                 written.write_text(spec, encoding="utf-8")
                 lines.write_text("\n".join(recipes), encoding="utf-8")
-                if name == OURS:
-                    every.append(through_service(written, folder, len(recipes)))
+                if name in _OURS:
+                    every.append(_OURS[name](written, folder, len(recipes)))
                 else:
                     every.append(through_peer(PEERS[name], lines, folder / "peer", len(recipes)))
             print(name, every[-1], file=sys.stderr, flush=True)
@@ -173,9 +192,9 @@ def main() -> None:
     length.add_argument("--iterations", type=int, help="how many they are, whatever they take")
     parser.add_argument("--trials", type=int, default=48, help="a multiple of four, the losses")
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--only", nargs="*", choices=[*PEERS, OURS])
+    parser.add_argument("--only", nargs="*", choices=[*PEERS, *_OURS])
     options = parser.parse_args()
-    able = [name for name in (*PEERS, OURS) if name != "Hydra with joblib" or importlib.util.find_spec("hydra")]
+    able = [name for name in (*PEERS, *_OURS) if name != "Hydra with joblib" or importlib.util.find_spec("hydra")]
     seeds = ", ".join(str(seed) for seed in range(options.trials // 4))
     iterations = options.iterations or iterations_of(options.seconds)
     spec = SPEC.format(iterations=iterations, seeds=seeds)
@@ -183,9 +202,10 @@ def main() -> None:
     versions = {name: importlib.metadata.version(name) for name in ("torch", "ray", "optuna", "mlflow")}
     machine = {"cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1), "python": platform.python_version()}
     ratios = {
-        f"{OURS} / {name}": round(found[OURS]["seconds"] / one["seconds"], 2)
+        f"{ours} / {name}": round(found[ours]["seconds"] / one["seconds"], 2)
+        for ours in _OURS
         for name, one in found.items()
-        if name != OURS and OURS in found
+        if name not in _OURS and ours in found
     }
     print(
         json.dumps(
