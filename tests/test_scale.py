@@ -16,12 +16,11 @@ from api.main import create_app
 from benchmarks.sweep_of import Shape, body
 from dashboards import pages
 from orchestrator.conduct import broker
-from orchestrator.conduct.chores import Chores
 from orchestrator.conduct.conductor import Conductor
+from orchestrator.conduct.expansion import Expansion
 from orchestrator.plan import grid
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
@@ -141,20 +140,18 @@ def test_settling_a_cell_reads_no_other(tmp_path: Any, small: str, large: str) -
 
 
 @pytest.mark.parametrize("fresh", [False, True])
-def test_a_sweep_is_expanded_in_one_transaction_that_holds_a_thousand_rows(settings: Settings, fresh: bool) -> None:
+def test_a_sweep_is_expanded_in_a_transaction_for_each_thousand_trials(settings: Settings, fresh: bool) -> None:
     service = Service.open(settings)
     spec = json.loads(body(Shape(13, 20, 10))) | {"fresh": fresh}
     service.submissions.submit(json.dumps(spec).encode())
     store = Store.open(settings.database)
     fence = store.lease.acquire("test", 60.0)
     assert fence is not None
-    queued = store.sweeps.queued()[0]
-    engine = Inline(Workplace("", settings.storage, settings.home))
-    chores = Chores(settings, store, store.writer(fence), engine, catalogs.load(), None)
+    expansion = Expansion(store, store.writer(fence), catalogs.load())
     with counted() as work:
-        chores.expand(queued)
-    assert (work.commits, work.most_rows) == (1, 1_000)
-    assert work.statements < 60, "a few for each thousand trials"
+        expansion.advance(store.sweeps.queued())
+    assert (work.commits, work.most_rows) == (3, 1_000)
+    assert work.statements < 80, "a few for each thousand trials"
     assert service.sweeps.get(1).counts.waiting == 2_600
     store.close()
     service.close()

@@ -11,6 +11,7 @@ from orchestrator.record import schema
 from orchestrator.record.database import Access
 from orchestrator.record.existence import absence, require_sweep
 from orchestrator.record.json_floats import number
+from orchestrator.record.reads.expansion import is_expanded, unexpanded
 from orchestrator.record.schema import candidate, cell, training, trial
 from orchestrator.views.deadline import timely
 from orchestrator.views.errors import NotFoundError
@@ -34,13 +35,15 @@ class OutcomeReader(Access):
         """
         table = schema.sweep
         with self._database.reading() as connection:
-            head = connection.execute(sa.select(table.c.name, table.c.state, table.c.spec).where(table.c.id == sweep))
-            row = head.one_or_none()
+            columns = (table.c.name, table.c.state, table.c.started, table.c.spec)
+            row = connection.execute(sa.select(*columns).where(table.c.id == sweep)).one_or_none()
             if row is None:
                 raise NotFoundError(absence(connection, sweep))
+            if not is_expanded(row):
+                return SweepOutcomes(sweep, row.name, row.state, row.spec, (), (), ())
             cells = sa.select(cell.c.cell, cell.c.labels).where(cell.c.sweep_id == sweep).order_by(cell.c.cell)
-            columns = (candidate.c.cell, candidate.c.candidate, candidate.c.labels)
-            candidates = sa.select(*columns).where(candidate.c.sweep_id == sweep)
+            its = (candidate.c.cell, candidate.c.candidate, candidate.c.labels)
+            candidates = sa.select(*its).where(candidate.c.sweep_id == sweep)
             candidates = candidates.order_by(candidate.c.cell, candidate.c.candidate)
             if only is not None:
                 cells, candidates = cells.where(cell.c.cell.in_(only)), candidates.where(candidate.c.cell.in_(only))
@@ -86,7 +89,7 @@ class OutcomeReader(Access):
             query = query.where(trial.c.cell == cell)
         with self._database.reading() as connection:
             require_sweep(connection, sweep)
-            return connection.execute(query).all()
+            return [] if unexpanded(connection, sweep) else connection.execute(query).all()
 
 
 def _trials(connection: sa.Connection, sweep: int, only: Collection[int] | None) -> Iterable[TrialOutcome]:
