@@ -28,6 +28,7 @@ import optuna
 from fastapi.testclient import TestClient
 
 from api.main import create_app
+from benchmarks.bystander import beside
 from benchmarks.memory import peak, resident
 from benchmarks.sweep_of import Shape, body
 from orchestrator.conduct.conductor import Conductor
@@ -52,11 +53,16 @@ Told = dict[str, Any]
 
 
 class Expanding(Inline):
-    """An engine that trains nothing: the conductor has expanded the sweep when it calls."""
+    """An engine that trains nothing."""
+
+    def __init__(self, workplace: Workplace, database: str) -> None:
+        super().__init__(workplace)
+        self._store = Store.open(database)
 
     def run(self, broker: Broker) -> None:
-        """End the conductor as a person would."""
-        signal.raise_signal(signal.SIGTERM)
+        """End the conductor as a person would, once it has expanded the sweep."""
+        if not self._store.sweeps.queued():
+            signal.raise_signal(signal.SIGTERM)
 
 
 class Timed(Inline):
@@ -93,10 +99,12 @@ def submit(settings: Settings, shape: Shape) -> Told:
 
 
 def expand(settings: Settings, shape: Shape) -> Told:
-    """Have the conductor write the trials' rows."""
-    conductor = _conductor(settings, Expanding(_workplace(settings)))
+    """Have the conductor write the trials' rows, while somebody beside asks to write too."""
+    conductor = _conductor(settings, Expanding(_workplace(settings), settings.database))
     conductor.handle_signals()
-    told = _timed(conductor.conduct)
+    with beside(settings.database) as waited:
+        told = _timed(conductor.conduct)
+    told |= {f"{name} wait to write, ms": waited[name] for name in ("longest", "mean")}
     size = Path(settings.database.removeprefix("sqlite:///"))
     return told | ({"database megabytes": round(size.stat().st_size / 2**20, 1)} if size.is_file() else {})
 

@@ -2,22 +2,51 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from orchestrator.publish.aggregate import CandidateOutcome, Means, of_cell
 from orchestrator.publish.select import direction, selection, summary_of
 from orchestrator.publish.tables import published_comparison
+from orchestrator.publish.tables.differences import Baselines
+from orchestrator.publish.tables.layout import parse
 from orchestrator.publish.tables.table_data import Column, Table, TableCell
 from orchestrator.views.cells import CellCandidate, CellNumber, CellTrial, CellView, ComparedCell
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.links import Links
 from orchestrator.views.outcomes import Statistic, SweepOutcomes, TrialOutcome
+from orchestrator.views.planned import Cell, Labels
 from orchestrator.views.provenance import TrialProvenance
 from workers.catalog import Catalog, changes
 
 
+def alone(spec: Mapping[str, Any], cell: Cell) -> bool:
+    """Whether no other cell of its sweep decides on what the tables print of a cell."""
+    return set(spec.get("compare") or {}) <= set(cell.labels) and not _subtracted(spec)
+
+
+def needed(spec: Mapping[str, Any], cells: Sequence[Cell], cell: Cell) -> list[int]:
+    """Which of a sweep's cells decide on what its tables print of a cell.
+
+    Itself, those from which it is subtracted, and one for each axis that it lacks: what varies stands otherwise in a
+    table than what does not.
+    """
+    found = [cell, *(Baselines(cells, labels).of(cell) for labels in _subtracted(spec))]
+    for axis in dict.fromkeys(axis for one in cells for axis in one.labels if axis not in cell.labels):
+        found.append(next(one for one in cells if axis in one.labels))
+    return sorted({one.index for one in found if one is not None})
+
+
+def _subtracted(spec: Mapping[str, Any]) -> list[Labels]:
+    tables = (parse(spec, name) for name in spec.get("tables") or {})
+    return [column.delta for table in tables for column in table.metric_columns if column.delta is not None]
+
+
 def trace(outcomes: SweepOutcomes, cell: int, evidence: Iterable[TrialProvenance], catalog: Catalog) -> CellView:
-    """Everything behind the numbers of a cell, without links; NotFoundError where the sweep has no such cell."""
+    """Everything behind the numbers of a cell, without links; of the `outcomes` those that are `needed` will do.
+
+    NotFoundError where the sweep has no such cell.
+    """
     traced = next((one for one in outcomes.cells if one.index == cell), None)
     if traced is None:
         raise NotFoundError(f"sweep {outcomes.sweep} has no cell {cell}; it has {len(outcomes.cells)}, from 0")

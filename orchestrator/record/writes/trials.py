@@ -144,9 +144,7 @@ def retry_trials(
         _wait_again(connection, [row.id for row in rows], sorted({row.training_id for row in rows}))
         cells = sorted({row.cell for row in rows})
         connection.execute(
-            sa.update(cell)
-            .where(cell.c.sweep_id == sweep, cell.c.cell.in_(cells))
-            .values(summary=None, settled=None)
+            sa.update(cell).where(cell.c.sweep_id == sweep, cell.c.cell.in_(cells)).values(summary=None, settled=None)
         )
         for index in cells:
             mark_cell(connection, sweep, index)
