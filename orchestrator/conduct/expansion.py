@@ -23,7 +23,11 @@ from workers.catalog import Catalog
 log = logging.getLogger(__name__)
 
 PIECE: Final = 1_000
-"""Trials a transaction: a sixth of a second of writing."""
+"""Trials a transaction at most: a sixth of a second of writing."""
+FEWEST: Final = 100
+"""Trials a transaction on a machine that is slow or busy."""
+SECONDS: Final = 0.25
+"""How long a transaction shall take about, since nobody else can write meanwhile."""
 TURN: Final = 5
 """Pieces that are written before the conductor looks what else there is to do."""
 BREATH_SECONDS: Final = 0.1
@@ -49,14 +53,14 @@ class _Course:
     trials: int = 0
     ahead: list[PlannedTrial] = field(default_factory=list)
 
-    def next(self) -> tuple[_Piece, bool]:
-        """The rows that come next, and whether they are the last; again the same before they are `done`."""
-        if len(self.ahead) <= PIECE:
-            self.ahead += islice(self.left, PIECE + 1 - len(self.ahead))
+    def next(self, most: int) -> tuple[_Piece, bool]:
+        """The rows that come next, of so many trials, and whether they are the last; the same until they are `done`."""
+        if len(self.ahead) <= most:
+            self.ahead += islice(self.left, most + 1 - len(self.ahead))
         cells, candidates = self.plan.cells, self.plan.candidates
-        if len(self.ahead) <= PIECE:
+        if len(self.ahead) <= most:
             return _Piece(cells[self.cells :], candidates[self.candidates :], self.ahead), True
-        trials = self.ahead[:PIECE]
+        trials = self.ahead[:most]
         place = trials[-1].cell, trials[-1].candidate
         end = bisect_right(candidates, place, self.candidates, key=lambda one: (one.cell, one.index))
         return _Piece(cells[self.cells : place[0] + 1], candidates[self.candidates : end], trials), False
@@ -76,6 +80,7 @@ class Expansion:
         self._store, self._writer, self._catalog = store, writer, catalog
         self._courses: dict[int, _Course] = {}
         self._written = float("-inf")  # when a piece was written after which others follow
+        self._size = PIECE
 
     @property
     def under_way(self) -> bool:
@@ -113,15 +118,24 @@ class Expansion:
         if course is None or course.trials != queued.written:
             course = self._course(queued)
         for written in range(1, pieces + 1):
-            piece, last = course.next()
+            piece, last = course.next(self._size)
             self._breathe()
             if last:
                 self._start(queued.id, course, piece)
                 return written
+            began = time.monotonic()
             self._writer.sweeps.prepare(queued.id, piece.cells, piece.candidates, piece.trials, course.spec.fresh)
             course.done(piece)
             self._courses[queued.id], self._written = course, time.monotonic()
+            self._fit(self._written - began)
         return pieces
+
+    def _fit(self, took: float) -> None:
+        """Smaller pieces where one takes long, and larger ones again where it does not."""
+        if took > 2 * SECONDS:
+            self._size = max(min(FEWEST, PIECE), self._size // 2)
+        elif took < SECONDS:
+            self._size = min(PIECE, 2 * self._size)
 
     def _start(self, sweep: int, course: _Course, rest: _Piece) -> None:
         spec, searched = course.spec, course.spec.search.adaptive

@@ -1,7 +1,8 @@
 """One cell of a sweep: who competed in it, who won, and which numbers of which tables it fills."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 from orchestrator.publish.aggregate import CandidateOutcome, Means, of_cell
@@ -18,6 +19,9 @@ from orchestrator.views.outcomes import Statistic, SweepOutcomes, TrialOutcome
 from orchestrator.views.planned import Cell, Labels
 from orchestrator.views.provenance import TrialProvenance
 from workers.catalog import Catalog, changes
+
+Aging = Callable[[str], Sequence[str]]
+"""What has other numbers today than under a stamp, of which a thousand trials may have the same."""
 
 
 def alone(spec: Mapping[str, Any], cell: Cell) -> bool:
@@ -56,8 +60,9 @@ def trace(outcomes: SweepOutcomes, cell: int, evidence: Iterable[TrialProvenance
     by_candidate: dict[int, list[TrialProvenance]] = {}
     for trial in evidence:
         by_candidate.setdefault(trial.outcome.candidate, []).append(trial)
+    aging = cache(partial(_changed, catalog))
     listed = [
-        _candidate(one, by_candidate.get(one.index, []), select.key, summary.candidate, catalog) for one in competing
+        _candidate(one, by_candidate.get(one.index, []), select.key, summary.candidate, aging) for one in competing
     ]
     return CellView(
         sweep=outcomes.sweep,
@@ -106,7 +111,7 @@ def linked(view: CellView, links: Links, experiment: str | None, runs: Mapping[i
 
 
 def _candidate(
-    one: CandidateOutcome, evidence: Iterable[TrialProvenance], key: str, selected: int | None, catalog: Catalog
+    one: CandidateOutcome, evidence: Iterable[TrialProvenance], key: str, selected: int | None, aging: Aging
 ) -> CellCandidate:
     score = one.scores.get(key)
     return CellCandidate(
@@ -117,11 +122,11 @@ def _candidate(
         score=score.mean if score else None,
         std=score.std if score else None,
         n=score.n if score else 0,
-        trials=[_trial(trial, catalog) for trial in evidence],
+        trials=[_trial(trial, aging) for trial in evidence],
     )
 
 
-def _trial(one: TrialProvenance, catalog: Catalog) -> CellTrial:
+def _trial(one: TrialProvenance, aging: Aging) -> CellTrial:
     outcome = one.outcome
     return CellTrial(
         trial=outcome.trial,
@@ -138,7 +143,7 @@ def _trial(one: TrialProvenance, catalog: Catalog) -> CellTrial:
         data_hash=one.data_hash,
         git_commit=one.commit,
         versions=one.versions,
-        outdated=[str(change) for change in changes(outcome.stamp, catalog)],
+        outdated=list(aging(outcome.stamp)),
         device=one.device,
         host=str(one.provenance["host"]) if one.provenance.get("host") else None,
         seconds=one.seconds,
@@ -147,6 +152,11 @@ def _trial(one: TrialProvenance, catalog: Catalog) -> CellTrial:
         url=f"/v1/trials/{outcome.trial}",
         mlflow_url=None,
     )
+
+
+def _changed(catalog: Catalog, stamp: str) -> tuple[str, ...]:
+    """What has other numbers today than under a stamp, in words."""
+    return tuple(str(change) for change in changes(stamp, catalog))
 
 
 def _numbers(outcomes: SweepOutcomes, cell: int, catalog: Catalog) -> Iterator[CellNumber]:

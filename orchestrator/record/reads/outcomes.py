@@ -68,7 +68,7 @@ class OutcomeReader(Access):
             return {row.id: row.ended for row in connection.execute(query)}
 
     def provenance(self, sweep: int, cell: int | None = None) -> Iterator[TrialProvenance]:
-        """A sweep's trials, or those of one cell, in the order of the plan; raises NotFoundError.
+        """A sweep's trials, or those of one cell without their metrics, in the order of the plan; raises NotFoundError.
 
         A sweep may have a hundred thousand with kilobytes each: no more than a few hundred are held at once.
         """
@@ -90,11 +90,11 @@ class OutcomeReader(Access):
         ids = [row.id for row in sorted(rows, key=lambda row: row.position)]
         for chunk in chunked(ids, _AT_ONCE):
             with self._database.reading() as connection:
-                found = connection.execute(_PROVENANCE.where(trial.c.id.in_(chunk))).all()
+                found = connection.execute(_UNMEASURED.where(trial.c.id.in_(chunk))).all()
             yield from (_provenance(row) for row in sorted(found, key=lambda row: row.position))
 
     def _rows(self, sweep: int, after: int) -> Sequence[Any]:
-        query = _PROVENANCE.where(trial.c.sweep_id == sweep, trial.c.position > after)
+        query = _WHOLE.where(trial.c.sweep_id == sweep, trial.c.position > after)
         with self._database.reading() as connection:
             require_sweep(connection, sweep)
             if unexpanded(connection, sweep):
@@ -102,13 +102,18 @@ class OutcomeReader(Access):
             return connection.execute(query.order_by(trial.c.position).limit(_AT_ONCE)).all()
 
 
-_PROVENANCE: Final = sa.select(
-    trial.c.id, trial.c.uid, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.repeat_labels,
-    trial.c.state, trial.c.diverged, trial.c.reused, trial.c.reason, trial.c.position, trial.c.mlflow_run,
-    training.c.uid.label("training"), training.c.fingerprint, training.c.recipe, training.c.metrics,
-    training.c.best_step, training.c.seconds, training.c.score, training.c.error,
-    training.c.result["provenance"].label("provenance"),
-).join(training, training.c.id == trial.c.training_id)  # fmt: skip
+def _provenances(metrics: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    return sa.select(
+        trial.c.id, trial.c.uid, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.repeat_labels,
+        trial.c.state, trial.c.diverged, trial.c.reused, trial.c.reason, trial.c.position, trial.c.mlflow_run,
+        training.c.uid.label("training"), training.c.fingerprint, training.c.recipe, metrics.label("metrics"),
+        training.c.best_step, training.c.seconds, training.c.score, training.c.error,
+        training.c.result["provenance"].label("provenance"),
+    ).join(training, training.c.id == trial.c.training_id)  # fmt: skip
+
+
+_WHOLE: Final = _provenances(training.c.metrics)
+_UNMEASURED: Final = _provenances(sa.null())
 
 
 def _trials(connection: sa.Connection, sweep: int, only: Collection[int] | None) -> Iterable[TrialOutcome]:
