@@ -139,6 +139,27 @@ def test_settling_a_cell_reads_no_other(tmp_path: Any, small: str, large: str) -
     assert steps[1] < 1.2 * steps[0]
 
 
+@pytest.mark.parametrize("metrics", [["map@r"], ["map@r", {"metric": "f1", "delta": {"embedding": "1"}}]])
+def test_a_page_of_a_cell_reads_no_other(tmp_path: Any, metrics: list[Any]) -> None:
+    """But for the one that its tables subtract from it; and of others their labels, which cost next to nothing."""
+    steps = []
+    for shape in ("4x5x10", "40x5x10"):
+        settings = Settings(home=tmp_path / shape, engine="inline")
+        spec = json.loads(body(Shape.parse(shape)))
+        spec["tables"]["main"]["metrics"] = metrics
+        service = Service.open(settings)
+        service.submissions.submit(json.dumps(spec).encode())
+        conduct(settings, orders=0)
+        service.close()
+        with counted() as work:
+            service = Service.open(settings)
+            view = service.sweeps.cell(1, 2)
+            service.close()
+        assert (view.labels, len(view.candidates), len(view.numbers)) == ({"embedding": "3"}, 5, len(metrics))
+        steps.append(work.steps)
+    assert steps[1] < 1.2 * steps[0]
+
+
 @pytest.mark.parametrize("fresh", [False, True])
 def test_a_sweep_is_expanded_in_a_transaction_for_each_thousand_trials(settings: Settings, fresh: bool) -> None:
     service = Service.open(settings)
