@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from orchestrator.conduct import expansion
 from orchestrator.conduct import conductor as conductors
+from orchestrator.conduct import expansion
 from orchestrator.conduct.intake import Intake
 from orchestrator.host.storage import Folder
 from orchestrator.plan import grid, suggestion

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import sqlalchemy as sa
 
 from orchestrator.conduct import expansion
 from orchestrator.conduct.chores import Chores
+from orchestrator.conduct.expansion import Expansion
 from orchestrator.plan import grid
 from orchestrator.plan.grid import Plan
 from orchestrator.record import schema
@@ -38,7 +40,7 @@ PIECES = 4
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each turn writes three trials of a sweep."""
     monkeypatch.setattr(expansion, "PIECE", 3)
-    monkeypatch.setattr(expansion, "TURN", 1)
+    monkeypatch.setattr(expansion, "TURN", 3)
     monkeypatch.setattr(expansion, "BREATH_SECONDS", 0.0)
 
 
@@ -386,6 +388,29 @@ def test_a_plan_that_another_release_would_have_made_otherwise_fails_with_the_re
     assert found.state == "failed"
     assert (found.error or "").startswith("cannot be expanded: another release began to write its trials")
     assert rows(turns.store, sweep) == 3
+
+
+def test_pieces_are_as_small_as_the_machine_is_slow(
+    turns: Turns, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each transaction takes a second, then none takes any time."""
+    monkeypatch.setattr(expansion, "PIECE", 8)
+    monkeypatch.setattr(expansion, "TURN", 40)
+    monkeypatch.setattr(expansion, "FEWEST", 2)
+    sizes, clock = [], [0.0]
+    prepare = SweepWriter.prepare
+
+    def slow(*given: Any) -> None:
+        prepare(*given)
+        sizes.append(len(given[4]))
+        clock[0] += 1.0 if len(sizes) < 4 else 0.0
+
+    monkeypatch.setattr(SweepWriter, "prepare", slow)
+    monkeypatch.setattr(expansion, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=lambda seconds: None))
+    service.submissions.submit(spec(repeat={"seed": [*range(10)]}))
+    Expansion(turns.store, turns.writer, catalogs.load()).advance(turns.store.sweeps.queued())
+    assert sizes == [8, 4, 2, 2, 4, 8, 8]
+    assert service.sweeps.get(1).counts.waiting == 40
 
 
 def test_a_recipe_that_cannot_be_fails_the_sweep_in_the_middle(

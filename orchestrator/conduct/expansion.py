@@ -12,7 +12,7 @@ from orchestrator.host.log_context import about
 from orchestrator.host.traces import span
 from orchestrator.plan import grid
 from orchestrator.plan.grid import Plan
-from orchestrator.record.reads.expansion import Place
+from orchestrator.record.reads.expansion import TrialPlace
 from orchestrator.record.reads.sweeps import QueuedSweep
 from orchestrator.record.store import Store, Writer
 from orchestrator.spec.spec import Spec
@@ -28,8 +28,8 @@ FEWEST: Final = 100
 """Trials a transaction on a machine that is slow or busy."""
 SECONDS: Final = 0.25
 """How long a transaction shall take about, since nobody else can write meanwhile."""
-TURN: Final = 5
-"""Pieces that are written before the conductor looks what else there is to do."""
+TURN: Final = 5_000
+"""Trials that are written before the conductor looks what else there is to do."""
 BREATH_SECONDS: Final = 0.1
 """How long the database is left to others between two pieces: who waits for SQLite asks that often."""
 
@@ -97,11 +97,11 @@ class Expansion:
         left = TURN
         for sweep in queued:
             with about(sweep=sweep.id), span("expand"):
-                left -= self._contained(sweep, max(1, left))
+                left -= self._contained(sweep, max(PIECE, left))
 
-    def _contained(self, queued: QueuedSweep, pieces: int) -> int:
+    def _contained(self, queued: QueuedSweep, most: int) -> int:
         try:
-            return self._advance(queued, pieces)
+            return self._advance(queued, most)
         except FOR_ALL:
             self._courses.pop(queued.id, None)  # what was written is read again
             raise
@@ -110,25 +110,25 @@ class Expansion:
             log.exception("sweep %d cannot be expanded", queued.id)
             said = str(error) if isinstance(error, MetricsweepError) else f"{type(error).__name__}: {error}"
             self._writer.sweeps.fail(queued.id, f"cannot be expanded: {said}")
-            return 1
+            return 0
 
-    def _advance(self, queued: QueuedSweep, pieces: int) -> int:
-        """Write so many at most; gives how many these were."""
+    def _advance(self, queued: QueuedSweep, most: int) -> int:
+        """Write so many trials at most; gives how many these were."""
         course = self._courses.get(queued.id)
         if course is None or course.trials != queued.written:
             course = self._course(queued)
-        for written in range(1, pieces + 1):
-            piece, last = course.next(self._size)
+        while (written := course.trials - queued.written) < most:
+            piece, last = course.next(min(self._size, most - written))
             self._breathe()
             if last:
                 self._start(queued.id, course, piece)
-                return written
+                return written + len(piece.trials)
             began = time.monotonic()
             self._writer.sweeps.prepare(queued.id, piece.cells, piece.candidates, piece.trials, course.spec.fresh)
             course.done(piece)
             self._courses[queued.id], self._written = course, time.monotonic()
             self._fit(self._written - began)
-        return pieces
+        return written
 
     def _fit(self, took: float) -> None:
         """Smaller pieces where one takes long, and larger ones again where it does not."""
@@ -138,8 +138,8 @@ class Expansion:
             self._size = min(PIECE, 2 * self._size)
 
     def _start(self, sweep: int, course: _Course, rest: _Piece) -> None:
-        spec, searched = course.spec, course.spec.search.adaptive
-        self._writer.sweeps.start(sweep, rest.cells, rest.candidates, rest.trials, spec.slot, spec.fresh, searched)
+        spec = course.spec
+        self._writer.sweeps.start(sweep, rest.cells, rest.candidates, rest.trials, spec.slot, spec.fresh)
         self._courses.pop(sweep, None)
 
     def _breathe(self) -> None:
@@ -159,7 +159,7 @@ class Expansion:
         candidates = (one.labels for one in plan.candidates)
         course.candidates = _agreeing(self._store.expansion.candidates(queued.id), candidates)
         last = next(islice(left, queued.written - 1, None), None)
-        planned = last and Place(last.cell, last.candidate, last.repeat)
+        planned = last and TrialPlace(last.cell, last.candidate, last.repeat)
         if planned != self._store.expansion.last_place(queued.id):
             raise ConflictError(_OTHERS)
         log.info("sweep %d: %d trials were written before", queued.id, queued.written)

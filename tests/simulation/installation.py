@@ -129,7 +129,9 @@ class Installation:
             patch(f"{conduct}.chores.Exhibits", NoExhibits),
             self.shelf.reached(self.settings.home / "scratch") if self.shelf else nullcontext(),
             self.joining.laws() if self.joining else nullcontext(),
-            patch.multiple(f"{conduct}.expansion", PIECE=self._piece, TURN=TURN if self._piece == PIECE else 1),
+            patch.multiple(
+                f"{conduct}.expansion", PIECE=self._piece, TURN=TURN if self._piece == PIECE else self._piece
+            ),
             self._between(HeldSlot),
             self._between(JoinedSlot),
         ):

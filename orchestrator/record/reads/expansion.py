@@ -22,7 +22,7 @@ WRITTEN: Final = (
 """Of a sweep: how many of its trials have a row."""
 
 
-class Place(NamedTuple):
+class TrialPlace(NamedTuple):
     """Where a trial stands."""
 
     cell: int
@@ -53,12 +53,12 @@ class ExpansionReader(Access):
         query = sa.select(candidate.c.labels).where(candidate.c.sweep_id == number)
         return self._labels(query.order_by(candidate.c.cell, candidate.c.candidate))
 
-    def last_place(self, number: int) -> Place | None:
+    def last_place(self, number: int) -> TrialPlace | None:
         """That of its last trial; none where it has none."""
         query = sa.select(trial.c.cell, trial.c.candidate, trial.c.repeat).where(trial.c.sweep_id == number)
         with self._database.reading() as connection:
             row = connection.execute(query.order_by(trial.c.position.desc()).limit(1)).first()
-        return None if row is None else Place(*row)
+        return None if row is None else TrialPlace(*row)
 
     def _labels(self, query: sa.Select[tuple[Any]]) -> Iterator[Labels]:
         with self._database.reading() as connection:

@@ -66,7 +66,7 @@ class SweepWriter(FencedAccess):
         with self._database.writing() as connection:
             mine = sa.select(table.c.uid).where(table.c.id == sweep, table.c.state == SweepState.QUEUED)
             uid = _queued(sweep, connection.execute(mine).scalar_one_or_none())
-            SweepRows(connection, sweep, uid, fresh).write(cells, candidates, trials, searched=False)
+            SweepRows(connection, sweep, uid, fresh).write(cells, candidates, trials)
             extend(connection)
 
     def start(
@@ -77,16 +77,14 @@ class SweepWriter(FencedAccess):
         trials: Iterable[PlannedTrial],
         slot: Slot,
         fresh: bool,
-        searched: bool | None = None,
     ) -> None:
         """Write the last rows of a queued sweep; finished trainings are reused at once unless it asks for fresh ones.
 
-        Cells are open where they are `searched`: candidates are added later. None: where there are none yet.
+        Cells of a sweep without candidates are open: a search adds them later.
         """
         with self._database.writing() as connection:
             uid = _enter_running(connection, sweep, slot, datetime.now(UTC))
-            later = not candidates if searched is None else searched
-            SweepRows(connection, sweep, uid, fresh).write(cells, candidates, trials, later)
+            SweepRows(connection, sweep, uid, fresh).write(cells, candidates, trials)
             mark_sweep(connection, sweep, SweepState.RUNNING)
             extend(connection)
 
