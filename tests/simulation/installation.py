@@ -99,7 +99,7 @@ class Installation:
 
     def __init__(self, world: World, ground: Ground, *, joined: bool = False, piece: int = PIECE) -> None:
         self.world, self.ground, self._catalog = world, ground, ground.catalog
-        self._piece = piece
+        self._piece, self._turn = piece, piece if piece < PIECE else TURN
         self.transactions = Transactions(world, ground)
         folder = ground.cleared(world)
         self.settings = Settings(
@@ -129,9 +129,7 @@ class Installation:
             patch(f"{conduct}.chores.Exhibits", NoExhibits),
             self.shelf.reached(self.settings.home / "scratch") if self.shelf else nullcontext(),
             self.joining.laws() if self.joining else nullcontext(),
-            patch.multiple(
-                f"{conduct}.expansion", PIECE=self._piece, TURN=TURN if self._piece == PIECE else self._piece
-            ),
+            patch.multiple(f"{conduct}.expansion", PIECE=self._piece, TURN=self._turn),
             self._between(HeldSlot),
             self._between(JoinedSlot),
         ):
