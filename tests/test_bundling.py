@@ -7,18 +7,25 @@ import shutil
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from dashboards.pages import cell_page
+from orchestrator.publish.tables import cell as cells
+from orchestrator.record.store import Store
 from orchestrator.service import bundles
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, DamagedError, NotFoundError
 from tests.inline_conductor import conduct
 from tests.test_conductor import SPEC, spec, trained
+from workers import catalog as catalogs
 
+NOW = datetime(2026, 11, 25, tzinfo=UTC)
 TABLES = {
     "main": {"rows": ["loss"], "columns": [], "metrics": ["map@r", "recall@1"]},
     "tuned": {"rows": ["loss"], "columns": ["dataset"], "metrics": ["map@r"], "show_tuned": True, "std": False,
@@ -232,6 +239,44 @@ def test_what_stands_behind_a_cell(packed: Packed) -> None:
     assert view.numbers[0].text == "1.05 ± 0.07"
     with pytest.raises(NotFoundError, match="no cell 2"):
         of.sweeps.cell(sweep, 2)
+
+
+DELTAS = ["map@r", {"metric": "map@r", "delta": {"loss": "triplet"}}]
+SHAPES: dict[str, dict[str, Any]] = {
+    "one cell": {"compare": {}, "tables": {"main": {"rows": ["loss"], "columns": [], "metrics": ["map@r"]}}},
+    "subtracted": {"tables": {"main": {"rows": ["loss"], "columns": [], "metrics": DELTAS}}},
+    "an axis that not all have": {
+        "compare": {"loss": ["triplet", "semihard"], "regularizer": ["none", "sec"], "regularizer.eta": [
+            {"when": {"regularizer": ["sec"]}, "values": [0.25, 0.5]},
+        ]},
+        "tune": {}, "tables": {
+            "main": {"rows": ["loss", "regularizer"], "columns": ["regularizer.eta"], "metrics": ["map@r", "recall@1"]},
+        },
+    },
+    "cells that failed in part": {"tune": {"optimizer.lr": [0.5, 0.25, 0.01]}},
+    "selected twice": {"tables": {"main": {
+        "rows": ["loss"], "columns": [], "metrics": ["map@r"], "selections": ["validation", "test"], "flattery": True,
+    }}, "select": {"beside": "test"}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_the_page_of_a_cell_says_what_it_says_if_the_whole_sweep_is_read(
+    service: Service, settings: Settings, shape: dict[str, Any]
+) -> None:
+    sweep = service.submissions.submit(spec(**shape)).id
+    conduct(settings)
+    store, parts = Store.open(settings.database), catalogs.load()
+    whole = store.outcomes.of(sweep)
+    assert whole.cells
+    for cell in whole.cells:
+        found = service.sweeps.cell(sweep, cell.index)
+        evidence = [one for one in store.outcomes.provenance(sweep) if one.outcome.cell == cell.index]
+        read = cells.trace(whole, cell.index, evidence, parts)
+        assert found.numbers
+        pages = [cell_page(view, service.sweeps.cell_figure(view), now=NOW) for view in (found, read)]
+        assert pages[0] == pages[1]
+    store.close()
 
 
 def test_a_row_added_later_trains_only_what_is_missing(service: Service, settings: Settings) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from orchestrator.conduct import chores
 from orchestrator.conduct import conductor as conductors
+from orchestrator.conduct import expansion
 from orchestrator.conduct.intake import Intake
 from orchestrator.host.storage import Folder
 from orchestrator.plan import grid, suggestion
@@ -68,7 +68,7 @@ def test_a_spec_that_cannot_be_expanded(
             raise error
         return expand(one, *given)
 
-    monkeypatch.setattr(chores.grid, "expand", fail)  # type: ignore[attr-defined]
+    monkeypatch.setattr(expansion.grid, "expand", fail)  # type: ignore[attr-defined]
     conduct(settings)
     assert service.sweeps.get(good).state == "finished"
     assert service.sweeps.get(bad).state == "failed"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from orchestrator.conduct.exhibits import Exhibits
+from orchestrator.conduct.expansion import Expansion
 from orchestrator.conduct.finalization import Finalization
 from orchestrator.conduct.hindrances import Hindrances
 from orchestrator.conduct.intake import Intake
@@ -18,18 +19,15 @@ from orchestrator.conduct.searches import Searches
 from orchestrator.conduct.slot_watch import SlotWatch
 from orchestrator.host.log_context import about
 from orchestrator.host.traces import span
-from orchestrator.plan import grid
 from orchestrator.record.reads.claims import Exclusions
 from orchestrator.record.reads.requests import PendingRequest
-from orchestrator.record.reads.sweeps import QueuedSweep
 from orchestrator.record.recorder import Recorder
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.tracker import Tracker
 from orchestrator.run.engine import Engine
 from orchestrator.settings import Settings
-from orchestrator.spec.spec import Spec
 from orchestrator.views import events
-from orchestrator.views.errors import FOR_ALL, MetricsweepError
+from orchestrator.views.errors import FOR_ALL
 from workers.catalog import Catalog, usual_needs
 
 log = logging.getLogger(__name__)
@@ -52,6 +50,7 @@ class Chores:
     ) -> None:
         self._store, self._writer, self._catalog = store, writer, catalog
         self._retries = Retries()
+        self._expansion = Expansion(store, writer, catalog)
         self._searches = Searches(store, writer, catalog)
         self._finalization = Finalization(store, writer, catalog)
         self._renewal = Renewal(store, writer, catalog)
@@ -69,9 +68,7 @@ class Chores:
         """Expand queued sweeps, apply requests and settle what ended; `finalize`: also if it was just looked for."""
         self._renewal.renew()  # before anything of an older release is given out, adopted or judged
         queued, requests = self._store.sweeps.queued(), self._store.requests.pending()
-        for sweep in queued:  # first, so that a request finds trials
-            with about(sweep=sweep.id), span("expand"):
-                self.expand(sweep)
+        self._expansion.advance(queued)  # first, so that a request finds trials
         self._carry_out(requests)
         self._pruning.refresh()
         added = self.search()
@@ -111,18 +108,10 @@ class Chores:
     def _racing(self) -> dict[int, int]:
         return self._pruning.racing
 
-    def expand(self, queued: QueuedSweep) -> None:
-        """Make a sweep's trials; one that cannot be expanded fails. Raises FencedError and UnavailableError."""
-        try:
-            spec = Spec.model_validate(queued.spec)
-            plan = grid.expand(spec, self._catalog)
-            self._writer.sweeps.start(queued.id, plan.cells, plan.candidates, plan.trials(), spec.slot, spec.fresh)
-        except FOR_ALL:
-            raise
-        except Exception as error:  # whatever a spec is wrong in, others are expanded
-            log.exception("sweep %d cannot be expanded", queued.id)
-            said = str(error) if isinstance(error, MetricsweepError) else f"{type(error).__name__}: {error}"
-            self._writer.sweeps.fail(queued.id, f"cannot be expanded: {said}")
+    @property
+    def expanding(self) -> bool:
+        """Whether a sweep is expanded in part, so that the next turn goes on with it."""
+        return self._expansion.under_way
 
     def _settle(self, ended: events.CellSettled | events.SweepSettled) -> None:
         with about(sweep=ended.sweep), span("settle", cell=getattr(ended, "cell", None)):

@@ -95,7 +95,8 @@ class Conductor:
             except (UnavailableError, ConnectionError) as error:
                 log.warning("holding, nothing is requeued: %s", error)
                 time.sleep(2.0)
-            time.sleep(TICK_SECONDS / 2)
+            if not chores.expanding:
+                time.sleep(TICK_SECONDS / 2)
         broker.check_lease()
 
     def _release(self, writer: Writer) -> None:

@@ -20,6 +20,7 @@ from orchestrator.record.tracker import Tracker
 from orchestrator.record.writes.trials import Touched
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import FOR_ALL, ConflictError, MetricsweepError, NotFoundError
+from orchestrator.views.lifecycle import SweepState
 from workers.catalog import Catalog
 
 log = logging.getLogger(__name__)
@@ -52,8 +53,8 @@ class Requests:
 
     def _carried_out(self, asked: PendingRequest) -> bool:
         try:
-            self._store.requests.require_standing(asked)
-            outcome = self._apply(asked)
+            state = self._store.requests.require_standing(asked)
+            outcome = None if state is SweepState.QUEUED and _needs_trials(asked) else self._apply(asked)
         except FOR_ALL:
             raise
         except MetricsweepError as error:
@@ -157,6 +158,12 @@ class Requests:
                 log.warning("the storage keeps the folders %s: %s", ", ".join(left), error)
                 return f", but the storage keeps the folders of {len(left)} trainings: {error}"[:500]
         return ""
+
+
+def _needs_trials(asked: PendingRequest) -> bool:
+    """Whether a request is for a sweep all of whose trials are written: it waits until it is so expanded."""
+    part = asked.trial is not None or asked.arguments.get("cell") is not None
+    return part or asked.kind not in ("cancel", "delete", "priority", "collect")
 
 
 def _trials(count: int) -> str:

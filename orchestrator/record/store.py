@@ -20,6 +20,7 @@ from orchestrator.record.reads.curves import CurveReader
 from orchestrator.record.reads.data import DataReader
 from orchestrator.record.reads.deliveries import DeliveryReader
 from orchestrator.record.reads.directory import DirectoryReader
+from orchestrator.record.reads.expansion import ExpansionReader
 from orchestrator.record.reads.gauges import GaugeReader
 from orchestrator.record.reads.listings import ListingReader
 from orchestrator.record.reads.logs import LogReader
@@ -70,6 +71,7 @@ class Store:
         self.quotas, self.owner_quotas = QuotaReader(database), QuotaWriter(database)
         self.neighbours = NeighbourReader(database)
         self.sweeps = SweepReader(database)
+        self.expansion = ExpansionReader(database)
         self.trials = TrialReader(database)
         self.listings = ListingReader(database)
         self.remarks = Remarks(database)

@@ -1,5 +1,6 @@
 """Sweeps as clients see them: a page of them, one whole, its grid and its cells, with links to the tracker."""
 
+from dataclasses import replace
 from typing import Any
 
 from orchestrator.cost.view import Cost
@@ -12,6 +13,7 @@ from orchestrator.views.callers import Allowed
 from orchestrator.views.cells import CellView, ComparedCell
 from orchestrator.views.links import Links
 from orchestrator.views.mirror import MirrorView
+from orchestrator.views.outcomes import SweepOutcomes
 from orchestrator.views.pages import Page
 from orchestrator.views.sweeps import GridCell, PartUse, SweepSummary, SweepView
 from workers.catalog import Catalog
@@ -83,8 +85,18 @@ class SweepQueries:
     def cell(self, sweep: int, index: int) -> CellView:
         """A cell of a sweep with its candidates, their trials and provenance; NotFoundError."""
         evidence = list(self._store.outcomes.provenance(sweep, index))
-        found = cells.trace(self._store.outcomes.of(sweep), index, evidence, self._catalog)
+        found = cells.trace(self._around(sweep, index), index, evidence, self._catalog)
         runs = {one.outcome.trial: one.run for one in evidence if one.run is not None}
         own = self._store.runs.run("cell", sweep, index)
         linked = cells.linked(found, self._links, self._store.runs.experiment(sweep), runs, own)
         return linked.model_copy(update={"remark": self._store.remarks.of("cell", sweep, index)})
+
+    def _around(self, sweep: int, index: int) -> SweepOutcomes:
+        """The outcomes of a cell and of those that decide on its numbers; without it all cells, and no outcomes."""
+        own = self._store.outcomes.of(sweep, [index])
+        if own.cells and cells.alone(own.spec, own.cells[0]):
+            return own
+        among = self._store.outcomes.cells(sweep)
+        if not own.cells:
+            return replace(own, cells=among)
+        return self._store.outcomes.of(sweep, cells.needed(own.spec, among, own.cells[0]))

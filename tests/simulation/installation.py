@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from orchestrator.conduct.availability import Availability
 from orchestrator.conduct.capacity import Capacity
 from orchestrator.conduct.conductor import Conductor
+from orchestrator.conduct.expansion import PIECE, TURN
 from orchestrator.conduct.finalization import Finalization
 from orchestrator.conduct.retries import Retries
 from orchestrator.conduct.slot_watch import SlotWatch
@@ -96,8 +97,9 @@ class NoExhibits:
 class Installation:
     """Made anew for each world; its processes share one store, whose transactions are each their own."""
 
-    def __init__(self, world: World, ground: Ground, *, joined: bool = False) -> None:
+    def __init__(self, world: World, ground: Ground, *, joined: bool = False, piece: int = PIECE) -> None:
         self.world, self.ground, self._catalog = world, ground, ground.catalog
+        self._piece, self._turn = piece, piece if piece < PIECE else TURN
         self.transactions = Transactions(world, ground)
         folder = ground.cleared(world)
         self.settings = Settings(
@@ -127,6 +129,7 @@ class Installation:
             patch(f"{conduct}.chores.Exhibits", NoExhibits),
             self.shelf.reached(self.settings.home / "scratch") if self.shelf else nullcontext(),
             self.joining.laws() if self.joining else nullcontext(),
+            patch.multiple(f"{conduct}.expansion", PIECE=self._piece, TURN=self._turn),
             self._between(HeldSlot),
             self._between(JoinedSlot),
         ):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields, replace
 
 import yaml
 
+from orchestrator.conduct.expansion import PIECE
 from tests.simulation.ground import Ground
 from tests.simulation.installation import HARSH, QUIET, USUAL, Installation, Trouble
 from tests.simulation.transactions import Blow
@@ -25,13 +26,15 @@ class Life:
     joined: bool = False
     """Whether its slots join by files."""
     clients: tuple[str, ...] = ("ann", "bob")
+    piece: int = PIECE
+    """Trials of a sweep that are written at once when it is expanded."""
     blow: Blow | None = None
     """What befalls one operation on the database, whatever else happens."""
 
     @classmethod
     def of(cls, seed: int) -> "Life":
         """The one that a seed stands for."""
-        return cls(seed, SIZES[seed % len(SIZES)], HARSH, joined=seed % 15 == 2)
+        return cls(seed, SIZES[seed % len(SIZES)], HARSH, joined=seed % 15 == 2, piece=1 if seed % 13 == 6 else PIECE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ def lived(
 ) -> tuple[Installation, Break | None]:
     """The same, with what there was in the end."""
     world = World(life.seed)
-    installation = Installation(world, ground, joined=life.joined)
+    installation = Installation(world, ground, joined=life.joined, piece=life.piece)
     installation.transactions.blow = life.blow
     try:
         with without or nullcontext(), installation.laws():

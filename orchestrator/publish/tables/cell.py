@@ -1,23 +1,56 @@
 """One cell of a sweep: who competed in it, who won, and which numbers of which tables it fills."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from typing import Any
 
 from orchestrator.publish.aggregate import CandidateOutcome, Means, of_cell
 from orchestrator.publish.select import direction, selection, summary_of
 from orchestrator.publish.tables import published_comparison
+from orchestrator.publish.tables.differences import Baselines
+from orchestrator.publish.tables.layout import parse
 from orchestrator.publish.tables.table_data import Column, Table, TableCell
 from orchestrator.views.cells import CellCandidate, CellNumber, CellTrial, CellView, ComparedCell
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.links import Links
 from orchestrator.views.outcomes import Statistic, SweepOutcomes, TrialOutcome
+from orchestrator.views.planned import Cell, Labels
 from orchestrator.views.provenance import TrialProvenance
 from workers.catalog import Catalog, changes
 
+Aging = Callable[[str], Sequence[str]]
+"""What has other numbers today than under a stamp, of which a thousand trials may have the same."""
+
+
+def alone(spec: Mapping[str, Any], cell: Cell) -> bool:
+    """Whether no other cell of its sweep decides on what the tables print of a cell."""
+    return set(spec.get("compare") or {}) <= set(cell.labels) and not _subtracted(spec)
+
+
+def needed(spec: Mapping[str, Any], cells: Sequence[Cell], cell: Cell) -> list[int]:
+    """Which of a sweep's cells decide on what its tables print of a cell.
+
+    Itself, those from which it is subtracted, and one for each axis that it lacks: what varies stands otherwise in a
+    table than what does not.
+    """
+    found = [cell, *(Baselines(cells, labels).of(cell) for labels in _subtracted(spec))]
+    for axis in dict.fromkeys(axis for one in cells for axis in one.labels if axis not in cell.labels):
+        found.append(next(one for one in cells if axis in one.labels))
+    return sorted({one.index for one in found if one is not None})
+
+
+def _subtracted(spec: Mapping[str, Any]) -> list[Labels]:
+    tables = (parse(spec, name) for name in spec.get("tables") or {})
+    return [column.delta for table in tables for column in table.metric_columns if column.delta is not None]
+
 
 def trace(outcomes: SweepOutcomes, cell: int, evidence: Iterable[TrialProvenance], catalog: Catalog) -> CellView:
-    """Everything behind the numbers of a cell, without links; NotFoundError where the sweep has no such cell."""
+    """Everything behind the numbers of a cell, without links; of the `outcomes` those that are `needed` will do.
+
+    NotFoundError where the sweep has no such cell.
+    """
     traced = next((one for one in outcomes.cells if one.index == cell), None)
     if traced is None:
         raise NotFoundError(f"sweep {outcomes.sweep} has no cell {cell}; it has {len(outcomes.cells)}, from 0")
@@ -27,8 +60,9 @@ def trace(outcomes: SweepOutcomes, cell: int, evidence: Iterable[TrialProvenance
     by_candidate: dict[int, list[TrialProvenance]] = {}
     for trial in evidence:
         by_candidate.setdefault(trial.outcome.candidate, []).append(trial)
+    aging = cache(partial(_changed, catalog))
     listed = [
-        _candidate(one, by_candidate.get(one.index, []), select.key, summary.candidate, catalog) for one in competing
+        _candidate(one, by_candidate.get(one.index, []), select.key, summary.candidate, aging) for one in competing
     ]
     return CellView(
         sweep=outcomes.sweep,
@@ -77,7 +111,7 @@ def linked(view: CellView, links: Links, experiment: str | None, runs: Mapping[i
 
 
 def _candidate(
-    one: CandidateOutcome, evidence: Iterable[TrialProvenance], key: str, selected: int | None, catalog: Catalog
+    one: CandidateOutcome, evidence: Iterable[TrialProvenance], key: str, selected: int | None, aging: Aging
 ) -> CellCandidate:
     score = one.scores.get(key)
     return CellCandidate(
@@ -88,11 +122,11 @@ def _candidate(
         score=score.mean if score else None,
         std=score.std if score else None,
         n=score.n if score else 0,
-        trials=[_trial(trial, catalog) for trial in evidence],
+        trials=[_trial(trial, aging) for trial in evidence],
     )
 
 
-def _trial(one: TrialProvenance, catalog: Catalog) -> CellTrial:
+def _trial(one: TrialProvenance, aging: Aging) -> CellTrial:
     outcome = one.outcome
     return CellTrial(
         trial=outcome.trial,
@@ -109,7 +143,7 @@ def _trial(one: TrialProvenance, catalog: Catalog) -> CellTrial:
         data_hash=one.data_hash,
         git_commit=one.commit,
         versions=one.versions,
-        outdated=[str(change) for change in changes(outcome.stamp, catalog)],
+        outdated=list(aging(outcome.stamp)),
         device=one.device,
         host=str(one.provenance["host"]) if one.provenance.get("host") else None,
         seconds=one.seconds,
@@ -118,6 +152,11 @@ def _trial(one: TrialProvenance, catalog: Catalog) -> CellTrial:
         url=f"/v1/trials/{outcome.trial}",
         mlflow_url=None,
     )
+
+
+def _changed(catalog: Catalog, stamp: str) -> tuple[str, ...]:
+    """What has other numbers today than under a stamp, in words."""
+    return tuple(str(change) for change in changes(stamp, catalog))
 
 
 def _numbers(outcomes: SweepOutcomes, cell: int, catalog: Catalog) -> Iterator[CellNumber]:

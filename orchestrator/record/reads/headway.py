@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from orchestrator.cost.time_left import TimeLeft
 from orchestrator.record.reads import recent
+from orchestrator.record.reads.expansion import is_expanded
 from orchestrator.record.reads.pace import Pace
 from orchestrator.record.reads.recent import Recent
 from orchestrator.record.reads.steps import DONE, StepCounter, StepTally, counted, tallies
@@ -33,13 +34,14 @@ class Headways:
     def of(
         self, connection: sa.Connection, rows: Sequence[sa.Row[Any]], counts: Mapping[int, Counts]
     ) -> dict[int, Headway]:
-        """By id those of sweeps, whose `rows` have their id, state, total and spec.
+        """By id those of sweeps, whose `rows` have their id, state, start, total and spec.
 
         Of a large one that goes on it is a recent one.
         """
+        headways = {row.id: Headway(counted(StepTally(), row.total), None) for row in rows if not is_expanded(row)}
+        rows = [row for row in rows if row.id not in headways]
         ended = {row.id for row in rows if row.state in SWEEP_ENDED}
         tallied = tallies(connection, [row.id for row in rows if row.id not in ended and row.total < recent.LARGE])
-        headways = {}
         for row in rows:
             if row.id in ended:
                 headways[row.id] = Headway(self._steps.of_ended(connection, row.id, row.total, counts[row.id]), None)

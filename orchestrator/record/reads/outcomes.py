@@ -8,9 +8,10 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from orchestrator.record import schema
-from orchestrator.record.database import Access
+from orchestrator.record.database import Access, chunked
 from orchestrator.record.existence import absence, require_sweep
 from orchestrator.record.json_floats import number
+from orchestrator.record.reads.expansion import is_expanded, unexpanded
 from orchestrator.record.schema import candidate, cell, training, trial
 from orchestrator.views.deadline import timely
 from orchestrator.views.errors import NotFoundError
@@ -34,13 +35,15 @@ class OutcomeReader(Access):
         """
         table = schema.sweep
         with self._database.reading() as connection:
-            head = connection.execute(sa.select(table.c.name, table.c.state, table.c.spec).where(table.c.id == sweep))
-            row = head.one_or_none()
+            columns = (table.c.name, table.c.state, table.c.started, table.c.spec)
+            row = connection.execute(sa.select(*columns).where(table.c.id == sweep)).one_or_none()
             if row is None:
                 raise NotFoundError(absence(connection, sweep))
+            if not is_expanded(row):
+                return SweepOutcomes(sweep, row.name, row.state, row.spec, (), (), ())
             cells = sa.select(cell.c.cell, cell.c.labels).where(cell.c.sweep_id == sweep).order_by(cell.c.cell)
-            columns = (candidate.c.cell, candidate.c.candidate, candidate.c.labels)
-            candidates = sa.select(*columns).where(candidate.c.sweep_id == sweep)
+            its = (candidate.c.cell, candidate.c.candidate, candidate.c.labels)
+            candidates = sa.select(*its).where(candidate.c.sweep_id == sweep)
             candidates = candidates.order_by(candidate.c.cell, candidate.c.candidate)
             if only is not None:
                 cells, candidates = cells.where(cell.c.cell.in_(only)), candidates.where(candidate.c.cell.in_(only))
@@ -51,6 +54,13 @@ class OutcomeReader(Access):
                 trials=tuple(_trials(connection, sweep, only)) if trials else (),
             )  # fmt: skip
 
+    def cells(self, sweep: int) -> tuple[Cell, ...]:
+        """A sweep's cells in order; none before it is expanded."""
+        query = sa.select(cell.c.cell, cell.c.labels).where(cell.c.sweep_id == sweep).order_by(cell.c.cell)
+        with self._database.reading() as connection:
+            rows = [] if unexpanded(connection, sweep) else connection.execute(query).all()
+        return tuple(Cell(row.cell, row.labels) for row in rows)
+
     def ended(self, sweep: int) -> dict[int, datetime]:
         """When each trial of a sweep ended that has."""
         query = sa.select(trial.c.id, trial.c.ended).where(trial.c.sweep_id == sweep, trial.c.ended.is_not(None))
@@ -58,35 +68,52 @@ class OutcomeReader(Access):
             return {row.id: row.ended for row in connection.execute(query)}
 
     def provenance(self, sweep: int, cell: int | None = None) -> Iterator[TrialProvenance]:
-        """A sweep's trials, or those of one cell, in the order of the plan; raises NotFoundError.
+        """A sweep's trials, or those of one cell without their metrics, in the order of the plan; raises NotFoundError.
 
         A sweep may have a hundred thousand with kilobytes each: no more than a few hundred are held at once.
         """
+        if cell is not None:
+            yield from self._of_cell(sweep, cell)
+            return
         after = -1
-        while rows := self._rows(sweep, cell, after):
+        while rows := self._rows(sweep, after):
             for row in rows:
                 yield _provenance(row)
             after = rows[-1].position
 
-    def _rows(self, sweep: int, cell: int | None, after: int) -> Sequence[Any]:
-        query = (
-            sa.select(
-                trial.c.id, trial.c.uid, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.repeat_labels,
-                trial.c.state, trial.c.diverged, trial.c.reused, trial.c.reason, trial.c.position, trial.c.mlflow_run,
-                training.c.uid.label("training"), training.c.fingerprint, training.c.recipe, training.c.metrics,
-                training.c.best_step, training.c.seconds, training.c.score, training.c.error,
-                training.c.result["provenance"].label("provenance"),
-            )
-            .join(training, training.c.id == trial.c.training_id)
-            .where(trial.c.sweep_id == sweep, trial.c.position > after)
-            .order_by(trial.c.position)
-            .limit(_AT_ONCE)
-        )  # fmt: skip
-        if cell is not None:
-            query = query.where(trial.c.cell == cell)
+    def _of_cell(self, sweep: int, cell: int) -> Iterator[TrialProvenance]:
+        """By the cell's own index: in the order of the plan SQLite would walk through the whole sweep."""
+        its = sa.select(trial.c.id, trial.c.position).where(trial.c.sweep_id == sweep, trial.c.cell == cell)
         with self._database.reading() as connection:
             require_sweep(connection, sweep)
-            return connection.execute(query).all()
+            rows = [] if unexpanded(connection, sweep) else connection.execute(its).all()
+        ids = [row.id for row in sorted(rows, key=lambda row: row.position)]
+        for chunk in chunked(ids, _AT_ONCE):
+            with self._database.reading() as connection:
+                found = connection.execute(_UNMEASURED.where(trial.c.id.in_(chunk))).all()
+            yield from (_provenance(row) for row in sorted(found, key=lambda row: row.position))
+
+    def _rows(self, sweep: int, after: int) -> Sequence[Any]:
+        query = _WHOLE.where(trial.c.sweep_id == sweep, trial.c.position > after)
+        with self._database.reading() as connection:
+            require_sweep(connection, sweep)
+            if unexpanded(connection, sweep):
+                return []
+            return connection.execute(query.order_by(trial.c.position).limit(_AT_ONCE)).all()
+
+
+def _provenances(metrics: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    return sa.select(
+        trial.c.id, trial.c.uid, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.repeat_labels,
+        trial.c.state, trial.c.diverged, trial.c.reused, trial.c.reason, trial.c.position, trial.c.mlflow_run,
+        training.c.uid.label("training"), training.c.fingerprint, training.c.recipe, metrics.label("metrics"),
+        training.c.best_step, training.c.seconds, training.c.score, training.c.error,
+        training.c.result["provenance"].label("provenance"),
+    ).join(training, training.c.id == trial.c.training_id)  # fmt: skip
+
+
+_WHOLE: Final = _provenances(training.c.metrics)
+_UNMEASURED: Final = _provenances(sa.null())
 
 
 def _trials(connection: sa.Connection, sweep: int, only: Collection[int] | None) -> Iterable[TrialOutcome]:

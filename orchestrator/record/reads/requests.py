@@ -15,7 +15,7 @@ from orchestrator.record.resolution_table import resolution
 from orchestrator.record.schema import cell, request, trial
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.extension import SweepLook
-from orchestrator.views.lifecycle import SWEEP_ENDED, TRIAL_ACTIVE, TRIAL_ENDED
+from orchestrator.views.lifecycle import SWEEP_ENDED, TRIAL_ACTIVE, TRIAL_ENDED, SweepState
 from orchestrator.views.pages import Page
 from orchestrator.views.requests import RequestView
 
@@ -95,11 +95,16 @@ class RequestReader(Access):
             rows = connection.execute(query).all()
         return next((row.id for row in rows if (row.arguments or {}).get("cell") is None), None)
 
-    def require_standing(self, asked: PendingRequest) -> None:
-        """Raise NotFoundError where a request's sweep is gone, ConflictError where an earlier request deletes it."""
+    def require_standing(self, asked: PendingRequest) -> SweepState:
+        """The state of a request's sweep.
+
+        Raises NotFoundError where it is gone, ConflictError where an earlier request deletes it.
+        """
+        head = sa.select(schema.sweep.c.state).where(schema.sweep.c.id == asked.sweep)
         with self._database.reading() as connection:
             require_sweep(connection, asked.sweep)
             require_lasting(connection, asked.sweep, before=asked.id)
+            return SweepState(connection.execute(head).scalar_one())
 
     def require_going(self, sweep: int, what: str, trial_id: int | None = None, cell_index: int | None = None) -> None:
         """Raise ConflictError where a sweep, a cell or a trial of it has ended and nothing that waits may revive it.

@@ -16,6 +16,7 @@ from orchestrator.record.listed_tables import tag as tags_table
 from orchestrator.record.reads.counts import counts_of
 from orchestrator.record.reads.cursors import decode, encode
 from orchestrator.record.reads.deletion import Deletion, deletion
+from orchestrator.record.reads.expansion import UNEXPANDED, WRITTEN, is_expanded, unexpanded
 from orchestrator.record.reads.grid import grid
 from orchestrator.record.reads.headway import Headway, Headways
 from orchestrator.record.reads.problems import problems
@@ -36,12 +37,13 @@ _PROJECT = sa.select(project.c.name).where(project.c.id == schema.sweep.c.projec
 _STATE = schema.sweep.c.state
 _GOING = sa.select(schema.sweep.c.id).where(_STATE.in_(SWEEP_GOING)).order_by(schema.sweep.c.id)
 _ACTIVE = sa.select(schema.sweep.c.id).where(_STATE.in_([SweepState.QUEUED, SweepState.RUNNING])).limit(1)
-_QUEUED = sa.select(schema.sweep.c.id, schema.sweep.c.uid, schema.sweep.c.spec).where(_STATE == SweepState.QUEUED)
-_QUEUED = _QUEUED.order_by(schema.sweep.c.id)
+_QUEUED = sa.select(schema.sweep.c.id, schema.sweep.c.uid, schema.sweep.c.spec, WRITTEN.label("written"))
+_QUEUED = _QUEUED.where(_STATE == SweepState.QUEUED).order_by(schema.sweep.c.id)
 _GOES_ON = sa.exists().where(
     trial.c.sweep_id == cell.c.sweep_id, trial.c.cell == cell.c.cell, trial.c.state.in_(TRIAL_ACTIVE)
 )
 _TO_SETTLE = sa.select(cell.c.sweep_id, cell.c.cell).where(cell.c.settled.is_(None), ~cell.c.open, ~_GOES_ON)
+_TO_SETTLE = _TO_SETTLE.where(~sa.exists().where(schema.sweep.c.id == cell.c.sweep_id, UNEXPANDED))
 _TO_SETTLE = _TO_SETTLE.order_by(cell.c.sweep_id, cell.c.cell)
 _ITSELF = schema.sweep.c.id == sa.bindparam("sweep")
 _WHOLE = sa.select(schema.sweep, _PROJECT).where(_ITSELF)
@@ -63,11 +65,13 @@ _TAGS = _TAGS.order_by(tags_table.c.sweep_id, tags_table.c.tag)
 
 @dataclass(frozen=True, slots=True)
 class QueuedSweep:
-    """A sweep that has no trial rows yet."""
+    """A sweep of which not all trials have a row yet."""
 
     id: int
     uid: str
     spec: dict[str, Any]
+    written: int = 0
+    """Trials that have one: the first of the plan."""
 
 
 class SweepReader(Access):
@@ -102,7 +106,7 @@ class SweepReader(Access):
             rows: Sequence[Any] = connection.execute(query).all()
             shown = rows[:limit]
             ids = [row.id for row in shown]
-            counts, tags = counts_of(connection, ids), _tags(connection, ids)
+            counts, tags = _counts(connection, shown), _tags(connection, ids)
             headways = self._headways.of(connection, shown, counts)
             items = [
                 SweepSummary(**_summary(row, counts[row.id], headways[row.id]), tags=tags.get(row.id, []))
@@ -125,7 +129,7 @@ class SweepReader(Access):
             row = connection.execute(_WHOLE, {"sweep": sweep}).one_or_none()
             if row is None:
                 raise NotFoundError(absence(connection, sweep))
-            counts = counts_of(connection, [sweep])
+            counts = _counts(connection, [row])
             summary = _summary(row, counts[sweep], self._headways.of(connection, [row], counts)[sweep])
             found, asked = problems(connection, sweep), latest_requests(connection, sweep)
             tags = _tags(connection, [sweep]).get(sweep, [])
@@ -138,7 +142,7 @@ class SweepReader(Access):
         """
         with self._database.reading() as connection:
             require_sweep(connection, sweep)
-            return grid(connection, sweep, most)
+            return [] if unexpanded(connection, sweep) else grid(connection, sweep, most)
 
     def change(self, sweep: int) -> str:
         """What differs once a trial of the sweep begins, ends, waits again or takes other numbers."""
@@ -155,7 +159,7 @@ class SweepReader(Access):
         """How many cells a sweep has; none before it is expanded."""
         query = sa.select(sa.func.count()).select_from(cell).where(cell.c.sweep_id == sweep)
         with self._database.reading() as connection:
-            return int(connection.execute(query).scalar_one())
+            return 0 if unexpanded(connection, sweep) else int(connection.execute(query).scalar_one())
 
     def deletion(self, sweep: int) -> Deletion | None:
         """What only this sweep uses; none when there is no such sweep (any more); ConflictError while it goes on."""
@@ -165,7 +169,7 @@ class SweepReader(Access):
     def queued(self) -> list[QueuedSweep]:
         """Sweeps to expand, oldest first."""
         with self._database.reading() as connection:
-            return [QueuedSweep(row.id, row.uid, row.spec) for row in connection.execute(_QUEUED)]
+            return [QueuedSweep(row.id, row.uid, row.spec, row.written) for row in connection.execute(_QUEUED)]
 
     def active(self) -> bool:
         """Whether any sweep is queued or running."""
@@ -182,6 +186,10 @@ class SweepReader(Access):
         with self._database.reading() as connection:
             rows = connection.execute(_TO_SETTLE).all()
         return [(row.sweep_id, row.cell) for row in rows]
+
+
+def _counts(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> dict[int, Counts]:
+    return {row.id: Counts() for row in rows} | counts_of(connection, [row.id for row in rows if is_expanded(row)])
 
 
 def _summary(row: sa.Row[Any], counts: Counts, headway: Headway) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from orchestrator.record import schema
 from orchestrator.record.database import Access
 from orchestrator.record.existence import require_sweep
 from orchestrator.record.reads.cursors import decode, encode
+from orchestrator.record.reads.expansion import unexpanded
 from orchestrator.record.reads.joins import of_candidate
 from orchestrator.record.reads.wanting import EVALUATION_FAILED
 from orchestrator.record.schema import attempt, candidate, cell, training, trial
@@ -37,7 +38,7 @@ class TrialReader(Access):
         cursor: str | None = None,
         limit: int = 100,
     ) -> Page[TrialSummary]:
-        """A sweep's trials in the order of its plan; raises NotFoundError."""
+        """A sweep's trials in the order of its plan, none before they all have a row; raises NotFoundError."""
         table = schema.trial
         query = _SUMMARIES.where(table.c.sweep_id == sweep).order_by(table.c.position).limit(limit + 1)
         if state is not None:
@@ -48,7 +49,7 @@ class TrialReader(Access):
             query = query.where(table.c.position > decode(cursor))
         with self._database.reading() as connection:
             require_sweep(connection, sweep)
-            rows = connection.execute(query).all()
+            rows = [] if unexpanded(connection, sweep) else connection.execute(query).all()
         shown = rows[:limit]
         items = [TrialSummary(**_summary(row)) for row in shown]
         return Page[TrialSummary](items=items, next_cursor=encode(shown[-1].position) if len(rows) > limit else None)

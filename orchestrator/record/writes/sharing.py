@@ -36,11 +36,12 @@ class Known:
 class Shared:
     """Finds or makes trainings within one transaction; a `fresh` one reuses only what was made within it.
 
-    They are for sweeps of the project `whose`: what only others' closed projects have is trained anew.
+    They are for sweeps of the project `whose`: what only others' closed projects have is trained anew. A fresh one of a
+    sweep reuses what trials of that have, whichever transaction made it.
     """
 
-    def __init__(self, connection: sa.Connection, fresh: bool, whose: int) -> None:
-        self._connection, self._fresh = connection, fresh
+    def __init__(self, connection: sa.Connection, fresh: bool, whose: int, sweep: int | None = None) -> None:
+        self._connection, self._fresh, self._sweep = connection, fresh, sweep
         self._closed = closed_to(connection, whose)
         self._before = _newest(connection) if fresh else 0
         self._trainings: dict[str, Known] = {}  # by fingerprint: those of the chunk that is asked for
@@ -49,7 +50,11 @@ class Shared:
         """The training of each fingerprint; one that ended without a result waits again, a missing one is made."""
         wanted = {one.fingerprint: one for one in chunk}
         known = self._find(list(wanted), *reachable(self._closed))
-        if self._fresh:
+        if self._fresh and self._sweep is not None:
+            own = self._own(list(known))
+            self._trainings = {key: one for key, one in own.items() if one.state not in _ENDED_WITHOUT_RESULT}
+            self._wait_again({key: one for key, one in own.items() if key not in self._trainings})
+        elif self._fresh:
             self._trainings = {key: one for key, one in known.items() if one.id > self._before}
         else:
             self._trainings = {key: one for key, one in known.items() if one.state not in _ENDED_WITHOUT_RESULT}
@@ -78,6 +83,18 @@ class Shared:
             if counted or kept is None or kept.state is not TrialState.FINISHED or kept.state is latest.state:
                 by_fingerprint[row.fingerprint] = latest
         return by_fingerprint
+
+    def _own(self, fingerprints: list[str]) -> dict[str, Known]:
+        """Those that trials of the sweep have."""
+        columns = (training.c.fingerprint, training.c.id, training.c.state, training.c.diverged, training.c.generation)
+        # Not filtered by the sweep, by whose hundred thousand trials SQLite might begin.
+        query = sa.select(*columns, trial.c.sweep_id).join(trial, trial.c.training_id == training.c.id)
+        rows = self._connection.execute(query.where(training.c.fingerprint.in_(fingerprints)))
+        return {
+            row.fingerprint: Known(row.id, TrialState(row.state), row.diverged, row.generation)
+            for row in rows
+            if row.sweep_id == self._sweep
+        }
 
     def _wait_again(self, trainings: dict[str, Known]) -> None:
         table = training

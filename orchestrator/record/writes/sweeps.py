@@ -22,9 +22,10 @@ from orchestrator.record.writes.dirty_flags import mark_cell, mark_sweep
 from orchestrator.record.writes.lease import extend
 from orchestrator.record.writes.looks import note_look
 from orchestrator.record.writes.pruning import prune_added
+from orchestrator.record.writes.sweep_rows import SweepRows, rows_of
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
 from orchestrator.record.writes.trial_rows import TrialRows, insert
-from orchestrator.record.writes.trials import cancel_trials
+from orchestrator.record.writes.trials import RETRIED_ALL, cancel_trials, retry_trials
 from orchestrator.spec.slot import Slot
 from orchestrator.views.changes import ChangeKind
 from orchestrator.views.errors import ConflictError
@@ -49,6 +50,25 @@ _UNSETTLED = (
 class SweepWriter(FencedAccess):
     """Writes sweeps."""
 
+    def prepare(
+        self,
+        sweep: int,
+        cells: Sequence[Cell],
+        candidates: Sequence[Candidate],
+        trials: Sequence[PlannedTrial],
+        fresh: bool,
+    ) -> None:
+        """Write the next rows of a queued sweep, which nobody is shown and nothing is begun of before it starts.
+
+        Raises ConflictError once it is not queued any more.
+        """
+        table = schema.sweep
+        with self._database.writing() as connection:
+            mine = sa.select(table.c.uid).where(table.c.id == sweep, table.c.state == SweepState.QUEUED)
+            uid = _queued(sweep, connection.execute(mine).scalar_one_or_none())
+            SweepRows(connection, sweep, uid, fresh).write(cells, candidates, trials)
+            extend(connection)
+
     def start(
         self,
         sweep: int,
@@ -58,30 +78,13 @@ class SweepWriter(FencedAccess):
         slot: Slot,
         fresh: bool,
     ) -> None:
-        """Write the rows of a queued sweep; finished trainings are reused at once unless it asks for fresh ones.
+        """Write the last rows of a queued sweep; finished trainings are reused at once unless it asks for fresh ones.
 
-        Cells without candidates are open: a search adds them later.
+        Cells of a sweep without candidates are open: a search adds them later.
         """
-        now = datetime.now(UTC)
         with self._database.writing() as connection:
-            uid = _enter_running(connection, sweep, slot, now)
-            insert(
-                connection,
-                schema.cell,
-                (
-                    {"sweep_id": sweep, "cell": cell.index, "labels": dict(cell.labels), "open": not candidates}
-                    for cell in cells
-                ),
-            )
-            insert(
-                connection,
-                schema.candidate,
-                (
-                    {"sweep_id": sweep, "cell": one.cell, "candidate": one.index, "labels": dict(one.labels)}
-                    for one in candidates
-                ),
-            )
-            TrialRows(connection, sweep, uid, fresh).write(trials)
+            uid = _enter_running(connection, sweep, slot, datetime.now(UTC))
+            SweepRows(connection, sweep, uid, fresh).write(cells, candidates, trials)
             mark_sweep(connection, sweep, SweepState.RUNNING)
             extend(connection)
 
@@ -93,12 +96,15 @@ class SweepWriter(FencedAccess):
         table = schema.sweep
         with self._database.writing() as connection:
             require_sweep(connection, sweep)
-            row = connection.execute(sa.select(table.c.uid, table.c.state).where(table.c.id == sweep)).one()
+            columns = (table.c.uid, table.c.state, table.c.started)
+            row = connection.execute(sa.select(*columns).where(table.c.id == sweep)).one()
+            if row.started is None:  # it ended before all of its trials were written: those that are wait as well
+                retry_trials(connection, sweep, RETRIED_ALL, None, None)
             insert(
                 connection, cell,
                 ({"sweep_id": sweep, "cell": one.index, "labels": dict(one.labels)} for one in wider.cells),
             )  # fmt: skip
-            insert(connection, candidate, _candidates(sweep, wider.candidates))
+            insert(connection, candidate, rows_of(sweep, wider.candidates))
             position = sa.select(sa.func.coalesce(sa.func.max(trial.c.position), -1) + 1)
             first = connection.execute(position.where(trial.c.sweep_id == sweep)).scalar_one()
             if wider.trials and by is not None:
@@ -114,6 +120,7 @@ class SweepWriter(FencedAccess):
                 .values(summary=None, settled=None)
             )
             values: dict[str, Any] = {"text": wider.text, "spec": dict(wider.spec), "total": wider.total}
+            values["started"] = row.started or datetime.now(UTC)
             if "slot" in wider.spec:  # which holds for all that waits and has no slot of its own
                 values["slot"] = wider.spec["slot"]
             if not wider.spec.get("slots"):  # it takes back what some trials had of their own
@@ -222,6 +229,10 @@ def _enter_running(connection: sa.Connection, sweep: int, slot: Slot, now: datet
         .values(state=SweepState.RUNNING, started=now, slot=slot.model_dump(mode="json"))
         .returning(table.c.uid)
     ).scalar_one_or_none()
+    return _queued(sweep, uid)
+
+
+def _queued(sweep: int, uid: str | None) -> uuid.UUID:
     if uid is None:
         raise ConflictError(f"sweep {sweep} is not queued")
     return uuid.UUID(uid)
@@ -235,7 +246,3 @@ def _kept_use(trainings: Collection[Any]) -> sa.Insert:
     columns = (*(attempt.c[name] for name in names[:-1]), ended)
     mine = (attempt.c.training_id.in_(trainings), attempt.c.begun.is_not(None), attempt.c.gpus.is_not(None))
     return sa.insert(past_attempt).from_select(names, sa.select(*columns).where(*mine))
-
-
-def _candidates(sweep: int, added: Iterable[Candidate]) -> Iterable[dict[str, Any]]:
-    return ({"sweep_id": sweep, "cell": one.cell, "candidate": one.index, "labels": dict(one.labels)} for one in added)

@@ -23,11 +23,21 @@ _CHUNK = 1_000
 class TrialRows:
     """Writes trials in chunks and finds or makes their trainings."""
 
-    def __init__(self, connection: sa.Connection, sweep: int, uid: uuid.UUID, fresh: bool, first: int = 0) -> None:
+    def __init__(
+        self,
+        connection: sa.Connection,
+        sweep: int,
+        uid: uuid.UUID,
+        fresh: bool,
+        first: int = 0,
+        *,
+        whole: bool = False,
+    ) -> None:
+        """`whole`: the sweep itself is fresh, and not only what is added to it."""
         self._connection = connection
         self._sweep, self._uid, self._now = sweep, uid, datetime.now(UTC)
         self._trainings: dict[str, Known] = {}  # by fingerprint: those of the chunk that is written
-        self._shared = Shared(connection, fresh, project_of(connection, sweep))
+        self._shared = Shared(connection, fresh, project_of(connection, sweep), sweep if whole else None)
         self._places = TrialPlaces(connection, sweep)
         self._position = first
 

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from orchestrator.record import schema
 from orchestrator.record.database import FencedAccess, chunked
 from orchestrator.record.existence import require_sweep
+from orchestrator.record.reads.expansion import unexpanded
 from orchestrator.record.reads.trials import first_trial
 from orchestrator.record.reads.wanting import evaluation_failed, evaluation_left, wanted
 from orchestrator.record.schema import cell, training, trial
@@ -28,10 +29,11 @@ from orchestrator.views.lifecycle import (
 )
 
 _RETRIED = before(TRIAL_STEPS, TrialState.WAITING) - {TrialState.RUNNING}
+RETRIED_ALL: Final = (TrialState.FAILED, TrialState.CANCELLED, TrialState.PRUNED)
 _RETRIES: Final[Mapping[str, Sequence[TrialState]]] = {
     "": (TrialState.FAILED, TrialState.CANCELLED),
     "failed": (TrialState.FAILED,),
-    "all": (TrialState.FAILED, TrialState.CANCELLED, TrialState.PRUNED),
+    "all": RETRIED_ALL,
 }
 
 
@@ -82,7 +84,9 @@ class TrialWriter(FencedAccess):
         """
         with self._database.writing() as connection:
             require_sweep(connection, sweep)
-            retried = self._retry_trials(connection, sweep, _RETRIES[what], trial, cell)
+            if unexpanded(connection, sweep):  # it goes on being expanded, whatever part of it is asked for
+                return _expand_again(connection, sweep)
+            retried = retry_trials(connection, sweep, _RETRIES[what], trial, cell)
             again_evaluated = evaluations.retry(connection, sweep, trial, cell)
             table = schema.sweep
             again = sa.update(table).where(table.c.id == sweep)
@@ -93,38 +97,11 @@ class TrialWriter(FencedAccess):
                 again = again.values(state=SweepState.RUNNING)
             elif trial is None and cell is None and _failed_at_its_end(connection, sweep):
                 again = again.values(state=SweepState.RUNNING)  # to be settled once more
-            else:  # one that ended before its trials were written is expanded anew
-                again = again.where(
-                    table.c.state.in_(before(SWEEP_STEPS, SweepState.QUEUED)), table.c.started.is_(None)
-                )
-                again = again.values(state=SweepState.QUEUED)
+            else:
+                return Touched(retried, again_evaluated)
             if connection.execute(again.values(ended=None, error=None)).rowcount:
                 mark_sweep(connection, sweep)
             return Touched(retried, again_evaluated)
-
-    def _retry_trials(
-        self, connection: sa.Connection, sweep: int, states: Sequence[TrialState], one: int | None, where: int | None
-    ) -> int:
-        which = [trial.c.sweep_id == sweep, trial.c.state.in_(states)]
-        if one is not None:
-            which.append(trial.c.id == one)
-        if where is not None:
-            which.append(trial.c.cell == where)
-        retried = connection.execute(sa.select(trial.c.id, trial.c.cell, trial.c.training_id).where(*which)).all()
-        for rows in chunked(retried, 1_000):
-            _wait_again(connection, [row.id for row in rows], sorted({row.training_id for row in rows}))
-            cells = sorted({row.cell for row in rows})
-            connection.execute(
-                sa.update(cell)
-                .where(cell.c.sweep_id == sweep, cell.c.cell.in_(cells))
-                .values(summary=None, settled=None)
-            )
-            for index in cells:
-                mark_cell(connection, sweep, index)
-            mark_trials(connection, [(sweep, row.id) for row in rows])
-            note_trials(connection, [(sweep, row.id) for row in rows])
-            evaluations.move(connection, sorted({row.training_id for row in rows}))
-        return len(retried)
 
 
 def cancel_trials(connection: sa.Connection, sweep: int, one: int | None = None, cell: int | None = None) -> int:
@@ -153,6 +130,30 @@ def cancel_trials(connection: sa.Connection, sweep: int, one: int | None = None,
     return len(rows)
 
 
+def retry_trials(
+    connection: sa.Connection, sweep: int, states: Sequence[TrialState], one: int | None, where: int | None
+) -> int:
+    """Have the trials of a sweep, of a cell of it, or one of them wait again; returns how many these were."""
+    which = [trial.c.sweep_id == sweep, trial.c.state.in_(states)]
+    if one is not None:
+        which.append(trial.c.id == one)
+    if where is not None:
+        which.append(trial.c.cell == where)
+    retried = connection.execute(sa.select(trial.c.id, trial.c.cell, trial.c.training_id).where(*which)).all()
+    for rows in chunked(retried, 1_000):
+        _wait_again(connection, [row.id for row in rows], sorted({row.training_id for row in rows}))
+        cells = sorted({row.cell for row in rows})
+        connection.execute(
+            sa.update(cell).where(cell.c.sweep_id == sweep, cell.c.cell.in_(cells)).values(summary=None, settled=None)
+        )
+        for index in cells:
+            mark_cell(connection, sweep, index)
+        mark_trials(connection, [(sweep, row.id) for row in rows])
+        note_trials(connection, [(sweep, row.id) for row in rows])
+        evaluations.move(connection, sorted({row.training_id for row in rows}))
+    return len(retried)
+
+
 def end_sweep(connection: sa.Connection, sweep: int) -> SweepState | None:
     """Give a running sweep whose trials have all ended its final state, and return that; none: nothing changed."""
     counts = sa.select(trial.c.state, sa.func.count()).where(trial.c.sweep_id == sweep).group_by(trial.c.state)
@@ -174,6 +175,17 @@ def end_sweep(connection: sa.Connection, sweep: int) -> SweepState | None:
         .values(state=state, ended=datetime.now(UTC))
     )
     return state if ended.rowcount == 1 else None
+
+
+def _expand_again(connection: sa.Connection, sweep: int) -> Touched:
+    """One that ended before all of its trials were written is queued; those that are wait."""
+    retried = retry_trials(connection, sweep, RETRIED_ALL, None, None)
+    table = schema.sweep
+    ended = (table.c.id == sweep, table.c.state.in_(before(SWEEP_STEPS, SweepState.QUEUED)))
+    again = sa.update(table).where(*ended).values(state=SweepState.QUEUED, ended=None, error=None)
+    if connection.execute(again).rowcount:
+        mark_sweep(connection, sweep)
+    return Touched(retried, 0)
 
 
 def _failed_at_its_end(connection: sa.Connection, sweep: int) -> bool:
