@@ -11,12 +11,15 @@ from api.openapi import documented, shown
 from api.paging import Paged
 from api.protection.limits import SPEC_TYPES, Id, IdempotencyKey, Name, Priority, ProjectName, SweepTag, spec_body
 from api.protection.turns import Checking
+from api.threaded import InOneThread
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.pages import Page
 from orchestrator.views.submissions import Preview, Submitted
 from orchestrator.views.sweeps import GridCell, SweepSummary, SweepView
 
-router = APIRouter(prefix="/v1/sweeps", tags=["sweeps"], responses=documented(401, 403, 421, 422, 500, 503))
+router = APIRouter(
+    prefix="/v1/sweeps", tags=["sweeps"], route_class=InOneThread, responses=documented(401, 403, 421, 422, 500, 503)
+)
 posting = APIRouter(prefix="/v1/sweeps", tags=["sweeps"], route_class=Checking, responses=router.responses)
 
 _EXAMPLE: Any = yaml.safe_load(examples.SPEC)

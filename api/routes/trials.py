@@ -10,11 +10,14 @@ from api.dependencies import Asked
 from api.openapi import documented, shown
 from api.paging import Paged
 from api.protection.limits import Id, Offset
+from api.threaded import InOneThread
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.pages import Page
 from orchestrator.views.trials import Curve, LogView, TrialSummary, TrialView
 
-router = APIRouter(prefix="/v1", tags=["trials"], responses=documented(401, 404, 421, 422, 500, 503))
+router = APIRouter(
+    prefix="/v1", tags=["trials"], route_class=InOneThread, responses=documented(401, 404, 421, 422, 500, 503)
+)
 
 
 @router.get(
