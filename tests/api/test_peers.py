@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import uvicorn
+from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from api.access import peers
@@ -66,7 +67,7 @@ def test_a_proxys_connection_brings_several(uids: dict[tuple[str, int], str]) ->
 
 
 def test_each_connection_has_a_memory_of_its_own() -> None:
-    async def nothing(*_: Any) -> None:
+    async def nothing(scope: Scope, receive: Receive, send: Send) -> None:
         pass
 
     async def two() -> list[Connection]:
