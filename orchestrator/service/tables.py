@@ -100,7 +100,7 @@ class TableQueries:
 
         if self._store.sweeps.trials_of_going(sweep) < recent.LARGE:  # nor where who asks may not see it
             return current()
-        value: Value = self._recent.get((cache is self._pages, key), current)
+        value: Value = self._recent.get((cache is self._pages, key), current, current)
         return value
 
     def _stamp(self, sweep: int) -> str:
