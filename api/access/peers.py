@@ -26,12 +26,12 @@ def account(scope: Scope) -> str:
         return UNKNOWN
     known: dict[object, str] = scope.get("state", {}).get(ENDS, {})
     ends = (tuple(client), tuple(server))  # a proxy's connection brings several clients
-    found = known.get(ends)
-    if found is None:
-        found = _found(client, server)
-        if found != UNKNOWN:
-            known[ends] = found
-    return found
+    uid = known.get(ends)
+    if uid is None:
+        uid = _found(client, server)
+        if uid != UNKNOWN:
+            known[ends] = uid
+    return uid
 
 
 def _found(client: Sequence[Any], server: Sequence[Any]) -> str:

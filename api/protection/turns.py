@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from fastapi import Request, Response
 
-from api.threaded import InOneThread
+from api.answers.threads import InOneThread
 from orchestrator.views.deadline import Deadline, GoneError, within
 from orchestrator.views.errors import BusyError
 

@@ -6,12 +6,12 @@ import yaml
 from fastapi import APIRouter, Depends, Query, Response
 
 from api import examples
+from api.answers.threads import InOneThread
 from api.dependencies import Actor, Asked
 from api.openapi import documented, shown
 from api.paging import Paged
 from api.protection.limits import SPEC_TYPES, Id, IdempotencyKey, Name, Priority, ProjectName, SweepTag, spec_body
 from api.protection.turns import Checking
-from api.threaded import InOneThread
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.pages import Page
 from orchestrator.views.submissions import Preview, Submitted

@@ -6,11 +6,11 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from api import examples
+from api.answers.threads import InOneThread
 from api.dependencies import Asked
 from api.openapi import documented, shown
 from api.paging import Paged
 from api.protection.limits import Id, Offset
-from api.threaded import InOneThread
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.pages import Page
 from orchestrator.views.trials import Curve, LogView, TrialSummary, TrialView

@@ -178,13 +178,13 @@ def _start(outcomes: SweepOutcomes, layout: TableSpec, catalog: Catalog, publish
     if published is None:
         better = direction(select.metric, catalog)
         candidates = by_cell(outcomes)
-        found = summaries_of(candidates, select.key, better)
+        shown = summaries_of(candidates, select.key, better)
         if "test" in layout.selections:
             tested = summaries_of(candidates, select.beside_key, better)
     else:
-        found = replica.summaries(outcomes, layout, published, catalog)
+        shown = replica.summaries(outcomes, layout, published, catalog)
     names = Names(catalog, layout.labels, layout.titles)
-    chosen, by_test = ({one.cell: one for one in those} for those in (found, tested))
+    chosen, by_test = ({one.cell: one for one in those} for those in (shown, tested))
     return _Build(outcomes, layout, names, select, place(outcomes, layout), candidates, chosen, published, by_test)
 
 
