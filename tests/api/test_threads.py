@@ -2,6 +2,7 @@
 
 import inspect
 
+import fastapi.concurrency
 import fastapi.dependencies.utils
 import fastapi.routing
 import pytest
@@ -29,7 +30,7 @@ def test_a_request_takes_one_thread(
         taken.append(function)
         return await run(function, *given, **named)  # type: ignore[arg-type]
 
-    run = threads.run_in_threadpool
+    run = fastapi.concurrency.run_in_threadpool
     for module in (threads, fastapi.routing, fastapi.dependencies.utils):
         monkeypatch.setattr(module, "run_in_threadpool", counted)
     assert http.get(path).status_code == 200
