@@ -37,6 +37,11 @@ log = logging.getLogger(__name__)
 
 END_SECONDS: Final = 5
 """How long a SIGTERM waits for what is being answered; the supervisor kills after ten."""
+GARBAGE: Final = (5_000, 10, 50)
+"""How many objects come before the young, the older and all are looked through: 20 ms for all of them, after each
+second table by Python's own numbers, which are for programs that keep less."""
+SWITCH_SECONDS: Final = 0.001
+"""How long a thread that computes keeps one that answers from going on; a request waits for it at each system call."""
 
 
 def main(patience: ConnectionPatience = ConnectionPatience()) -> int:  # noqa: B008 - nobody can change it
@@ -54,8 +59,7 @@ def main(patience: ConnectionPatience = ConnectionPatience()) -> int:  # noqa: B
         application = create_app(service, settings)
     except (MetricsweepError, PartSourceError, ValidationError) as error:
         return explain(error)
-    gc.collect()
-    gc.freeze()  # what was loaded stays: to look through it again stopped everything for .2 s, every few seconds
+    _be_prompt()
     crowd = Crowd(allowed_connections(), patience, rules.is_upload, events.is_stream)
     feed: Feed = application.state.feed
     feed.most = most_streams(crowd.most)
@@ -85,6 +89,14 @@ def main(patience: ConnectionPatience = ConnectionPatience()) -> int:  # noqa: B
         service.close()
         end_tracing()
     return OK
+
+
+def _be_prompt() -> None:
+    """Have no thread, and no look for garbage, stop what answers for long."""
+    gc.collect()
+    gc.freeze()  # what was loaded stays: to look through it again stopped everything for .2 s, every few seconds
+    gc.set_threshold(*GARBAGE)
+    sys.setswitchinterval(SWITCH_SECONDS)
 
 
 class CutOff:

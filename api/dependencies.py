@@ -11,7 +11,8 @@ from orchestrator.settings import Settings
 from orchestrator.views.callers import caller
 
 
-def _service(request: Request) -> Service:
+# Of these all but `_actor` are coroutines, though they wait for nothing: FastAPI has a thread call any other function.
+async def _service(request: Request) -> Service:
     found: Service = request.app.state.service
     return found
 
@@ -19,17 +20,17 @@ def _service(request: Request) -> Service:
 Asked = Annotated[Service, Depends(_service)]
 
 
-def _settings(request: Request) -> Settings:
+async def _settings(request: Request) -> Settings:
     found: Settings = request.app.state.settings
     return found
 
 
-def _access(request: Request) -> Authentication:
+async def _access(request: Request) -> Authentication:
     found: Authentication = request.app.state.access
     return found
 
 
-def _provider(request: Request) -> ProviderLogin | None:
+async def _provider(request: Request) -> ProviderLogin | None:
     found: ProviderLogin | None = request.app.state.provider
     return found
 

@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 class Paging:
     """Where a page of a list starts and how long it is."""
 
-    def __init__(self, request: Request, response: Response, cursor: Cursor = None, limit: Limit = 50) -> None:
+    def __init__(self, request: Request, response: Response, cursor: str | None, limit: int) -> None:
         self.cursor = cursor
         self.limit = limit
         self._url = request.url
@@ -27,4 +27,8 @@ class Paging:
         return page
 
 
-Paged = Annotated[Paging, Depends(Paging)]
+async def _paging(request: Request, response: Response, cursor: Cursor = None, limit: Limit = 50) -> Paging:
+    return Paging(request, response, cursor, limit)
+
+
+Paged = Annotated[Paging, Depends(_paging)]

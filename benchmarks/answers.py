@@ -33,6 +33,7 @@ def questions(service: Service, trials: int) -> Mapping[str, Callable[[], Any]]:
         "trials, 50": lambda: service.trials.page(1, None, None, None, 50),
         "one trial": lambda: service.trials.get(next(trial)),
         "table, kept": lambda: service.tables.render(1, "main", "json"),
+        "table, anew": lambda: service.tables._rendered(1, "main", "json", None, "own"),
     }
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fastapi import Request, Response
-from fastapi.routing import APIRoute
 
+from api.answers.threads import InOneThread
 from orchestrator.views.deadline import Deadline, GoneError, within
 from orchestrator.views.errors import BusyError
 
@@ -75,7 +75,7 @@ def lanes() -> dict[str, Lane]:
     return {name: Lane(bounds) for name, bounds in LANES.items()}
 
 
-class _Costly(APIRoute):
+class _Costly(InOneThread):
     """A route whose requests take turns. A slow client's body is read before its turn, and its answer sent after it."""
 
     lane: str

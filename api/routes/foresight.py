@@ -20,7 +20,7 @@ router = APIRouter(
 )
 
 
-def truth(
+async def truth(
     spread: Annotated[
         float | None, Query(gt=0, le=1_000_000, description="Deviation of a paired difference, in the column's unit.")
     ] = None,

@@ -24,7 +24,7 @@ CellPlace = Annotated[str, Query(max_length=20, pattern=r"^[1-9][0-9]{0,8}/[0-9]
 Text = Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$")]
 
 
-def _chosen(
+async def _chosen(
     x: Text = "",
     y: Text = "",
     colour: Text = "",
@@ -36,7 +36,7 @@ def _chosen(
     return ListingAddress(columns=several, plot=plot, x=x, y=y, colour=colour)
 
 
-def _sought(
+async def _sought(
     chosen: Annotated[ListingAddress, Depends(_chosen)],
     where: Annotated[str, Query(max_length=20 * LONGEST)] = "",  # a longer one is told so on the page, too
     sort: Text = "",

@@ -94,7 +94,7 @@ Names = Annotated[
 Text = Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$", description="A column.", examples=["map@r"])]
 
 
-def _wanted(
+async def _wanted(
     where: Where = "",
     of: Annotated[Listed, Query(description="Trials, or candidates with the means of their trials.")] = "trials",
     sweep: OfSweep = None,

@@ -29,7 +29,7 @@ Table = Annotated[
 ]
 
 
-def budget(
+async def budget(
     hours: Annotated[float | None, Query(gt=0, le=1_000_000, description="Of training, on one slot.")] = None,
     seeds: Annotated[int | None, Query(ge=1, le=48, description="Further ones of any one cell.")] = None,
     within: Annotated[

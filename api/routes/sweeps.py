@@ -6,6 +6,7 @@ import yaml
 from fastapi import APIRouter, Depends, Query, Response
 
 from api import examples
+from api.answers.threads import InOneThread
 from api.dependencies import Actor, Asked
 from api.openapi import documented, shown
 from api.paging import Paged
@@ -16,7 +17,9 @@ from orchestrator.views.pages import Page
 from orchestrator.views.submissions import Preview, Submitted
 from orchestrator.views.sweeps import GridCell, SweepSummary, SweepView
 
-router = APIRouter(prefix="/v1/sweeps", tags=["sweeps"], responses=documented(401, 403, 421, 422, 500, 503))
+router = APIRouter(
+    prefix="/v1/sweeps", tags=["sweeps"], route_class=InOneThread, responses=documented(401, 403, 421, 422, 500, 503)
+)
 posting = APIRouter(prefix="/v1/sweeps", tags=["sweeps"], route_class=Checking, responses=router.responses)
 
 _EXAMPLE: Any = yaml.safe_load(examples.SPEC)

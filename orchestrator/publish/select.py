@@ -37,9 +37,12 @@ def summarize(outcomes: SweepOutcomes, cell: int, better: Better) -> CellSummary
 
 def summaries(outcomes: SweepOutcomes, better: Better, by: str | None = None) -> list[CellSummary]:
     """Every cell's summary, in the order of the cells, in one pass over the trials; `by`: not by the spec's key."""
-    key = by or selection(outcomes.spec).key
-    found = by_cell(outcomes)
-    return [summary_of(cell.index, found[cell.index], key, better) for cell in timely(outcomes.cells)]
+    return summaries_of(by_cell(outcomes), by or selection(outcomes.spec).key, better)
+
+
+def summaries_of(candidates: Mapping[int, Sequence[CandidateOutcome]], key: str, better: Better) -> list[CellSummary]:
+    """The summary of each cell, given with its candidates, by the mean of the metric `key`."""
+    return [summary_of(cell, its, key, better) for cell, its in timely(candidates.items())]
 
 
 def summary_of(cell: int, candidates: Sequence[CandidateOutcome], key: str, better: Better) -> CellSummary:

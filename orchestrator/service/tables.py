@@ -82,7 +82,7 @@ class TableQueries:
 
     def optimism(self, sweep: int) -> OptimismView:
         """By how much the best candidate of each cell looks better than it is; NotFoundError."""
-        outcomes = self._store.outcomes.of(sweep)
+        outcomes = self._store.outcomes.lately(sweep)
         return optimism(outcomes, direction(selection(outcomes.spec).metric, self._catalog))
 
     def html(self, sweep: int, name: str, heat: Heat = "none") -> str:
@@ -100,7 +100,7 @@ class TableQueries:
 
         if self._store.sweeps.trials_of_going(sweep) < recent.LARGE:  # nor where who asks may not see it
             return current()
-        value: Value = self._recent.get((cache is self._pages, key), current)
+        value: Value = self._recent.get((cache is self._pages, key), current, current)
         return value
 
     def _stamp(self, sweep: int) -> str:
@@ -142,7 +142,7 @@ class TableQueries:
         return self._named(self._of(sweep), name)
 
     def _of(self, sweep: int) -> SweepOutcomes:
-        return replace(self._store.outcomes.of(sweep), queries=self._queries)
+        return replace(self._store.outcomes.lately(sweep), queries=self._queries)
 
     def _named(self, outcomes: SweepOutcomes, name: str) -> SweepOutcomes:
         tables = outcomes.spec.get("tables", {})

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from orchestrator.record.reads.recent import SHARE, Recent
+from orchestrator.record.reads.recent import BESIDE, SHARE, Recent
 
 
 class Clock:
@@ -118,3 +118,68 @@ def test_what_was_computed_last_stays() -> None:
         return clock.at
 
     assert [cache.get(key, compute) for key in "abcbca"] == [1.0, 2.0, 3.0, 2.0, 3.0, 4.0]
+
+
+def _until(cache: Recent[str, str], value: str) -> None:
+    """Wait until a value was computed beside."""
+    while cache.get("a", lambda: "never") != value:
+        time.sleep(0.001)
+
+
+def test_what_is_a_little_old_is_computed_beside() -> None:
+    clock = Clock()
+    cache: Recent[str, str] = Recent(2, clock)
+
+    def taking(value: str) -> str:
+        clock.at += 1.0
+        return value
+
+    assert cache.get("a", lambda: taking("old")) == "old"
+    clock.at += SHARE + 0.1
+    go_on = threading.Event()
+    assert cache.get("a", lambda: "never", lambda: (go_on.wait(60) and taking("new")) or "late") == "old"
+    assert cache.get("a", lambda: "never", lambda: "never") == "old", "it is computed once"
+    go_on.set()
+    _until(cache, "new")
+    clock.at += 2 * SHARE + 0.1
+    assert cache.get("a", lambda: taking("newest"), lambda: "never") == "newest", "nobody asked for too long"
+
+
+def test_what_cannot_be_computed_beside_is_told_to_who_asks_next() -> None:
+    clock = Clock()
+    cache: Recent[str, str] = Recent(2, clock)
+
+    def taking() -> str:
+        clock.at += 1.0
+        return "old"
+
+    def wrong() -> str:
+        raise ValueError("gone")
+
+    assert cache.get("a", taking) == "old"
+    clock.at += SHARE + 0.1
+    assert cache.get("a", wrong, wrong) == "old"
+    while "a" in cache._kept or "a" in cache._computing:
+        time.sleep(0.001)
+    with pytest.raises(ValueError, match="gone"):
+        cache.get("a", wrong, wrong)
+
+
+def test_so_many_are_computed_beside_at_once() -> None:
+    clock, go_on = Clock(), threading.Event()
+    cache: Recent[str, str] = Recent(8, clock)
+
+    def taking() -> str:
+        clock.at += 1.0
+        return "old"
+
+    def slow() -> str:
+        assert go_on.wait(60)
+        return "beside"
+
+    keys = [str(number) for number in range(BESIDE + 1)]
+    for key in keys:
+        cache.get(key, taking)
+    clock.at += SHARE + 0.1
+    assert [cache.get(key, lambda: "now", slow) for key in keys] == ["old"] * BESIDE + ["now"]
+    go_on.set()

@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 from typing import Final, get_args
 
-from orchestrator.publish.aggregate import by_cell
 from orchestrator.publish.labels import metric_entry, metric_title, metric_unit
 from orchestrator.publish.optimism import optimism
 from orchestrator.publish.select import direction
@@ -54,7 +53,7 @@ def notes(facts: TableFacts) -> tuple[str, ...]:
         return (facts.published.note,) if facts.published.note else ()
     exceptions = []
     dropped = [
-        cell for cell, candidates in by_cell(facts.outcomes).items()
+        cell for cell, candidates in facts.candidates.items()
         if facts.summaries[cell].candidate is not None
         and any(one.status in {"failed", "diverged", "cancelled"} for one in candidates)
     ]  # fmt: skip
@@ -214,7 +213,7 @@ def _stopped(facts: TableFacts) -> str:
     rule = posted.get("name")
     if rule is None:
         return ""
-    statuses = [one.status for candidates in by_cell(facts.outcomes).values() for one in candidates]
+    statuses = [one.status for candidates in facts.candidates.values() for one in candidates]
     split = "validation" if facts.select.split == "validation" else "TEST"
     metric = metric_title(facts.select.metric, facts.names.parts)
     judged = f"judged by {metric} on the {split} split"

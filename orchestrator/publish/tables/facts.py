@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from orchestrator.publish.aggregate import CandidateOutcome
 from orchestrator.publish.labels import Names
 from orchestrator.publish.published import PublishedTable
 from orchestrator.publish.tables.significance import Comparison
@@ -23,6 +24,7 @@ class TableFacts:
     summaries: Mapping[int, CellSummary]
     panels: Sequence[Panel]
     block: frozenset[str] | None
+    candidates: Mapping[int, Sequence[CandidateOutcome]]  # by cell
     published: PublishedTable | None = None  # whose numbers the table holds in place of the sweep's
     aged: str = ""  # which numbers are of older versions
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from orchestrator.publish.aggregate import Place, runs_of
+from orchestrator.publish.aggregate import CandidateOutcome, Place, by_cell, runs_of
 from orchestrator.publish.labels import Names, metric_better, metric_over_queries, metric_unit
 from orchestrator.publish.published import PublishedTable
-from orchestrator.publish.select import direction, selection, summaries
+from orchestrator.publish.select import direction, selection, summaries_of
 from orchestrator.publish.tables import doubt, replica, selections
 from orchestrator.publish.tables.ages import Ages, ages
 from orchestrator.publish.tables.caption import caption, legend, notes
@@ -50,6 +50,7 @@ class _Build:
     names: Names
     select: Select
     placement: Placement
+    candidates: Mapping[int, Sequence[CandidateOutcome]]  # by cell
     summaries: Mapping[int, CellSummary]
     published: PublishedTable | None  # where its numbers come from, if not from the sweep
     tested: Mapping[int, CellSummary]  # by cell, where the layout also shows what is selected on test
@@ -140,7 +141,9 @@ def build(
     if layout.against:
         built = compared(built, it.beside, it.runs, layout.test)
     aged = Ages() if it.published else ages(outcomes, [it.select.key, *_keys(built)], catalog)
-    facts = TableFacts(outcomes, layout, it.names, it.select, it.summaries, built, it.block, it.published)
+    facts = TableFacts(
+        outcomes, layout, it.names, it.select, it.summaries, built, it.block, it.candidates, it.published
+    )
     facts = replace(facts, aged=aged.said(facts.cell_name))
     return Table(
         name=name,
@@ -170,17 +173,19 @@ def _keys(built: Sequence[Panel]) -> list[str]:
 
 def _start(outcomes: SweepOutcomes, layout: TableSpec, catalog: Catalog, published: PublishedTable | None) -> _Build:
     select = selection(outcomes.spec)
+    candidates: Mapping[int, Sequence[CandidateOutcome]] = {}
     tested: list[CellSummary] = []
     if published is None:
         better = direction(select.metric, catalog)
-        found = summaries(outcomes, better)
+        candidates = by_cell(outcomes)
+        shown = summaries_of(candidates, select.key, better)
         if "test" in layout.selections:
-            tested = summaries(outcomes, better, select.beside_key)
+            tested = summaries_of(candidates, select.beside_key, better)
     else:
-        found = replica.summaries(outcomes, layout, published, catalog)
+        shown = replica.summaries(outcomes, layout, published, catalog)
     names = Names(catalog, layout.labels, layout.titles)
-    by_cell, by_test = ({one.cell: one for one in chosen} for chosen in (found, tested))
-    return _Build(outcomes, layout, names, select, place(outcomes, layout), by_cell, published, by_test)
+    chosen, by_test = ({one.cell: one for one in those} for those in (shown, tested))
+    return _Build(outcomes, layout, names, select, place(outcomes, layout), candidates, chosen, published, by_test)
 
 
 def _panel(it: _Build, points: Sequence[Point]) -> Panel:

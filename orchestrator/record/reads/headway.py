@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 import sqlalchemy as sa
 
 from orchestrator.cost.time_left import TimeLeft
+from orchestrator.record.database import Database
 from orchestrator.record.reads import recent
 from orchestrator.record.reads.expansion import is_expanded
 from orchestrator.record.reads.pace import Pace
@@ -27,7 +28,8 @@ class Headway(NamedTuple):
 class Headways:
     """Those of a database; safe to share between threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self._steps, self._pace = StepCounter(), Pace()
         self._recent: Recent[tuple[int, str, int], Headway] = Recent(_KEPT)
 
@@ -52,10 +54,14 @@ class Headways:
         return headways
 
     def _recently(self, connection: sa.Connection, row: sa.Row[Any]) -> Headway:
-        def reckoned() -> Headway:
+        def reckoned(connection: sa.Connection = connection) -> Headway:
             return self._reckoned(connection, row, tallies(connection, [row.id])[row.id])
 
-        return self._recent.get((row.id, row.state, row.total), reckoned)
+        def beside() -> Headway:
+            with self._database.reading() as own:
+                return reckoned(own)
+
+        return self._recent.get((row.id, row.state, row.total), reckoned, beside)
 
     def _reckoned(self, connection: sa.Connection, row: sa.Row[Any], steps: StepTally) -> Headway:
         left = None

@@ -1,21 +1,21 @@
 """What a sweep's tables are computed from, and every trial with what stands behind its numbers."""
 
-import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 import sqlalchemy as sa
 
 from orchestrator.record import schema
-from orchestrator.record.database import Access, chunked
+from orchestrator.record.database import Access, Database, chunked
 from orchestrator.record.existence import absence, require_sweep
-from orchestrator.record.json_floats import number
+from orchestrator.record.reads import recent, trial_outcomes
 from orchestrator.record.reads.expansion import is_expanded, unexpanded
-from orchestrator.record.schema import candidate, cell, training, trial
-from orchestrator.views.deadline import timely
+from orchestrator.record.reads.kept_outcomes import KeptOutcomes, planned
+from orchestrator.record.reads.trial_outcomes import values_of
+from orchestrator.record.schema import cell, training, trial
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.lifecycle import TRIAL_ACTIVE, TrialState
+from orchestrator.views.lifecycle import SWEEP_GOING, TrialState
 from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
 from orchestrator.views.planned import Candidate, Cell
 from orchestrator.views.provenance import TrialProvenance
@@ -24,8 +24,17 @@ from workers.catalog import stamp
 _AT_ONCE: Final = 500
 
 
+_HEAD: Final = sa.select(
+    *(schema.sweep.c[name] for name in ("id", "uid", "name", "state", "started", "total", "spec")),
+).where(schema.sweep.c.id == sa.bindparam("sweep"))
+
+
 class OutcomeReader(Access):
     """Reads what trainings gave."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._kept = KeptOutcomes()
 
     def of(self, sweep: int, only: Collection[int] | None = None, *, trials: bool = True) -> SweepOutcomes:
         """Every trial of a sweep with its result's metrics, a metric that is not a number as NaN; raises NotFoundError.
@@ -33,26 +42,23 @@ class OutcomeReader(Access):
         With `only`, of these cells alone, at most a thousand: settling one reads no other. Without `trials`, the cells
         and candidates alone.
         """
-        table = schema.sweep
         with self._database.reading() as connection:
-            columns = (table.c.name, table.c.state, table.c.started, table.c.spec)
-            row = connection.execute(sa.select(*columns).where(table.c.id == sweep)).one_or_none()
-            if row is None:
-                raise NotFoundError(absence(connection, sweep))
-            if not is_expanded(row):
-                return SweepOutcomes(sweep, row.name, row.state, row.spec, (), (), ())
-            cells = sa.select(cell.c.cell, cell.c.labels).where(cell.c.sweep_id == sweep).order_by(cell.c.cell)
-            its = (candidate.c.cell, candidate.c.candidate, candidate.c.labels)
-            candidates = sa.select(*its).where(candidate.c.sweep_id == sweep)
-            candidates = candidates.order_by(candidate.c.cell, candidate.c.candidate)
-            if only is not None:
-                cells, candidates = cells.where(cell.c.cell.in_(only)), candidates.where(candidate.c.cell.in_(only))
-            return SweepOutcomes(
-                sweep=sweep, name=row.name, state=row.state, spec=row.spec,
-                cells=tuple(Cell(one.cell, one.labels) for one in connection.execute(cells)),
-                candidates=tuple(Candidate(c.cell, c.candidate, c.labels) for c in connection.execute(candidates)),
-                trials=tuple(_trials(connection, sweep, only)) if trials else (),
-            )  # fmt: skip
+            head = _head(connection, sweep)
+            if not is_expanded(head):
+                return _outcomes(head, (), (), ())
+            cells, candidates = planned(connection, sweep, only)
+            read = tuple(trial_outcomes.of_sweep(connection, sweep, only)) if trials else ()
+            return _outcomes(head, cells, candidates, read)
+
+    def lately(self, sweep: int) -> SweepOutcomes:
+        """The same, of a large sweep that goes on without reading again what has not changed since the last time."""
+        with self._database.reading() as connection:
+            head = _head(connection, sweep)
+            if is_expanded(head) and head.state in SWEEP_GOING and head.total >= recent.LARGE:
+                read = self._kept.of(connection, sweep, head.uid)
+                return _outcomes(head, read.cells, read.candidates, read.trials)
+        self._kept.forget(sweep)
+        return self.of(sweep)
 
     def cells(self, sweep: int) -> tuple[Cell, ...]:
         """A sweep's cells in order; none before it is expanded."""
@@ -116,37 +122,21 @@ _WHOLE: Final = _provenances(training.c.metrics)
 _UNMEASURED: Final = _provenances(sa.null())
 
 
-def _trials(connection: sa.Connection, sweep: int, only: Collection[int] | None) -> Iterable[TrialOutcome]:
-    new = training.alias()
-    query = (
-        sa.select(
-            trial.c.id, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.repeat_labels, trial.c.state,
-            trial.c.diverged, trial.c.reused, trial.c.position, trial.c.seconds,
-            sa.case((trial.c.state == TrialState.FINISHED, training.c.metrics)).label("metrics"),
-            sa.case((trial.c.state == TrialState.FINISHED, training.c.stamp), else_="").label("stamp"),
-            # of a trial that no evaluation waits for SQLite would write the text `null`, for each to be decoded
-            sa.case((new.c.id.is_not(None), new.c.recipe["metrics"])).label("coming"),
-        )
-        .join(training, training.c.id == trial.c.training_id)
-        .outerjoin(new, sa.and_(new.c.id == trial.c.evaluation_id, new.c.state.in_(TRIAL_ACTIVE)))
-        .where(trial.c.sweep_id == sweep)
+def _head(connection: sa.Connection, sweep: int) -> sa.Row[Any]:
+    """The sweep itself, as far as the caller may see it; raises NotFoundError."""
+    row = connection.execute(_HEAD, {"sweep": sweep}).one_or_none()
+    if row is None:
+        raise NotFoundError(absence(connection, sweep))
+    return row
+
+
+def _outcomes(
+    head: sa.Row[Any], cells: tuple[Cell, ...], candidates: tuple[Candidate, ...], trials: tuple[TrialOutcome, ...]
+) -> SweepOutcomes:
+    return SweepOutcomes(
+        sweep=head.id, name=head.name, state=head.state, spec=head.spec, cells=cells, candidates=candidates,
+        trials=trials,
     )  # fmt: skip
-    rows: Iterable[sa.Row[Any]]
-    if only is None:
-        rows = connection.execute(query.order_by(trial.c.position))
-    else:  # sorted here: SQLite would walk through the whole sweep to have them in order
-        rows = sorted(connection.execute(query.where(trial.c.cell.in_(only))), key=lambda row: row.position)
-    for row in timely(rows):
-        yield TrialOutcome(
-            trial=row.id, cell=row.cell, candidate=row.candidate, repeat=row.repeat, repeat_labels=row.repeat_labels,
-            state=TrialState(row.state), diverged=row.diverged, reused=row.reused, values=_values(row.metrics),
-            stamp=sys.intern(row.stamp), coming=tuple(row.coming or ()), position=row.position, seconds=row.seconds,
-        )  # fmt: skip
-
-
-def _values(metrics: Mapping[str, Any] | None) -> Mapping[str, float]:
-    # Each row's JSON brings keys of its own; of a hundred thousand rows they would be half of the memory.
-    return {sys.intern(key): number(value) for key, value in (metrics or {}).items()}
 
 
 def _provenance(row: Any) -> TrialProvenance:
@@ -154,7 +144,7 @@ def _provenance(row: Any) -> TrialProvenance:
     finished = state is TrialState.FINISHED
     outcome = TrialOutcome(
         trial=row.id, cell=row.cell, candidate=row.candidate, repeat=row.repeat, repeat_labels=row.repeat_labels,
-        state=state, diverged=row.diverged, reused=row.reused, values=_values(row.metrics) if finished else {},
+        state=state, diverged=row.diverged, reused=row.reused, values=values_of(row.metrics) if finished else {},
         stamp=stamp(row.recipe) if finished else "",
     )  # fmt: skip
     return TrialProvenance(

@@ -79,7 +79,7 @@ class SweepReader(Access):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._headways = Headways()
+        self._headways = Headways(database)
 
     def page(
         self,
