@@ -3,6 +3,10 @@
 import time
 
 from orchestrator.conduct.exhibits import Exhibits
+from orchestrator.record.mlflow import new_store
+from orchestrator.record.mlflow.backend_store import BackendStore
+from orchestrator.record.mlflow.store_tracker import StoreTracker
+from orchestrator.record.mlflow.told import Memory
 from orchestrator.record.recorder import Recorder
 from orchestrator.record.store import Store
 from orchestrator.record.tracker import Tracker
@@ -15,14 +19,13 @@ def tracker(settings: Settings) -> Tracker | None:
     file = settings.mlflow_store
     if file is None:
         return None
-    from mlflow import MlflowClient  # takes seconds, which nobody shall pay who wants none
+    if not new_store.make(file):
+        raise SystemExit(f"the MLflow that is installed is not {new_store.VERSION}, whose store we can make")
 
-    from orchestrator.record.mlflow.backend_store import BackendStore
-    from orchestrator.record.mlflow.client import MlflowTracker
+    def refused(memory: Memory) -> Tracker:
+        raise SystemExit("something was left to MLflow's server, which is not there")
 
-    address = f"sqlite:///{file}"
-    MlflowClient(tracking_uri=address, registry_uri=address).search_experiments()
-    return MlflowTracker(address, store=BackendStore(file))
+    return StoreTracker(BackendStore(file), refused)
 
 
 def tell(settings: Settings, tracker: Tracker) -> float:
