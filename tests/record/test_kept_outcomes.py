@@ -109,8 +109,10 @@ def test_evaluations_of_finished_trials_come_and_fail(store: Store) -> None:
     asked = MeasuredTrial(first.trial, PlannedTrial(0, 0, 0, {"seed": "0"}, wider, wider.fingerprint))
     store.writer(fence).sweeps.extend(sweep, Extension("text", SPEC, 2, [], [], [], [asked]))
     assert store.outcomes.lately(sweep).trials[0].coming == ("nmi_sec",)
+    coming = store.sweeps.change(sweep)
     fail(store, fence, claimed(store, fence))
     assert store.outcomes.lately(sweep).trials[0].coming == ()
+    assert store.sweeps.change(sweep) != coming, "a page that says that it is being evaluated is old now"
     store.writer(fence).trials.retry(sweep)
     assert store.outcomes.lately(sweep).trials[0].coming == ("nmi_sec",)
     told = Result(outcome="ok", metrics={"best/test/nmi_sec": 0.25}, steps=0, seconds=0.1)

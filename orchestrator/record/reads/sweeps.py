@@ -21,7 +21,7 @@ from orchestrator.record.reads.grid import grid
 from orchestrator.record.reads.headway import Headway, Headways
 from orchestrator.record.reads.problems import problems
 from orchestrator.record.reads.requests import latest_requests
-from orchestrator.record.schema import cell, trial
+from orchestrator.record.schema import cell, training, trial
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, SweepState
 from orchestrator.views.pages import Page
@@ -49,12 +49,17 @@ _ITSELF = schema.sweep.c.id == sa.bindparam("sweep")
 _WHOLE = sa.select(schema.sweep, _PROJECT).where(_ITSELF)
 _TOTAL_OF_GOING = sa.select(schema.sweep.c.total).where(_ITSELF, _STATE.in_(SWEEP_GOING))
 _ITS_TRIALS = trial.c.sweep_id == sa.bindparam("sweep")
+_EVALUATION = training.alias()
 _CHANGE = (
     sa.select(trial.c.state, sa.func.count(), sa.func.max(trial.c.ended), sa.func.max(trial.c.started))
     .where(_ITS_TRIALS)
     .group_by(trial.c.state)
     .order_by(trial.c.state),
     sa.select(sa.func.count(trial.c.evaluation_id), sa.func.sum(trial.c.training_id)).where(_ITS_TRIALS),
+    sa.select(_EVALUATION.c.state, sa.func.count())  # one that fails changes nothing of its trial
+    .where(_ITS_TRIALS, trial.c.evaluation_id == _EVALUATION.c.id)
+    .group_by(_EVALUATION.c.state)
+    .order_by(_EVALUATION.c.state),
     sa.select(_STATE, schema.sweep.c.spec).where(_ITSELF),
 )
 _TAGS = sa.select(tags_table.c.sweep_id, tags_table.c.tag).where(
@@ -145,7 +150,7 @@ class SweepReader(Access):
             return [] if unexpanded(connection, sweep) else grid(connection, sweep, most)
 
     def change(self, sweep: int) -> str:
-        """What differs once a trial of the sweep begins, ends, waits again or takes other numbers."""
+        """What differs once a trial of the sweep, or its evaluation, begins, ends, waits again or gives numbers."""
         with self._database.reading() as connection:
             parts = [connection.execute(query, {"sweep": sweep}).all() for query in _CHANGE]
         return sha256(repr(parts).encode()).hexdigest()
