@@ -19,11 +19,13 @@ KEPT: Final = (SmallCnn, Mlp, Fc, BnFc, nn.Sequential, nn.ReLU, nn.MaxPool2d, nn
 class StackedLinear(nn.Module):
     """The linear layers of several seeds: values [b, seeds x n], seed by seed, to [b, seeds x m]."""
 
+    bias: nn.Parameter | None
+
     def __init__(self, seeds: int, one: nn.Linear) -> None:
         super().__init__()
         self.weight = nn.Parameter(one.weight.new_empty(seeds, one.out_features, one.in_features))
         bias = one.weight.new_empty(seeds * one.out_features)
-        self.bias = nn.Parameter(bias) if one.bias is not None else None
+        self.register_parameter("bias", None if cast(Tensor | None, one.bias) is None else nn.Parameter(bias))
 
     def forward(self, values: Tensor) -> Tensor:
         """One product of a batch of matrices, a seed each."""

@@ -16,7 +16,7 @@ from workers.training import determinism
 from workers.training.loop import iteration
 from workers.training.progress_log import ProgressLog
 
-_WARM: Final = 5  # iterations before anything is measured
+_WARM: Final = 2  # iterations before anything is measured
 _LATE: Final = 0.2  # seconds after an order in which all processes begin
 
 
