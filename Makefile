@@ -1,7 +1,9 @@
 # What README and CI call. Everything is installed into .venv, with the exact versions of constraints.txt.
 # PYTHON=/path/to/python3.13 names the Python to install with; .ci/python looks for one otherwise.
 BIN := .venv/bin
+comma := ,
 INSTALLED := .venv/.installed
+RUNNABLE := .venv/.runnable
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test faults simulate bench claims check guide wheel lock sbom format serve up down clean
@@ -11,13 +13,21 @@ help: ## list the targets
 
 install: $(INSTALLED) ## make .venv and install the project with its workers and its tests (about 6 GB, a few minutes)
 
-$(INSTALLED): pyproject.toml constraints.txt
-	@found=$$(PYTHON="$(PYTHON)" sh .ci/python) || exit 1; clear=--clear; \
+define install
+@found=$$(PYTHON="$(PYTHON)" sh .ci/python) || exit 1; clear=--clear; \
 	[ "$$($$found -V)" = "$$(.venv/bin/python -V 2>/dev/null)" ] && clear=; $$found -m venv $$clear .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[worker,traces,dev]'
-	touch $(INSTALLED)
+$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(1)]'
+endef
 
-demo: install dashboards/guide ## run sweeps/digits.yaml through the real service and write its table to build/digits
+$(INSTALLED): pyproject.toml constraints.txt
+	$(call install,worker$(comma)traces$(comma)docs$(comma)dev)
+	touch $(RUNNABLE) $(INSTALLED)
+
+$(RUNNABLE): pyproject.toml constraints.txt # what trains, serves and shows; not what only tests and checks need
+	$(call install,worker$(comma)docs)
+	touch $(RUNNABLE)
+
+demo: $(RUNNABLE) dashboards/guide ## run sweeps/digits.yaml through the real service and write its table to build/digits
 	$(BIN)/metricsweep run sweeps/digits.yaml --home .metricsweep --out build/digits
 
 test: install ## run every test that this machine can run, side by side; tests/scheduling.py says which share a process
@@ -46,7 +56,7 @@ check: install ## ruff, mypy --strict, import-linter, the tests of the tree's sh
 	$(MAKE) --no-print-directory guide
 	$(BIN)/pytest -q tests/shape
 
-guide: install ## build docs/ as a site, which `serve` shows at /docs/guide/; every warning is an error
+guide: $(RUNNABLE) ## build docs/ as a site, which `serve` shows at /docs/guide/; every warning is an error
 	rm -rf build/guide
 	$(BIN)/sphinx-build -q -W --keep-going -E -c docs/site -d build/doctrees docs build/guide
 	rm -rf dashboards/guide && mv build/guide dashboards/guide
@@ -69,7 +79,7 @@ format: install ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-serve: install dashboards/guide ## serve API, pages, conductor, Ray and MLflow on 127.0.0.1
+serve: $(RUNNABLE) dashboards/guide ## serve API, pages, conductor, Ray and MLflow on 127.0.0.1
 	$(BIN)/metricsweep serve
 
 up: ## needs Docker: build the images and start docker-compose.yml; secrets from .env
