@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # the tests of the workers run where none of what these need 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Tests compute on all cores side by side: a slot that gave way to them would make the ones that wait for it wait long.
 os.environ.setdefault("RAY_worker_niceness", "0")
+os.environ.setdefault("RAY_prestart_worker_first_driver", "0")  # two Pythons for each Ray, which many tests do not need
 with suppress(ImportError):  # not needed where only workers are tested
     import hypothesis
 

@@ -149,6 +149,7 @@ class RayCluster(Processes):
             *(sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--address", self.address),
             *("--num-cpus", str(cpus), "--object-store-memory", str(128 * 2**20), "--disable-usage-stats"),
             *("--min-worker-port", "0", "--max-worker-port", "0", "--log-color", "false"),
+            *("--include-log-monitor", "false"),
         )
         spec = ChildSpec(name, command, environment=self.environment, says="Ray runtime started")
         node = self.start(spec, inherited_environment())
