@@ -139,7 +139,8 @@ def test_the_largest_of_each_row(rows: int, width: int, count: int, threads: int
 def test_the_largest_of_rows_are_few_where_a_floor_tells_them_apart(width: int) -> None:
     values = torch.randn(300, width, generator=torch.Generator().manual_seed(width))
     found = neighbours._above_floor(values, 20)
-    assert found is not None and found.shape[1] < 60
+    assert found is not None
+    assert found.shape[1] < 60
     assert torch.equal(found.topk(20, dim=1).values, values.topk(20, dim=1).values)
     values[7, ::2] = 9.0  # so many equal ones that a floor leaves too many
     assert neighbours._above_floor(values.clone(), 20) is None
@@ -168,7 +169,8 @@ def test_counts_of_cosines_around_a_bound_of_each_row(rows: int, width: int, dty
 def test_cosines_written_into_a_room_are_those_of_the_product(images: int) -> None:
     unit = torch.nn.functional.normalize(torch.randn(images, 96, generator=torch.Generator().manual_seed(images)))
     room = neighbours.room(50, unit, unit)
-    assert room is not None and room.shape == (50, images) and room.stride(0) % 16 == 0
+    assert room is not None
+    assert (room.shape, room.stride(0) % 16) == ((50, images), 0)
     for some in unit[:75].split(50):
         assert torch.equal(neighbours.cosines(some, unit, room), some @ unit.T)
     # In float64, where the bits of a product depend on its shape, it is left as it is.

@@ -103,7 +103,8 @@ def _neighbours_of(
 ) -> tuple[Neighbours, Tensor]:
     """What the neighbours of some queries say, and for which the ties at the R-th place are known.
 
-    `itself` is the column of each in the gallery, if it is there; `room` is written over. All are known where the `whole` gallery is ordered.
+    `itself` is the column of each in the gallery, if it is there; `room` is written over. All are known where the
+    `whole` gallery is ordered.
     """
     similarity = nearest.cosines(unit, gallery.unit, room)
     if itself is not None:
