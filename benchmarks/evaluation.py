@@ -10,7 +10,8 @@ many points, as of a network that collapsed: all is tied, which the peer breaks 
 a process of its own, with `--device cuda` on the GPU, where the peer searches by its own code in torch: the faiss that
 pip installs computes on CPUs. Its memory is then what torch held there at most beside the embeddings. On a CPU its
 memory is the peak of the process, which includes the making of the embeddings, less what it held before (Linux). On a
-busy machine compare the seconds of the processor (`cpu`), of all threads together, and not those of the clock.
+busy machine compare the seconds of the processor (`cpu`), of all threads together, and not those of the clock. The
+`product` is the bare one of all embeddings with one another, in the chunks and the memory that ours takes for it.
 """
 
 import argparse
@@ -30,7 +31,9 @@ from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
 from pytorch_metric_learning.utils.inference import CustomKNN
 from torch import Tensor
 
+from workers.evaluation import neighbours
 from workers.evaluation.evaluate import evaluate
+from workers.evaluation.ranking import CHUNK
 
 OURS = ("recall@1", "recall@1000", "map@r", "r_precision")
 PEERS = {"recall@1": "precision_at_1", "map@r": "mean_average_precision_at_r", "r_precision": "r_precision"}
@@ -62,12 +65,21 @@ def peer(rows: Tensor, labels: Tensor, clusters: bool) -> dict[str, float]:
     return {name: float(found[theirs]) for name, theirs in wanted.items()}
 
 
+def product(rows: Tensor, labels: Tensor, clusters: bool) -> dict[str, float]:
+    """The least that an exact evaluation computes: each cosine once."""
+    size = max(1, CHUNK // len(rows))
+    room = neighbours.room(min(size, len(rows)), rows, rows)
+    for some in rows.split(size):
+        cosines = neighbours.cosines(some, rows, room)
+    return {"last cosine": float(cosines[-1, -1])}
+
+
 def measured(options: argparse.Namespace, which: str, answer: "multiprocessing.SimpleQueue[dict[str, float]]") -> None:
-    """Seconds, MiB and values of one of the two."""
+    """Seconds, MiB and values of one of the three."""
     torch.set_num_threads(options.threads)
     faiss.omp_set_num_threads(options.threads)
     rows, labels = (one.to(options.device) for one in embeddings(options))
-    function = {"ours": ours, "peer": peer}[which]
+    function = {"ours": ours, "product": product, "peer": peer}[which]
     few = min(200, options.images)
     function(rows[:few].clone(), labels.new_tensor(range(few)) % 5, options.clusters)  # whatever is only loaded once
     before, seconds, cpu = _held(rows), math.inf, math.inf
@@ -112,7 +124,7 @@ def main() -> None:
     options = parser.parse_args()
     context = multiprocessing.get_context("spawn")
     found: dict[str, dict[str, float]] = {}
-    for which in ("ours",) if options.no_peer else ("ours", "peer"):
+    for which in ("ours", "product") if options.no_peer else ("ours", "product", "peer"):
         answer: multiprocessing.SimpleQueue[dict[str, float]] = context.SimpleQueue()
         process = context.Process(target=measured, args=(options, which, answer))
         process.start()
@@ -129,9 +141,9 @@ def main() -> None:
         "classes": options.classes,
         **found,
     }
-    if "peer" in found:
+    for other in [name for name in ("product", "peer") if name in found]:
         for measure in ("seconds", "cpu"):
-            report[f"ours / peer, {measure}"] = round(found["ours"][measure] / found["peer"][measure], 3)
+            report[f"ours / {other}, {measure}"] = round(found["ours"][measure] / found[other][measure], 3)
     print(json.dumps(report, indent=2))
 
 

@@ -42,11 +42,24 @@ print(experiment, ident)
 """
 
 
+def clauses(sql: str) -> list[str]:
+    """The columns and constraints of a statement, blanks aside: MLflow's migrations put them in the order of a set."""
+    head, _, rest = re.sub(r"\s+", " ", sql).partition("(")
+    parts, depth = [""], 0
+    for character in rest.rstrip().removesuffix(")"):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [head.strip(), *sorted(part.strip() for part in parts)]
+
+
 def tables(file: Path) -> dict[str, Any]:
     """What a store holds: statements by name, blanks aside, and rows without the times of making."""
     with closing(sqlite3.connect(file)) as connection:
         listed = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
-        held = {name: re.sub(r"\s+", " ", sql) for name, sql in listed}
+        held = {name: clauses(sql) for name, sql in listed}
         rows = {
             name: connection.execute(f"SELECT * FROM {name}").fetchall() for name, sql in listed if "TABLE" in sql[:20]
         }

@@ -119,7 +119,7 @@ def test_cosines_are_put_in_order_with_whose_they_are(dtype: torch.dtype) -> Non
 
 @pytest.mark.parametrize(
     ("rows", "width", "count"),
-    [(7, 50, 3), (5, 20, 20), (4, 30, 6), (1, 1, 1), (3, 40, 20), (4, 1234, 2), (2, 1280, 4)],
+    [(7, 50, 3), (5, 20, 20), (4, 30, 6), (1, 1, 1), (3, 40, 20), (4, 1234, 2), (2, 1280, 4), (6, 999, 9)],
 )
 @pytest.mark.parametrize("threads", [1, 3])
 def test_the_largest_of_each_row(rows: int, width: int, count: int, threads: int) -> None:
@@ -133,6 +133,48 @@ def test_the_largest_of_each_row(rows: int, width: int, count: int, threads: int
         assert torch.equal(neighbours._nearest(values.clone(), count), expected)
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("width", [777, 4003])
+def test_the_largest_of_rows_are_few_where_a_floor_tells_them_apart(width: int) -> None:
+    values = torch.randn(300, width, generator=torch.Generator().manual_seed(width))
+    found = neighbours._above_floor(values, 20)
+    assert found is not None
+    assert found.shape[1] < 60
+    assert torch.equal(found.topk(20, dim=1).values, values.topk(20, dim=1).values)
+    values[7, ::2] = 9.0  # so many equal ones that a floor leaves too many
+    assert neighbours._above_floor(values.clone(), 20) is None
+    values[7] = neighbours.NOWHERE
+    assert neighbours._above_floor(values.clone(), 20) is None
+
+
+@pytest.mark.parametrize(("rows", "width"), [(3, 1), (5, 8), (2, 2041), (600, 4003)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_counts_of_cosines_around_a_bound_of_each_row(rows: int, width: int, dtype: torch.dtype, threads: int) -> None:
+    generator = torch.Generator().manual_seed(width)
+    wide = torch.randint(3, (rows, width + 5), generator=generator).to(dtype)
+    values, bound = wide[:, :width], torch.randint(3, (rows, 1), generator=generator).to(dtype)  # many are equal to it
+    values[0], bound[0] = 1.0, 0.0  # all of a row, more than a byte counts
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        assert torch.equal(neighbours.above(values, bound), (values > bound).sum(dim=1))
+        assert torch.equal(neighbours.at_least(values, bound), (values >= bound).sum(dim=1))
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("images", [61, 64, 2051])
+def test_cosines_written_into_a_room_are_those_of_the_product(images: int) -> None:
+    unit = torch.nn.functional.normalize(torch.randn(images, 96, generator=torch.Generator().manual_seed(images)))
+    room = neighbours.room(50, unit, unit)
+    assert room is not None
+    assert (room.shape, room.stride(0) % 16) == ((50, images), 0)
+    for some in unit[:75].split(50):
+        assert torch.equal(neighbours.cosines(some, unit, room), some @ unit.T)
+    # In float64, where the bits of a product depend on its shape, it is left as it is.
+    assert neighbours.room(50, unit.double(), unit.double()) is None
 
 
 @pytest.mark.gpu

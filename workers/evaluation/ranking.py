@@ -85,33 +85,35 @@ def neighbours(
     # Made before all that is large: small tensors between those keep freed memory from being used again.
     answers, known = Neighbours.blank(len(queries), unit.device), torch.zeros_like(queries, dtype=torch.bool)
     rows = chunk // len(within.unit)
+    room = nearest.room(min(max(1, rows), len(queries)), unit, within.unit)
     # The whole gallery is put in order where ties at the R-th place reach beyond what was at first.
     for whole, size in ((False, rows), (True, rows // 4)):
         left = (~known).nonzero()[:, 0]
         for places in torch.split(left, max(1, size)) if len(left) else ():
             some = queries[places]
             itself = within.columns[some] if gallery is None else None
-            part, known[places] = _neighbours_of(unit[some], classes[some], itself, within, whole=whole)
+            part, known[places] = _neighbours_of(unit[some], classes[some], itself, within, room, whole=whole)
             for column, values in zip(answers, part, strict=True):
                 column[places] = values
     return Neighbours(*(column[queries.argsort()] for column in answers))
 
 
 def _neighbours_of(
-    unit: Tensor, classes: Tensor, itself: Tensor | None, gallery: Gallery, *, whole: bool
+    unit: Tensor, classes: Tensor, itself: Tensor | None, gallery: Gallery, room: Tensor | None, *, whole: bool
 ) -> tuple[Neighbours, Tensor]:
     """What the neighbours of some queries say, and for which the ties at the R-th place are known.
 
-    `itself` is the column of each in the gallery, if it is there. All are known where the `whole` gallery is ordered.
+    `itself` is the column of each in the gallery, if it is there; `room` is written over. All are known where the
+    `whole` gallery is ordered.
     """
-    similarity = unit @ gallery.unit.T
+    similarity = nearest.cosines(unit, gallery.unit, room)
     if itself is not None:
         similarity.scatter_(1, itself[:, None], nearest.NOWHERE)
     own = _take_own(similarity, classes, gallery)
     best, tolerance = own.amax(dim=1, keepdim=True), ties.tolerance(similarity.dtype)
-    closer = nearest.count(similarity > best + tolerance)
-    tied = nearest.count(similarity >= best - tolerance) - closer
-    tied_own = nearest.count(own >= best - tolerance)
+    closer = nearest.above(similarity, best + tolerance)
+    tied = nearest.at_least(similarity, best - tolerance) - closer
+    tied_own = nearest.at_least(own, best - tolerance)
     sec_rank = 1 + _strictly_closer(similarity, best if itself is None else best.clamp(min=0), best, closer, tied)
 
     relevant = gallery.size(classes) - int(itself is not None)
@@ -142,7 +144,7 @@ def _strictly_closer(similarity: Tensor, bound: Tensor, best: Tensor, closer: Te
     """The number of images of other classes above `bound` [b, 1], from those counted around the `best` where it can."""
     found, other = closer.clone(), (tied > 0) | (bound > best)[:, 0]
     if bool(other.any()):
-        found[other] = nearest.count(similarity[other] > bound[other])
+        found[other] = nearest.above(similarity[other], bound[other])
     return found
 
 
