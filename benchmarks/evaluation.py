@@ -69,7 +69,7 @@ def product(rows: Tensor, labels: Tensor, clusters: bool) -> dict[str, float]:
     """The least that an exact evaluation computes: each cosine once."""
     size = max(1, CHUNK // len(rows))
     room = neighbours.room(min(size, len(rows)), rows, rows)
-    for some in rows.split(size):
+    for some in torch.split(rows, size):
         cosines = neighbours.cosines(some, rows, room)
     return {"last cosine": float(cosines[-1, -1])}
 

@@ -55,7 +55,7 @@ def measured(recipe: Recipe) -> dict[str, float]:
     way, end = Meter(), Meter()
     plain = loop.evaluated, loop.judge, final_metrics._every
     # The end has its own names of both, so that these are of the way alone.
-    loop.evaluated, loop.judge, final_metrics._every = (  # type: ignore[assignment]
+    loop.evaluated, loop.judge, final_metrics._every = (
         way.of(plain[0]), way.of(plain[1]), end.of(plain[2]),
     )  # fmt: skip
     try:
@@ -65,7 +65,7 @@ def measured(recipe: Recipe) -> dict[str, float]:
             train(recipe, place, lambda _: None)
             cpu = time.process_time() - began
     finally:
-        loop.evaluated, loop.judge, final_metrics._every = plain  # type: ignore[assignment]
+        loop.evaluated, loop.judge, final_metrics._every = plain
     return {
         "cpu": round(cpu, 2),
         "evaluations on the way": way.calls // 2,

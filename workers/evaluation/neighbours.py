@@ -74,9 +74,9 @@ def largest(values: Tensor, count: int) -> Tensor:
         return torch.cat([largest, values[:, :rest]], dim=1)
     if values.device.type != "cpu":
         return values.topk(count, dim=1, sorted=False).values
-    found = _above_floor(values, count) if count * _SPREAD * 2 < width else None
-    if found is not None:
-        return found
+    few = _above_floor(values, count) if count * _SPREAD * 2 < width else None
+    if few is not None:
+        return few
     # numpy's partition and sort are vectorized; torch's carry indices along and take 10 to 30 times as long.
     _by_rows(values, lambda rows: rows.partition(first, axis=1))
     return values[:, first:].contiguous()
@@ -97,9 +97,9 @@ def _above_floor(values: Tensor, count: int) -> Tensor | None:
         maxima = values[some, : blocks * _SPREAD].view(-1, _SPREAD, blocks).amax(dim=1).numpy()
         maxima.partition(blocks - count, axis=1)
         mask = _mask(cosines, maxima[:, blocks - count, None], np.greater_equal)
-        found = _trues(mask)
-        numbers[some] = torch.from_numpy(found)
-        if found.max() <= 4 * count:
+        reached = _trues(mask)
+        numbers[some] = torch.from_numpy(reached)
+        if reached.max() <= 4 * count:
             rows, columns = np.divmod(np.flatnonzero(mask), mask.shape[1])
             kept[part] = cosines[rows, columns]
 
@@ -107,9 +107,9 @@ def _above_floor(values: Tensor, count: int) -> Tensor | None:
     chosen = [one for one in kept if one is not None]
     if len(chosen) < len(parts):
         return None
-    found = values.new_full((len(values), int(numbers.max())), NOWHERE)
-    found.numpy()[np.arange(found.shape[1]) < numbers[:, None].numpy()] = np.concatenate(chosen)
-    return found
+    few = values.new_full((len(values), int(numbers.max())), NOWHERE)
+    few.numpy()[np.arange(few.shape[1]) < numbers[:, None].numpy()] = np.concatenate(chosen)
+    return few
 
 
 def _nearest(keys: Tensor, count: int) -> Tensor:
@@ -161,7 +161,8 @@ def _trues(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
         return np.zeros(len(mask), dtype=np.int64)
     # A byte holds the sum of 255 at most.
     sums = np.add.reduceat(words, np.arange(0, words.shape[1], 255), axis=1)
-    return sums.view(np.uint8).sum(axis=1, dtype=np.int64)
+    found: npt.NDArray[np.int64] = sums.view(np.uint8).sum(axis=1, dtype=np.int64)
+    return found
 
 
 def count(mask: Tensor) -> Tensor:

@@ -85,10 +85,11 @@ def neighbours(
     # Made before all that is large: small tensors between those keep freed memory from being used again.
     answers, known = Neighbours.blank(len(queries), unit.device), torch.zeros_like(queries, dtype=torch.bool)
     rows = chunk // len(within.unit)
-    room = nearest.room(min(max(1, rows), len(queries)), unit, within.unit)
+    room: Tensor | None = None
     # The whole gallery is put in order where ties at the R-th place reach beyond what was at first.
     for whole, size in ((False, rows), (True, rows // 4)):
-        left = (~known).nonzero()[:, 0]
+        left, room = (~known).nonzero()[:, 0], None  # the former one is freed first
+        room = nearest.room(min(max(1, size), len(left)), unit, within.unit)
         for places in torch.split(left, max(1, size)) if len(left) else ():
             some = queries[places]
             itself = within.columns[some] if gallery is None else None
