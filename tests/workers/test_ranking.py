@@ -172,7 +172,8 @@ def test_cosines_written_into_a_room_are_those_of_the_product(images: int) -> No
     assert room is not None
     assert (room.shape, room.stride(0) % 16) == ((50, images), 0)
     for some in unit[:75].split(50):
-        assert torch.equal(neighbours.cosines(some, unit, room), some @ unit.T)
+        # With MKL on the CPUs that we measured the bits are the same, too; another library may sum in another order.
+        torch.testing.assert_close(neighbours.cosines(some, unit, room), some @ unit.T, rtol=0.0, atol=1e-6)
     # In float64, where the bits of a product depend on its shape, it is left as it is.
     assert neighbours.room(50, unit.double(), unit.double()) is None
 
