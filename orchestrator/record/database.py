@@ -169,7 +169,12 @@ class FencedAccess:
 
 def insertion(connection: sa.Connection, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
     """The dialect's INSERT, which knows ON CONFLICT."""
-    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
+    return insertion_of(connection.dialect.name, table)
+
+
+def insertion_of(dialect: str, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
+    """That of a dialect by its name."""
+    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
 
 
 def chunked(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

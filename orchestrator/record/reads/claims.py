@@ -170,29 +170,40 @@ def first_waiting(connection: sa.Connection, passed: Exclusions, above: int | No
             continue
         if room.left(row.owner_id, row.project_id, 1) < 1:
             continue
-        free = (
-            training.c.state == TrialState.WAITING,
-            training.c.uid.not_in(passed.resting),
-            *not_barred(row.text, passed.barred_of(row.id)),
-            *not_held(passed.held),
-        )
         # One sweep at a time: the index (sweep, state, position) then gives the first row without sorting.
-        waiting = (
-            sa.select(training.c.id, trial.c.slot)
-            .join(training, training.c.id == trial.c.training_id)
-            .where(trial.c.sweep_id == row.id, trial.c.state == TrialState.WAITING)
-            .where(*_in_its_round(passed.racing.get(row.id)))
-            .order_by(trial.c.position)
-        )
-        for query in (evaluations_due(row.id), waiting):  # what has finished is soon whole
-            first = connection.execute(query.where(*free).limit(1)).first()
+        for query in _queries(row, passed):
+            first = connection.execute(query, {"sweep": row.id, "resting": [*passed.resting]}).first()
             if first is not None:
                 slot = Slot.model_validate(first.slot or row.slot)
                 return Turn(first.id, slot, row.owner_id, row.project_id)
     return None
 
 
-def evaluations_due(sweep_id: int) -> sa.Select[Any]:
+def _queries(row: sa.Row[Any], passed: Exclusions) -> tuple[sa.Select[Any], ...]:
+    """What asks a sweep for its next training, in turn."""
+    barred, racing = passed.barred_of(row.id), passed.racing.get(row.id)
+    if barred or passed.held or racing is not None:
+        return _next_of_sweep((*not_barred(row.text, barred), *not_held(passed.held)), racing)
+    return _USUAL
+
+
+def _next_of_sweep(
+    free: tuple[sa.ColumnElement[bool], ...] = (), racing: int | None = None
+) -> tuple[sa.Select[Any], ...]:
+    """Of `sweep`, without those that are `resting`: the evaluation, which soon makes a trial whole, and the trial."""
+    waiting = (
+        sa.select(training.c.id, trial.c.slot)
+        .join(training, training.c.id == trial.c.training_id)
+        .where(trial.c.sweep_id == sa.bindparam("sweep"), trial.c.state == TrialState.WAITING)
+        .where(*_in_its_round(racing))
+        .order_by(trial.c.position)
+    )
+    rested = training.c.uid.not_in(sa.bindparam("resting", expanding=True))
+    mine = (training.c.state == TrialState.WAITING, rested, *free)
+    return tuple(query.where(*mine).limit(1) for query in (evaluations_due(sa.bindparam("sweep")), waiting))
+
+
+def evaluations_due(sweep_id: int | sa.BindParameter[int]) -> sa.Select[Any]:
     """The trainings, in the order of their making, to which finished trials of a sweep are to move.
 
     One that evaluates can do so once its source has finished.
@@ -241,3 +252,7 @@ def busy_slots(connection: sa.Connection) -> dict[str | None, int]:
     for row in [*connection.execute(_TRAINED), *connection.execute(_EVALUATED)]:
         busy[row.actor] = busy.get(row.actor, 0) + row.n
     return busy
+
+
+_USUAL: Final = _next_of_sweep()
+"""Of a sweep of which nothing is passed over and that does not race: every claim asks it twice."""

@@ -20,11 +20,20 @@ MOST_NAMED: Final = 100
 KEPT: Final = 20_000
 """Changes that are kept: some minutes of a busy cluster. Who comes back later is told to look anew."""
 
+# Made once, since every training tells of itself.
+_CHANGE: Final = sa.insert(change)
+_CAME_FURTHER: Final = _CHANGE.from_select(
+    ["kind", "sweep_id", "entity"],
+    sa.select(sa.literal(ChangeKind.PROGRESS.value), trial.c.sweep_id, trial.c.id).where(
+        trial.c.training_id == sa.bindparam("mine"), trial.c.state.in_(TRIAL_ACTIVE)
+    ),
+).returning(change.c.sweep_id, change.c.entity)
+
 
 def note(connection: sa.Connection, kind: ChangeKind, sweep: int, entity: int, state: str | None = None) -> None:
     """Note that one thing changed; of a sweep, which state it entered."""
     row = {"kind": kind, "sweep_id": sweep, "entity": entity, "state": state}
-    connection.execute(sa.insert(change), [row])
+    connection.execute(_CHANGE, [row])
 
 
 def note_trials(connection: sa.Connection, rows: Iterable[tuple[int, int]]) -> None:
@@ -35,15 +44,12 @@ def note_trials(connection: sa.Connection, rows: Iterable[tuple[int, int]]) -> N
     named += [(ChangeKind.TRIALS, sweep, sweep) for sweep in sorted(many)]
     if named:
         keys = ("kind", "sweep_id", "entity")
-        connection.execute(sa.insert(change), [dict(zip(keys, values, strict=True)) for values in named])
+        connection.execute(_CHANGE, [dict(zip(keys, values, strict=True)) for values in named])
 
 
 def note_progress(connection: sa.Connection, training_id: int) -> list[tuple[int, int]]:
     """Note that the active trials of a training came further; gives them as (sweep, trial)."""
-    columns = (sa.literal(ChangeKind.PROGRESS.value), trial.c.sweep_id, trial.c.id)
-    active = sa.select(*columns).where(trial.c.training_id == training_id, trial.c.state.in_(TRIAL_ACTIVE))
-    adding = sa.insert(change).from_select(["kind", "sweep_id", "entity"], active)
-    rows = connection.execute(adding.returning(change.c.sweep_id, change.c.entity)).all()
+    rows = connection.execute(_CAME_FURTHER, {"mine": training_id}).all()
     return [(row.sweep_id, row.entity) for row in rows]
 
 

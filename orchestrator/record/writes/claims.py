@@ -2,6 +2,7 @@
 
 import uuid
 from datetime import UTC, datetime
+from typing import Final
 
 import sqlalchemy as sa
 
@@ -35,22 +36,18 @@ class ClaimWriter(FencedAccess):
 
 def _claim(connection: sa.Connection, fence: int, turn: Turn) -> Order:
     now, training_id, slot = datetime.now(UTC), turn.training, turn.slot
-    row = connection.execute(
-        sa.update(training)
-        .where(training.c.id == training_id, training.c.state == TrialState.WAITING)
-        .values(state=TrialState.RUNNING, started=sa.func.coalesce(training.c.started, now))
-        .returning(training.c.uid, training.c.recipe, training.c.need, training.c.source)
-    ).one()
+    row = connection.execute(_CLAIMED, {"mine": training_id, "now": now, "state": TrialState.RUNNING}).one()
     run_with_training(connection, training_id, now)
     number, resume = _number_and_resume(connection, training_id, row.uid)
-    connection.execute(sa.delete(collected).where(collected.c.training_id == training_id))  # it will keep weights anew
+    connection.execute(_KEPT_ANEW, {"mine": training_id})
     uid = str(uuid.uuid4())
     connection.execute(
-        sa.insert(attempt).values(
-            uid=uid, training_id=training_id, number=number, state=RUNNING, fence=fence,
-            slot=slot.model_dump(mode="json"), resumed_from=resume, started=now, owner_id=turn.owner,
-            project_id=turn.project, cpus=slot.cpus, gpus=_gpus(connection, slot),
-        )
+        _ATTEMPT,
+        {
+            "uid": uid, "training_id": training_id, "number": number, "state": RUNNING, "fence": fence,
+            "slot": slot.model_dump(mode="json"), "resumed_from": resume, "started": now, "owner_id": turn.owner,
+            "project_id": turn.project, "cpus": slot.cpus, "gpus": _gpus(connection, slot),
+        },
     )  # fmt: skip
     if number > 1:
         attempt_id = connection.execute(sa.select(attempt.c.id).where(attempt.c.uid == uid)).scalar_one()
@@ -82,22 +79,37 @@ def _gpus(connection: sa.Connection, slot: Slot) -> float:
 
 def run_with_training(connection: sa.Connection, training_id: int, now: datetime) -> None:
     """A training's waiting trials run when it runs, whichever sweep they are of."""
-    begun = connection.execute(
-        sa.update(trial)
-        .where(trial.c.training_id == training_id, trial.c.state == TrialState.WAITING)
-        .values(state=TrialState.RUNNING, started=sa.func.coalesce(trial.c.started, now))
-        .returning(trial.c.sweep_id, trial.c.id)
-    ).all()
+    begun = connection.execute(_RUN, {"mine": training_id, "now": now, "state": TrialState.RUNNING}).all()
     note_trials(connection, [(row.sweep_id, row.id) for row in begun])
 
 
 def _number_and_resume(connection: sa.Connection, training_id: int, uid: str) -> tuple[int, str | None]:
     """The next attempt's number, and the checkpoint of the latest attempt that reported one."""
-    earlier = connection.execute(
-        sa.select(attempt.c.number, attempt.c.checkpoint)
-        .where(attempt.c.training_id == training_id)
-        .order_by(attempt.c.number.desc())
-    ).all()
+    earlier = connection.execute(_EARLIER, {"mine": training_id}).all()
     number = earlier[0].number + 1 if earlier else 1
     kept = next((row for row in earlier if row.checkpoint), None)
     return number, f"{uid}/{kept.number}/{kept.checkpoint}" if kept else None
+
+
+# Made once, since every attempt has them all.
+_MINE: Final[sa.BindParameter[int]] = sa.bindparam("mine")
+_CLAIMED: Final = (
+    sa.update(training)
+    .where(training.c.id == _MINE, training.c.state == TrialState.WAITING)
+    .values(started=sa.func.coalesce(training.c.started, sa.bindparam("now", type_=training.c.started.type)))
+    .returning(training.c.uid, training.c.recipe, training.c.need, training.c.source)
+)
+_KEPT_ANEW: Final = sa.delete(collected).where(collected.c.training_id == _MINE)
+"""The attempt will keep weights, which no longer are let go."""
+_ATTEMPT: Final = sa.insert(attempt)
+_RUN: Final = (
+    sa.update(trial)
+    .where(trial.c.training_id == _MINE, trial.c.state == TrialState.WAITING)
+    .values(started=sa.func.coalesce(trial.c.started, sa.bindparam("now", type_=trial.c.started.type)))
+    .returning(trial.c.sweep_id, trial.c.id)
+)
+_EARLIER: Final = (
+    sa.select(attempt.c.number, attempt.c.checkpoint)
+    .where(attempt.c.training_id == _MINE)
+    .order_by(attempt.c.number.desc())
+)

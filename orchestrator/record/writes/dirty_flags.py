@@ -1,11 +1,12 @@
 """Dirty marks: what MLflow does not show yet, written in the transaction that changed it; and who else is told."""
 
+import functools
 from typing import Any, Final
 
 import sqlalchemy as sa
 
 from orchestrator.record.clock import DatabaseSeconds
-from orchestrator.record.database import insertion
+from orchestrator.record.database import insertion_of
 from orchestrator.record.schema import outbox, trial
 from orchestrator.record.writes.changes import note
 from orchestrator.record.writes.deliveries import tell_state
@@ -53,11 +54,17 @@ def mark_trials(connection: sa.Connection, rows: list[tuple[int, int]], rest: fl
 def _upsert(connection: sa.Connection, rows: list[dict[str, object]], rest: float) -> None:
     if not rows:
         return
+    connection.execute(_marking(connection.dialect.name, rest), rows)
+
+
+@functools.cache
+def _marking(dialect: str, rest: float) -> sa.Insert:
+    """Made once for each of the few rests that there are: every training marks itself several times."""
     # A mark that is being sent just now must outlive the sending: its version tells.
     again: dict[str, object] = {"version": outbox.c.version + 1}
-    inserting = insertion(connection, outbox)
+    inserting = insertion_of(dialect, outbox)
     if rest:
         inserting = inserting.values({"next_try": DatabaseSeconds() + rest})
     else:  # what rests is due now, and what failed is at once tried as it is now
         again["next_try"] = 0.0
-    connection.execute(inserting.on_conflict_do_update(index_elements=["kind", "sweep_id", "entity"], set_=again), rows)
+    return inserting.on_conflict_do_update(index_elements=["kind", "sweep_id", "entity"], set_=again)

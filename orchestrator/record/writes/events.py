@@ -36,9 +36,26 @@ from workers.contract import Result
 
 MAX_TRACE: Final = 65_536
 """Characters of the end of a failure's traceback."""
-_RUNNING: Final = (  # made once: every message of a training asks it
+# Made once, since every training has them all; to build one takes longer than the database does.
+_RUNNING: Final = (
     sa.select(attempt).where(attempt.c.uid == sa.bindparam("named"), attempt.c.state == "running").with_for_update()
 )
+_ATTEMPT: Final = sa.update(attempt).where(attempt.c.id == sa.bindparam("mine"))
+_BEGUN: Final = _ATTEMPT.values(
+    begun=sa.func.coalesce(attempt.c.begun, sa.bindparam("now", type_=attempt.c.begun.type))
+)
+_TRAINING: Final = sa.update(training).where(training.c.id == sa.bindparam("mine"))
+_TRAINING_MOVES: Final = _TRAINING.where(training.c.state.in_(sa.bindparam("left", expanding=True)))
+_TRIALS_MOVE: Final = (
+    sa.update(trial)
+    .where(trial.c.training_id == sa.bindparam("mine"), trial.c.state.in_(TRIAL_ACTIVE))
+    .returning(trial.c.sweep_id, trial.c.id)
+)
+_EVALUATED: Final = sa.select(trial.c.sweep_id, trial.c.id).where(trial.c.evaluation_id == sa.bindparam("mine"))
+_ACTIVE: Final = sa.select(trial.c.sweep_id, trial.c.id).where(
+    trial.c.training_id == sa.bindparam("mine"), trial.c.state.in_(TRIAL_ACTIVE)
+)
+_ASKED: Final = sa.select(training.c.recipe, training.c.source).where(training.c.id == sa.bindparam("mine"))
 
 
 class EventWriter(FencedAccess):
@@ -64,16 +81,8 @@ class EventWriter(FencedAccess):
             return
         match event:
             case Started():
-                connection.execute(
-                    sa.update(attempt)
-                    .where(attempt.c.id == running.id)
-                    .values(
-                        holder=event.holder,
-                        host=event.host,
-                        fence=self._database.fence,
-                        begun=sa.func.coalesce(attempt.c.begun, datetime.now(UTC)),
-                    )
-                )
+                held = {"holder": event.holder, "host": event.host, "fence": self._database.fence}
+                connection.execute(_BEGUN, {"mine": running.id, "now": datetime.now(UTC), **held})
                 self._mark_active(connection, running.training_id)
             case Progressed():
                 self._progressed(connection, running, event)
@@ -97,12 +106,9 @@ class EventWriter(FencedAccess):
             values["checkpoint"] = progress.checkpoint
         if progress.log:
             values["log_bytes"] = append_log(connection, running, event.seq, progress.log)
-        connection.execute(sa.update(attempt).where(attempt.c.id == running.id).values(values))
-        connection.execute(
-            sa.update(training)
-            .where(training.c.id == running.training_id)
-            .values(step=progress.step, total_steps=progress.total)
-        )
+        connection.execute(_ATTEMPT, {"mine": running.id, **values})
+        reached = {"step": progress.step, "total_steps": progress.total}
+        connection.execute(_TRAINING, {"mine": running.training_id, **reached})
         came_further = note_progress(connection, running.training_id)
         if progress.metrics:
             mark_trials(connection, came_further, REST_SECONDS)
@@ -110,8 +116,7 @@ class EventWriter(FencedAccess):
     def _finished(self, connection: sa.Connection, running: sa.Row[Any], event: Finished) -> None:
         result = event.result
         _end_attempt(connection, running.id, "finished", None)
-        columns = (training.c.recipe, training.c.source)
-        row = connection.execute(sa.select(*columns).where(training.c.id == running.training_id)).one()
+        row = connection.execute(_ASKED, {"mine": running.training_id}).one()
         values = _trained(row.recipe or {}, result)
         if row.source is not None:
             values = evaluations.completed(connection, row.source, result)
@@ -143,19 +148,11 @@ class EventWriter(FencedAccess):
         """A training and its active trials enter a state together; trials that ended by themselves stay as they are."""
         now = datetime.now(UTC)
         ended = None if state is TrialState.WAITING else now
-        connection.execute(
-            sa.update(training)
-            .where(training.c.id == training_id, training.c.state.in_(before(TRIAL_STEPS, state)))
-            .values(state=state, ended=ended, **values)
-        )
-        waiting = sa.select(trial.c.sweep_id, trial.c.id).where(trial.c.evaluation_id == training_id)
-        mark_trials(connection, [(row.sweep_id, row.id) for row in connection.execute(waiting).all()])
-        moved = connection.execute(
-            sa.update(trial)
-            .where(trial.c.training_id == training_id, trial.c.state.in_(TRIAL_ACTIVE))
-            .values(state=state, ended=ended, diverged=bool(values.get("diverged", False)))
-            .returning(trial.c.sweep_id, trial.c.id)
-        ).all()
+        entered = {"mine": training_id, "state": state, "ended": ended}
+        connection.execute(_TRAINING_MOVES, {**entered, "left": [*before(TRIAL_STEPS, state)], **values})
+        waiting = connection.execute(_EVALUATED, {"mine": training_id}).all()
+        mark_trials(connection, [(row.sweep_id, row.id) for row in waiting])
+        moved = connection.execute(_TRIALS_MOVE, {**entered, "diverged": bool(values.get("diverged", False))}).all()
         mark_trials(connection, [(row.sweep_id, row.id) for row in moved])
         note_trials(connection, [(row.sweep_id, row.id) for row in moved])
         if state is TrialState.FINISHED:
@@ -207,12 +204,11 @@ def _trained(recipe: Mapping[str, Any], result: Result) -> dict[str, Any]:
 
 def _active(connection: sa.Connection, training_id: int) -> list[tuple[int, int]]:
     """The active trials of a training, as (sweep, trial)."""
-    its = sa.select(trial.c.sweep_id, trial.c.id).where(trial.c.training_id == training_id)
-    return [(row.sweep_id, row.id) for row in connection.execute(its.where(trial.c.state.in_(TRIAL_ACTIVE)))]
+    return [(row.sweep_id, row.id) for row in connection.execute(_ACTIVE, {"mine": training_id})]
 
 
 def _end_attempt(
     connection: sa.Connection, attempt_id: int, state: str, reason: str | None, cause: FailureKind | None = None
 ) -> None:
     values = {"state": state, "reason": reason, "cause": cause, "ended": datetime.now(UTC)}
-    connection.execute(sa.update(attempt).where(attempt.c.id == attempt_id).values(values))
+    connection.execute(_ATTEMPT, {"mine": attempt_id, **values})

@@ -1,11 +1,12 @@
 """What an attempt reports on its way: points of curves and chunks of its log."""
 
+import functools
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import sqlalchemy as sa
 
-from orchestrator.record.database import chunked, insertion
+from orchestrator.record.database import chunked, insertion_of
 from orchestrator.record.json_floats import finite_or_none
 from orchestrator.record.schema import log, metric, training
 from orchestrator.record.writes.text import storable
@@ -39,12 +40,17 @@ def append_points(connection: sa.Connection, attempt_id: int, seq: int, progress
         {"attempt_id": attempt_id, "key": key, "step": progress.step, "value": finite_or_none(value), "at": now}
         for key, value in progress.metrics.items()
     ]
-    adding = insertion(connection, metric).on_conflict_do_nothing(index_elements=["attempt_id", "key", "step"])
-    connection.execute(adding, rows)
+    connection.execute(_adding(connection.dialect.name), rows)
     if seq % LOOK_EVERY == 0:
         for key in progress.metrics:
             if key.startswith("train/"):
                 _thin(connection, attempt_id, key)
+
+
+@functools.cache
+def _adding(dialect: str) -> sa.Insert:
+    """Made once: every message has points."""
+    return insertion_of(dialect, metric).on_conflict_do_nothing(index_elements=["attempt_id", "key", "step"])
 
 
 def _thin(connection: sa.Connection, attempt_id: int, key: str) -> None:
@@ -76,10 +82,15 @@ def append_log(connection: sa.Connection, attempt: sa.Row[Any], seq: int, text: 
 
 def write_log(connection: sa.Connection, training_id: int, attempt_id: int, seq: int, text: str) -> None:
     """A chunk at the end of the training's log; `seq` is unique in the attempt, 0 for what we write ourselves."""
-    length = connection.execute(
-        sa.update(training)
-        .where(training.c.id == training_id)
-        .values(log_length=training.c.log_length + len(text))
-        .returning(training.c.log_length)
-    ).scalar_one()
-    connection.execute(sa.insert(log).values(attempt_id=attempt_id, seq=seq, start=length - len(text), text=text))
+    length = connection.execute(_LONGER, {"mine": training_id, "more": len(text)}).scalar_one()
+    row = {"attempt_id": attempt_id, "seq": seq, "start": length - len(text), "text": text}
+    connection.execute(_CHUNK, row)
+
+
+_LONGER: Final = (
+    sa.update(training)
+    .where(training.c.id == sa.bindparam("mine"))
+    .values(log_length=training.c.log_length + sa.bindparam("more", type_=sa.Integer))
+    .returning(training.c.log_length)
+)
+_CHUNK: Final = sa.insert(log)
