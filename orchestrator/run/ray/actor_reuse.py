@@ -4,8 +4,7 @@ import contextlib
 import zlib
 from typing import Any, Final
 
-from ray import tune
-from ray.tune.schedulers import FIFOScheduler
+from orchestrator.run.ray import lean_tune as tune
 
 MEGABYTE: Final = 2**20
 
@@ -20,7 +19,7 @@ def relay_bundle(config: dict[str, Any]) -> tune.PlacementGroupFactory:
     return tune.PlacementGroupFactory([{"memory": MEGABYTE + zlib.crc32(str(config["slot"]).encode()) % MEGABYTE}])
 
 
-class ActorReuse(FIFOScheduler):  # type: ignore[misc]
+class ActorReuse(tune.FIFOScheduler):  # type: ignore[misc]
     """Tune's plain order of trials, and the actor of a slot's relay kept until its next one.
 
     Tune keeps an idle actor of a shape only while a trial of that shape is staged, and has no setting for it (Ray 2.60,

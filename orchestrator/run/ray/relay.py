@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import ray
-from ray import tune
 from ray.exceptions import ActorUnschedulableError, RayActorError, RuntimeEnvSetupError
 
 from orchestrator.run.message import Message
+from orchestrator.run.ray import lean_tune as tune
 from orchestrator.run.ray.actor_reuse import relay_bundle
 
 POLL_SECONDS: Final = 1.0

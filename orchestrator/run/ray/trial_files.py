@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from ray.tune.logger import CSVLoggerCallback, JsonLoggerCallback, LoggerCallback
+from orchestrator.run.ray import lean_tune as tune
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ class TrialFiles:
     """`params.json`, `result.json` and `progress.csv` in the folder of each trial, a line for each evaluation."""
 
     def __init__(self) -> None:
-        self._loggers: list[LoggerCallback] = [JsonLoggerCallback(), CSVLoggerCallback()]
+        self._loggers: list[tune.LoggerCallback] = [tune.JsonLoggerCallback(), tune.CSVLoggerCallback()]
         self._written: dict[str, int] = {}  # evaluations by trial
 
     def begin(self, trial: Any) -> None:

@@ -8,9 +8,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
-from ray import tune
-from ray.tune.search import ConcurrencyLimiter, Searcher
-
+from orchestrator.run.ray import lean_tune as tune
 from orchestrator.run.ray.actor_reuse import ActorReuse
 from orchestrator.run.ray.assignment import Assignment, folder_of
 from orchestrator.run.ray.relay import Relay
@@ -35,7 +33,7 @@ class Unkept:
         return None
 
 
-class Suggestions(Unkept, Searcher):  # type: ignore[misc]
+class Suggestions(Unkept, tune.Searcher):  # type: ignore[misc]
     """What Tune calls its search algorithm: the assignments in their order, and None once there are to be no more."""
 
     def __init__(self, assignments: "SimpleQueue[Assignment | None]", ending: threading.Event) -> None:
@@ -53,7 +51,7 @@ class Suggestions(Unkept, Searcher):  # type: ignore[misc]
         except Empty:
             return None
         if found is None:
-            return Searcher.FINISHED  # type: ignore[no-any-return]
+            return tune.Searcher.FINISHED  # type: ignore[no-any-return]
         self._live += 1
         return dict(found.config)
 
@@ -165,7 +163,7 @@ class TunerThread:
         return tune.Tuner(
             Relay,
             tune_config=tune.TuneConfig(
-                search_alg=ConcurrencyLimiter(
+                search_alg=tune.ConcurrencyLimiter(
                     Suggestions(self._assignments, self._ending), max_concurrent=MOST_TRAININGS
                 ),
                 scheduler=ActorReuse(),
