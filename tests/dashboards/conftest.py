@@ -1,7 +1,6 @@
 """The real application behind a real server, and a real browser before it."""
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -9,25 +8,20 @@ from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
-from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Playwright, expect, sync_playwright
 
 from api.main import create_app
 from dashboards import guide
 from orchestrator.record.store import Store
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
+from tests.dashboards.chromium import WINDOWLESS, launched
 from tests.dashboards.stage import Stage
 from tests.served_app import served
 
 ROOT = Path(__file__).parents[2]
 
 # It must reach nothing but the server of the test: no updates, no services of the browser's maker.
-FLAGS = [
-    "--no-sandbox", "--disable-background-networking", "--disable-quic", "--no-first-run",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
-
-
 PATIENCE = 120_000
 """Milliseconds that a page may take on a machine that is busy with other tests."""
 expect.set_options(timeout=PATIENCE)
@@ -87,15 +81,17 @@ def logged_in(application: FastAPI) -> Callable[[BrowserContext], BrowserContext
     return enter
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = os.environ.get("METRICSWEEP_TEST_CHROMIUM") or shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("there is no chromium on this machine")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+@pytest.fixture(scope="package")
+def playwright() -> Iterator[Playwright]:
+    with sync_playwright() as started:
         yield started
-        started.close()
+
+
+@pytest.fixture(scope="package")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    started = launched(playwright, WINDOWLESS, "chromium")
+    yield started
+    started.close()
 
 
 class Watched:

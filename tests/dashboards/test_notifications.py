@@ -1,10 +1,11 @@
 """Notifications of the browser: offered quietly, asked for by a click, told of ends, stalls and hindrances alone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect
 
+from tests.dashboards.chromium import launched
 from tests.dashboards.stage import SMALL_SPEC, Stage
 
 pytestmark = pytest.mark.browser
@@ -20,6 +21,13 @@ window.Notification = class extends Real {
 };
 """
 """The real one, whose arguments are kept: what the desktop shows of it cannot be read."""
+
+
+@pytest.fixture(scope="module")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    whole = launched(playwright, "chromium")
+    yield whole
+    whole.close()
 
 
 @pytest.fixture
