@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -13,6 +14,7 @@ import pytest
 from mlflow.tracking import MlflowClient
 
 from api.local.command_lines import mlflow_store
+from api.local.process import Child
 from orchestrator.record.store import Store
 from tests.mlflow_server import TOKEN, Gate, running
 from tests.record.sample import lease, run_all, started
@@ -49,6 +51,36 @@ def begun(*told: str) -> "subprocess.Popen[bytes]":
     return subprocess.Popen([sys.executable, "-c", TELLER, *told])
 
 
+class Mortal:
+    """MLflow's server over a folder, which is started anew only where it was killed: a start costs seconds of CPU."""
+
+    def __init__(self, home: Path) -> None:
+        self._home, self._life = home, ExitStack()
+        self._server: Child | None = None
+        self.processes: set[psutil.Process] = set()
+        """All that have ever been of it."""
+
+    def alive(self) -> Child:
+        """It, once it answers."""
+        if self._server is None or self._server.exit_code() is not None:
+            self.end()
+            self._server = self._life.enter_context(running(self._home))
+            self.processes.update(self._server.tree())
+        return self._server
+
+    def kill(self) -> None:
+        """By SIGKILL."""
+        pid = self.alive().pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        time.sleep(0.05)  # until its exit code is known
+
+    def end(self) -> None:
+        """With all that it has left behind."""
+        self._life.close()
+        self._server = None
+
+
 @pytest.mark.parametrize("ours", [False, True], ids=["through the server", "into its store"])
 def test_both_ends_are_killed_at_random(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ours: bool) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", TOKEN)
@@ -60,48 +92,46 @@ def test_both_ends_are_killed_at_random(tmp_path: Path, monkeypatch: pytest.Monk
     run_all(store, fence)
     settle(store, fence, sweep)
     store.writer(fence).lease.release()
-    servers: set[psutil.Process] = set()
     seeds = range(int(os.environ.get("FAULT_MOMENTS", "1")))
-    with Gate.served(tmp_path / "home", home / "mlflow.sock") as gate:
-        client = MlflowClient(tracking_uri=gate.mlflow)
+    with Gate.served(tmp_path / "home", home / "mlflow.sock") as gate, ExitStack() as end:
+        client, mlflow = MlflowClient(tracking_uri=gate.mlflow), Mortal(home)
+        end.callback(mlflow.end)
 
         def tell(drawn: random.Random | None) -> None:
             """Until MLflow knows all; with a source of chance, killed at four moments of the work."""
             moments = sorted(drawn.sample(range(16), 4)) if drawn else []
             while True:
-                with running(home) as server:
-                    servers.update(server.tree())
-                    teller = begun(database, gate.mlflow, *([str(mlflow_store(home))] if ours else []))
-                    try:
-                        moment = moments.pop() if moments else -1  # runs that are left
-                        while teller.poll() is None and store.outbox.lag() > moment:
-                            time.sleep(0.005)
-                        if drawn is None or moment < 0:
-                            assert teller.wait(300) == 0
-                            return
-                        time.sleep(drawn.uniform(0.0, 0.1))
-                        if drawn.random() < 0.5 and server.pid:
-                            os.kill(server.pid, signal.SIGKILL)
-                            time.sleep(drawn.uniform(0.0, 1.0))
-                    finally:  # else it would go on for ever, where a test has failed
-                        teller.kill()
-                        teller.wait()
+                mlflow.alive()
+                teller = begun(database, gate.mlflow, *([str(mlflow_store(home))] if ours else []))
+                try:
+                    moment = moments.pop() if moments else -1  # runs that are left
+                    while teller.poll() is None and store.outbox.lag() > moment:
+                        time.sleep(0.005)
+                    if drawn is None or moment < 0:
+                        assert teller.wait(300) == 0
+                        return
+                    time.sleep(drawn.uniform(0.0, 0.1))
+                    if drawn.random() < 0.5:
+                        mlflow.kill()
+                        time.sleep(drawn.uniform(0.0, 1.0))
+                finally:  # else it would go on for ever, where a test has failed
+                    teller.kill()
+                    teller.wait()
 
         tell(None)
-        with running(home):
-            whole = shown(client, store, sweep)
+        whole = shown(client, store, sweep)
         assert len(whole) == 16
         for seed in seeds:
-            with running(home):
-                for run in client.search_runs([store.runs.experiment(sweep)])[seed::3]:
-                    client.delete_run(run.info.run_id)
+            mlflow.alive()
+            for run in client.search_runs([store.runs.experiment(sweep)])[seed::3]:
+                client.delete_run(run.info.run_id)
             while (fence := store.lease.acquire(f"seed {seed}", 600.0)) is None:
                 time.sleep(0.1)
             store.writer(fence).outbox.tell_anew(sweep)
             store.writer(fence).lease.release()
             tell(random.Random(seed))
             assert store.outbox.lag() == 0
-            with running(home):
-                assert shown(client, store, sweep) == whole
+            mlflow.alive()
+            assert shown(client, store, sweep) == whole
     store.close()
-    assert not [one for one in servers if one.is_running()], "nothing of MLflow is left behind"
+    assert not [one for one in mlflow.processes if one.is_running()], "nothing of MLflow is left behind"
