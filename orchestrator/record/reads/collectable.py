@@ -75,7 +75,7 @@ class CollectionReader(Access):
             sa.select(training.c.id, training.c.uid, collected.c.files)
             .join(collected, collected.c.training_id == training.c.id)
             .where(collected.c.removed.is_(None))
-            .order_by(training.c.id)
+            .order_by(collected.c.training_id)  # by `training.id` SQLite would go through all trainings
             .limit(most)
         )
         with self._database.reading() as connection:

@@ -55,8 +55,15 @@ class QuotaReader(Access):
 
     def uses(self) -> list[QuotaUse]:
         """Every user and every project with its quota and what is used of it."""
+        return self._uses("user", "project", every=True)
+
+    def of_projects(self) -> list[QuotaUse]:
+        """The same of the projects that have a quota: where none has, no hours are counted."""
+        return self._uses("project", every=False)
+
+    def _uses(self, *kinds: QuotaKind, every: bool) -> list[QuotaUse]:
         with calling(OWNER), self._database.reading() as connection:
-            subjects = [*_subjects(connection, "user", every=True), *_subjects(connection, "project", every=True)]
+            subjects = [subject for kind in kinds for subject in _subjects(connection, kind, every=every)]
             hours, held = _hours_of(connection, subjects), SlotRoom(connection, UNLIMITED, every=True)
         uses = []
         for subject in subjects:
