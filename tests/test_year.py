@@ -158,6 +158,39 @@ def test_the_newest_trials_of_all(homes: list[Settings]) -> None:
     assert many - columns[1] < 1.2 * (few - columns[0])
 
 
+def asked(settings: Settings, ask: Callable[[Service, int], Any]) -> int:
+    """The steps of asking something of the newest sweep and of carrying it out, without a conductor's beginning."""
+    with counted() as did:
+        service = Service.open(settings)
+        ask(service, service.sweeps.page(None, None, None, 1).items[0].id)
+        service.close()
+        with conducting(settings) as (begin, _):
+            begin()
+    with counted() as began, conducting(settings) as (begin, _):
+        begin()
+    return did.steps - began.steps
+
+
+def test_another_sweep_is_expanded_cancelled_retried_extended_and_deleted(homes: list[Settings]) -> None:
+    asks: dict[str, Callable[[Service, int], Any]] = {
+        "submit": lambda service, _: service.submissions.submit(body(Shape(2, 2, 2), 7)),
+        "cancel": lambda service, sweep: service.commands.cancel(sweep),
+        "retry": lambda service, sweep: service.commands.retry(sweep),
+        "extend": lambda service, sweep: service.commands.extend(sweep, body(Shape(2, 2, 3), 7)),
+        "cancel again": lambda service, sweep: service.commands.cancel(sweep),
+        "delete": lambda service, sweep: service.commands.delete(sweep, service.sweeps.get(sweep).name),
+    }
+    for name, ask in asks.items():
+        few, many = (asked(settings, ask) for settings in homes)
+        assert 0 < many < 1.2 * few, name
+    store = Store.open(homes[0].database)
+    (gone,) = store.sweeps.page(limit=1).items
+    done = store.requests.page(gone.id + 1).items
+    assert [one.kind for one in done] == ["delete", "cancel", "extend", "retry", "cancel"]
+    assert {one.state for one in done} == {"done"}
+    store.close()
+
+
 def test_which_trial_a_slot_trains(homes: list[Settings]) -> None:
     def ask(settings: Settings) -> None:
         store = Store.open(settings.database)

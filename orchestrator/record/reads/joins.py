@@ -14,7 +14,7 @@ def of_candidate() -> sa.ColumnElement[bool]:
     )
 
 
-def first_trial(*either: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
+def first_of_either(*either: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
     """The id of the first trial for which one of the conditions holds, each of which has an index.
 
     Of `a OR b ORDER BY id LIMIT 1` SQLite goes through all trials from the first on, a year of ended ones.

@@ -6,7 +6,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from orchestrator.record.reads.joins import first_trial, of_candidate
+from orchestrator.record.reads.joins import first_of_either, of_candidate
 from orchestrator.record.schema import candidate, cell, sweep, trial
 
 
@@ -39,7 +39,7 @@ _NAMED: Final = (
     .join(sweep, sweep.c.id == trial.c.sweep_id)
     .join(cell, sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell))
     .join(candidate, of_candidate())
-    .where(trial.c.id == first_trial(trial.c.training_id == _MINE, trial.c.evaluation_id == _MINE))
+    .where(trial.c.id == first_of_either(trial.c.training_id == _MINE, trial.c.evaluation_id == _MINE))
 )  # fmt: skip
 """Made once, since every claim asks it."""
 
