@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from benchmarks.copied_sweeps import copy
 from benchmarks.sweep_of import Shape, body
 from benchmarks.year import conducting, questions
+from orchestrator.conduct import quotas
 from orchestrator.record import schema
 from orchestrator.record.listed_tables import trial_column
 from orchestrator.record.reads.listed_rows import Sought
@@ -20,6 +21,7 @@ from orchestrator.settings import Settings
 from orchestrator.views.cluster import SlotReport
 from orchestrator.views.events import AttemptStopped
 from orchestrator.views.filters import parse
+from orchestrator.views.quotas import Quota
 from tests.inline_conductor import conduct
 from tests.test_scale import counted
 
@@ -88,9 +90,16 @@ def test_a_trial_from_its_claim_to_its_result(homes: list[Settings]) -> None:
     assert many < 1.2 * few
 
 
-def test_an_idle_turn_of_the_conductor(homes: list[Settings]) -> None:
+@pytest.mark.parametrize("hours", [None, 1e6])
+def test_an_idle_turn_of_the_conductor(
+    homes: list[Settings], hours: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quotas, "LOOK_SECONDS", 3_600.0)  # hours are counted over all attempts, at times
     found = []
     for settings in homes:
+        store = Store.open(settings.database)
+        store.owner_quotas.put("project", "main", Quota(cpu_hours=hours))
+        store.close()
         with counted() as did, conducting(settings) as (begin, idle):
             begin()  # looks which versions all trainings have, over an index
             before = did.steps
