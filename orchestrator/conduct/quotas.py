@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from orchestrator.record.reads.quotas import Counted
 from orchestrator.record.store import Store
 from orchestrator.views.quotas import UNLIMITED, QuotaLimits
 
@@ -19,17 +20,21 @@ class Quotas:
     def __init__(self, store: Store, now: Callable[[], float] = time.monotonic) -> None:
         self._store, self._now = store, now
         self._next = float("-inf")
+        self._counted: Counted | None = None
         self.limits: QuotaLimits = UNLIMITED
         self.notices: dict[int, list[str]] = {}
         """Why trials wait, by sweep; of slots nothing is said, since another training ends soon."""
 
     def look(self, *, anew: bool = False) -> None:
-        """Count; `anew`: trials were added or changed."""
+        """Count; `anew`: trials were added or changed, by which no hours are used yet."""
         began = self._now()
-        if not anew and began < self._next:
+        rests = began < self._next
+        if rests and not anew:
             return
-        state = self._store.quotas.state()
-        self._next = self._now() + max(LOOK_SECONDS, REST_TIMES * (self._now() - began))
+        state = self._store.quotas.state(self._counted if rests else None)
+        self._counted = state.counted
+        if not rests:
+            self._next = self._now() + max(LOOK_SECONDS, REST_TIMES * (self._now() - began))
         self.limits = state.limits
         self.notices = {
             number: [f"{reason}; {WAIT}" for reason in reasons]

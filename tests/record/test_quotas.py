@@ -113,6 +113,11 @@ def test_what_is_over_its_hours_waits_and_all_else_goes_on(store: Store) -> None
     assert {one.id: one.waiting for one in store.cluster.queue(None)} == {mine: {WaitReason.HOURS: 1}}
     assert other not in state.limits.spent
     held_for(store, 10.5, ago=24 * 29.9)
+    known = store.quotas.state(state.counted)
+    assert (known.reasons, known.counted) == (state.reasons, state.counted), "they are not counted again"
+    store.owner_quotas.put("user", "ada", Quota(cpu_hours=10))
+    assert set(store.quotas.state(state.counted).limits.spent) == {mine}, "those of all time were not known"
+    store.owner_quotas.put("user", "ada", Quota(cpu_hours=10, days=30))
     assert next_within(store, fence) is not None, "most of it is longer ago than thirty days"
 
 

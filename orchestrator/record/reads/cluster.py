@@ -12,7 +12,7 @@ from orchestrator.record.cluster_tables import finding, node, slot, sweep_need
 from orchestrator.record.database import CONDUCTOR, Access
 from orchestrator.record.reads.capacity import CapacityReader
 from orchestrator.record.reads.claims import busy_slots
-from orchestrator.record.reads.joins import of_candidate
+from orchestrator.record.reads.joins import first_of_either, of_candidate
 from orchestrator.record.reads.quotas import QuotaReader
 from orchestrator.record.reads.slot_room import SlotRoom
 from orchestrator.record.schema import attempt, candidate, cell, lease, sweep, training, trial
@@ -194,10 +194,7 @@ def _first_trials(connection: sa.Connection, trainings: Iterable[int]) -> dict[i
     """By training, the first trial that runs with it, or that is to move to it, with its labels."""
     trials: dict[int, sa.Row[Any]] = {}
     for training_id in trainings:  # at most as many as there are slots
-        points = sa.or_(
-            sa.and_(trial.c.training_id == training_id, trial.c.state.in_(TRIAL_ACTIVE)),
-            trial.c.evaluation_id == training_id,
-        )
+        runs = sa.and_(trial.c.training_id == training_id, trial.c.state.in_(TRIAL_ACTIVE))
         query = (
             sa.select(
                 trial.c.id, trial.c.sweep_id, trial.c.repeat_labels, sweep.c.name, cell.c.labels.label("compared"),
@@ -206,9 +203,7 @@ def _first_trials(connection: sa.Connection, trainings: Iterable[int]) -> dict[i
             .join(sweep, sweep.c.id == trial.c.sweep_id)
             .join(cell, sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell))
             .join(candidate, of_candidate())
-            .where(points)
-            .order_by(trial.c.id)
-            .limit(1)
+            .where(trial.c.id == first_of_either(runs, trial.c.evaluation_id == training_id))
         )  # fmt: skip
         row = connection.execute(query).one_or_none()
         if row is not None:

@@ -37,7 +37,7 @@ class GaugeReader(Access):
             deliveries=DeliveryReader(self._database).backlog(),
             report_lag=self._report_lag(),
             heartbeat=cluster.heartbeat(),
-            quotas=[one for one in QuotaReader(self._database).uses() if one.kind == "project" and one.limited],
+            quotas=[one for one in QuotaReader(self._database).of_projects() if one.limited],
         )
 
     def backlog(self) -> Backlog:

@@ -1,4 +1,4 @@
-"""How a trial is joined with its candidate."""
+"""How a trial is joined with its candidate, and with what points to it."""
 
 import sqlalchemy as sa
 
@@ -12,3 +12,12 @@ def of_candidate() -> sa.ColumnElement[bool]:
         candidate.c.cell == trial.c.cell,
         candidate.c.candidate == trial.c.candidate,
     )
+
+
+def first_of_either(*either: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
+    """The id of the first trial for which one of the conditions holds, each of which has an index.
+
+    Of `a OR b ORDER BY id LIMIT 1` SQLite goes through all trials from the first on, a year of ended ones.
+    """
+    found = sa.union_all(*(sa.select(trial.c.id).where(one) for one in either)).subquery()
+    return sa.select(sa.func.min(found.c.id)).scalar_subquery()

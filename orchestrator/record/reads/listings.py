@@ -1,8 +1,5 @@
 """Listings: a page of the trials or candidates that a filter holds for, sorted by any column, wherever they are."""
 
-import base64
-import binascii
-import json
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -12,15 +9,15 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from orchestrator.record import schema
-from orchestrator.record.clock import UtcTime
 from orchestrator.record.database import Access
 from orchestrator.record.existence import require_sweep
 from orchestrator.record.listed_tables import note, tag
 from orchestrator.record.reads.joins import of_candidate
+from orchestrator.record.reads.listed_order import ListedOrder, encode
 from orchestrator.record.reads.listed_rows import ListedRows, Sought
 from orchestrator.record.reads.trial_columns import TrialColumns
 from orchestrator.record.schema import candidate, cell, trial
-from orchestrator.views.errors import InvalidFilterError, NotFoundError
+from orchestrator.views.errors import InvalidFilterError
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.listings import ListedColumn, ListedRow, Listing
 from workers.catalog import meant
@@ -69,9 +66,10 @@ class ListingReader(Access):
             dear = sought.kind == "candidates" or (connection.dialect.name != "sqlite" and sought.filters)
             matching = query.cte("matching") if count and dear else query.subquery("matching")
             by, number = matching.c.by, matching.c.id
-            ordered = sa.select(number, by).order_by(by.is_(None), by.desc() if down else by, number).limit(limit + 1)
+            order = ListedOrder(by, number, down, by_number=name == "trial")
+            ordered = sa.select(number, by).order_by(*order.terms).limit(limit + 1)
             if cursor is not None:
-                ordered = ordered.where(_after(by, number, down, cursor))
+                ordered = ordered.where(order.after(cursor))
             counting = sa.select(sa.func.count()).select_from(matching)
             if count and dear:
                 ordered = ordered.add_columns(counting.scalar_subquery().label("total"))
@@ -80,7 +78,7 @@ class ListingReader(Access):
             if count:
                 total = int(numbered[0].total if dear and numbered else connection.execute(counting).scalar_one())
             rows = _Filled(connection, sought, metrics, listed.columns).rows([row.id for row in numbered[:limit]])
-        following = _encode(numbered[limit - 1].by, numbered[limit - 1].id) if len(numbered) > limit else None
+        following = encode(numbered[limit - 1].by, numbered[limit - 1].id) if len(numbered) > limit else None
         return Listing(items=rows, next_cursor=following, total=total, metrics=list(metrics))
 
 
@@ -195,36 +193,3 @@ def _together(states: Sequence[str]) -> str:
 def _extreme(which: Any, moments: Sequence[datetime | None]) -> datetime | None:
     known = [moment for moment in moments if moment is not None]
     return which(known) if known else None
-
-
-def _after(by: sa.ColumnElement[Any], number: sa.ColumnElement[int], down: bool, cursor: str) -> sa.ColumnElement[bool]:
-    value, last = _decode(cursor, by)
-    if value is None:
-        return sa.and_(by.is_(None), number > last)
-    beyond = by < value if down else by > value
-    return sa.or_(beyond, sa.and_(by == value, number > last), by.is_(None))
-
-
-def _encode(value: Any, last: int) -> str:
-    kept = value.isoformat() if isinstance(value, datetime) else value
-    written = json.dumps([kept, last], ensure_ascii=False)
-    return base64.urlsafe_b64encode(written.encode()).decode().rstrip("=")
-
-
-def _decode(cursor: str, by: sa.ColumnElement[Any]) -> tuple[Any, int]:
-    """The last row of the page before; raises NotFoundError for what is not a cursor of this listing."""
-    try:
-        value, last = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        if value is not None:
-            numeric = isinstance(by.type, sa.Integer | sa.Float)
-            if isinstance(by.type, UtcTime):
-                value = datetime.fromisoformat(value)
-                if value.tzinfo is None:
-                    raise ValueError("a moment has a zone")
-            elif not isinstance(value, (int, float) if numeric else str) or isinstance(value, bool):
-                raise ValueError("another column's")
-        if not isinstance(last, int) or not 0 <= last < 2**31 or (isinstance(value, int) and abs(value) >= 2**53):
-            raise ValueError("no row has this number")
-        return value, last
-    except (binascii.Error, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise NotFoundError(f"no page at cursor {cursor!r}: pass `next_cursor` of the page before") from error

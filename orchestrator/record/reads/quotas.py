@@ -20,6 +20,8 @@ from orchestrator.views.resources import shape_of
 
 Unit = Literal["GPU", "CPU"]
 Hours = dict[int, dict[Unit, float]]
+Counted = dict[tuple[QuotaKind, int | None], Hours]
+"""Hours by kind and number, for each of the times in which they are counted."""
 _HOUR: Final = 3600.0
 _NONE: Final[dict[Unit, float]] = {"GPU": 0.0, "CPU": 0.0}
 
@@ -48,6 +50,8 @@ class QuotaState:
     limits: QuotaLimits
     reasons: dict[int, list[str]]
     """By sweep, which hours are used up; of all its trials of that kind."""
+    counted: Counted
+    """What was counted for it, or was known."""
 
 
 class QuotaReader(Access):
@@ -55,8 +59,15 @@ class QuotaReader(Access):
 
     def uses(self) -> list[QuotaUse]:
         """Every user and every project with its quota and what is used of it."""
+        return self._uses("user", "project", every=True)
+
+    def of_projects(self) -> list[QuotaUse]:
+        """The same of the projects that have a quota: where none has, no hours are counted."""
+        return self._uses("project", every=False)
+
+    def _uses(self, *kinds: QuotaKind, every: bool) -> list[QuotaUse]:
         with calling(OWNER), self._database.reading() as connection:
-            subjects = [*_subjects(connection, "user", every=True), *_subjects(connection, "project", every=True)]
+            subjects = [subject for kind in kinds for subject in _subjects(connection, kind, every=every)]
             hours, held = _hours_of(connection, subjects), SlotRoom(connection, UNLIMITED, every=True)
         uses = []
         for subject in subjects:
@@ -70,8 +81,11 @@ class QuotaReader(Access):
             )  # fmt: skip
         return uses
 
-    def state(self) -> QuotaState:
-        """What quotas keep from being begun now; where there are none that costs two queries."""
+    def state(self, known: Counted | None = None) -> QuotaState:
+        """What quotas keep from being begun now; where there are none that costs two queries.
+
+        Hours that are `known` are not counted again, which goes through all attempts that there ever were.
+        """
         with calling(OWNER):
             with self._database.reading() as connection:
                 subjects = [*_subjects(connection, "user"), *_subjects(connection, "project")]
@@ -80,7 +94,7 @@ class QuotaReader(Access):
                     for subject in subjects
                     if (subject.quota.gpu_hours, subject.quota.cpu_hours) != (None, None)
                 ]
-                hours = _hours_of(connection, bounded)
+                hours = _hours_of(connection, bounded, known)
                 spent = {
                     (subject.kind, subject.id): dict(subject.spent(hours[subject.kind, subject.quota.days]))
                     for subject in bounded
@@ -92,7 +106,7 @@ class QuotaReader(Access):
                 if subject.quota.slots is not None:
                     slots[subject.kind][subject.id] = subject.quota.slots
             out, reasons = self._out(going)
-        return QuotaState(QuotaLimits(slots["user"], slots["project"], out), reasons)
+        return QuotaState(QuotaLimits(slots["user"], slots["project"], out), reasons, hours)
 
     def _out(self, going: dict[int, dict[Unit, str]]) -> tuple[dict[int, frozenset[str]], dict[int, list[str]]]:
         """Which slots of which sweeps are of a kind whose hours are used up, and what is said of it."""
@@ -128,10 +142,10 @@ def _subjects(connection: sa.Connection, kind: QuotaKind, *, every: bool = False
     ]
 
 
-def _hours_of(connection: sa.Connection, subjects: Collection[Subject]) -> dict[tuple[QuotaKind, int | None], Hours]:
-    """Hours by kind and number, for each of the times in which they are counted."""
+def _hours_of(connection: sa.Connection, subjects: Collection[Subject], known: Counted | None = None) -> Counted:
     wanted = sorted({(one.kind, one.quota.days) for one in subjects}, key=str)
-    return {(kind, days): _hours(connection, kind, days) for kind, days in wanted}
+    found: Counted = {} if known is None else {key: known[key] for key in wanted if key in known}
+    return found | {(kind, days): _hours(connection, kind, days) for kind, days in wanted if (kind, days) not in found}
 
 
 def _hours(connection: sa.Connection, kind: QuotaKind, days: int | None) -> Hours:

@@ -42,7 +42,7 @@ _QUEUED = _QUEUED.where(_STATE == SweepState.QUEUED).order_by(schema.sweep.c.id)
 _GOES_ON = sa.exists().where(
     trial.c.sweep_id == cell.c.sweep_id, trial.c.cell == cell.c.cell, trial.c.state.in_(TRIAL_ACTIVE)
 )
-_TO_SETTLE = sa.select(cell.c.sweep_id, cell.c.cell).where(cell.c.settled.is_(None), ~cell.c.open, ~_GOES_ON)
+_TO_SETTLE = sa.select(cell.c.sweep_id, cell.c.cell, cell.c.open).where(cell.c.settled.is_(None), ~_GOES_ON)
 _TO_SETTLE = _TO_SETTLE.where(~sa.exists().where(schema.sweep.c.id == cell.c.sweep_id, UNEXPANDED))
 _TO_SETTLE = _TO_SETTLE.order_by(cell.c.sweep_id, cell.c.cell)
 _ITSELF = schema.sweep.c.id == sa.bindparam("sweep")
@@ -190,7 +190,8 @@ class SweepReader(Access):
         """(sweep, cell) of each cell whose trials have all ended and that has no summary yet."""
         with self._database.reading() as connection:
             rows = connection.execute(_TO_SETTLE).all()
-        return [(row.sweep_id, row.cell) for row in rows]
+        # Not asked of the database: SQLite would begin by those that are not open, the cells of a year.
+        return [(row.sweep_id, row.cell) for row in rows if not row.open]
 
 
 def _counts(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> dict[int, Counts]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import sqlalchemy as sa
 
-from orchestrator.record.reads.joins import of_candidate
+from orchestrator.record.reads.joins import first_of_either, of_candidate
 from orchestrator.record.schema import candidate, cell, sweep, trial
 
 
@@ -28,19 +29,24 @@ class OrderNames:
     trial: int | None = None
 
 
+_MINE: Final[sa.BindParameter[int]] = sa.bindparam("mine")
+_NAMED: Final = (
+    sa.select(
+        sweep.c.id, trial.c.id.label("trial"), sweep.c.name, cell.c.labels.label("compared"),
+        candidate.c.labels.label("tuned"), trial.c.repeat_labels,
+    )
+    .select_from(trial)
+    .join(sweep, sweep.c.id == trial.c.sweep_id)
+    .join(cell, sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell))
+    .join(candidate, of_candidate())
+    .where(trial.c.id == first_of_either(trial.c.training_id == _MINE, trial.c.evaluation_id == _MINE))
+)  # fmt: skip
+"""Made once, since every claim asks it."""
+
+
 def order_names(connection: sa.Connection, training_id: int) -> OrderNames:
     """Those of the first trial that points to a training, or is to, with its sweep's; none does so: nothing."""
-    compared, tuned = cell.c.labels.label("compared"), candidate.c.labels.label("tuned")
-    row = connection.execute(
-        sa.select(sweep.c.id, trial.c.id.label("trial"), sweep.c.name, compared, tuned, trial.c.repeat_labels)
-        .select_from(trial)
-        .join(sweep, sweep.c.id == trial.c.sweep_id)
-        .join(cell, sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell))
-        .join(candidate, of_candidate())
-        .where(sa.or_(trial.c.training_id == training_id, trial.c.evaluation_id == training_id))
-        .order_by(trial.c.id)
-        .limit(1)
-    ).one_or_none()
+    row = connection.execute(_NAMED, {"mine": training_id}).one_or_none()
     if row is None:
         return OrderNames()
     label = f"{row.name} #{row.id} · {trial_name(row.compared, {**row.tuned, **row.repeat_labels})}"
