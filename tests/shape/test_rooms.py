@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from tests.shape.syntax import syntax
 from tests.shape.test_shape import MODULES, MOST_FENCES, ROOMS, ROOT, relative
 
 LOOSE: Final = {
@@ -42,7 +43,7 @@ def callers() -> dict[str, set[str]]:
     names = {_dotted(path) for path in MODULES}
     found: dict[str, set[str]] = defaultdict(set)
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_bytes())):
+        for node in syntax(path).imports:
             if isinstance(node, ast.ImportFrom) and node.module:
                 for alias in node.names:
                     whole = f"{node.module}.{alias.name}"
@@ -95,9 +96,9 @@ def test_a_short_module_with_one_caller_belongs_to_it() -> None:
 def test_a_public_class_has_its_name_alone() -> None:
     homes = defaultdict(list)
     for path in MODULES:
-        for node in ast.parse(path.read_bytes()).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                homes[node.name].append(relative(path))
+        for one in syntax(path).classes:
+            if one.top and not one.name.startswith("_"):
+                homes[one.name].append(relative(path))
     assert {name: found for name, found in homes.items() if len(found) > 1} == {}
 
 

@@ -1,11 +1,12 @@
 """The shape of the repository: names, sizes, docstrings, and nothing left undone."""
 
-import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+
+from tests.shape.syntax import Class, Function, syntax
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("workers", "orchestrator", "api", "dashboards")
@@ -47,21 +48,17 @@ def relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def functions(path: Path) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield f"{relative(path)}:{node.name}", node
+def functions(paths: Iterable[Path]) -> list[tuple[str, Function]]:
+    """With module and name, which two may share: methods of two classes."""
+    return [(f"{relative(path)}:{one.name}", one) for path in paths for one in syntax(path).functions]
 
 
-def offered_from_outside(path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def offered_from_outside(name: str, decorated: bool) -> bool:
     """Whether others fix the arguments: a command's options, a route's parameters, a part's hyper-parameters."""
-    part = path.parent.parent.name == "workers" and node.name == "__init__"
-    return part or path.parent.name == "commands" or (path.parent.name == "routes" and bool(node.decorator_list))
-
-
-def arguments(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
-    every = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
-    return [argument.arg for argument in every if argument.arg not in {"self", "cls"}]
+    file, _, function = name.partition(":")
+    folder = Path(file).parent
+    part = folder.parent.name == "workers" and function == "__init__"
+    return part or folder.name == "commands" or (folder.name == "routes" and decorated)
 
 
 def test_names_say_what_lives_there() -> None:
@@ -75,85 +72,58 @@ def test_modules_are_short() -> None:
 
 
 def test_functions_are_short() -> None:
-    lengths = {name: (node.end_lineno or 0) - node.lineno + 1 for path in MODULES for name, node in functions(path)}
     most = MOST_LINES_OF_A_FUNCTION
-    assert {name: lines for name, lines in lengths.items() if lines > LONG_FUNCTIONS.get(name, most)} == {}
-
-
-def bound(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
-    """The names that its statements bind: neither its parameters nor the variables of its comprehensions."""
-    targets = [part.target for part in ast.walk(node) if isinstance(part, ast.comprehension)]
-    passing = {name for target in targets for name in ast.walk(target)}
-    names = {part for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
-    return {name.id for name in names - passing}
+    assert [name for name, one in functions(MODULES) if one.lines > LONG_FUNCTIONS.get(name, most)] == []
 
 
 def test_locals_of_longer_functions_say_what_they_hold() -> None:
     """A variable of a comprehension is read beside what it is taken from, and may be called by any name."""
-    most = MOST_LINES_BESIDE_A_VAGUE_NAME
-    vague = {
-        name: VAGUE & bound(node)
-        for path in MODULES
-        for name, node in functions(path)
-        if (node.end_lineno or 0) - node.body[0].lineno + 1 > most and VAGUE & bound(node)
-    }
-    assert vague == {}
+    longer = [(name, one) for name, one in functions(MODULES) if one.body_lines > MOST_LINES_BESIDE_A_VAGUE_NAME]
+    assert [(name, VAGUE & one.bound) for name, one in longer if VAGUE & one.bound] == []
 
 
 def test_functions_take_few_arguments() -> None:
-    widths = {
-        name: len(arguments(node))
-        for path in MODULES
-        for name, node in functions(path)
-        if not offered_from_outside(path, node)
-    }
-    assert {name: width for name, width in widths.items() if width > WIDE_FUNCTIONS.get(name, MOST_ARGUMENTS)} == {}
+    wide = [
+        name
+        for name, one in functions(MODULES)
+        if len(one.arguments) > WIDE_FUNCTIONS.get(name, MOST_ARGUMENTS)
+        and not offered_from_outside(name, one.decorated)
+    ]
+    assert wide == []
 
 
-def classes(room: str) -> Iterator[tuple[str, ast.ClassDef]]:
-    for path in sorted((ROOT / room).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_bytes())):
-            if isinstance(node, ast.ClassDef):
-                yield f"{relative(path)}:{node.name}", node
+def classes(room: str) -> dict[str, Class]:
+    paths = sorted((ROOT / room).rglob("*.py"))
+    return {f"{relative(path)}:{one.name}": one for path in paths for one in syntax(path).classes}
 
 
 def test_classes_are_made_of_objects_and_not_of_mixins() -> None:
-    ours = {node.name for _, node in classes("orchestrator")}
-    bases = {
-        name: [ast.unparse(base) for base in node.bases if ast.unparse(base).partition("[")[0].split(".")[-1] in ours]
-        for name, node in classes("orchestrator")
-    }
+    known = classes("orchestrator")
+    ours = {one.name for one in known.values()}
+    bases = {name: [base for base in one.bases if base in ours] for name, one in known.items()}
     assert {name: found for name, found in bases.items() if len(found) > MOST_BASES} == {}
 
 
 def test_classes_have_few_methods() -> None:
-    methods = {
-        name: sum(isinstance(one, ast.FunctionDef) and not one.name.startswith("_") for one in node.body)
-        for name, node in classes("orchestrator")
-    }
+    methods = {name: one.methods for name, one in classes("orchestrator").items()}
     assert {name: number for name, number in methods.items() if number > MOST_METHODS} == {}
 
 
 def test_the_fence_is_bound_once() -> None:
-    taking = {
-        name
-        for path in sorted((ROOT / "orchestrator").rglob("*.py"))
-        for name, node in functions(path)
-        if "fence" in arguments(node)
-    }
+    known = functions(sorted((ROOT / "orchestrator").rglob("*.py")))
+    taking = {name for name, one in known if "fence" in one.arguments}
     assert len(taking) <= MOST_FENCES, taking
 
 
 def test_no_exception_outlives_its_reason() -> None:
-    known = {relative(path) for path in MODULES} | {name for path in MODULES for name, _ in functions(path)}
+    known = {relative(path) for path in MODULES} | {name for name, _ in functions(MODULES)}
     assert {*LONG_MODULES, *LONG_FUNCTIONS, *WIDE_FUNCTIONS} <= known
 
 
 @pytest.mark.parametrize("path", MODULES, ids=relative)
 def test_a_module_says_what_lives_there(path: Path) -> None:
     empty = not path.read_text(encoding="utf-8").strip()
-    said = ast.get_docstring(ast.parse(path.read_bytes()))
-    assert said or (empty and path.name == "__init__.py")
+    assert syntax(path).docstring or (empty and path.name == "__init__.py")
 
 
 def test_no_test_turns_the_clock_of_its_process() -> None:
@@ -173,19 +143,12 @@ def test_no_parameter_hides_a_builtin() -> None:
     assert [relative(path) for path in (*MODULES, *TESTS) if hiding.search(path.read_text(encoding="utf-8"))] == []
 
 
-def reads_of_packages(path: Path) -> Iterator[str]:
-    """The packages whose data files a module reads, as they are written there."""
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"files", "resources.files"} and node.args:
-            yield ast.unparse(node.args[0])
-
-
 def test_data_files_are_read_by_their_own_room() -> None:
     """What another room's files hold is asked of that room: import contracts do not see who opens a file."""
     foreign = {
         (relative(path), package)
         for path in MODULES
-        for package in reads_of_packages(path)
+        for package in syntax(path).packages_read
         if package not in {"__package__", repr(".".join(path.relative_to(ROOT).parent.parts))}
     }
     assert foreign == set()
