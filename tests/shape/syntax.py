@@ -82,7 +82,7 @@ def _class(node: ast.ClassDef, top: bool) -> Class:
 
 def _packages_read(nodes: list[ast.AST]) -> Iterator[str]:
     """As they are written there."""
-    for node in nodes:
-        named = isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Name | ast.Attribute)
-        if named and ast.unparse(node.func) in {"files", "resources.files"}:
-            yield ast.unparse(node.args[0])
+    calls = [one for one in nodes if isinstance(one, ast.Call) and isinstance(one.func, ast.Name | ast.Attribute)]
+    for call in calls:
+        if call.args and ast.unparse(call.func) in {"files", "resources.files"}:
+            yield ast.unparse(call.args[0])
