@@ -8,6 +8,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
+import tests.made_once  # noqa: F401 - by being imported
 from api.__main__ import END_SECONDS as GRACE_SECONDS
 
 END_SECONDS = 60.0

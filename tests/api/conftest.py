@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
+import tests.made_once  # noqa: F401 - by being imported
 from api.main import create_app
 from orchestrator.record.store import Store
 from orchestrator.service.service import Service

@@ -10,6 +10,7 @@ import pytest
 from fastapi import FastAPI
 from playwright.sync_api import Browser, BrowserContext, Playwright, expect, sync_playwright
 
+import tests.made_once  # noqa: F401 - by being imported
 from api.main import create_app
 from dashboards import guide
 from orchestrator.record.store import Store
