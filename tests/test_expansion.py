@@ -28,6 +28,7 @@ from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.planned import Cell, PlannedTrial
 from tests.inline_conductor import Killed, conduct
 from tests.test_conductor import spec
+from tests.test_requests import append
 from workers import catalog as catalogs
 
 WIDE: dict[str, Any] = {"repeat": {"seed": [0, 1, 2]}}
@@ -352,6 +353,52 @@ def test_other_requests_wait_until_there_are_trials(turns: Turns, service: Servi
     assert service.sweeps.get(sweep).state == "paused", "before anything of it could be begun"
     assert service.commands.request(asked[0].id).outcome == "paused"
     assert service.sweeps.get(sweep).counts.waiting == TRIALS
+
+
+def test_what_was_asked_before_a_cancellation_does_not_revive_the_sweep(turns: Turns, service: Service) -> None:
+    sweep = service.submissions.submit(spec(**WIDE)).id
+    turns.take()
+    paused, again = service.commands.pause(sweep), service.commands.retry(sweep, "ada")
+    cancelled = service.commands.cancel(sweep, "bob")
+    turns.take()
+    assert service.sweeps.get(sweep).state == "cancelled"
+    turns.take(PIECES)
+    assert (service.sweeps.get(sweep).state, rows(turns.store, sweep)) == ("cancelled", 6)
+    for one in (paused, again):
+        found = service.commands.request(one.id)
+        said = f"sweep {sweep} was cancelled meanwhile, as bob asked (request {cancelled.id})"
+        assert (found.state, (found.outcome or "").split(";")[0]) == ("refused", said)
+
+
+def test_a_retry_after_a_cancellation_is_carried_out_and_what_came_before_it_is_not(
+    turns: Turns, service: Service
+) -> None:
+    """Of a sweep that was cancelled in the middle; all of it is asked within one turn."""
+    sweep = service.submissions.submit(spec(**WIDE)).id
+    turns.take()
+    service.commands.cancel(sweep)
+    turns.take()
+    asked = [
+        service.commands.retry(sweep), service.commands.extend(sweep, spec(repeat={"seed": [0, 1, 2, 3]})),
+        service.commands.pause(sweep), service.commands.cancel(sweep), service.commands.retry(sweep),
+    ]  # fmt: skip
+    turns.take()
+    assert service.sweeps.get(sweep).state == "queued"
+    turns.take(PIECES)
+    found = service.sweeps.get(sweep)
+    assert (found.state, found.counts.waiting) == ("running", TRIALS)
+    states = [service.commands.request(one.id).state for one in asked]
+    assert states == ["done", "refused", "refused", "done", "done"]
+
+
+def test_a_cancellation_of_a_part_refuses_nothing(turns: Turns, service: Service) -> None:
+    sweep = service.submissions.submit(spec(**WIDE)).id
+    turns.take()
+    asked = [service.commands.retry(sweep), append(turns.store, "cancel", sweep, {"cell": 1})]
+    turns.take(PIECES)
+    assert service.sweeps.get(sweep).counts.cancelled == 6
+    numbers = (asked[0].id, asked[1])
+    assert [service.commands.request(number).state for number in numbers] == ["done", "done"]
 
 
 def test_a_fresh_sweep_trains_a_recipe_once_in_whichever_piece_it_stands(turns: Turns, service: Service) -> None:

@@ -54,6 +54,8 @@ class Requests:
     def _carried_out(self, asked: PendingRequest) -> bool:
         try:
             state = self._store.requests.require_standing(asked)
+            if _needs_trials(asked) and asked.kind != "mirror":  # it may have waited, which a cancellation does not
+                self._store.requests.require_not_overtaken(asked)
             outcome = None if state is SweepState.QUEUED and _needs_trials(asked) else self._apply(asked)
         except FOR_ALL:
             raise
