@@ -15,6 +15,7 @@ from orchestrator.conduct.expansion import Expansion
 from orchestrator.plan import grid
 from orchestrator.plan.grid import Plan
 from orchestrator.record import schema
+from orchestrator.record.reads.listed_rows import Sought
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes.sweeps import SweepWriter
 from orchestrator.run.attempt import Workplace
@@ -24,6 +25,7 @@ from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
 from orchestrator.views.cluster import WaitReason
 from orchestrator.views.errors import ConflictError, FencedError, UnavailableError
+from orchestrator.views.filters import parse
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.planned import Cell, PlannedTrial
 from tests.inline_conductor import Killed, conduct
@@ -261,6 +263,34 @@ def test_nothing_takes_a_part_for_the_whole(turns: Turns, service: Service, sett
     found = service.sweeps.get(sweep)
     assert (found.state, found.counts.finished, found.counts.waiting) == ("running", 6, 6)
     assert len(service.sweeps.grid(sweep)) == 2
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+@pytest.mark.parametrize("kind, known", [("trials", 4), ("candidates", 2)])
+def test_no_listing_plot_or_gauge_counts_a_part(
+    turns: Turns, service: Service, settings: Settings, kind: Any, known: int, cancelled: bool
+) -> None:
+    """Of a sweep whose first trials are another one's, of which one failed."""
+    with_lease_over(settings)
+    whole = service.submissions.submit(spec(compare={"loss": ["triplet"]}, repeat={"seed": [0, 1]})).id
+    conduct(settings)
+    part = service.submissions.submit(spec(**WIDE, name="wider")).id
+    now = turning(settings, turns.store)
+    now.take(2)
+    if cancelled:
+        service.commands.cancel(part)
+        now.take()
+    assert rows(now.store, part) == (9 if cancelled else 6)
+    with now.store.database.writing() as connection:
+        connection.execute(sa.update(schema.trial).where(schema.trial.c.sweep_id == part).values(state="failed"))
+    for sweep, where, count in ((None, "", known), (None, "state:failed", 0), (part, "", 0), (whole, "", known)):
+        sought = Sought(parse(where), kind, sweep)
+        page = now.store.listings.page(sought, "-trial", (), None, 100, count=True)
+        assert (page.total, {row.sweep for row in page.items}) == (count, {whole} if count else set())
+        drawn = Sought(parse(where), kind, sweep, names=("optimizer.lr",))
+        assert now.store.plots.points(drawn, ["optimizer.lr"]).total == count
+    assert now.store.gauges.read(None).trials == {"finished": 4}
+    assert service.sweeps.get(part).problems == []
 
 
 def test_a_training_that_others_share_may_end_between_two_pieces(

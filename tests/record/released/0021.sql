@@ -412,6 +412,7 @@ INSERT INTO "trial_column" VALUES(1,'seed','repeat',2,1);
 INSERT INTO "trial_column" VALUES(1,'best/test/map@r','metric',NULL,2);
 INSERT INTO "trial_column" VALUES(1,'best/test/recall@1','metric',NULL,3);
 INSERT INTO "trial_column" VALUES(1,'best/validation/map@r','metric',NULL,4);
+CREATE INDEX ix_sweep_started_state ON sweep (started, state);
 CREATE INDEX ix_sweep_state ON sweep (state);
 CREATE INDEX ix_cell_settled_sweep_id_cell ON cell (settled, sweep_id, cell);
 CREATE INDEX ix_outbox_next_try_id ON outbox (next_try, id);

@@ -20,4 +20,5 @@ def upgrade() -> None:
     whole = (sweep.c.state != "queued", sweep.c.total > 0, its.scalar_subquery() >= sweep.c.total)
     first = its.with_only_columns(sa.func.min(trial.c.started)).scalar_subquery()
     begun = sa.func.coalesce(first, sweep.c.created)
+    op.create_index(op.f("ix_sweep_started_state"), "sweep", ["started", "state"])  # by which unexpanded ones are found
     op.execute(sa.update(sweep).where(sweep.c.started.is_(None), *whole).values(started=begun))
