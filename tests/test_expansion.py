@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from orchestrator.conduct import expansion
 from orchestrator.conduct.chores import Chores
+from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.expansion import Expansion
 from orchestrator.plan import grid
 from orchestrator.plan.grid import Plan
@@ -19,6 +20,7 @@ from orchestrator.record.reads.listed_rows import Sought
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes.sweeps import SweepWriter
 from orchestrator.run.attempt import Workplace
+from orchestrator.run.engine import Broker
 from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
@@ -28,7 +30,9 @@ from orchestrator.views.errors import ConflictError, FencedError, UnavailableErr
 from orchestrator.views.filters import parse
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.planned import Cell, PlannedTrial
+from orchestrator.views.sweeps import SweepView
 from tests.inline_conductor import Killed, conduct
+from tests.test_capacity import SMALL, Clustered
 from tests.test_conductor import spec
 from tests.test_requests import append
 from workers import catalog as catalogs
@@ -488,6 +492,45 @@ def test_pieces_are_as_small_as_the_machine_is_slow(
     Expansion(turns.store, turns.writer, catalogs.load()).advance(turns.store.sweeps.queued())
     assert sizes == [8, 4, 2, 2, 4, 8, 8]
     assert service.sweeps.get(1).counts.waiting == 40
+
+
+class Resting(Clustered):
+    """A cluster that counts how often it is told to rest."""
+
+    rests = 0
+
+    def rest(self, broker: Broker) -> None:
+        self.rests += 1
+        super().rest(broker)
+
+
+def beside_a_hopeless_one(settings: Settings, body: bytes) -> tuple[Resting, SweepView]:
+    """What the cluster was told, and what becomes of a sweep, where a conductor leaves once all that waits is stuck."""
+    scheduled = settings.model_copy(update={"engine": "ray_tune"})
+    service, store = Service.open(scheduled), Store.open(settings.database)
+    engine = Resting(Workplace(settings.train, settings.storage, settings.data_root), [SMALL])
+    for asked in (spec(name="hopeless", slot={"cpus": 64, "gpus": 0}), body):
+        sweep, engine.rests = service.submissions.submit(asked).id, 0
+        Conductor(scheduled, store, engine, catalogs.load(), None).conduct(until_idle=True)
+    found = service.sweeps.get(sweep)
+    store.close()
+    service.close()
+    return engine, found
+
+
+def test_who_leaves_when_idle_leaves_no_sweep_half_written(settings: Settings) -> None:
+    _, found = beside_a_hopeless_one(settings, spec(**WIDE, name="small", slot={"cpus": 1, "gpus": 0}))
+    assert (found.state, found.counts.finished) == ("finished", TRIALS)
+
+
+def test_a_conductor_does_not_spin_while_it_expands_and_all_else_is_stuck(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expansion, "BREATH_SECONDS", 0.02)
+    body = spec(repeat={"seed": [*range(10)]}, name="as hopeless", slot={"cpus": 64, "gpus": 0})
+    engine, found = beside_a_hopeless_one(settings, body)
+    assert (found.state, found.counts.waiting) == ("running", 40)
+    assert engine.rests <= 14 + 2, "a turn for each piece, and until it is found that both are stuck"
 
 
 def test_a_recipe_that_cannot_be_fails_the_sweep_in_the_middle(
