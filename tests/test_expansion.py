@@ -270,7 +270,7 @@ def test_nothing_takes_a_part_for_the_whole(turns: Turns, service: Service, sett
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
-@pytest.mark.parametrize("kind, known", [("trials", 4), ("candidates", 2)])
+@pytest.mark.parametrize(("kind", "known"), [("trials", 4), ("candidates", 2)])
 def test_no_listing_plot_or_gauge_counts_a_part(
     turns: Turns, service: Service, settings: Settings, kind: Any, known: int, cancelled: bool
 ) -> None:

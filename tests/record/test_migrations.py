@@ -77,7 +77,7 @@ def test_a_database_of_every_version_is_brought_along(dump: Path, database_url: 
 
 
 @pytest.mark.parametrize(
-    "state, total, started",
+    ("state", "total", "started"),
     [("failed", 4, True), ("cancelled", 4, True), ("running", 4, True), ("queued", 4, False), ("cancelled", 6, False)],
 )
 def test_what_a_former_release_extended_after_its_cancellation_has_started(
