@@ -148,7 +148,7 @@ class Requests:
         try:
             self._tracker.remove(experiment)
         except Exception as error:  # what MLflow still shows is no reason to keep the rest
-            log.warning("the experiment %s of sweep %d stays: %s", experiment, sweep, error)
+            log.warning("the experiment %s of sweep %d may stay in MLflow: %s", experiment, sweep, error)
 
     def _clear(self, trainings: tuple[str, ...]) -> str:
         """Remove what trainings keep in the storage; gives what to say where that is away, which delays nobody."""
