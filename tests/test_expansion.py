@@ -428,11 +428,10 @@ def test_a_retry_after_a_cancellation_is_carried_out_and_what_came_before_it_is_
 def test_a_cancellation_of_a_part_refuses_nothing(turns: Turns, service: Service) -> None:
     sweep = service.submissions.submit(spec(**WIDE)).id
     turns.take()
-    asked = [service.commands.retry(sweep), append(turns.store, "cancel", sweep, {"cell": 1})]
+    asked = [service.commands.retry(sweep).id, append(turns.store, "cancel", sweep, {"cell": 1})]
     turns.take(PIECES)
     assert service.sweeps.get(sweep).counts.cancelled == 6
-    numbers = (asked[0].id, asked[1])
-    assert [service.commands.request(number).state for number in numbers] == ["done", "done"]
+    assert [service.commands.request(number).state for number in asked] == ["done", "done"]
 
 
 def test_a_fresh_sweep_trains_a_recipe_once_in_whichever_piece_it_stands(turns: Turns, service: Service) -> None:
