@@ -4,10 +4,10 @@
 
 A sweep of each shape, cells x candidates x seeds, runs through the real API, the real conductor and the inline engine
 with a training function that takes no time; MLflow is away, or, with `--mlflow`, told of all into its own store in a
-file, as `serve` has it told. While the conductor expands, somebody beside asks to write every 50 ms. Each step is a
-process of its own, so that its memory can be told apart; the memory is the peak above what the process held before the
-step. Beside it Optuna asks and tells `--peer` trials of a random search over its own storage on SQLite. On two free
-cores the four shapes take half an hour.
+file, as `serve` has it told. While the conductor expands, somebody beside asks to write every 50 ms, on SQLite. Each
+step is a process of its own, so that its memory can be told apart; the memory is the peak above what the process held
+before the step. Beside it Optuna asks and tells `--peer` trials of a random search over its own storage on SQLite. On
+two free cores the four shapes take half an hour.
 """
 
 import argparse
@@ -108,7 +108,8 @@ def expand(settings: Settings, shape: Shape) -> Told:
     conductor.handle_signals()
     with beside(settings.database) as waited:
         told = _timed(conductor.conduct)
-    told |= {f"{name} wait to write, ms": waited[name] for name in ("longest", "mean")}
+    named = {"longest": "longest wait to write, ms", "mean of the waits": "mean of the waits to write, ms"}
+    told |= {name: waited[key] for key, name in named.items() if key in waited}
     size = Path(settings.database.removeprefix("sqlite:///"))
     return told | ({"database megabytes": round(size.stat().st_size / 2**20, 1)} if size.is_file() else {})
 

@@ -11,23 +11,30 @@ import sqlalchemy as sa
 
 from orchestrator.conduct import expansion
 from orchestrator.conduct.chores import Chores
+from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.expansion import Expansion
 from orchestrator.plan import grid
 from orchestrator.plan.grid import Plan
 from orchestrator.record import schema
+from orchestrator.record.reads.listed_rows import Sought
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes.sweeps import SweepWriter
 from orchestrator.run.attempt import Workplace
+from orchestrator.run.engine import Broker
 from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
 from orchestrator.views.cluster import WaitReason
 from orchestrator.views.errors import ConflictError, FencedError, UnavailableError
+from orchestrator.views.filters import parse
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.planned import Cell, PlannedTrial
+from orchestrator.views.sweeps import SweepView
 from tests.inline_conductor import Killed, conduct
+from tests.test_capacity import SMALL, Clustered
 from tests.test_conductor import spec
+from tests.test_requests import append
 from workers import catalog as catalogs
 
 WIDE: dict[str, Any] = {"repeat": {"seed": [0, 1, 2]}}
@@ -262,6 +269,34 @@ def test_nothing_takes_a_part_for_the_whole(turns: Turns, service: Service, sett
     assert len(service.sweeps.grid(sweep)) == 2
 
 
+@pytest.mark.parametrize("cancelled", [False, True])
+@pytest.mark.parametrize(("kind", "known"), [("trials", 4), ("candidates", 2)])
+def test_no_listing_plot_or_gauge_counts_a_part(
+    turns: Turns, service: Service, settings: Settings, kind: Any, known: int, cancelled: bool
+) -> None:
+    """Of a sweep whose first trials are another one's, of which one failed."""
+    with_lease_over(settings)
+    whole = service.submissions.submit(spec(compare={"loss": ["triplet"]}, repeat={"seed": [0, 1]})).id
+    conduct(settings)
+    part = service.submissions.submit(spec(**WIDE, name="wider")).id
+    now = turning(settings, turns.store)
+    now.take(2)
+    if cancelled:
+        service.commands.cancel(part)
+        now.take()
+    assert rows(now.store, part) == (9 if cancelled else 6)
+    with now.store.database.writing() as connection:
+        connection.execute(sa.update(schema.trial).where(schema.trial.c.sweep_id == part).values(state="failed"))
+    for sweep, where, count in ((None, "", known), (None, "state:failed", 0), (part, "", 0), (whole, "", known)):
+        sought = Sought(parse(where), kind, sweep)
+        page = now.store.listings.page(sought, "-trial", (), None, 100, count=True)
+        assert (page.total, {row.sweep for row in page.items}) == (count, {whole} if count else set())
+        drawn = Sought(parse(where), kind, sweep, names=("optimizer.lr",))
+        assert now.store.plots.points(drawn, ["optimizer.lr"]).total == count
+    assert now.store.gauges.read(None).trials == {"finished": 4}
+    assert service.sweeps.get(part).problems == []
+
+
 def test_a_training_that_others_share_may_end_between_two_pieces(
     turns: Turns, service: Service, settings: Settings
 ) -> None:
@@ -354,6 +389,51 @@ def test_other_requests_wait_until_there_are_trials(turns: Turns, service: Servi
     assert service.sweeps.get(sweep).counts.waiting == TRIALS
 
 
+def test_what_was_asked_before_a_cancellation_does_not_revive_the_sweep(turns: Turns, service: Service) -> None:
+    sweep = service.submissions.submit(spec(**WIDE)).id
+    turns.take()
+    paused, again = service.commands.pause(sweep), service.commands.retry(sweep, "ada")
+    cancelled = service.commands.cancel(sweep, "bob")
+    turns.take()
+    assert service.sweeps.get(sweep).state == "cancelled"
+    turns.take(PIECES)
+    assert (service.sweeps.get(sweep).state, rows(turns.store, sweep)) == ("cancelled", 6)
+    for one in (paused, again):
+        found = service.commands.request(one.id)
+        said = f"sweep {sweep} was cancelled meanwhile, as bob asked (request {cancelled.id})"
+        assert (found.state, (found.outcome or "").split(";")[0]) == ("refused", said)
+
+
+def test_a_retry_after_a_cancellation_is_carried_out_and_what_came_before_it_is_not(
+    turns: Turns, service: Service
+) -> None:
+    """Of a sweep that was cancelled in the middle; all of it is asked within one turn."""
+    sweep = service.submissions.submit(spec(**WIDE)).id
+    turns.take()
+    service.commands.cancel(sweep)
+    turns.take()
+    asked = [
+        service.commands.retry(sweep), service.commands.extend(sweep, spec(repeat={"seed": [0, 1, 2, 3]})),
+        service.commands.pause(sweep), service.commands.cancel(sweep), service.commands.retry(sweep),
+    ]  # fmt: skip
+    turns.take()
+    assert service.sweeps.get(sweep).state == "queued"
+    turns.take(PIECES)
+    found = service.sweeps.get(sweep)
+    assert (found.state, found.counts.waiting) == ("running", TRIALS)
+    states = [service.commands.request(one.id).state for one in asked]
+    assert states == ["done", "refused", "refused", "done", "done"]
+
+
+def test_a_cancellation_of_a_part_refuses_nothing(turns: Turns, service: Service) -> None:
+    sweep = service.submissions.submit(spec(**WIDE)).id
+    turns.take()
+    asked = [service.commands.retry(sweep).id, append(turns.store, "cancel", sweep, {"cell": 1})]
+    turns.take(PIECES)
+    assert service.sweeps.get(sweep).counts.cancelled == 6
+    assert [service.commands.request(number).state for number in asked] == ["done", "done"]
+
+
 def test_a_fresh_sweep_trains_a_recipe_once_in_whichever_piece_it_stands(turns: Turns, service: Service) -> None:
     """The same trainings in two cells, each a piece; another fresh sweep comes between them."""
     service.submissions.submit(spec(compare={}))
@@ -411,6 +491,45 @@ def test_pieces_are_as_small_as_the_machine_is_slow(
     Expansion(turns.store, turns.writer, catalogs.load()).advance(turns.store.sweeps.queued())
     assert sizes == [8, 4, 2, 2, 4, 8, 8]
     assert service.sweeps.get(1).counts.waiting == 40
+
+
+class Resting(Clustered):
+    """A cluster that counts how often it is told to rest."""
+
+    rests = 0
+
+    def rest(self, broker: Broker) -> None:
+        self.rests += 1
+        super().rest(broker)
+
+
+def beside_a_hopeless_one(settings: Settings, body: bytes) -> tuple[Resting, SweepView]:
+    """What the cluster was told, and what becomes of a sweep, where a conductor leaves once all that waits is stuck."""
+    scheduled = settings.model_copy(update={"engine": "ray_tune"})
+    service, store = Service.open(scheduled), Store.open(settings.database)
+    engine = Resting(Workplace(settings.train, settings.storage, settings.data_root), [SMALL])
+    for asked in (spec(name="hopeless", slot={"cpus": 64, "gpus": 0}), body):
+        sweep, engine.rests = service.submissions.submit(asked).id, 0
+        Conductor(scheduled, store, engine, catalogs.load(), None).conduct(until_idle=True)
+    found = service.sweeps.get(sweep)
+    store.close()
+    service.close()
+    return engine, found
+
+
+def test_who_leaves_when_idle_leaves_no_sweep_half_written(settings: Settings) -> None:
+    _, found = beside_a_hopeless_one(settings, spec(**WIDE, name="small", slot={"cpus": 1, "gpus": 0}))
+    assert (found.state, found.counts.finished) == ("finished", TRIALS)
+
+
+def test_a_conductor_does_not_spin_while_it_expands_and_all_else_is_stuck(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expansion, "BREATH_SECONDS", 0.02)
+    body = spec(repeat={"seed": [*range(10)]}, name="as hopeless", slot={"cpus": 64, "gpus": 0})
+    engine, found = beside_a_hopeless_one(settings, body)
+    assert (found.state, found.counts.waiting) == ("running", 40)
+    assert engine.rests <= 14 + 2, "a turn for each piece, and until it is found that both are stuck"
 
 
 def test_a_recipe_that_cannot_be_fails_the_sweep_in_the_middle(

@@ -94,9 +94,14 @@ class Child:
         path = self.spec.socket
         if self._listener is None and path is not None:
             path.unlink(missing_ok=True)  # an earlier run's; its folder is ours
-            self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            self._listener.bind(str(path))
-            self._listener.listen(_BACKLOG)
+            made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                made.bind(str(path))
+                made.listen(_BACKLOG)
+            except BaseException:  # one that hears nobody would look as if somebody had connected
+                made.close()
+                raise
+            self._listener = made
         return self._listener
 
     def is_wanted(self) -> bool:

@@ -78,7 +78,9 @@ class Conductor:
         ran, hindrances = True, chores.hindrances
         while not broker.closing():
             try:
-                if ran:  # settle at once what it left; while all waits, a large sweep is only looked through at times
+                # Settle at once what it left, and write the next pieces; else a large sweep is only looked through at
+                # times.
+                if ran or chores.expanding:
                     broker.hurry()
                 ran = False
                 broker.tick()
@@ -90,7 +92,8 @@ class Conductor:
                     self._engine.run(broker)
                 else:
                     self._engine.rest(broker)
-                if until_idle and (not self._store.sweeps.active() or (hindrances.hopeless and not ran)):  # settled
+                settled = not ran and not chores.expanding
+                if until_idle and (not self._store.sweeps.active() or (hindrances.hopeless and settled)):
                     break
             except (UnavailableError, ConnectionError) as error:
                 log.warning("holding, nothing is requeued: %s", error)

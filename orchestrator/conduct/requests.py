@@ -54,6 +54,8 @@ class Requests:
     def _carried_out(self, asked: PendingRequest) -> bool:
         try:
             state = self._store.requests.require_standing(asked)
+            if _needs_trials(asked) and asked.kind != "mirror":  # it may have waited, which a cancellation does not
+                self._store.requests.require_not_overtaken(asked)
             outcome = None if state is SweepState.QUEUED and _needs_trials(asked) else self._apply(asked)
         except FOR_ALL:
             raise
@@ -146,7 +148,7 @@ class Requests:
         try:
             self._tracker.remove(experiment)
         except Exception as error:  # what MLflow still shows is no reason to keep the rest
-            log.warning("the experiment %s of sweep %d stays: %s", experiment, sweep, error)
+            log.warning("the experiment %s of sweep %d may stay in MLflow: %s", experiment, sweep, error)
 
     def _clear(self, trainings: tuple[str, ...]) -> str:
         """Remove what trainings keep in the storage; gives what to say where that is away, which delays nobody."""

@@ -28,7 +28,7 @@ def absence(connection: sa.Connection, wanted: int) -> str:
     row = connection.execute(deletions.order_by(request.c.id).limit(1)).first()
     if row is None:
         return f"no sweep {wanted}"
-    return f"no sweep {wanted}: it was deleted at {row.applied:%Y-%m-%d %H:%M} UTC{_asked(row)}"
+    return f"no sweep {wanted}: it was deleted at {row.applied:%Y-%m-%d %H:%M} UTC{asked_by(row)}"
 
 
 def require_lasting(connection: sa.Connection, wanted: int, before: int | None = None) -> None:
@@ -39,7 +39,7 @@ def require_lasting(connection: sa.Connection, wanted: int, before: int | None =
     row = connection.execute(deletions.order_by(request.c.id).limit(1)).first()
     if row is not None:
         raise ConflictError(
-            f"sweep {wanted} is about to be deleted{_asked(row)}; nothing more can be asked of it, and a copy of it "
+            f"sweep {wanted} is about to be deleted{asked_by(row)}; nothing more can be asked of it, and a copy of it "
             "can be submitted as a new sweep"
         )
 
@@ -48,5 +48,6 @@ def _deletions(wanted: int) -> sa.Select[Any]:
     return sa.select(request).where(request.c.sweep_id == wanted, request.c.kind == DELETE)
 
 
-def _asked(row: sa.Row[Any]) -> str:
+def asked_by(row: sa.Row[Any]) -> str:
+    """Who asked for a request, if that is known, and which it is: to be put behind what it did."""
     return f", as {row.actor} asked (request {row.id})" if row.actor else f" (request {row.id})"

@@ -31,6 +31,7 @@ sweep: Final = sa.Table(
     sa.Column("notice", sa.Text),  # why trials of it wait: no node can hold their slots, or no machine has their data
     sa.Column("mlflow_experiment", sa.String),
     sa.Column("mlflow_run", sa.String),  # of the summary run
+    sa.Index(None, "started", "state"),
     sqlite_autoincrement=True,
 )
 

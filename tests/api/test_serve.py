@@ -154,6 +154,19 @@ def test_what_nothing_depends_on_ends_beside_others(tmp_path: Path) -> None:
     assert sorted(ended[1:]) == ["one", "two"], "each waits for the other to be asked, or is killed before it says so"
 
 
+def test_a_socket_that_could_not_be_bound_is_nobodys_wish(tmp_path: Path) -> None:
+    """A path that is longer than any socket's is refused each time, until another spec has a shorter one."""
+    path = tmp_path / ("long" * 40)
+    child = Child(ChildSpec("one", ("one",), socket=path, on_demand=True), tmp_path / "one.log")
+    for _ in range(2):
+        with pytest.raises(OSError, match="too long"):
+            child.is_wanted()
+    child.spec = replace(child.spec, socket=Path(tempfile.mkdtemp()) / "one.sock")
+    assert not child.is_wanted()
+    child.close()
+    shutil.rmtree(child.spec.socket.parent)
+
+
 def test_mlflow_is_there_until_the_conductor_has_told_it_all(tmp_path: Path, settings: Settings) -> None:
     every = [
         mlflow_server(tmp_path, tmp_path / "socket"),

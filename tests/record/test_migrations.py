@@ -11,6 +11,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
+from orchestrator.record import schema
 from orchestrator.record.column_types import metadata
 from orchestrator.record.database import Database
 from orchestrator.record.migrations import config, migrate
@@ -72,6 +73,30 @@ def test_a_database_of_every_version_is_brought_along(dump: Path, database_url: 
     fence = lease(store)
     store.writer(fence).trials.retry(sweep.id)
     assert run_all(store, fence) == 1
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("state", "total", "started"),
+    [("failed", 4, True), ("cancelled", 4, True), ("running", 4, True), ("queued", 4, False), ("cancelled", 6, False)],
+)
+def test_what_a_former_release_extended_after_its_cancellation_has_started(
+    database_url: str, tmp_path: Path, state: str, total: int, started: bool
+) -> None:
+    """It was cancelled before it had trials, and kept no start; one that lacks rows has not started."""
+    restore(RELEASED / "0020.sql", database_url, tmp_path)
+    engine = sa.create_engine(database_url)
+    with engine.begin() as connection:
+        left = sa.text("UPDATE sweep SET started = NULL, state = :state, total = :total")
+        connection.execute(left, {"state": state, "total": total})
+    engine.dispose()
+    store = Store.open(database_url)
+    found = store.sweeps.get(1)
+    with store.database.reading() as connection:
+        first = connection.execute(sa.select(sa.func.min(schema.trial.c.started))).scalar_one()
+    assert (found.state, found.started) == (state, first if started else None)
+    shown = len(store.trials.page(1).items), found.counts.total, len(store.outcomes.of(1).trials)
+    assert shown == ((4, 4, 4) if started else (0, 0, 0))
     store.close()
 
 

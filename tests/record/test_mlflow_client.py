@@ -400,6 +400,32 @@ def test_a_run_is_told_while_the_server_is_away(server: str, behind: BackendStor
     assert MlflowClient(server).get_run(run_id).data.metrics["train/loss"] == 0.2
 
 
+def test_an_experiment_goes_while_the_server_is_away_as_it_does_by_the_server(
+    server: str, behind: BackendStore, mlflow: Child, requests: list[str]
+) -> None:
+    """Row by row, but for the moment; one that is not there is no error."""
+    assert mlflow.spec.socket is not None
+    away, left = f"http://127.0.0.1:{free_port()}", []
+    for tracker in (MlflowTracker(server), over(behind, away)):
+        uid = str(uuid4())
+        experiment = MlflowTracker(server).experiment(f"gone {uid[:6]}", uid, {})
+        MlflowTracker(server).mirror(experiment, a_trial(sweep=uid))
+        for _ in range(2):
+            requests.clear()
+            tracker.remove(experiment)
+        with closing(sqlite3.connect(mlflow_store(mlflow.spec.socket.parent))) as there:
+            its = "FROM {} WHERE experiment_id = ? AND lifecycle_stage = 'deleted'"
+            gone = there.execute(f"SELECT last_update_time > creation_time {its.format('experiments')}", (experiment,))
+            runs = there.execute(f"SELECT deleted_time > 1e12, status, name {its.format('runs')}", (experiment,))
+            left.append((gone.fetchall(), runs.fetchall()))
+    assert requests == []
+    assert left[0] == left[1] == ([(1,)], left[0][1])
+    assert MlflowClient(server).get_experiment(experiment).lifecycle_stage == "deleted"
+    over(behind, away).remove("987654")
+    MlflowClient(server).restore_experiment(experiment)
+    assert len(MlflowClient(server).search_runs([experiment])) == 1
+
+
 def test_what_is_written_into_the_store_is_what_the_server_writes(
     server: str, behind: BackendStore, mlflow: Child
 ) -> None:

@@ -37,6 +37,7 @@ run = RunMirror(
 ident = tracker.mirror(experiment, run)
 assert tracker.experiment("digits #1", "a-uid", {"metricsweep.name": "renamed"}) == experiment
 assert tracker.unite(experiment, lambda keys: {}) == 0
+tracker.remove(tracker.experiment("doomed", "another-uid", {}))
 assert not {"mlflow", "pandas"} & sys.modules.keys(), "MLflow takes seconds to load"
 print(experiment, ident)
 """
@@ -110,7 +111,8 @@ def test_a_sweep_is_shown_before_mlflow_is_there(tmp_path: Path) -> None:
     assert [str(each.relative_to(kept)) for each in kept.rglob("*") if each.is_file()] == ["tables/main/main.tex"]
     another = theirs.create_experiment("theirs")
     with closing(sqlite3.connect(file)) as connection:
-        rows = connection.execute("SELECT * FROM experiments WHERE experiment_id > 0 ORDER BY experiment_id").fetchall()
+        active = "experiment_id > 0 AND lifecycle_stage = 'active'"
+        rows = connection.execute(f"SELECT * FROM experiments WHERE {active} ORDER BY experiment_id").fetchall()
         names = [column[0] for column in connection.execute("SELECT * FROM experiments LIMIT 0").description]
     mine, its = (dict(zip(names, row, strict=True)) for row in rows)
     drawn = {"experiment_id", "name", "creation_time", "last_update_time", "artifact_location"}

@@ -39,6 +39,11 @@ _LOCATE: Final = "UPDATE experiments SET artifact_location = ? WHERE experiment_
 _EXPERIMENT_TAG: Final = """
     INSERT INTO experiment_tags (key, value, experiment_id) VALUES (?, ?, ?)
     ON CONFLICT (key, experiment_id) DO UPDATE SET value = excluded.value WHERE value IS NOT excluded.value"""
+_ASSESSED: Final = "SELECT 1 FROM assessments LIMIT 1"
+_TRASH: Final = """
+    UPDATE experiments SET lifecycle_stage = 'deleted', last_update_time = ?
+    WHERE experiment_id = ? AND lifecycle_stage = 'active'"""
+_TRASH_RUNS: Final = "UPDATE runs SET lifecycle_stage = 'deleted', deleted_time = ? WHERE experiment_id = ?"
 _FILES_OF: Final = "SELECT artifact_uri FROM runs WHERE run_uuid = ?"
 _OF_KEY: Final = """
     SELECT r.run_uuid FROM tags t JOIN runs r ON r.run_uuid = t.run_uuid
@@ -93,6 +98,22 @@ class BackendStore:
             return ident, found is None
         except (_ServersError, sqlite3.Error, UnicodeEncodeError):
             return None
+
+    def remove(self, experiment: str) -> bool:
+        """Move an experiment with its runs to the trash, if it is there; False, and nothing is done: the server has to.
+
+        It has to where anybody assesses traces: what is said of a run then goes with it, and sums are made anew.
+        """
+        try:
+            with _transaction(self._address, "IMMEDIATE") as connection:
+                if connection.execute(_ASSESSED).fetchone():
+                    raise _ServersError
+                now = time_ns() // 1_000_000
+                if connection.execute(_TRASH, (now, experiment)).rowcount:
+                    connection.execute(_TRASH_RUNS, (now, experiment))
+            return True
+        except (_ServersError, sqlite3.Error):
+            return False
 
     def mirror(self, experiment: str, run: RunMirror, memory: Memory, *, new: bool) -> str | None:
         """Bring a run up to date and return its id; None, and nothing is written, where the server has to.

@@ -36,7 +36,9 @@ class StoreTracker(Tracker):
 
     def remove(self, experiment: str) -> None:
         """Move an experiment to MLflow's trash; one that is not there is no error."""
-        self._served.remove(experiment)
+        self._made.discard(experiment)
+        if not self._store.remove(experiment):
+            self._served.remove(experiment)
 
     def mirror(self, experiment: str, run: RunMirror) -> str:
         """Bring one run up to date and return its id; raises as the server's tracker does."""

@@ -1,6 +1,6 @@
 """How far a sweep is expanded: before all of its rows are written it is queued, and nobody is shown a part of them."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
@@ -14,6 +14,7 @@ _STATES: Final = (SweepState.QUEUED, SweepState.FAILED, SweepState.CANCELLED)
 UNEXPANDED: Final = sa.and_(sweep.c.started.is_(None), sweep.c.state.in_(_STATES))
 """Of a sweep: whether it is queued, or ended before its last trial was written."""
 _UNEXPANDED: Final = sa.select(sweep.c.id).where(sweep.c.id == sa.bindparam("sweep"), UNEXPANDED)
+_IN_PART: Final = sa.select(sweep.c.id).where(UNEXPANDED, sa.exists().where(trial.c.sweep_id == sweep.c.id))
 WRITTEN: Final = (
     sa.select(sa.func.coalesce(sa.func.max(trial.c.position), -1) + 1)
     .where(trial.c.sweep_id == sweep.c.id)
@@ -38,6 +39,16 @@ def is_expanded(row: Any) -> bool:
 def unexpanded(connection: sa.Connection, number: int) -> bool:
     """Whether there is such a sweep and some of its rows are not written yet."""
     return connection.execute(_UNEXPANDED, {"sweep": number}).first() is not None
+
+
+def of_whole(connection: sa.Connection, among: Collection[int] | None = None) -> list[sa.ColumnElement[bool]]:
+    """The conditions on trials that leave out those of sweeps that are written in part; `among`: of these sweeps.
+
+    There are none where no such sweep is: what goes through all trials is then answered by the indexes that it was.
+    """
+    query = _IN_PART if among is None else _IN_PART.where(sweep.c.id.in_(sorted(among)))
+    parts = connection.execute(query).scalars().all()
+    return [trial.c.sweep_id.not_in(parts)] if parts else []
 
 
 class ExpansionReader(Access):

@@ -11,6 +11,7 @@ from orchestrator.record.cluster_tables import slot
 from orchestrator.record.database import Access
 from orchestrator.record.reads.cluster import FORGOTTEN, ClusterReader
 from orchestrator.record.reads.deliveries import DeliveryReader
+from orchestrator.record.reads.expansion import of_whole
 from orchestrator.record.reads.quotas import QuotaReader
 from orchestrator.record.schema import attempt, outbox, sweep, trial
 from orchestrator.views.gauges import Backlog, Gauges
@@ -54,6 +55,8 @@ class GaugeReader(Access):
     def _by(self, column: sa.Column[str]) -> dict[str, int]:
         query = sa.select(column.label("state"), sa.func.count().label("n")).group_by(column)
         with self._database.reading() as connection:
+            if column.table is trial:
+                query = query.where(*of_whole(connection))
             return {row.state: row.n for row in connection.execute(query)}
 
     def _attempts(self) -> dict[tuple[str, str], int]:

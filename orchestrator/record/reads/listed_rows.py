@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from orchestrator.record.reads.expansion import of_whole
 from orchestrator.record.reads.trial_columns import Resolved, TrialColumns
 from orchestrator.record.reads.trial_filters import FilterCompiler, sweeps_of
 from orchestrator.record.schema import trial
@@ -67,6 +68,7 @@ class ListedRows:
             self._have(name, 0, sought.path)
         self._places = self.columns.label_places() if any(isinstance(one, Word) for one in said) else []
         self._sqlite = connection.dialect.name == "sqlite"
+        self._whole = of_whole(connection, sought.sweeps)
         shared, rest = self._parted(sought.where)
         self.rows = self._query(sought.sweeps, shared).subquery("listed")
         self.condition = self._compiled(self.rows, rest)
@@ -138,7 +140,7 @@ class ListedRows:
                 labels[f"label_of_{at}"] = label
             if column.numbers and (number := column.number) is not None:
                 numbers[f"number_of_{at}"] = number
-        query = self._trials(labels, numbers)
+        query = self._trials(labels, numbers).where(*self._whole)
         if sweeps is not None and not sweeps:
             query = query.where(sa.false())
         elif sweeps is not None:

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from orchestrator.record import schema
 from orchestrator.record.database import Access
-from orchestrator.record.existence import REFUSED, require_lasting, require_sweep
+from orchestrator.record.existence import REFUSED, asked_by, require_lasting, require_sweep
 from orchestrator.record.reads.cursors import decode, encode
 from orchestrator.record.reads.wanting import evaluation_left
 from orchestrator.record.resolution_table import resolution
@@ -87,13 +87,16 @@ class RequestReader(Access):
 
     def cancellation(self, sweep: int, after: int) -> int | None:
         """The first request after another one that the whole sweep be cancelled; none where nobody asked for it."""
-        query = sa.select(request.c.id, request.c.arguments).order_by(request.c.id)
-        query = query.where(
-            request.c.sweep_id == sweep, request.c.kind == "cancel", request.c.trial_id.is_(None), request.c.id > after
-        )
         with self._database.reading() as connection:
-            rows = connection.execute(query).all()
-        return next((row.id for row in rows if (row.arguments or {}).get("cell") is None), None)
+            return next((row.id for row in _cancellations(connection, sweep, after)), None)
+
+    def require_not_overtaken(self, asked: PendingRequest) -> None:
+        """Raise ConflictError where the whole sweep was asked to be cancelled after this, and is so already."""
+        with self._database.reading() as connection:
+            for row in _cancellations(connection, asked.sweep, asked.id):
+                if row.applied is not None and not (row.outcome or "").startswith(REFUSED):
+                    said = f"sweep {asked.sweep} was cancelled meanwhile{asked_by(row)}"
+                    raise ConflictError(f"{said}; ask again for what is still wanted")
 
     def require_standing(self, asked: PendingRequest) -> SweepState:
         """The state of a request's sweep.
@@ -156,6 +159,13 @@ def _view(row: sa.Row[Any]) -> RequestView:
         created=row.created, state=state, applied=row.applied,
         outcome=(row.outcome or "").removeprefix(REFUSED) or None,
     )  # fmt: skip
+
+
+def _cancellations(connection: sa.Connection, sweep: int, after: int) -> list[sa.Row[Any]]:
+    """Requests after another one that the whole sweep be cancelled, in order."""
+    whole = (request.c.sweep_id == sweep, request.c.kind == "cancel", request.c.trial_id.is_(None))
+    rows = connection.execute(sa.select(request).where(*whole, request.c.id > after).order_by(request.c.id))
+    return [row for row in rows if (row.arguments or {}).get("cell") is None]
 
 
 def _revivals(sweep: int) -> sa.Select[tuple[int]]:

@@ -136,7 +136,7 @@ class SweepReader(Access):
                 raise NotFoundError(absence(connection, sweep))
             counts = _counts(connection, [row])
             summary = _summary(row, counts[sweep], self._headways.of(connection, [row], counts)[sweep])
-            found, asked = problems(connection, sweep), latest_requests(connection, sweep)
+            found, asked = problems(connection, sweep) if is_expanded(row) else [], latest_requests(connection, sweep)
             tags = _tags(connection, [sweep]).get(sweep, [])
         return SweepView(**summary, tags=tags, spec=row.spec, text=row.text, problems=found, requests=asked)
 
