@@ -70,10 +70,11 @@ class Mortal:
 
     def kill(self) -> None:
         """By SIGKILL."""
-        pid = self.alive().pid
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
-        time.sleep(0.05)  # until its exit code is known
+        server = self.alive()
+        assert server.pid is not None
+        os.kill(server.pid, signal.SIGKILL)
+        while server.exit_code() is None:
+            time.sleep(0.01)
 
     def end(self) -> None:
         """With all that it has left behind."""

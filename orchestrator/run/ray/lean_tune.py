@@ -7,7 +7,6 @@ would pay that before its slot can train, and neither it nor the conductor ever 
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
@@ -51,14 +50,12 @@ def load() -> None:
         deferred["pandas"].begin()  # but Tune's Tuner goes on naming Ray Data's class, to Ray's serializer
     except (ImportError, AttributeError):
         del ray.data
-        _forget(lambda name: name.startswith(LOADED_BY_TUNE))
+        for name in [name for name in sys.modules if name.startswith(LOADED_BY_TUNE)]:
+            del sys.modules[name]
     finally:
-        _forget(lambda name: sys.modules[name] in deferred.values())
-
-
-def _forget(which: Callable[[str], bool]) -> None:
-    for name in [name for name in sys.modules if which(name)]:
-        del sys.modules[name]
+        for name in UNNEEDED:
+            if sys.modules.get(name) is deferred[name]:
+                del sys.modules[name]
 
 
 load()
