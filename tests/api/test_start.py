@@ -1,5 +1,6 @@
 """What a command waits for before it begins: counted in modules, which no load of the machine changes."""
 
+import os
 import subprocess
 import sys
 
@@ -24,7 +25,7 @@ print(code, *(name for name, module in sys.modules.items() if getattr(module, "_
 def loaded(arguments: list[str]) -> set[str]:
     """The packages that a command has imported when it ends, and its exit code."""
     code = CODE.format(arguments=arguments)
-    ours = {"METRICSWEEP_URL": "http://127.0.0.1:9", "PATH": "", "HOME": "/nowhere"}
+    ours = {"METRICSWEEP_URL": "http://127.0.0.1:9", "METRICSWEEP_HOME": "/nowhere", "PATH": "", "HOME": "/nowhere"}
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=ours, check=True
     )
@@ -88,8 +89,11 @@ def test_a_client_reads_no_parts() -> None:
 
 
 def printed(code: str) -> str:
-    """What a Python of its own prints."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    """What a Python of its own prints, without the home that a demo may have left in this folder."""
+    homeless = {**os.environ, "METRICSWEEP_HOME": "/nowhere"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True, env=homeless
+    )
     return done.stdout.strip()
 
 
