@@ -23,17 +23,20 @@ BEGIN: Final = "<!-- goals: begin -->"
 END: Final = "<!-- goals: end -->"
 HEAD: Final = "| | figure | goal | |\n|---|--:|--:|---|"
 
+PLAIN: Final = "Ray Tune with MLflow"
+TUNE: Final = "Ray Tune, reused actors, with MLflow"
+UP: Final = "metricsweep, up before"
+
 RUNS: Final[Mapping[str, tuple[str, ...]]] = {
     "sweeps-2s": ("sweeps", "--seconds", "2"),
+    # A goal of a tenth needs more than one round.
+    "sweeps-2s-rounds": ("sweeps", "--seconds", "2", "--rounds", "3", "--only", "pool", TUNE, "metricsweep", UP),
     "sweeps-10s": ("sweeps", "--seconds", "10", "--only", "pool", "metricsweep", "metricsweep, up before"),
     "latency": ("latency",),
     "evaluation-cub": ("evaluation",),
     "evaluation-sop": ("evaluation", "--images", "60502", "--classes", "11316", "--repeats", "1"),
     "start": ("start",),
 }
-PLAIN: Final = "Ray Tune with MLflow"
-TUNE: Final = "Ray Tune, reused actors, with MLflow"
-UP: Final = "metricsweep, up before"
 Told = dict[str, Any]
 
 
@@ -74,15 +77,15 @@ def _p99(kinds: tuple[str, ...]) -> Callable[[Told], float]:
 
 
 GOALS: Final = (
-    Goal("trainings of 2 s: seconds, in ratio to a bare pool", "sweeps-2s", _wall("pool"), 1.10),
-    Goal("the same, by a service that is up", "sweeps-2s", _wall("pool", UP), 1.10),
+    Goal("trainings of 2 s: seconds, in ratio to a bare pool", "sweeps-2s-rounds", _wall("pool"), 1.10),
+    Goal("the same, by a service that is up", "sweeps-2s-rounds", _wall("pool", UP), 1.10),
     Goal(f"trainings of 2 s: seconds, in ratio to {PLAIN}", "sweeps-2s", _wall(PLAIN), 1),
-    Goal(f"trainings of 2 s: seconds, in ratio to {TUNE}", "sweeps-2s", _wall(TUNE), 1),
+    Goal(f"trainings of 2 s: seconds, in ratio to {TUNE}", "sweeps-2s-rounds", _wall(TUNE), 1),
     Goal("trainings of 10 s: seconds, in ratio to a bare pool", "sweeps-10s", _wall("pool"), 1.03),
     Goal("the same, by a service that is up", "sweeps-10s", _wall("pool", UP), 1.03),
     Goal("trainings of 10 s: CPU of slots, in ratio to all of the pool's", "sweeps-10s", _slots, 1.05),
-    Goal("control side with MLflow, starts and ends included: CPU ms a trial", "sweeps-2s", _control, 100),
-    Goal("the same, by a service that is up", "sweeps-2s", lambda told: _control(told, UP), 100),
+    Goal("control side with MLflow, starts and ends included: CPU ms a trial", "sweeps-2s-rounds", _control, 100),
+    Goal("the same, by a service that is up", "sweeps-2s-rounds", lambda told: _control(told, UP), 100),
     Goal(f"first result, in ratio to {PLAIN}", "sweeps-2s", _first, 1.2),
     Goal(
         "50 clients, 10,000 trials: p99 of reads, ms", "latency",

@@ -1,8 +1,9 @@
 """What commands and processes take before they do anything: `python -m benchmarks.start [--tries 10]`.
 
-Seconds of the processors of each client command, best of some tries; no server is asked: each ends with 3. Then the
-seconds of a worker's import and of a bare `import torch`, and by the clock those of `metricsweep serve` over a fresh
-home until all of it answers. Python may keep the bytecode of the sources, as it does where the project is installed.
+Seconds of the processors of each client command, best of some tries; no server is asked: each ends with 3. Then those
+of the imports of a worker and of a relay, and of bare torch and Ray Tune, and by the clock those of `metricsweep serve`
+over a fresh home until all of it answers. Python may keep the bytecode of the sources, as it does where the project is
+installed.
 """
 
 import argparse
@@ -35,7 +36,7 @@ COMMANDS: Final = (
     "check README.md",
     "weights list",
 )
-IMPORTS: Final = ("workers.train", "torch")
+IMPORTS: Final = ("workers.train", "torch", "orchestrator.run.ray.relay", "ray.tune")
 UP: Final = "Ctrl-C ends it"
 """What `serve` says once everything answers."""
 

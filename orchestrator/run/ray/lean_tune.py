@@ -1,7 +1,7 @@
 """Ray Tune, as far as this package uses it, loaded without what only its data frames need.
 
-`import ray.tune` also loads pandas and Ray Data, which is nearly half of what it costs. Each relay is a process that
-would pay that before its slot can train, and neither it nor the conductor ever sees a data frame.
+`import ray.tune` also loads pandas and Ray Data, a third of what a relay's process loads (`benchmarks.start` has both).
+Each relay would pay that before it can follow its slot, and neither it nor the conductor ever sees a data frame.
 """
 
 import importlib
