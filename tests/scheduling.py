@@ -21,7 +21,7 @@ TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
         "tests/test_pruning.py::test_a_pruned_training_is_stopped_long_before_its_next_report",
     ),
     "ray of slots": tuple(
-        f"tests/run/test_{name}.py" for name in ("actor_reuse", "demand", "pool", "ray", "tune_views")
+        f"tests/run/test_{name}.py" for name in ("actor_reuse", "demand", "pool", "ray", "tune_pace", "tune_views")
     ),
     "slurm": ("tests/faults/test_slurm.py",),
     "presets": ("tests/test_quick_presets.py",),

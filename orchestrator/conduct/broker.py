@@ -1,7 +1,7 @@
 """The broker that engines work for, while its conductor holds the lease."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
@@ -79,6 +79,10 @@ class LeasedBroker:
     def wanted(self, order: Order) -> bool:
         """Whether any trial still wants the order's training."""
         return self._store.claims.wanted(order.attempt)
+
+    def wanted_of(self, orders: Collection[Order]) -> Set[str]:
+        """The attempts of the orders whose training some trial still wants."""
+        return self._store.claims.wanted_of([order.attempt for order in orders])
 
     def started(self, order: Order, holder: str, host: str) -> None:
         """Note the slot that trains the order."""

@@ -147,9 +147,11 @@ class Dispatch(Generic[H]):
 
     def watch(self) -> None:
         """Stop what is no longer wanted; end a slot that does not obey, or whose training reports nothing."""
-        for execution in list(self._running.values()):
+        running = list(self._running.values())
+        wanted = self._broker.wanted_of([one.order for one in running if one.asked_to_stop is None]) if running else ()
+        for execution in running:
             if execution.asked_to_stop is None:
-                if not self._broker.wanted(execution.order):
+                if execution.order.attempt not in wanted:
                     execution.asked_to_stop = time.monotonic()
                     execution.slot.stop(execution.order.attempt)
                 else:

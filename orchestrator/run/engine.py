@@ -1,6 +1,6 @@
 """The protocol between a conductor and what executes trainings; every engine passes one conformance suite."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -52,6 +52,9 @@ class Broker(Protocol):
 
     def wanted(self, order: Order) -> bool:
         """False once everybody who wanted the training cancelled it."""
+
+    def wanted_of(self, orders: Collection[Order]) -> Set[str]:
+        """The same of several, asked at once: the attempts of those that are wanted."""
 
     def closing(self) -> bool:
         """True once the conductor is asked to end: return soon and leave running slots alone."""

@@ -46,10 +46,14 @@ def test_a_sweep_runs_from_queued_to_finished(store: Store) -> None:
     assert first.recipe["loss"] == {"name": "triplet", "margin": 0.2}
     assert first.slot == SLOT
     assert store.claims.wanted(first.attempt)
+    second = claimed(store, fence)
+    assert store.claims.wanted_of([first.attempt, second.attempt, "none"]) == {first.attempt, second.attempt}
     run(store, fence, first, score=0.7)
     assert not store.claims.wanted(first.attempt)
-    assert states(store, added.id) == ["finished", "waiting", "waiting", "waiting"]
-    run(store, fence, claimed(store, fence), score=0.9)
+    assert store.claims.wanted_of([first.attempt, second.attempt]) == {second.attempt}
+    assert store.claims.wanted_of([]) == set()
+    assert states(store, added.id) == ["finished", "running", "waiting", "waiting"]
+    run(store, fence, second, score=0.9)
     assert store.sweeps.cells_to_settle() == [(added.id, 0)]
     assert run_all(store, fence) == 2
 

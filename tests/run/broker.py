@@ -3,7 +3,7 @@
 import threading
 import uuid
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 from orchestrator.run.message import Message
@@ -109,6 +109,9 @@ class MemoryBroker:
 
     def wanted(self, order: Order) -> bool:
         return order.training not in self.unwanted
+
+    def wanted_of(self, orders: Collection[Order]) -> set[str]:
+        return {order.attempt for order in orders if self.wanted(order)}
 
     def closing(self) -> bool:
         return self.close

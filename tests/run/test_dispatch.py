@@ -1,6 +1,7 @@
 """What an earlier conductor claimed goes on where it trains, or waits again; it never begins a second time."""
 
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -143,3 +144,22 @@ def test_what_has_spooled_its_end_ends_so_though_its_slot_was_never_noted(work: 
         broker = MemoryBroker(deque([replace(done, holder="")]))
         engine(broker)
         assert list(broker.results) == [done.training]
+
+
+def test_who_is_wanted_is_asked_once_for_all_that_trains(work: Workplace) -> None:
+    class Asked(MemoryBroker):
+        asked = 0
+
+        def wanted_of(self, orders: Collection[Order]) -> set[str]:
+            self.asked += 1
+            return super().wanted_of(orders)
+
+    left = [replace(order(), holder=name) for name in ("one", "two")]
+    slots = [Held(str(one.holder), attempt=one.attempt) for one in left]
+    broker = Asked(deque(left))
+    dispatch = Dispatch(broker, Slots(*slots), work)
+    assert len(dispatch.begun()) == 2
+    broker.unwanted.add(left[0].training)
+    dispatch.watch()
+    assert broker.asked == 1
+    assert [slot.attempt for slot in slots] == [None, left[1].attempt]

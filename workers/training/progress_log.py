@@ -7,8 +7,12 @@ from typing import Final
 
 from workers.contract import Progress, Recipe
 
-REPORT_SECONDS: Final = 0.3
-"""The least time between two messages that nothing special calls for."""
+REPORT_SECONDS: Final = 1.0
+"""The least time between two messages that nothing special calls for: each is written to disk, passed on, recorded."""
+REPORT_SHARE: Final = 0.05
+"""Of the time that a training has taken so far: also the least, as long as that is below the next."""
+LATE_REPORT_SECONDS: Final = 5.0
+"""So long, then, after a hundred seconds."""
 LINE_SECONDS: Final = 5.0
 """The least time between two lines of the log that nothing special calls for."""
 POINTS: Final = 1_000
@@ -44,7 +48,7 @@ class ProgressLog:
         self._iterations = max(1, total * count // ITERATIONS)
         self._curves = curves
         self._report = report
-        self._reported = self._written = time.monotonic()
+        self._began = self._reported = self._written = time.monotonic()
         self._skipped = False
 
     def due(self, step: int) -> bool:
@@ -73,7 +77,8 @@ class ProgressLog:
     def passing(self, step: int, values: Mapping[str, float]) -> None:
         """Report what is no point of a curve, only where nothing was reported for a while."""
         now = time.monotonic()
-        if now - self._reported >= REPORT_SECONDS:
+        growing = min(LATE_REPORT_SECONDS, REPORT_SHARE * (now - self._began))
+        if now - self._reported >= max(REPORT_SECONDS, growing):
             self.tell(step, values, self._line(step, values) if now - self._written >= LINE_SECONDS else "")
 
     def tell(self, step: int, values: Mapping[str, float], line: str = "", checkpoint: str | None = None) -> None:

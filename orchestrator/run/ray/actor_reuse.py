@@ -19,20 +19,18 @@ def relay_bundle(config: dict[str, Any]) -> tune.PlacementGroupFactory:
     return tune.PlacementGroupFactory([{"memory": MEGABYTE + zlib.crc32(str(config["slot"]).encode()) % MEGABYTE}])
 
 
-class ActorReuse(tune.FIFOScheduler):  # type: ignore[misc]
-    """Tune's plain order of trials, and the actor of a slot's relay kept until its next one.
+class ActorReuse:
+    """Has the actor of a slot's relay kept until its next one.
 
     Tune keeps an idle actor of a shape only while a trial of that shape is staged, and has no setting for it (Ray 2.60,
     `TuneController._maybe_cache_trial_actor`). Another Ray may do without: then relays only cost more.
     """
 
     def __init__(self) -> None:
-        super().__init__()
         self._kept: set[tune.PlacementGroupFactory] = set()
 
-    def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
-        """A trial of a new shape: have one idle actor of it kept."""
-        super().on_trial_add(tune_controller, trial)
+    def keep(self, tune_controller: Any, trial: Any) -> None:
+        """A trial, maybe of a new shape: have one idle actor of it kept."""
         shape = trial.placement_group_factory
         if shape not in self._kept:
             self._kept.add(shape)

@@ -10,7 +10,8 @@ from orchestrator.run.message import Message
 from orchestrator.run.ray import lean_tune as tune
 from orchestrator.run.ray.actor_reuse import relay_bundle
 
-POLL_SECONDS: Final = 1.0
+POLL_SECONDS: Final = 5.0
+"""How long its slot holds a question while there is nothing to say; what is said is answered at once."""
 
 
 class Relay(tune.Trainable):  # type: ignore[misc]

@@ -9,9 +9,9 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from orchestrator.run.ray import lean_tune as tune
-from orchestrator.run.ray.actor_reuse import ActorReuse
 from orchestrator.run.ray.assignment import Assignment, folder_of
 from orchestrator.run.ray.relay import Relay
+from orchestrator.run.ray.relay_scheduler import RelayScheduler
 from orchestrator.run.ray.trial_files import TrialFiles, remove_old
 from orchestrator.run.report import Report
 from orchestrator.views.errors import UnavailableError
@@ -166,7 +166,7 @@ class TunerThread:
                 search_alg=tune.ConcurrencyLimiter(
                     Suggestions(self._assignments, self._ending), max_concurrent=MOST_TRAININGS
                 ),
-                scheduler=ActorReuse(),
+                scheduler=RelayScheduler(),
                 num_samples=-1,
                 reuse_actors=True,
                 trial_name_creator=lambda trial: str(trial.config["trial"]),
