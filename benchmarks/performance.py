@@ -30,8 +30,18 @@ UP: Final = "metricsweep, up before"
 RUNS: Final[Mapping[str, tuple[str, ...]]] = {
     "sweeps-2s": ("sweeps", "--seconds", "2"),
     # A goal of a tenth needs more than one round.
-    "sweeps-2s-rounds": ("sweeps", "--seconds", "2", "--rounds", "3", "--only", "pool", TUNE, "metricsweep", UP),
-    "sweeps-10s": ("sweeps", "--seconds", "10", "--only", "pool", "metricsweep", "metricsweep, up before"),
+    "sweeps-2s-rounds": ("sweeps", "--seconds", "2", "--rounds", "5", "--only", "pool", TUNE, "metricsweep", UP),
+    "sweeps-10s": (
+        "sweeps",
+        "--seconds",
+        "10",
+        "--rounds",
+        "2",
+        "--only",
+        "pool",
+        "metricsweep",
+        "metricsweep, up before",
+    ),
     "latency": ("latency",),
     "evaluation-cub": ("evaluation",),
     "evaluation-sop": ("evaluation", "--images", "60502", "--classes", "11316", "--repeats", "1"),

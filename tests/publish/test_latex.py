@@ -142,3 +142,9 @@ def test_signs_are_set_as_mathematics():
     text = render(build(sweeps.svmax(), "main", sweeps.catalog())).decode("ascii")
     assert "& $+$1.58 &" in text
     assert "& $-$7.78 &" in text
+
+
+def test_a_greek_index_is_set_below_its_letter():
+    assert escape("s_μ ↓") == r"$s_{\mu}$ $\downarrow$"
+    assert escape("(s_μ)") == r"($s_{\mu}$)"
+    assert escape("train/s_mu s_μx _μ") == r"train/s\_mu s\_$\mu$x \_$\mu$"

@@ -10,7 +10,7 @@ from workers.evaluation.evaluate import Evaluation
 class MeanSingularValue:
     """s_mu: the mean of the min(n, d) singular values of all unit embeddings; it grows as more directions are used."""
 
-    label = "s_mu"
+    label = "s_μ"
     paper = "SVMax figures 3 and 15"
     version = 1
     better = "none"

@@ -7,7 +7,7 @@ from workers.evaluation.evaluate import Evaluation
 class LowerBound:
     """L, the least s_mu of n unit embeddings of width d: what `s_mu` is to be seen against."""
 
-    label = "s_mu lower bound"
+    label = "s_μ lower bound"
     paper = "SVMax eq. 4 and figure 15"
     version = 1
     better = "none"

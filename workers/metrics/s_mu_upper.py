@@ -7,7 +7,7 @@ from workers.evaluation.evaluate import Evaluation
 class UpperBound:
     """U, the greatest s_mu of n unit embeddings of width d: what `s_mu` is to be seen against."""
 
-    label = "s_mu upper bound"
+    label = "s_μ upper bound"
     paper = "SVMax eq. 4 and figure 15"
     version = 1
     better = "none"

@@ -1,18 +1,14 @@
 """Metrics of cells as a figure shows them: unit, heading, mean and error over repeats."""
 
-import re
 from collections.abc import Iterator
-from typing import Final
 
 from orchestrator.publish.figures.points import FigurePoint
 from orchestrator.publish.figures.sketch import Sketch, Value
 from orchestrator.publish.figures.training import curve_title
-from orchestrator.publish.labels import GREEK, metric_better, metric_title, metric_unit
+from orchestrator.publish.labels import metric_better, metric_title, metric_unit
 from orchestrator.publish.statistics import interval
 from orchestrator.spec.unit import Unit
 from orchestrator.views.outcomes import Statistic
-
-_INDEX: Final = re.compile(rf"(?<=_)({'|'.join(GREEK)})(?![a-z])")  # the mu of s_mu
 
 
 def unit_of(it: Sketch, metric: str) -> Unit:
@@ -32,7 +28,7 @@ def title_of(it: Sketch, metric: str) -> str:
         return f"{given} (%)" if percent else given
     if split == "train":
         return curve_title(metric, it.parts)
-    shown = _INDEX.sub(lambda found: GREEK[found[0]], metric_title(name, it.parts))
+    shown = metric_title(name, it.parts)
     arrow = " ↓" if metric_better(name, it.parts) == "lower" else ""
     said = ", ".join(one for one in (split, "%" if percent else "") if one)
     return f"{shown}{arrow}" + (f" ({said})" if said else "")

@@ -36,6 +36,8 @@ _ACCENTS: Final = {
 
 _LIGATURES: Final = re.compile(r"-(?=-)|'(?=')|,(?=,)|[?!](?=`)")
 """ASCII pairs that TeX would join into another character."""
+_INDEX: Final = re.compile(r"\b([A-Za-z])_([α-ω])(?!\w)")
+"""A letter with a Greek index, such as the s_μ of a heading."""
 
 
 def escape(text: str) -> str:
@@ -44,6 +46,9 @@ def escape(text: str) -> str:
 
 
 def _word(word: str) -> str:
+    if found := _INDEX.search(word):
+        before, letter, index, after = word[: found.start()], *found.groups(), word[found.end() :]
+        return f"{_word(before)}${letter}_{{{_MATH[index]}}}${_word(after)}"
     return "".join(_character(one) for one in _LIGATURES.sub(r"\g<0>" + "\u200b", unicodedata.normalize("NFC", word)))
 
 
