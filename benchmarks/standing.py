@@ -42,24 +42,24 @@ def metered_through(service: psutil.Process, command: Sequence[str], environment
 
     A process of the service that both began and ended meanwhile is counted as it was seen last, five times a second.
     """
-    before, spent = _spent(service), _Spent()
+    before, spent = spent_so_far(service), _Spent()
     began = time.perf_counter()
     with subprocess.Popen(command, env=dict(environment), stdout=subprocess.DEVNULL) as process:
         client = psutil.Process(process.pid)
         while process.poll() is None:
-            spent |= _spent(service) | _spent(client)
+            spent |= spent_so_far(service) | spent_so_far(client)
             time.sleep(0.2)
     wall = time.perf_counter() - began
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
-    spent |= _spent(service)
+    spent |= spent_so_far(service)
     taken: dict[str, float] = {}
     for key, (name, seconds) in spent.items():
         taken[name] = taken.get(name, 0.0) + seconds - before.get(key, ("", 0.0))[1]
     return Metered(wall, sum(taken.values()), taken)
 
 
-def _spent(root: psutil.Process) -> _Spent:
+def spent_so_far(root: psutil.Process) -> _Spent:
     """Seconds of the processors of a process and of all below it so far, by pid and birth."""
     found = _Spent()
     with suppress(psutil.Error):

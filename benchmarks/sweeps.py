@@ -78,11 +78,11 @@ tables: {{main: {{rows: [loss], columns: [dataset], metrics: [nmi, recall@1, map
 
 def through_standing(spec: Path, folder: Path, trials: int) -> dict[str, float]:
     """What the same takes through a service that is up before the clock starts, and that stays."""
-    home, environment = folder / "home", _environment() | {"METRICSWEEP_SLOTS": str(SLOTS)}
+    home, given = folder / "home", environment() | {"METRICSWEEP_SLOTS": str(SLOTS)}
     command = [sys.executable, "-m", "api.cli", "submit", str(spec), "--watch", "--home", str(home)]
-    with standing(home, environment) as service:
+    with standing(home, given) as service:
         began = time.time()
-        taken = metered_through(service, command, environment)
+        taken = metered_through(service, command, given)
         return _ours(taken, home, began, trials)
 
 
@@ -91,7 +91,7 @@ def through_service(spec: Path, folder: Path, trials: int) -> dict[str, float]:
     home = folder / "home"
     command = [sys.executable, "-m", "api.cli", "run", str(spec), "--home", str(home), "--out", str(folder / "out")]
     began = time.time()
-    return _ours(metered(command, _environment() | {"METRICSWEEP_SLOTS": str(SLOTS)}), home, began, trials)
+    return _ours(metered(command, environment() | {"METRICSWEEP_SLOTS": str(SLOTS)}), home, began, trials)
 
 
 def _ours(taken: Metered, home: Path, began: float, trials: int) -> dict[str, float]:
@@ -111,7 +111,7 @@ def through_peer(words: Sequence[str], recipes: Path, folder: Path, trials: int)
     module, *more = words
     began = time.time()
     taken = metered(
-        [sys.executable, "-m", f"benchmarks.peers.{module}", str(recipes), str(folder), *more], _environment()
+        [sys.executable, "-m", f"benchmarks.peers.{module}", str(recipes), str(folder), *more], environment()
     )
     results = [json.loads(one.read_text(encoding="utf-8")) for one in folder.glob(f"*/{RESULT}")]
     if len(results) != trials:
@@ -137,7 +137,8 @@ def _ends(home: Path) -> list[float]:
         service.close()
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """What every program is started with: one thread each, and this checkout."""
     return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[1])}
 
 
@@ -184,6 +185,16 @@ def medians(taken: Mapping[str, list[dict[str, float]]]) -> dict[str, dict[str, 
     }
 
 
+def ratios(found: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """The seconds of each of ours to those of each peer."""
+    return {
+        f"{ours} / {name}": round(found[ours]["seconds"] / one["seconds"], 2)
+        for ours in _OURS
+        for name, one in found.items()
+        if name not in _OURS and ours in found
+    }
+
+
 def main() -> None:
     """Print what each took, and ours in ratio to the pool and to each other peer."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -198,20 +209,16 @@ def main() -> None:
     seeds = ", ".join(str(seed) for seed in range(options.trials // 4))
     iterations = options.iterations or iterations_of(options.seconds)
     spec = SPEC.format(iterations=iterations, seeds=seeds)
-    found = medians(measured(options.only or able, spec, options.rounds))
+    taken = measured(options.only or able, spec, options.rounds)
+    found = medians(taken)
     versions = {name: importlib.metadata.version(name) for name in ("torch", "ray", "optuna", "mlflow")}
     machine = {"cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1), "python": platform.python_version()}
-    ratios = {
-        f"{ours} / {name}": round(found[ours]["seconds"] / one["seconds"], 2)
-        for ours in _OURS
-        for name, one in found.items()
-        if name not in _OURS and ours in found
-    }
-    print(
-        json.dumps(
-            {**machine, **versions, "rounds": options.rounds, "iterations": iterations, **found, **ratios}, indent=2
-        )
-    )
+    each = [{name: rounds[at] for name, rounds in taken.items()} for at in range(options.rounds)]
+    told = {
+        **machine, **versions, "rounds": options.rounds, "iterations": iterations, **found, **ratios(found),
+        "each": [{**one, **ratios(one)} for one in each],
+    }  # fmt: skip
+    print(json.dumps(told, indent=2))
 
 
 if __name__ == "__main__":

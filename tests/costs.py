@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
@@ -20,6 +21,7 @@ MOST: Final = 1_440.0
 """Seconds of CPU that a whole run may take: at four fifths of two busy cores they are 15 minutes."""
 MOST_OF_A_FILE: Final = 15.0
 """Seconds of CPU that a file may take of which `tests/scheduling.py` does not know that it lasts."""
+ALL: Final = Path(__file__).parents[1] / "build" / "test-costs.txt"
 _COLLECTING: Final = "collecting the tests"
 _KEY: Final = "costs"
 
@@ -91,6 +93,9 @@ class Costs:
             terminalreporter.section(f"{_TOLD} dearest groups of tests")
             for line in (*told(self._found), *warned(self._found)):
                 terminalreporter.write_line(line)
+            ALL.parent.mkdir(exist_ok=True)
+            ALL.write_text("\n".join(told(self._found, len(self._found))) + "\n", encoding="utf-8")
+            terminalreporter.write_line(f"all groups are in {ALL.relative_to(ALL.parents[1])}")
             used, had = (now - before for now, before in zip(busy(), self._machine, strict=True))
             terminalreporter.write_line(f"the machine, with all else that ran: {used:.0f} of {had:.0f} s of CPU in use")
 
@@ -111,14 +116,14 @@ def warned(costs: Iterable[Cost]) -> Iterator[str]:
             yield f"{cost.group} took {cost.cpu:.0f} s of CPU: make it cheaper, or name it in LONG of scheduling.py"
 
 
-def told(costs: Iterable[Cost]) -> Iterator[str]:
+def told(costs: Iterable[Cost], most: int = _TOLD) -> Iterator[str]:
     """A table of the dearest by CPU, collecting in every process as one, and the sums of each process."""
     every = sorted(costs, key=lambda cost: -cost.cpu)
     groups = [cost for cost in every if cost.group != _COLLECTING]
     yield f"{'CPU s':>7} {'wall s':>7} {'began':>7}  group"
-    for cost in groups[:_TOLD]:
+    for cost in groups[:most]:
         yield f"{cost.cpu:7.1f} {cost.wall:7.1f} {cost.began:7.1f}  {cost.group}{cost.process and f' [{cost.process}]'}"
-    rest = groups[_TOLD:]
+    rest = groups[most:]
     yield f"{sum(cost.cpu for cost in rest):7.1f} {sum(cost.wall for cost in rest):7.1f} {'':7}  {len(rest)} others"
     for process in sorted({cost.process for cost in every}):
         mine = [cost for cost in every if cost.process == process]

@@ -24,5 +24,9 @@ def test_every_goal_has_its_benchmark(kept: dict[str, Told]) -> None:
 
 def test_what_is_missed_is_said() -> None:
     goal = Goal("to be fast", "start", lambda told: float(told["s"]), 2)
-    assert goal.line({"s": 2}) == "| to be fast | 2 | 2 | met |"
-    assert goal.line({"s": 2.5}) == "| to be fast | 2.5 | 2 | **missed** |"
+    assert goal.line({"each": [{"s": 2}]}) == "| to be fast | 2 | one run | 2 | met |"
+    assert (
+        goal.line({"each": [{"s": 2}, {"s": 3}, {"s": 2.5}]}) == "| to be fast | 2.5 | 2 to 3 of 3 | 2 | **missed** |"
+    )
+    of_medians = {"each": [{"s": 2}, {"s": 3}], "told": {"s": 1.75}}
+    assert goal.line(of_medians) == "| to be fast | 1.75 | 2 to 3 of 2 | 2 | met |"
