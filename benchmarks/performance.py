@@ -28,12 +28,23 @@ PLAIN: Final = "Ray Tune with MLflow"
 TUNE: Final = "Ray Tune, reused actors, with MLflow"
 UP: Final = "metricsweep, up before"
 
-ROUNDS: Final = "5"
+ROUNDS: Final = 5
 RUNS: Final[Mapping[str, tuple[str, ...]]] = {
     "sweeps-2s": ("sweeps", "--seconds", "2"),
     # A goal of a tenth needs more than one round.
-    "sweeps-2s-rounds": ("sweeps", "--seconds", "2", "--rounds", ROUNDS, "--only", "pool", TUNE, "metricsweep", UP),
-    "sweeps-10s": ("sweeps", "--seconds", "10", "--rounds", ROUNDS, "--only", "pool", "metricsweep", UP),
+    "sweeps-2s-rounds": (
+        "sweeps",
+        "--seconds",
+        "2",
+        "--rounds",
+        str(ROUNDS),
+        "--only",
+        "pool",
+        TUNE,
+        "metricsweep",
+        UP,
+    ),
+    "sweeps-10s": ("sweeps", "--seconds", "10", "--rounds", str(ROUNDS), "--only", "pool", "metricsweep", UP),
     "latency": ("latency",),
     "evaluation-cub": ("evaluation",),
     "evaluation-sop": ("evaluation", "--images", "60502", "--classes", "11316", "--repeats", "1"),
@@ -126,7 +137,7 @@ def ran(name: str) -> Told:
     if module == "sweeps":
         told = _printed(command)
         return {**kept, "each": told.pop("each"), "told": told}
-    return {**kept, "each": [_printed(command) for _ in range(1 if name in ONCE else int(ROUNDS))]}
+    return {**kept, "each": [_printed(command) for _ in range(1 if name in ONCE else ROUNDS)]}
 
 
 def _printed(command: list[str]) -> Told:

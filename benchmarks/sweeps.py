@@ -94,13 +94,18 @@ def through_service(spec: Path, folder: Path, trials: int) -> dict[str, float]:
     return _ours(metered(command, environment() | {"METRICSWEEP_SLOTS": str(SLOTS)}), home, began, trials)
 
 
+def kind_of(command_line: str) -> str:
+    """Which of the service's processes it is."""
+    return next((name for name, part in OURS_BY_COMMAND.items() if part in command_line), RAYS)
+
+
 def _ours(taken: Metered, home: Path, began: float, trials: int) -> dict[str, float]:
     ends = _ends(home)
     if len(ends) != trials:
         raise SystemExit(f"{len(ends)} of {trials} trials ended")
     by_process = dict.fromkeys((*OURS_BY_COMMAND, RAYS), 0.0)
     for command_line, seconds in taken.by_command.items():
-        by_process[next((name for name, part in OURS_BY_COMMAND.items() if part in command_line), RAYS)] += seconds
+        by_process[kind_of(command_line)] += seconds
     control = {"control, CPU ms a trial": round(1000 * (taken.cpu - by_process[SLOTS_OF]) / trials)}
     each = {f"{name}, CPU s": round(seconds, 1) for name, seconds in by_process.items()}
     return _told(taken, min(ends) - began) | control | each

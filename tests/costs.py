@@ -21,7 +21,7 @@ MOST: Final = 1_440.0
 """Seconds of CPU that a whole run may take: at four fifths of two busy cores they are 15 minutes."""
 MOST_OF_A_FILE: Final = 15.0
 """Seconds of CPU that a file may take of which `tests/scheduling.py` does not know that it lasts."""
-ALL: Final = Path(__file__).parents[1] / "build" / "test-costs.txt"
+EVERY_GROUP: Final = Path(__file__).parents[1] / "build" / "test-costs.txt"
 _COLLECTING: Final = "collecting the tests"
 _KEY: Final = "costs"
 
@@ -93,9 +93,9 @@ class Costs:
             terminalreporter.section(f"{_TOLD} dearest groups of tests")
             for line in (*told(self._found), *warned(self._found)):
                 terminalreporter.write_line(line)
-            ALL.parent.mkdir(exist_ok=True)
-            ALL.write_text("\n".join(told(self._found, len(self._found))) + "\n", encoding="utf-8")
-            terminalreporter.write_line(f"all groups are in {ALL.relative_to(ALL.parents[1])}")
+            EVERY_GROUP.parent.mkdir(exist_ok=True)
+            EVERY_GROUP.write_text("\n".join(told(self._found, len(self._found))) + "\n", encoding="utf-8")
+            terminalreporter.write_line(f"all groups are in {EVERY_GROUP.relative_to(EVERY_GROUP.parents[1])}")
             used, had = (now - before for now, before in zip(busy(), self._machine, strict=True))
             terminalreporter.write_line(f"the machine, with all else that ran: {used:.0f} of {had:.0f} s of CPU in use")
 

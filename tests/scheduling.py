@@ -92,6 +92,7 @@ LONG: Final = (
     "tests/test_bundling.py",
     "tests/test_package.py",
     "tests/workers/test_tasks.py",
+    "tests/workers/test_backbones.py",
     "tests/workers/test_beside.py",
     "tests/workers/test_figure_files.py",
     "tests/workers/test_train.py",

@@ -22,7 +22,8 @@ from orchestrator.views.deadline import Deadline, GoneError, within
 from orchestrator.views.errors import InvalidSpecError
 from workers.catalog import Catalog, Problem, shown
 
-MOST_MEGABYTES = 100
+MOST_MEGABYTES = 70
+"""Promised are 100: what a process had let go of before is taken again unseen. The greatest body takes 35."""
 MOST_CHARACTERS = 250_000
 """Of all that is told of one spec; usual ones have a hundredth of it."""
 HANG_SECONDS = 60
@@ -46,7 +47,7 @@ def ended() -> Iterator[None]:
 def little_memory() -> Iterator[None]:
     """Little memory is taken meanwhile, by what the kernel counts: Python's own count takes five times as long.
 
-    What this process had let go of before and not given back may be taken again, unseen: some tens of megabytes.
+    What this process had let go of and could not give back may be taken again, unseen.
     """
     if not RESET.exists():  # only Linux has it
         yield
@@ -63,6 +64,7 @@ def _kilobytes(name: str) -> int:
     return int(re.findall(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())[0])
 
 
+@pytest.mark.skipif(not RESET.exists(), reason="only Linux counts it")
 def test_memory_that_is_taken_and_let_go_of_is_seen() -> None:
     with pytest.raises(AssertionError), little_memory():
         assert len(bytes(2 * MOST_MEGABYTES * 2**20).replace(b"\0", b"x"))
