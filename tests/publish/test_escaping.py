@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from orchestrator.publish.formats import names, render
 from orchestrator.publish.formats.csv import guarded
@@ -80,6 +81,18 @@ def test_markdown_stays_in_its_cell(text):
     assert "\n" not in found
     assert "|" not in re.sub(r"\\[\\|`*_{}\[\]#~$]", "", found)
     assert "<" not in found
+
+
+@given(st.text(alphabet="aZ9é_*μ -`.([\\~"))
+def test_markdown_shows_the_text(text):
+    """But for blanks at its ends, which no cell shows, and after a letter, since a line may begin a list."""
+    (block,) = MarkdownIt("gfm-like", {"linkify": False}).parseInline(f"x{markdown(text)}")
+    assert all(one.type in ("text", "text_special") for one in block.children)
+    assert "".join(one.content for one in block.children).strip() == f"x{one_line(text)}".strip()
+
+
+def test_markdown_leaves_words_readable():
+    assert markdown("proxy_nca and s_μ, _x, y_ and a__b") == r"proxy_nca and s_μ, \_x, y\_ and a\_\_b"
 
 
 @given(st.text())

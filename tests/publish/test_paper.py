@@ -34,7 +34,7 @@ def test_bold_is_none_where_it_is_not_known() -> None:
 def test_what_a_reader_must_know_stands_below() -> None:
     text = render(load("ISA-T2"), "markdown").content.decode()
     assert "**68.1±0.3**" in text
-    assert "Quoted from MLRC (inferred): margin, proxy\\_nca" in text
+    assert "Quoted from MLRC (inferred): margin, proxy_nca" in text
     assert "- C21: " in text
     assert "is not known" in render(load("SVMax-T3"), "markdown").content.decode()
 

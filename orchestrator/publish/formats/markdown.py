@@ -27,9 +27,12 @@ def render(table: Table) -> bytes:
 
 
 def escape(text: str) -> str:
-    """`text` on one line, so that Markdown shows it as it is."""
+    """`text` on one line, so that Markdown shows it as it is.
+
+    `_` within a word means nothing to it: without a sign before it a terminal shows the name as it is, too.
+    """
     entities = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*_{}\[\]#|~$])", r"\\\1", entities)
+    return re.sub(r"([\\`*{}\[\]#|~$]|(?<![^\W_])_|_(?![^\W_]))", r"\\\1", entities)
 
 
 def _panel(panel: Panel, stub: Sequence[str]) -> str:
