@@ -85,7 +85,6 @@ LONG: Final = (
     "tests/workers/test_checkpoint.py",
     "tests/test_conductor.py",
     "tests/test_searches.py",
-    "tests/test_expansion.py",
     "tests/test_requests.py",
     "tests/workers/test_published_recipes.py",
     "tests/shape/test_imports.py",
