@@ -11,27 +11,30 @@ import threading
 from functools import partial
 from typing import Final
 
-import uvicorn
-from pydantic import ValidationError
-from starlette.types import ASGIApp, Receive, Scope, Send
+from orchestrator.host.loading import loading
 
-from api.commands.terminal import FAILED, OK, explain
-from api.local.refusals import refuse_open_host
-from api.main import create_app
-from api.mlflow import rules
-from api.protection.connections import BACKLOG, Connection, ConnectionPatience, Crowd, allowed_connections
-from api.routes import events
-from api.streams.feed import Feed, most_streams
-from orchestrator.host import storage
-from orchestrator.host.logs import begin_logging
-from orchestrator.host.packages import refuse_hidden
-from orchestrator.host.private import write_for_us_alone
-from orchestrator.host.traces import begin_tracing, end_tracing
-from orchestrator.secrets import Secrets
-from orchestrator.service.service import Service
-from orchestrator.settings import Settings
-from orchestrator.views.errors import MetricsweepError
-from workers.catalog import PartSourceError
+with loading():
+    import uvicorn
+    from pydantic import ValidationError
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from api.commands.terminal import FAILED, OK, explain
+    from api.local.refusals import refuse_open_host
+    from api.main import create_app
+    from api.mlflow import rules
+    from api.protection.connections import BACKLOG, Connection, ConnectionPatience, Crowd, allowed_connections
+    from api.routes import events
+    from api.streams.feed import Feed, most_streams
+    from orchestrator.host import storage
+    from orchestrator.host.logs import begin_logging
+    from orchestrator.host.packages import refuse_hidden
+    from orchestrator.host.private import write_for_us_alone
+    from orchestrator.host.traces import begin_tracing, end_tracing
+    from orchestrator.secrets import Secrets
+    from orchestrator.service.service import Service
+    from orchestrator.settings import Settings
+    from orchestrator.views.errors import MetricsweepError
+    from workers.catalog import PartSourceError
 
 log = logging.getLogger(__name__)
 

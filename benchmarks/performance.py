@@ -48,10 +48,13 @@ RUNS: Final[Mapping[str, tuple[str, ...]]] = {
     "latency": ("latency",),
     "evaluation-cub": ("evaluation",),
     "evaluation-sop": ("evaluation", "--images", "60502", "--classes", "11316", "--repeats", "1"),
+    "on-the-way": ("on_the_way",),
+    "control": ("scale", "10x10x10"),
+    "growth": ("scale", "10x10x10", "10x100x10", "--mlflow"),
     "start": ("start",),
 }
-ONCE: Final = {"evaluation-sop"}
-"""Of which a run takes minutes, nearly all of them in a product of matrices."""
+ONCE: Final = {"evaluation-sop", "growth"}
+"""Of which a run takes minutes: nearly all of them in a product of matrices, or over 11,000 trials."""
 Told = dict[str, Any]
 
 
@@ -94,6 +97,22 @@ def _p99(kinds: tuple[str, ...]) -> Callable[[Told], float]:
     return lambda told: max(float(told["answers"][kind]["p99, ms"]) for kind in kinds)
 
 
+def _scheduled(shape: str) -> Callable[[Told], float]:
+    return lambda told: float(told["sweeps"][shape]["schedule"]["CPU ms a trial"])
+
+
+def _flat(told: Told) -> float:
+    return round(_scheduled("10x100x10")(told) / _scheduled("10x10x10")(told), 2)
+
+
+def _product(told: Told) -> float:
+    return float(told["ours / product, cpu"])
+
+
+def _on_the_way(told: Told) -> float:
+    return max(float(one["on the way, %"]) for name, one in told.items() if name.endswith("by default"))
+
+
 GOALS: Final = (
     Goal("trainings of 2 s: seconds, in ratio to a bare pool", "sweeps-2s-rounds", _wall("pool"), 1.10),
     Goal("the same, by a service that is up", "sweeps-2s-rounds", _wall("pool", UP), 1.10),
@@ -104,6 +123,17 @@ GOALS: Final = (
     Goal("trainings of 10 s: CPU of slots, in ratio to all of the pool's", "sweeps-10s", _slots, 1.05),
     Goal("control side with MLflow, starts and ends included: CPU ms a trial", "sweeps-2s-rounds", _control, 100),
     Goal("the same, by a service that is up", "sweeps-2s-rounds", lambda told: _control(told, UP), 100),
+    Goal("the same of trainings that take no time, without MLflow", "control", _scheduled("10x10x10"), 25),
+    Goal("the same with MLflow, of 10,000 trials", "growth", _scheduled("10x100x10"), 100),
+    Goal("a trial of 10,000, in ratio to one of 1,000: CPU", "growth", _flat, 1.1),
+    Goal(
+        "longest wait to write while 10,000 trials are expanded, ms", "growth",
+        lambda told: float(told["sweeps"]["10x100x10"]["expand"]["longest wait to write, ms"]), 1_000,
+    ),
+    Goal(
+        "page of a cell of 1,000 trials, ms", "growth",
+        lambda told: float(told["sweeps"]["10x100x10"]["read"]["one cell, ms"]), 300,
+    ),
     Goal(f"first result, in ratio to {PLAIN}", "sweeps-2s", _first, 1.2),
     Goal(
         "50 clients, 10,000 trials: p99 of reads, ms", "latency",
@@ -114,10 +144,13 @@ GOALS: Final = (
         "evaluation at CUB's size: CPU, in ratio to pytorch-metric-learning", "evaluation-cub",
         lambda told: float(told["ours / peer, cpu"]), 1,
     ),
+    Goal("the same, in ratio to the bare product of matrices", "evaluation-cub", _product, 1.3),
     Goal(
         "evaluation at SOP's size: CPU, in ratio to pytorch-metric-learning", "evaluation-sop",
         lambda told: float(told["ours / peer, cpu"]), 1,
     ),
+    Goal("the same, in ratio to the bare product of matrices", "evaluation-sop", _product, 1.3),
+    Goal("evaluations on the way by default, on trainings of seconds: % of CPU", "on-the-way", _on_the_way, 5),
     Goal(
         "`--help` and client commands: most CPU s", "start", lambda told: max(told["CPU s of a command"].values()), 0.4,
     ),

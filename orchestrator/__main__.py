@@ -8,32 +8,35 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from pydantic import ValidationError
+from orchestrator.host.loading import loading
 
-from orchestrator.conduct.conductor import Conductor
-from orchestrator.conduct.webhook import Webhook
-from orchestrator.host import storage
-from orchestrator.host.identity import made_for, prove
-from orchestrator.host.logs import begin_logging
-from orchestrator.host.packages import refuse_hidden
-from orchestrator.host.private import own_folder, write_for_us_alone
-from orchestrator.host.traces import begin_tracing, end_tracing
-from orchestrator.record.mlflow import new_store
-from orchestrator.record.mlflow.backend_store import BackendStore
-from orchestrator.record.mlflow.login import OwnServer
-from orchestrator.record.mlflow.store_tracker import StoreTracker
-from orchestrator.record.mlflow.told import Memory
-from orchestrator.record.store import Store
-from orchestrator.record.tracker import Tracker
-from orchestrator.run.attempt import Workplace
-from orchestrator.run.engine import Engine, Site
-from orchestrator.run.engine_names import engine_named
-from orchestrator.run.memory_growth import Allowance
-from orchestrator.secrets import Secrets
-from orchestrator.service.service import Service
-from orchestrator.settings import Settings, problems
-from orchestrator.views.errors import FencedError, MetricsweepError
-from workers import catalog as catalogs
+with loading():
+    from pydantic import ValidationError
+
+    from orchestrator.conduct.conductor import Conductor
+    from orchestrator.conduct.webhook import Webhook
+    from orchestrator.host import storage
+    from orchestrator.host.identity import made_for, prove
+    from orchestrator.host.logs import begin_logging
+    from orchestrator.host.packages import refuse_hidden
+    from orchestrator.host.private import own_folder, write_for_us_alone
+    from orchestrator.host.traces import begin_tracing, end_tracing
+    from orchestrator.record.mlflow import new_store
+    from orchestrator.record.mlflow.backend_store import BackendStore
+    from orchestrator.record.mlflow.login import OwnServer
+    from orchestrator.record.mlflow.store_tracker import StoreTracker
+    from orchestrator.record.mlflow.told import Memory
+    from orchestrator.record.store import Store
+    from orchestrator.record.tracker import Tracker
+    from orchestrator.run.attempt import Workplace
+    from orchestrator.run.engine import Engine, Site
+    from orchestrator.run.engine_names import engine_named
+    from orchestrator.run.memory_growth import Allowance
+    from orchestrator.secrets import Secrets
+    from orchestrator.service.service import Service
+    from orchestrator.settings import Settings, problems
+    from orchestrator.views.errors import FencedError, MetricsweepError
+    from workers import catalog as catalogs
 
 log = logging.getLogger("orchestrator")
 
@@ -200,7 +203,8 @@ def _tracker(settings: Settings) -> Tracker | None:
     login()  # what was never there is told at the start
 
     def served(memory: Memory) -> Tracker:
-        module = importlib.import_module("orchestrator.record.mlflow.client")  # with all of MLflow, which takes seconds
+        with loading():
+            module = importlib.import_module("orchestrator.record.mlflow.client")  # with all of MLflow: seconds
         tracker: Tracker = module.MlflowTracker(settings.mlflow_url, own, login, memory)
         return tracker
 

@@ -4,27 +4,38 @@ import importlib.metadata
 import re
 import subprocess
 import tomllib
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-def chosen(folder: Path, versions: dict[str, str], python: str = "") -> subprocess.CompletedProcess[str]:
-    """Runs .ci/python where only `versions` (command -> version) are found."""
+def chosen(
+    folder: Path, versions: dict[str, str], python: str = "", system: str = "", slow: Collection[str] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Runs .ci/python where only `versions` (command -> version) are found, of which `slow` are not optimized."""
+    folder.mkdir(exist_ok=True)
     for command, version in versions.items():
         major, minor = version.split(".")[:2]
         answer = minor if major == "3" else ""
-        script = f'#!/bin/sh\n[ "$1" = --version ] && echo "Python {version}" || echo "{answer}"\n'
+        script = f"""#!/bin/sh
+case "$*" in
+    --version) echo "Python {version}" ;;
+    *CONFIG_ARGS*) exit {int(command in slow)} ;;
+    *) echo "{answer}" ;;
+esac
+"""
         (folder / command).write_text(script)
         (folder / command).chmod(0o755)
     for tool in ("sh", "seq", "df", "awk", "head", "cat"):
         found = next(path for path in ("/bin", "/usr/bin") if (Path(path) / tool).exists())
         (folder / tool).symlink_to(Path(found) / tool)
-    environment = {"PATH": str(folder), "PYTHON": python}
+    environment = {"PATH": str(folder), "PYTHON": python, "SYSTEM_PYTHON": system}
     return subprocess.run(
         ["sh", str(ROOT / ".ci" / "python")], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -40,6 +51,30 @@ def test_a_supported_python_is_taken_and_said(tmp_path: Path, version: str) -> N
 def test_the_newest_supported_is_looked_for(tmp_path: Path) -> None:
     done = chosen(tmp_path, {"python3": "3.15.0", "python3.12": "3.12.1", "python3.13": "3.13.0"})
     assert done.stdout.strip() == str(tmp_path / "python3.13")
+
+
+def test_one_that_was_built_with_optimizations_is_preferred(tmp_path: Path) -> None:
+    """CPython without its profile-guided optimization is slower."""
+    versions = {"python3": "3.13.0", "python3.13": "3.13.0", "python3.12": "3.12.1", "system": "3.11.2"}
+    system, slow = str(tmp_path / "system"), ("python3", "python3.13", "python3.12")
+    done = chosen(tmp_path, versions, system=system, slow=slow)
+    assert done.stdout.strip() == system
+    assert f"Python 3.13.0, {tmp_path / 'python3'}, was built without --enable-optimizations" in done.stderr
+    assert chosen(tmp_path / "other", versions, slow=slow[:2]).stdout.strip() == str(tmp_path / "other" / "python3.12")
+
+
+def test_where_none_was_the_first_is_taken_and_said(tmp_path: Path) -> None:
+    done = chosen(
+        tmp_path, {"python3": "3.12.1", "system": "3.10.2"}, system=str(tmp_path / "system"), slow=["python3"]
+    )
+    assert done.stdout.strip() == str(tmp_path / "python3")
+    assert "was built without" in done.stderr
+
+
+def test_the_one_that_was_named_may_be_slower(tmp_path: Path) -> None:
+    named = str(tmp_path / "python3.13")
+    done = chosen(tmp_path, {"python3": "3.11.2", "python3.13": "3.13.0"}, python=named, slow=["python3.13"])
+    assert done.stdout.strip() == named
 
 
 @pytest.mark.parametrize("version", ["2.7.18", "3.10.13", "3.15.0"])
@@ -82,6 +117,16 @@ def test_every_installed_version_is_pinned() -> None:
         if names.get(canonical(needed)) != importlib.metadata.version(needed)
     }
     assert unpinned == set()
+
+
+@pytest.mark.parametrize("python", [f"3.{minor}.2" for minor in range(11, 15)])
+def test_every_pinned_version_takes_an_early_patch_of_python(python: str) -> None:
+    """Debian 12 has 3.11.2, on which one that asked for 3.11.5 ended both commands of the README."""
+    needs = {
+        needed: importlib.metadata.distribution(needed).metadata.json.get("requires_python") for needed in closure()
+    }
+    refusing = {name for name, versions in needs.items() if versions and not SpecifierSet(versions).contains(python)}
+    assert refusing == set()
 
 
 def canonical(name: str) -> str:

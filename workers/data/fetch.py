@@ -1,5 +1,6 @@
 """Fetching data sets from where their authors offer them, with a checksum, where they may be fetched by anyone."""
 
+import os
 import tarfile
 import zipfile
 from collections.abc import Mapping
@@ -117,12 +118,27 @@ def _fetched(archive: Archive, folder: Path) -> Path:
     return _unpack(path, folder)
 
 
+def _extract(tar: tarfile.TarFile, folder: Path) -> None:
+    """Extract what lies within the folder, owned by us; raises TarError for what would not."""
+    if hasattr(tarfile, "data_filter"):
+        tar.extractall(folder, filter="data")
+        return
+    # Python before 3.11.4, such as Debian 12's: of the same, files and folders, which is all that data sets hold.
+    for member in tar.getmembers():
+        inside = (folder / member.name).resolve().is_relative_to(folder.resolve())
+        if not inside or not (member.isreg() or member.isdir()):
+            raise tarfile.TarError(f"{member.name!r} would lie outside, or is neither a file nor a folder")
+        member.mode = 0o755 if member.isdir() else 0o644
+        member.uid, member.gid, member.uname, member.gname = os.geteuid(), os.getegid(), "", ""
+    tar.extractall(folder)  # noqa: S202 - every member was looked at
+
+
 def _unpack(path: Path, folder: Path) -> Path:
     """Unpack an archive beside itself, never outside; a file that is none stays as it is."""
     try:
         if path.name.endswith((".tgz", ".tar.gz")):
             with tarfile.open(path) as tar:
-                tar.extractall(folder, filter="data")
+                _extract(tar, folder)
             return folder
         if path.suffix == ".zip":
             with zipfile.ZipFile(path) as archive:
