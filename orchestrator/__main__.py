@@ -1,44 +1,24 @@
 """`python -m orchestrator`: the conductor's process, and what is asked of it beside the service (see EXAMPLES)."""
 
 import argparse
-import importlib
 import logging
 import os
 import sys
-from functools import partial
 from pathlib import Path
 
 from orchestrator.host.loading import loading
 
-with loading():
+with loading():  # what each command needs beside is loaded by it: `healthy` is asked every half minute
     from pydantic import ValidationError
 
-    from orchestrator.conduct.conductor import Conductor
-    from orchestrator.conduct.webhook import Webhook
-    from orchestrator.host import storage
-    from orchestrator.host.identity import made_for, prove
     from orchestrator.host.logs import begin_logging
     from orchestrator.host.packages import refuse_hidden
-    from orchestrator.host.private import own_folder, write_for_us_alone
-    from orchestrator.host.traces import begin_tracing, end_tracing
-    from orchestrator.record.mlflow import new_store
-    from orchestrator.record.mlflow.backend_store import BackendStore
-    from orchestrator.record.mlflow.login import OwnServer
-    from orchestrator.record.mlflow.store_tracker import StoreTracker
-    from orchestrator.record.mlflow.told import Memory
+    from orchestrator.host.private import write_for_us_alone
     from orchestrator.record.store import Store
-    from orchestrator.record.tracker import Tracker
-    from orchestrator.run.attempt import Workplace
-    from orchestrator.run.engine import Engine, Site
-    from orchestrator.run.engine_names import engine_named
-    from orchestrator.run.memory_growth import Allowance
     from orchestrator.secrets import Secrets
-    from orchestrator.service.service import Service
     from orchestrator.settings import Settings, problems
     from orchestrator.views.errors import FencedError, MetricsweepError
     from workers import catalog as catalogs
-
-log = logging.getLogger("orchestrator")
 
 FENCED = 3
 EXAMPLES = """examples:
@@ -109,22 +89,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _conduct(settings: Settings, *, until_idle: bool, when_told: bool = False) -> int:
-    own_folder(settings.resolved_home)
-    begin_tracing("conductor", settings.traces_url)
-    catalog, engine = catalogs.load(settings.parts), _engine(settings)  # an engine's library may take seconds to load
-    if when_told and not sys.stdin.readline():
-        return 1  # who was to tell is gone
-    storage.opened(settings.storage).check()
-    store = Store.of(settings)
-    conductor = Conductor(settings, store, engine, catalog, _tracker(settings))
-    conductor.handle_signals()
-    log.info("serving the queue")
-    try:
-        conductor.conduct(until_idle=until_idle)
-    finally:
-        store.close()
-        end_tracing()
-    return 0
+    with loading():
+        from orchestrator.conduct.process import conduct
+
+    return conduct(settings, until_idle=until_idle, when_told=when_told)
 
 
 def _healthy(settings: Settings) -> int:
@@ -140,6 +108,9 @@ def _healthy(settings: Settings) -> int:
 
 def _webhook(settings: Settings) -> int:
     """By the settings of this environment, as the conductor would have them if it were started here."""
+    with loading():
+        from orchestrator.conduct.webhook import Webhook
+
     webhook = Webhook.named_by(settings)
     if webhook is None:
         print("METRICSWEEP_WEBHOOK_URL  names nobody to tell", file=sys.stderr)
@@ -151,6 +122,9 @@ def _webhook(settings: Settings) -> int:
 
 def _run(settings: Settings, body: bytes) -> int:
     """Train a sweep in this very process: what `metricsweep run`, whose conductor is a child, cannot be."""
+    with loading():
+        from orchestrator.service.service import Service
+
     service = Service.open(settings)
     try:
         submitted = service.submissions.submit(body)
@@ -167,7 +141,9 @@ def _run(settings: Settings, body: bytes) -> int:
 
 
 def _study(settings: Settings, sweep: int, cell: int, file: Path) -> int:
-    searches = importlib.import_module("orchestrator.conduct.searches")
+    with loading():
+        from orchestrator.conduct import searches
+
     store = Store.of(settings)
     try:
         found = searches.export(store, catalogs.load(settings.parts), sweep, cell, file)
@@ -175,44 +151,6 @@ def _study(settings: Settings, sweep: int, cell: int, file: Path) -> int:
         store.close()
     print(f"{file}: {found} trials; optuna-dashboard {file}", file=sys.stderr)
     return 0
-
-
-def _engine(settings: Settings) -> Engine:
-    """The engine that the settings name."""
-    workplace = Workplace(
-        train=settings.train,
-        storage=settings.storage,
-        data=settings.data_root.absolute(),
-        parts=settings.parts,
-        inspect=settings.inspection,
-        allowance=Allowance(settings.slot_growth),
-        edition=catalogs.edition(catalogs.load(settings.parts)),
-    )
-    site = Site(workplace, settings.resolved_home / "tune", settings.ray_address or None, settings.slots)
-    return engine_named(settings.engine, site)
-
-
-def _tracker(settings: Settings) -> Tracker | None:
-    if not settings.mlflow_url:
-        return None
-    own = None
-    if settings.mlflow_socket:  # the API of this home passes it on
-        identity = made_for(settings.resolved_home)
-        own = OwnServer(identity.mlflow_password, partial(prove, settings.mlflow_url, identity))
-    login = partial(getattr, Secrets(settings), "mlflow_login")
-    login()  # what was never there is told at the start
-
-    def served(memory: Memory) -> Tracker:
-        with loading():
-            module = importlib.import_module("orchestrator.record.mlflow.client")  # with all of MLflow: seconds
-        tracker: Tracker = module.MlflowTracker(settings.mlflow_url, own, login, memory)
-        return tracker
-
-    if settings.mlflow_store is None:
-        return served(Memory())
-    if not new_store.make(settings.mlflow_store):
-        log.info("MLflow's server makes its store itself: it is another release than the one that we know")
-    return StoreTracker(BackendStore(settings.mlflow_store), served)
 
 
 if __name__ == "__main__":
