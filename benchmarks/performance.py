@@ -56,8 +56,8 @@ RUNS: Final[Mapping[str, tuple[str, ...]]] = {
     "input": ("input",),
     "start": ("start",),
 }
-ONCE: Final = {"evaluation-sop", "growth", "losses"}
-"""Of which a run takes minutes: nearly all of them in a product of matrices, over 11,000 trials, or in the library."""
+ONCE: Final = {"evaluation-sop", "growth", "losses", "regularizers", "input", "on-the-way"}
+"""Of which a run takes minutes (a product of matrices, 11,000 trials, the library's losses), or repeats by itself."""
 Told = dict[str, Any]
 
 
