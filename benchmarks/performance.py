@@ -130,7 +130,10 @@ GOALS: Final = (
     Goal("trainings of 10 s: CPU of slots, in ratio to all of the pool's", "sweeps-10s", _slots, 1.05),
     Goal("control side with MLflow, starts and ends included: CPU ms a trial", "sweeps-2s-rounds", _control, 100),
     Goal("the same, by a service that is up", "sweeps-2s-rounds", lambda told: _control(told, UP), 100),
-    Goal("the same of trainings that take no time, without MLflow", "control", _scheduled("10x10x10"), 25),
+    Goal(
+        "a trial that takes no time, in the conductor alone without Ray and MLflow: CPU ms", "control",
+        _scheduled("10x10x10"), 25,
+    ),
     Goal("the same with MLflow, of 10,000 trials", "growth", _scheduled("10x100x10"), 100),
     Goal("a trial of 10,000, in ratio to one of 1,000: CPU", "growth", _flat, 1.1),
     Goal(
@@ -158,7 +161,7 @@ GOALS: Final = (
     ),
     Goal("the same, in ratio to the bare product of matrices", "evaluation-sop", _product, 1.3),
     Goal("evaluations on the way by default, on trainings of seconds: % of CPU", "on-the-way", _on_the_way, 5),
-    Goal("SEC: % of the CPU of a ResNet-50 step, b = 120, d = 512", "regularizers", _share("sec"), 1),
+    Goal("SEC: % of a ResNet-50 step on one core, b = 120, d = 512", "regularizers", _share("sec"), 1),
     Goal("SVMax: the same", "regularizers", _share("svmax"), 5),
     Goal(
         "a loss of 120 to 2,048 images: CPU, in ratio to pytorch-metric-learning, the dearest", "losses",
@@ -166,7 +169,7 @@ GOALS: Final = (
     ),
     Goal("the same: memory", "losses", lambda told: told["ours / theirs, memory, most"], 1),
     Goal(
-        "120 images of 224 px beside a step of 60 ms, cropped by the GPU: % of the time that is waited", "input",
+        "120 images of 224 px beside a sleep of 60 ms in place of a step: % of the time that is waited", "input",
         lambda told: told["waited, %"], 1,
     ),
     Goal(

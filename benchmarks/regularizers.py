@@ -1,16 +1,15 @@
 """What a regularizer takes of a ResNet-50 step on a CPU: `python -m benchmarks.regularizers`.
 
 The paper's batch (40 classes of 3 images of 224 px, embedded in 512 dimensions; 120 images), one thread, milliseconds:
-a regularizer's value with its gradient, the least of `--repeats`, beside the network's forward and backward with a
-triplet loss. The network sees a part of the batch, `--images`, and its time is scaled to all of it, since activations
-of 120 images take 12 GB.
+a regularizer's value with its gradient, the median of `--repeats`, beside the network's forward and backward with a
+triplet loss. The network sees a part of the batch, `--images`, and its time is scaled to all of it: not every machine
+has the memory for 120.
 """
 
 import argparse
 import json
 import os
 import platform
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +17,7 @@ from typing import Any, Final
 import torch
 from torch import nn
 
+from benchmarks import turns
 from workers import registry
 from workers.contract import Part
 from workers.tasks._network import Embedder
@@ -25,17 +25,6 @@ from workers.tasks._network import Embedder
 BATCH: Final = 120
 WIDTH: Final = 512
 NAMES: Final = ("sec", "sec_ema", "l2", "svmax")
-
-
-def least(act: Callable[[], None], repeats: int) -> float:
-    """Milliseconds of the processor, the least of several, after one that warms up."""
-    act()
-    times = []
-    for _ in range(repeats):
-        began = time.process_time()
-        act()
-        times.append(time.process_time() - began)
-    return 1000 * min(times)
 
 
 def network(images: int) -> Callable[[], None]:
@@ -74,11 +63,11 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=50)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    step = least(network(given.images), 2) * BATCH / given.images
-    found = {name: least(regularized(name), given.repeats) for name in NAMES}
+    step = turns.milliseconds({"step": network(given.images)}, "cpu", 2)["step"] * BATCH / given.images
+    found = turns.milliseconds({name: regularized(name) for name in NAMES}, "cpu", given.repeats)
     told: dict[str, Any] = {
-        "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1), "python": platform.python_version(),
-        "torch": torch.__version__, "step, ms": round(step),
+        **turns.facts("cpu", 1, given.repeats), "load": round(os.getloadavg()[0], 1),
+        "python": platform.python_version(), "step, ms": round(step),
         "regularizers, ms": {name: round(value, 3) for name, value in found.items()},
         "of a step, %": {name: round(100 * value / step, 4) for name, value in found.items()},
     }  # fmt: skip

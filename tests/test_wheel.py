@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dashboards import guide
 from orchestrator.host.identity import made_for
+from tests import guide_site
 from tests.conftest import ROOT
 from tests.ports import free_port
 from tests.served import until
@@ -29,7 +29,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / package, source / package, ignore=shutil.ignore_patterns("__pycache__", "guide"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source / name)
-    site(source / "dashboards" / "guide", folder / "doctrees")
+    shutil.copytree(guide_site.site(folder), source / "dashboards" / "guide")
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(folder)]
     subprocess.run([*build, str(source)], check=True)
     (wheel,) = folder.glob("metricsweep-*.whl")
@@ -37,15 +37,6 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(target)]
     subprocess.run([*install, str(wheel)], check=True)
     return target
-
-
-def site(target: Path, doctrees: Path) -> None:
-    """The guide that `make check` or `make demo` built, or one of our own where nobody has built it."""
-    if guide.built():
-        shutil.copytree(guide.FOLDER, target)
-        return
-    build = [sys.executable, "-m", "sphinx", "-q", "-c", str(ROOT / "docs" / "site"), "-d", str(doctrees)]
-    subprocess.run([*build, str(ROOT / "docs"), str(target)], cwd=ROOT, check=True)
 
 
 def run_from(installed: Path, home: Path, code: str) -> str:

@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -148,3 +150,17 @@ import api.cli, api.client, orchestrator.plan.validated, orchestrator.service.fo
 print(len(made))
 """
     assert printed(code) == "0"
+
+
+def test_whether_a_conductor_lives_is_asked_without_one(migrated: Callable[[Path], Path], tmp_path: Path) -> None:
+    """Compose asks every half minute, on each machine that has a conductor."""
+    migrated(tmp_path)
+    code = f"""
+import os, sys
+os.environ["METRICSWEEP_HOME"] = {str(tmp_path)!r}
+from orchestrator.__main__ import main
+main(["healthy"])
+rooms = {{".".join(name.split(".")[:2]) for name in sys.modules}}
+print(sorted({{"orchestrator.conduct", "orchestrator.run", "orchestrator.plan", "alembic", "ray", "numpy"}} & rooms))
+"""
+    assert printed(code).splitlines() == ["no conductor holds the lease", "[]"]

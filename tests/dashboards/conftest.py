@@ -1,8 +1,6 @@
 """The real application behind a real server, and a real browser before it."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,15 +10,13 @@ from playwright.sync_api import Browser, BrowserContext, Playwright, expect, syn
 
 import tests.made_once  # noqa: F401 - by being imported
 from api.main import create_app
-from dashboards import guide
 from orchestrator.record.store import Store
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
+from tests import guide_site
 from tests.dashboards.chromium import WINDOWLESS, launched
 from tests.dashboards.stage import Stage
 from tests.served_app import served
-
-ROOT = Path(__file__).parents[2]
 
 # It must reach nothing but the server of the test: no updates, no services of the browser's maker.
 PATIENCE = 120_000
@@ -62,13 +58,8 @@ def address(application: FastAPI) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The guide that `make check` built, or one of our own where nobody has built it."""
-    if guide.built():
-        return guide.FOLDER
-    target = tmp_path_factory.mktemp("guide")
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-c", "docs/site", "-d", str(target / ".doctrees")]
-    subprocess.run([*command, "docs", str(target / "site")], cwd=ROOT, check=True)
-    return target / "site"
+    """The guide."""
+    return guide_site.site(tmp_path_factory.mktemp("guide"))
 
 
 @pytest.fixture

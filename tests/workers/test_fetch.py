@@ -7,7 +7,7 @@ import tarfile
 import threading
 import zipfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -88,30 +88,23 @@ def test_another_checksum(served: tuple[Path, str], tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("any_python")
-@pytest.mark.parametrize("outside", ["../outside.txt", "/{folder}/outside.txt", "link"])
-def test_nothing_is_written_outside(served: tuple[Path, str], tmp_path: Path, outside: str) -> None:
-    packed = io.BytesIO()
+@pytest.mark.parametrize("leads", ["up", "through a link", "from the root"])
+def test_nothing_is_written_outside(served: tuple[Path, str], tmp_path: Path, leads: str) -> None:
+    packed, name = io.BytesIO(), {"up": "../outside.txt", "through a link": "link/outside.txt"}.get(leads)
     with tarfile.open(fileobj=packed, mode="w:gz") as made:
-        name = outside.format(folder=tmp_path)
-        if name == "link":
-            link = tarfile.TarInfo(name)
-            link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path)
+        link = tarfile.TarInfo("link")
+        link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path)
+        if leads == "through a link":
             made.addfile(link)
-            name = "link/outside.txt"
-        entry = tarfile.TarInfo(name)
+        entry = tarfile.TarInfo(name or str(tmp_path / "outside.txt"))
         entry.size = 5
         made.addfile(entry, io.BytesIO(b"bird\n"))
     source = archive(served, "birds.tgz", packed.getvalue())
-    with suppress(DataDamagedError):  # Python takes a leading / off, and writes inside
+    # Python's filter takes a leading / off, and so writes inside.
+    taken = leads == "from the root" and hasattr(tarfile, "data_filter")
+    with nullcontext() if taken else pytest.raises(DataDamagedError, match="cannot be unpacked"):
         fetch("mine", tmp_path / "data", {"mine": (source,)})
     assert not (tmp_path / "outside.txt").exists()
-
-
-@pytest.mark.usefixtures("any_python")
-def test_an_archive_that_leads_outside_is_refused(served: tuple[Path, str], tmp_path: Path) -> None:
-    source = archive(served, "birds.tgz", tar("inside.txt", "../outside.txt"))
-    with pytest.raises(DataDamagedError, match="cannot be unpacked"):
-        fetch("mine", tmp_path / "data", {"mine": (source,)})
 
 
 @pytest.mark.usefixtures("any_python")

@@ -123,7 +123,7 @@ def _extract(tar: tarfile.TarFile, folder: Path) -> None:
     if hasattr(tarfile, "data_filter"):
         tar.extractall(folder, filter="data")
         return
-    # Python before 3.11.4, such as Debian 12's: of the same, files and folders, which is all that data sets hold.
+    # Python before 3.11.4, such as Debian 12's, has no such filter: here links are refused wherever they lead.
     for member in tar.getmembers():
         inside = (folder / member.name).resolve().is_relative_to(folder.resolve())
         if not inside or not (member.isreg() or member.isdir()):
