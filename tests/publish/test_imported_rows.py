@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import shutil
 
 import pytest
 from scipy.stats import ttest_ind
@@ -183,6 +182,5 @@ def test_every_format_says_what_they_are():
 
 
 @pytest.mark.latex
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 def test_it_compiles(tmp_path):
     assert "Overfull" not in compiled(render_standalone(built(THEIRS, BARE)), tmp_path)

@@ -2,7 +2,6 @@
 
 import json
 import random
-import shutil
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -217,7 +216,6 @@ def test_words_stand_in_html_and_json_and_marks_in_print_where_asked_for():
 
 
 @pytest.mark.latex
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 def test_marks_compile(tmp_path):
     found = verdicts_of(sweep(seeds=8, margin=0.5)).shown(marks=True)
     assert compiled(render_standalone(found), tmp_path)

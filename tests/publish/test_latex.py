@@ -12,14 +12,11 @@ from orchestrator.publish.tables.tex_characters import _ACCENTS, _MATH, _PLAIN, 
 from tests.publish import presets, sweeps
 from tests.publish.test_escaping import nasty
 
-pdflatex = [
-    pytest.mark.latex,
-    pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed"),
-]
-
 
 def compiled(document: bytes, folder: Path) -> str:
-    """The log of pdflatex; the run must succeed."""
+    """The log of pdflatex; the run must succeed. A machine without it skips whichever test compiles."""
+    if shutil.which("pdflatex") is None:
+        pytest.skip("pdflatex is not installed")
     (folder / "table.tex").write_bytes(document)
     run = subprocess.run(
         ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "table.tex"],
@@ -56,7 +53,7 @@ EXAMPLES = {
 
 
 class TestCompiled:
-    pytestmark = pdflatex
+    pytestmark = pytest.mark.latex
 
     @pytest.mark.parametrize("example", EXAMPLES)
     def test_a_document_compiles_without_complaint(self, example, tmp_path):

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import shutil
 
 import pytest
 
@@ -175,7 +174,6 @@ def test_json_and_csv_carry_all_of_it_in_every_view(numbers):
 
 
 @pytest.mark.latex
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 @pytest.mark.parametrize("numbers", VIEWS[1:])
 def test_every_view_compiles(numbers, tmp_path):
     assert "Overfull" not in compiled(render_standalone(built(numbers)), tmp_path)

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import shutil
 
 import pytest
 
@@ -126,7 +125,6 @@ def test_every_format_marks_them():
 
 
 @pytest.mark.latex
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 def test_the_preset_compiles_with_all_rows(tmp_path):
     table = presets.replica("SVMax-T5")
     assert len(table.panels[0].rows) == 11

@@ -19,7 +19,7 @@ from orchestrator.publish.tables.significance import HIGHER, LEVEL, LOWER, Compa
 from orchestrator.publish.tables.table import build
 from orchestrator.views.lifecycle import TrialState
 from tests.publish import sweeps
-from tests.publish.test_latex import compiled, pdflatex
+from tests.publish.test_latex import compiled
 
 REGULARIZERS = ("none", "sec", "svmax")
 
@@ -218,7 +218,7 @@ class TestTable:
 
 
 class TestCompiled:
-    pytestmark = pdflatex
+    pytestmark = pytest.mark.latex
 
     def test_marks_and_counts_compile(self, tmp_path):
         outcomes = shifted(SHIFTS, counts="always", spread="ci95", show_tuned=True)
