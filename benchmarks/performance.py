@@ -56,8 +56,8 @@ RUNS: Final[Mapping[str, tuple[str, ...]]] = {
     "input": ("input",),
     "start": ("start",),
 }
-ONCE: Final = {"evaluation-sop", "growth", "losses", "regularizers", "input", "on-the-way"}
-"""Of which a run takes minutes (a product of matrices, 11,000 trials, the library's losses), or repeats by itself."""
+ONCE: Final = {"growth", "losses"}
+"""Of which a run takes ten minutes: 11,000 trials, the library's losses."""
 Told = dict[str, Any]
 
 
