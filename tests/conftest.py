@@ -1,6 +1,5 @@
 """What tests share: one local Ray for the session, and where the shared folder is."""
 
-import atexit
 import gc
 import logging
 import os
@@ -40,8 +39,6 @@ ROOT = Path(__file__).parents[1]
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(costs.Costs(config))
-    # Not before: pytest looks through everything five times at its end, for what nobody raised.
-    atexit.register(gc.unfreeze)
 
 
 @pytest.fixture
@@ -104,6 +101,11 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if nextitem is not None and nextitem.path != item.path:
         gc.collect()
         gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    gc.unfreeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
