@@ -19,10 +19,11 @@ from orchestrator.run.engine_names import engine_named
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.publish import sweeps
-from tests.shape.test_add_a_part import EXAMPLES, PAGE
 from workers import catalog as catalogs
 from workers.contract import FOLDERS
 
+PAGE: Final = (Path(__file__).parents[1] / "docs" / "add-a-part.md").read_text(encoding="utf-8")
+EXAMPLES: Final = dict(re.findall(r"^`([\w/]+\.py)`:\n\n```python\n(.*?)^```$", PAGE, re.M | re.S))
 SPECS: Final = {
     re.findall(r"^name: (\S+)$", spec, re.M)[0]: spec for spec in re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.M | re.S)
 }
