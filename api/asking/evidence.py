@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from api.connection import ServerConnection
     from orchestrator.views.files import Rendered
     from orchestrator.views.ledger import LedgerSummary, LedgerView
-    from orchestrator.views.macros import ChecklistView, MacrosView
+    from orchestrator.views.macros import MacrosView
     from orchestrator.views.optimism import OptimismView
 
 
@@ -30,7 +30,7 @@ class EvidenceClient:
         return self._connection.ask(LedgerView, "GET", _ledger(paper), {"within": within})
 
     def ledger_file(self, paper: str, file_format: str, within: float = 1.0) -> "Rendered":
-        """The same as a file: json, csv, markdown, latex, or svg, a badge."""
+        """The same as a file: json, csv, markdown or latex."""
         return self._connection.file(_ledger(paper), {"format": file_format, "within": within})
 
     def drift(self, before: str, after: str, table: str | None = None, file_format: str = "json") -> "Rendered":
@@ -46,14 +46,8 @@ class EvidenceClient:
         return self._connection.ask(MacrosView, "GET", _macros(sweep, table), query)
 
     def macros_file(self, sweep: int, table: str, file_format: str = "latex", prefix: str = "ms") -> "Rendered":
-        """The same as a file: latex, json, or html, which says where each number is from."""
+        """The same as a file: latex or json."""
         return self._connection.file(_macros(sweep, table), {"format": file_format, "prefix": prefix})
-
-    def checklist(self, sweep: int) -> "ChecklistView":
-        """Answers to a reproducibility checklist, drafted from the records."""
-        from orchestrator.views.macros import ChecklistView
-
-        return self._connection.ask(ChecklistView, "GET", f"/v1/sweeps/{sweep}/checklist")
 
     def optimism(self, sweep: int) -> "OptimismView":
         """By how much the best candidate of each cell looks better than it is (docs/optimism.md)."""

@@ -2,7 +2,6 @@
 
 from api.asking.asked import Asked, asked
 from api.connection import ServerConnection
-from orchestrator.views.foresight import ForesightView, SupposedTruth
 from orchestrator.views.resolutions import ResolutionBudget, ResolutionView
 
 
@@ -20,14 +19,6 @@ class SweepResolutions:
         """What that would begin with; nothing is asked for."""
         path = f"/v1/sweeps/{sweep}/resolution/plan"
         return self._connection.ask(ResolutionView, "GET", path, _query(budget, table))
-
-    def foresee(
-        self, body: bytes, budget: ResolutionBudget, truth: SupposedTruth, table: str | None = None
-    ) -> ForesightView:
-        """What a plan and a budget would decide of a spec's table; nothing is stored."""
-        query = _query(budget, table) | truth.model_dump(exclude_none=True)
-        headers = {"Content-Type": "application/yaml"}
-        return self._connection.ask(ForesightView, "POST", "/v1/foresight", query, content=body, headers=headers)
 
     def get(self, sweep: int) -> ResolutionView:
         """What became of the last one."""

@@ -1,4 +1,4 @@
-"""The options that bound a resolution, asked for or foreseen."""
+"""The options that bound a resolution."""
 
 from typing import Annotated, Final
 

@@ -131,11 +131,6 @@ COMMANDS: Final[dict[str, Command]] = {
         "Show what became of a resolution: verdicts before, rounds, verdicts after, trials saved; or end it.",
         "metricsweep resolution 7      metricsweep resolution 7 --halt",
     ),
-    "foresee": Command(
-        "foresight:foresee",
-        "Say which comparisons of a spec's table would be decided, with how many seeds and hours; trains nothing.",
-        "metricsweep foresee wider.yaml --like 7 --seeds 12",
-    ),
     "compare": Command(
         "comparisons:compare",
         "Print or write one table of several sweeps; where several have a cell, the first named one's numbers stand.",
@@ -145,11 +140,6 @@ COMMANDS: Final[dict[str, Command]] = {
         "check:check",
         "Find numbers of a paper that no longer agree with the database or a bundle: 0 where all do, else 1.",
         "metricsweep check paper.tex      metricsweep check paper.tex --bundle out.zip",
-    ),
-    "checklist": Command(
-        "checklists:checklist",
-        "Draft answers to a reproducibility checklist: error bars, seeds, selection, budget, compute, data, code.",
-        "metricsweep checklist 7",
     ),
     "drift": Command(
         "drift:drift",

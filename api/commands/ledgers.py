@@ -18,7 +18,7 @@ def ledger(
     ] = None,
     file_format: Annotated[
         str | None,
-        typer.Option("--format", help="markdown, latex, csv, json, or svg: a badge. By default as the file ends."),
+        typer.Option("--format", help="markdown, latex, csv or json. By default as the file ends."),
     ] = None,
     file: Annotated[Path | None, typer.Option("--out", dir_okay=False, help="Write it to this file.")] = None,
     within: Annotated[

@@ -46,9 +46,7 @@ def table(
     ] = None,
     macros: Annotated[
         Path | None,
-        typer.Option(
-            "--macros", dir_okay=False, metavar="FILE.tex", help="Write a macro for each number, and FILE.html beside."
-        ),
+        typer.Option("--macros", dir_okay=False, metavar="FILE.tex", help="Write a LaTeX macro for each number."),
     ] = None,
     prefix: Annotated[str, typer.Option(help="With what the macros begin.", metavar="LETTERS")] = "ms",
     url: Url = None,
@@ -62,9 +60,8 @@ def table(
             write_bundle(client, number, bundle)
             return
         if macros is not None:
-            for path, kind in ((macros, "latex"), (macros.with_suffix(".html"), "html")):
-                made = client.evidence.macros_file(number, name or first_table(client, number), kind, prefix)
-                emit(made.content, kind, path)
+            made = client.evidence.macros_file(number, name or first_table(client, number), "latex", prefix)
+            emit(made.content, "latex", macros)
             return
         rendered = client.table(number, name or first_table(client, number), wanted, tuned, numbers)
     emit(rendered.content, wanted, file)

@@ -59,7 +59,6 @@ def ledgers(service: Asked) -> list[LedgerSummary]:
                 "text/csv": {"example": "table,row,metric\n"},
                 "text/markdown": {"example": "| table | reproduced |"},
                 "application/x-tex": {"example": "\\begin{longtable}"},
-                "image/svg+xml": {"example": "<svg/>"},
             },
         },
         304: {"description": "It has not changed since `If-None-Match`."},
@@ -69,8 +68,7 @@ def ledger(
     paper: PaperName,
     service: Asked,
     file_format: Annotated[
-        str,
-        Query(alias="format", pattern="^[a-z]{1,16}$", description="json, csv, markdown, latex, or svg: a badge."),
+        str, Query(alias="format", pattern="^[a-z]{1,16}$", description="json, csv, markdown or latex.")
     ] = "json",
     within: Within = 1.0,
     if_none_match: Annotated[str | None, Header(max_length=1000)] = None,

@@ -1,4 +1,4 @@
-"""Routes of what a paper takes in of a sweep: macros of a table, where they are from, the checklist."""
+"""Routes of what a paper takes in of a sweep: macros of a table."""
 
 from typing import Annotated, Literal
 
@@ -9,7 +9,6 @@ from api.openapi import documented
 from api.protection.limits import Id
 from api.protection.turns import DrawingTurn
 from api.routes.tables import as_file
-from orchestrator.views.macros import ChecklistView
 
 router = APIRouter(
     prefix="/v1/sweeps", tags=["tables"], route_class=DrawingTurn, responses=documented(401, 404, 421, 422, 500, 503)
@@ -27,7 +26,6 @@ router = APIRouter(
             "content": {
                 "application/x-tex": {"example": "\\ms@number{msMainTripletRecallAtOne}{60.82}"},
                 "application/json": {"example": {"sweep": 7, "table": "main", "numbers": []}},
-                "text/html": {"example": "<!doctype html>"},
             },
         }
     },
@@ -37,8 +35,8 @@ def macros(
     name: Named,
     service: Asked,
     file_format: Annotated[
-        Literal["latex", "json", "html"],
-        Query(alias="format", description="latex, json, or html: a page by itself that says where each is from."),
+        Literal["latex", "json"],
+        Query(alias="format"),
     ] = "latex",
     prefix: Annotated[
         str, Query(pattern=r"^[A-Za-z]{1,20}$", description="With what the macros begin: letters from a to z.")
@@ -46,9 +44,3 @@ def macros(
 ) -> Response:
     """Each has value, interval, standard deviation and number of runs, as the table prints them."""
     return as_file(service.papers.render(number, name, file_format, prefix))
-
-
-@router.get("/{id}/checklist", summary="Answers to a reproducibility checklist")
-def checklist(number: Id, service: Asked) -> ChecklistView:
-    """Error bars, seeds, selection, budget, compute, data and code, drafted from the records; what is open is said."""
-    return service.papers.checklist(number)

@@ -6,9 +6,9 @@ const address = document.querySelector("meta[name=feed]")?.content;
 const [SOON, LATER, SLOWLY] = [0.5, 3, 5]; // seconds between two looks, by what has changed
 let port = null;
 
-/** Whether nobody looks at this page; one that notify.js needs listens all the same. */
+/** Whether nobody looks at this page. */
 function idle() {
-  return document.hidden && !document.documentElement.hasAttribute("data-notifying");
+  return document.hidden;
 }
 
 function tell(name, detail) {

@@ -89,7 +89,7 @@ def bundled(bundles: Iterable[Path]) -> tuple[Records, Whole]:
         packed = known.get(of.uid)
         if packed is None:
             raise NotFoundError(f"no bundle is of sweep {of.sweep} with the id {of.uid}")
-        return macros(packed.outcomes, of.uid, of.table, packed.catalog, of.prefix).view
+        return macros(packed.outcomes, of.uid, of.table, packed.catalog, of.prefix)
 
     def whole(sweep: int, table: str) -> str:
         packed = next((one for one in known.values() if one.head.id == sweep), None)

@@ -17,7 +17,6 @@ from orchestrator.service.commands import SweepCommands
 from orchestrator.service.curves import CurveQueries
 from orchestrator.service.drifts import DriftQueries
 from orchestrator.service.figures import FigureQueries
-from orchestrator.service.foresight import Foresight
 from orchestrator.service.frames import FrameQueries
 from orchestrator.service.ledgers import LedgerQueries
 from orchestrator.service.listings import ListingQueries
@@ -53,7 +52,6 @@ class Service:
         self.submissions = SpecSubmissions(settings, store, catalog)
         self.commands = SweepCommands(store, catalog)
         self.resolutions = ResolutionCommands(store, catalog, queries)
-        self.foresight = Foresight(store, catalog)
         self.sweeps = SweepQueries(store, catalog, links)
         self.changes = store.changes
         self.trials = TrialQueries(store, catalog, links, files)

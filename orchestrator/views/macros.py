@@ -1,4 +1,4 @@
-"""The numbers of a table as a paper takes them in: one macro each, and what stands behind it."""
+"""The numbers of a table as a paper takes them in: one macro each."""
 
 from typing import Literal
 
@@ -27,33 +27,6 @@ class MacroNumber(BaseModel):
     """Runs that it is the mean of."""
 
 
-class MacroRun(BaseModel):
-    """One training behind a number."""
-
-    trial: int
-    labels: dict[str, str]
-    """Of the repeat axes."""
-    value: float | None
-    """A share is a fraction."""
-    fingerprint: str
-    data_hash: str | None
-    git_commit: str | None
-    device: str | None
-    versions: dict[str, str]
-    seconds: float | None
-
-
-class MacroSource(BaseModel):
-    """What stands behind a number."""
-
-    number: MacroNumber
-    selected: dict[str, str]
-    """The labels of the selected candidate."""
-    candidates: int
-    """How many competed."""
-    runs: list[MacroRun]
-
-
 class MacroAddress(BaseModel):
     """Of which table macros are, and with what they begin."""
 
@@ -71,21 +44,4 @@ class MacrosView(MacroAddress):
     numbers: list[MacroNumber]
 
 
-class ChecklistAnswer(BaseModel):
-    """A question of a reproducibility checklist with an answer drafted from the records."""
-
-    question: str
-    answer: str
-    open: str
-    """What the records do not know, and somebody has to add; else empty."""
-
-
-class ChecklistView(BaseModel):
-    """Answers for a sweep."""
-
-    sweep: int
-    sweep_name: str
-    answers: list[ChecklistAnswer]
-
-
-MacroFormat = Literal["latex", "json", "html"]
+MacroFormat = Literal["latex", "json"]

@@ -43,9 +43,6 @@ def test_over_http(http: TestClient, ran: None) -> None:
     (entry,) = [one for one in table["entries"] if one["standing"] == "underpowered"]
     assert (entry["printed"], entry["evidence"][0]["mean"], entry["evidence"][0]["n"]) == ("53.34", 0.55, 2)
     assert {"runs", "selection", "backbone"} <= {one["what"] for one in entry["evidence"][0]["protocol"]}
-    badge = http.get("/v1/ledgers/SEC", params={"format": "svg"})
-    assert badge.headers["content-type"] == "image/svg+xml"
-    assert "1 underpowered" in badge.text
     assert http.get("/v1/ledgers/SEC", headers={"If-None-Match": http.get("/v1/ledgers/SEC").headers["etag"]}).status_code == 304  # fmt: skip  # noqa: E501
     assert http.get("/v1/ledgers/SEK").json()["detail"].endswith("did you mean 'SEC'?")
     assert http.get("/v1/ledgers/SEC?format=pdf").status_code == 404
@@ -76,8 +73,8 @@ def test_from_python_and_the_command_line(url: str, conductor: Conductor, tmp_pa
     assert "underpowered" in metricsweep("ledger", url=url).stdout
     assert json.loads(metricsweep("ledger", "--json", url=url).stdout)[0]["paper"] == "SEC"
     assert "| SEC-T3 | 0 | 0 | 1 |" in metricsweep("ledger", "SEC", url=url).stdout
-    assert metricsweep("ledger", "SEC", "--out", tmp_path / "badge.svg", url=url).exit_code == 0
-    assert (tmp_path / "badge.svg").read_text().startswith("<svg")
+    assert metricsweep("ledger", "SEC", "--out", tmp_path / "sec.md", url=url).exit_code == 0
+    assert "| SEC-T3 | 0 | 0 | 1 |" in (tmp_path / "sec.md").read_text()
     assert metricsweep("ledger", "--out", tmp_path / "x.md", url=url).exit_code == 2
 
 
@@ -87,13 +84,13 @@ def test_from_a_bundle_it_is_the_same_to_the_byte(
     file = tmp_path / "out.zip"
     with service.bundles.make(1) as made:
         file.write_bytes(made.read())
-    for file_format in ("latex", "json", "svg", "markdown", "csv"):
+    for file_format in ("latex", "json", "markdown", "csv"):
         alone = metricsweep("ledger", "SEC", "--bundle", file, "--format", file_format)
         assert alone.exit_code == 0, alone.output
         assert alone.stdout_bytes == http.get(f"/v1/ledgers/SEC?format={file_format}").content
     report = bundles.rebuild(file)
     assert report.identical
     assert {one.rendering.file for one in report.ledgers} == {
-        f"ledger/sec.{end}" for end in ("json", "csv", "md", "tex", "svg")
+        f"ledger/sec.{end}" for end in ("json", "csv", "md", "tex")
     }
     assert "SEC              ledger   latex           identical" in metricsweep("rebuild", file).stdout

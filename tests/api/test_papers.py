@@ -1,4 +1,4 @@
-"""Macros, their page, the checklist and the check of a paper, over HTTP and from the command line."""
+"""Macros and the check of a paper, over HTTP and from the command line."""
 
 import json
 from pathlib import Path
@@ -33,26 +33,6 @@ def test_over_http(http: TestClient, ran: None) -> None:
     assert view["numbers"][0]["name"] == "xyMainTripletRecallAtOne"
     assert http.get("/v1/sweeps/1/tables/mian/macros").status_code == 404
     assert http.get("/v1/sweeps/1/tables/main/macros?prefix=m2").status_code == 422
-    page = http.get("/v1/sweeps/1/tables/main/macros?format=html").text
-    assert '<details id="msMainTripletRecallAtOne">' in page
-    fingerprint = http.get("/v1/trials/1").json()["fingerprint"]
-    assert fingerprint in page
-    assert "<script" not in page
-    assert "http" not in page.replace("http-equiv", ""), "it fetches nothing"
-
-
-def test_the_checklist_says_what_is_recorded_and_what_is_open(http: TestClient, ran: None) -> None:
-    answers = {one["question"]: one for one in http.get("/v1/sweeps/1/checklist").json()["answers"]}
-    assert answers["How many random seeds were used, and which?"]["answer"] == (
-        "Each candidate was trained 2 times (seed 0, 1)."
-    )
-    assert (
-        "map@r on the validation split; held out by class_holdout"
-        in (answers["How were hyper-parameters and checkpoints selected?"]["answer"])
-    )
-    assert answers["What compute was used?"]["answer"] == "0.000833 hours of training in all: 2 runs (2 on cpu)."
-    assert answers["Which data were used?"]["open"] == "Licence, consent, and where to get them."
-    assert "2 finished, 2 waiting" in answers["Were runs left out?"]["answer"]
 
 
 def test_selection_of_nothing_is_said(http: TestClient, ran: None, url: str) -> None:
@@ -72,7 +52,6 @@ def test_a_paper_from_macros_to_check(
     numbers, paper, bundle = tmp_path / "numbers.tex", tmp_path / "paper.tex", tmp_path / "out.zip"
     wrote = metricsweep("table", 1, "main", "--macros", numbers, url=url)
     assert wrote.exit_code == 0, wrote.output
-    assert (tmp_path / "numbers.html").read_text().startswith("<!doctype html>")
     paper.write_text("\\input{numbers} \\msMainTripletRecallAtOne\n\\msMainSemihardMapAtR")
     assert metricsweep("check", paper, url=url).stdout.endswith("2 of 4 numbers in 1 file are printed: all agree\n")
     with service.bundles.make(1) as made:
@@ -86,9 +65,6 @@ def test_a_paper_from_macros_to_check(
     assert metricsweep("check", paper, "--bundle", bundle).exit_code == 0, "the bundle is what it was"
     assert metricsweep("check", tmp_path / "none.tex", url=url).exit_code == 2
     assert metricsweep("check", paper).exit_code == 3, "there is no server"
-    answers = metricsweep("checklist", 1, url=url).stdout
-    assert "To add: Licence, consent, and where to get them." in answers
-    assert len(json.loads(metricsweep("checklist", 1, "--json", url=url).stdout)["answers"]) == 8
 
 
 def test_a_table_taken_in_whole_is_checked(

@@ -1,8 +1,5 @@
 """Resolutions over HTTP and by the commands."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 from fastapi.testclient import TestClient
 
@@ -49,47 +46,3 @@ def test_a_bound_that_bounds_nothing_is_refused_as_such(http: TestClient, url: s
     answered = http.post("/v1/sweeps/2/resolve", params={option: number})
     assert answered.status_code == 422
     assert option in answered.text
-
-
-def test_what_a_budget_would_decide_is_said_before_anything_is_trained(
-    http: TestClient, conductor: Conductor, url: str, tmp_path: Path
-) -> None:
-    judged = SPEC.replace("{rows: [loss]", "{verdicts: {against: {loss: triplet}}, rows: [loss]")
-    wanted = judged.replace("seed: [0, 1]", "seed: [0, 1, 2, 3, 4]")
-
-    def foreseen(**given: float) -> dict[str, Any]:
-        answer = http.post("/v1/foresight", content=wanted, headers=YAML, params=given)
-        assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
-
-    sure, doubtful = foreseen(spread=0.5, effect=20, seeds=6), foreseen(spread=5, effect=0.1, seeds=6)
-    assert (sure["decided"] > 1.5, doubtful["decided"] < 0.5) == (True, True), "of two comparisons"
-    assert sure == foreseen(spread=0.5, effect=20, seeds=6), "the same question has the same answer"
-    assert sure["plan_trials"] == 10 <= sure["trials"] <= 10 + 2 * 6
-    assert (sure["hours"], sure["comparisons"][0]["supposed"]) == ([], "0 ± 20 points in truth, ± 0.5 points a seed")
-    assert http.post("/v1/foresight", content=wanted, headers=YAML).status_code == 409, "nothing is supposed"
-    played = http.post("/v1/foresight?spread=1&effect=1&within=1", content=wanted, headers=YAML)
-    assert (played.status_code, "`within` is not played" in played.text) == (409, True)
-    assert http.post("/v1/foresight?spread=1&effect=1", content=SPEC, headers=YAML).status_code == 409, "no baseline"
-    assert http.get("/v1/sweeps").json()["items"] == []
-    http.post("/v1/sweeps", content=wanted, headers=YAML)
-    conductor.begin()
-    for at in range(10):
-        conductor.finish(0.5 + (at // 5) * 0.1 + (at % 5) ** 2 / 100 * (1 + at // 5))
-    both = http.post("/v1/foresight?like=1&spread=1", content=wanted, headers=YAML)
-    assert (both.status_code, "leave `spread` and `effect` out" in both.text) == (409, True)
-    known = foreseen(like=1, seeds=6)
-    assert [one["supposed"] for one in known["comparisons"]] == ["+16 ± 6.6 points a seed, by 5 seeds"] * 2
-    uneven = wanted.replace("[0, 1, 2, 3, 4]", "[{values: [0, 1, 2]}, {values: [3, 4], when: {loss: triplet}}]")
-    answer = http.post("/v1/foresight?spread=1&effect=1&seeds=2", content=uneven, headers=YAML).json()
-    assert answer["plan_trials"] == 8
-    assert 8 <= answer["low_trials"] <= answer["high_trials"] <= 8 + 2 * 2, "two seeds of each cell at most"
-    assert [one["device"] for one in known["hours"]] == ["cpu"]
-    assert known["hours"][0]["plan"] == pytest.approx(10 * 1.5 / 3600)
-    assert foreseen(like=1, hours=0.001)["trials"] <= 10 + 0.001 * 3600 / 1.5
-    file = tmp_path / "wanted.yaml"
-    file.write_text(wanted)
-    said = metricsweep(url, "foresee", file, "--like", 1, "--seeds", 6).stdout
-    assert "of 2 comparisons are decided (budget: 6 seeds a cell; 200 plays)" in said
-    assert "hours on cpu: 0.0042 of the plan" in said

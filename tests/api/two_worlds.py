@@ -207,6 +207,6 @@ def asked_by(client: TestClient, method: str, path: str, given: dict[str, str], 
     if page and not path.startswith("/submit/check"):
         form = {"spec": HIS, "key": "k", "note": "theirs", "project": "bens", **given}
         return told(client.request(method, path, data=form, headers=headers))
-    if path.endswith(("/foresight", "/extend", "/check", "/v1/sweeps")):
+    if path.endswith(("/extend", "/check", "/v1/sweeps")):
         return told(client.request(method, path, params=given, content=HIS, headers=YAML | headers))
     return told(client.request(method, path, params=given, json={"note": "theirs"}, headers=headers))

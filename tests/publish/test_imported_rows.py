@@ -73,7 +73,7 @@ def test_they_are_no_numbers_of_the_sweep():
     assert all(cell.statistic is None and cell.cell is None and not cell.bold for cell in imported(table)[0].cells)
     assert table.summaries == plain.summaries
     assert table.panels[0].rows[2:] == plain.panels[0].rows[1:], "neither bold nor counts have changed"
-    named = [macros(outcomes(*rows), "uid", "main", sweeps.catalog(), "ms").view.numbers for rows in ((), (THEIRS,))]
+    named = [macros(outcomes(*rows), "uid", "main", sweeps.catalog(), "ms").numbers for rows in ((), (THEIRS,))]
     assert named[0] == named[1]
 
 

@@ -6,7 +6,6 @@ import random
 
 import pytest
 
-from orchestrator.publish.ledger.badge import badge
 from orchestrator.publish.ledger.findings import findings
 from orchestrator.publish.ledger.ledger import known_paper, ledger
 from orchestrator.publish.ledger.rendering import render
@@ -181,12 +180,6 @@ def test_every_format_says_the_same(tmp_path):
     assert view.model_validate_json(render(view, "json").content) == view
     with pytest.raises(NotFoundError, match="no format of a ledger"):
         render(view, "pdf")
-
-
-def test_a_badge_is_grey_until_something_ran():
-    assert ">0 of 964<" in badge(ledger("SEC", [], 1))
-    assert 'fill="#555555"' in badge(ledger("SEC", [], 1))
-    assert 'fill="#b3261e"' in badge(book(outcomes()))
 
 
 def test_papers_are_known_by_name():

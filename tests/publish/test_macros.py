@@ -33,7 +33,7 @@ def outcomes(seeds: int = 3, **given: object) -> SweepOutcomes:
 
 
 def table(given: SweepOutcomes | None = None, prefix: str = "ms") -> MacrosView:
-    return macros(given or outcomes(), "uid-7", "main", sweeps.catalog(), prefix).view
+    return macros(given or outcomes(), "uid-7", "main", sweeps.catalog(), prefix)
 
 
 @pytest.fixture

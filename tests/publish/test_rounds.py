@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from orchestrator.publish.verdicts.replay import Design, Supposed, resolved
 from orchestrator.publish.verdicts.rounds import Limits, Question, Stock, next_round
+from tests.publish.replay import Design, Supposed, resolved
 
 PLAN = frozenset(range(5))
 

@@ -1,4 +1,4 @@
-"""A paper's ledger as a file: JSON, CSV, Markdown, LaTeX, or a badge."""
+"""A paper's ledger as a file: JSON, CSV, Markdown or LaTeX."""
 
 import csv
 import io
@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from orchestrator.publish.formats import markdown
-from orchestrator.publish.ledger.badge import badge
 from orchestrator.publish.ledger.longtable import longtable
 from orchestrator.publish.ledger.printed_entry import HEADINGS, line
 from orchestrator.views.errors import NotFoundError
@@ -87,5 +86,4 @@ _FORMATS: Final[Mapping[str, tuple[str, str, Callable[[LedgerView], str]]]] = {
     "csv": ("text/csv; charset=utf-8; header=present", ".csv", _csv),
     "markdown": ("text/markdown; charset=utf-8", ".md", _markdown),
     "latex": ("application/x-tex", ".tex", longtable),
-    "svg": ("image/svg+xml", ".svg", badge),
 }

@@ -1,32 +1,22 @@
-"""The numbers of a table under the names of their macros, each with the runs behind it."""
+"""The numbers of a table under the names of their macros."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 
 from orchestrator.publish.macros.macro_name import PREFIX, checked_prefix, macro_names
 from orchestrator.publish.statistics import interval
 from orchestrator.publish.tables import published_comparison
 from orchestrator.publish.tables.table_data import Column, Table, TableCell
 from orchestrator.views.errors import ConflictError
-from orchestrator.views.macros import MacroNumber, MacroRun, MacroSource, MacrosView
-from orchestrator.views.outcomes import CellSummary, Statistic, SweepOutcomes
+from orchestrator.views.macros import MacroNumber, MacrosView
+from orchestrator.views.outcomes import Statistic, SweepOutcomes
 from orchestrator.views.printing import printed
-from orchestrator.views.provenance import TrialProvenance
 from workers.catalog import Catalog
 
 ONE_RUN = "one run"
 NO_NUMBER = "no number"
 
 
-@dataclass(frozen=True, slots=True)
-class MacroTable:
-    """A table as macros, and where each number is from."""
-
-    view: MacrosView
-    places: Mapping[str, tuple[CellSummary, str]]  # by the name of the macro: the cell shown, and the metric's key
-
-
-def macros(outcomes: SweepOutcomes, uid: str, name: str, catalog: Catalog, prefix: str = PREFIX) -> MacroTable:
+def macros(outcomes: SweepOutcomes, uid: str, name: str, catalog: Catalog, prefix: str = PREFIX) -> MacrosView:
     """The table `name` as macros; NotFoundError where there is none, ConflictError where it has no number to name."""
     checked_prefix(prefix)
     built = published_comparison.build(outcomes, name, catalog)
@@ -42,41 +32,10 @@ def macros(outcomes: SweepOutcomes, uid: str, name: str, catalog: Catalog, prefi
         _number(one, labels[place.cell or 0], column, place, built.sweep)
         for one, (column, place) in zip(macro_names(prefix, parts), places, strict=True)
     ]
-    view = MacrosView(
+    return MacrosView(
         sweep=outcomes.sweep, uid=uid, sweep_name=outcomes.name, table=name, prefix=prefix, caption=built.caption,
         numbers=numbers,
     )  # fmt: skip
-    behind = {
-        number.name: (built.summary(column, place.cell or 0), column.key)
-        for number, (column, place) in zip(numbers, places, strict=True)
-    }
-    return MacroTable(view, behind)
-
-
-def sources(table: MacroTable, provenance: Iterable[TrialProvenance]) -> list[MacroSource]:
-    """What stands behind each macro; `provenance` is that of the sweep's trials."""
-    shown = {
-        (shown_cell.cell, shown_cell.candidate)
-        for shown_cell, _ in table.places.values()
-        if shown_cell.candidate is not None
-    }
-    runs: dict[tuple[int, int], list[TrialProvenance]] = {}
-    for trial in provenance:
-        if (place := (trial.outcome.cell, trial.outcome.candidate)) in shown:
-            runs.setdefault(place, []).append(trial)
-    behind = []
-    for number in table.view.numbers:
-        summary, key = table.places[number.name]
-        own = runs.get((summary.cell, -1 if summary.candidate is None else summary.candidate), [])
-        behind.append(
-            MacroSource(
-                number=number,
-                selected=dict(summary.labels),
-                candidates=summary.candidates,
-                runs=[_run(one, key) for one in own],
-            )
-        )
-    return behind
 
 
 def _places(built: Table) -> Iterator[tuple[Column, TableCell]]:
@@ -110,11 +69,3 @@ def _std(found: Statistic | None, column: Column) -> str:
     if found is None or found.std is None:
         return ONE_RUN if found is not None and found.n == 1 else NO_NUMBER
     return printed(found.std, column.unit, column.decimals)
-
-
-def _run(one: TrialProvenance, key: str) -> MacroRun:
-    return MacroRun(
-        trial=one.outcome.trial, labels=dict(one.outcome.repeat_labels), value=one.outcome.values.get(key),
-        fingerprint=one.fingerprint, data_hash=one.data_hash, git_commit=one.commit, device=one.device,
-        versions=dict(one.versions), seconds=one.seconds,
-    )  # fmt: skip

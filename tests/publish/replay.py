@@ -81,19 +81,6 @@ def resolved(random: Any, supposed: Sequence[Supposed], design: Design) -> Playe
             held[cell] |= set(seeds)
 
 
-def for_all(random: Any, supposed: Sequence[Supposed], design: Design, seeds: int, *, until_decided: bool) -> Played:
-    """The same where every cell is given the same seeds: so many at once, or one by one until all is decided."""
-    world = World(random, supposed)
-    cells = sorted({at for one in supposed for at in (one.cell, one.baseline)})
-    number = design.plan if until_decided else seeds
-    whole = design if until_decided else Design(seeds, Limits(), level=design.level)
-    while True:
-        verdicts = world.judged({cell: set(range(number)) for cell in cells}, whole)
-        if number >= seeds or not any(_open(one) for one in verdicts):
-            return world.played(verdicts, dict.fromkeys(cells, number), number - whole.plan)
-        number += 1
-
-
 class World:
     """Runs of all cells by seed; a baseline's noise is in all comparisons with it."""
 
@@ -107,10 +94,6 @@ class World:
         for one in supposed:
             own = random.standard_normal(PAIRS) * sqrt(one.std**2 - shared[one.baseline])
             self._differences.append(one.effect + own - noise[one.baseline])
-
-    def differences(self, seeds: int) -> list[list[float]]:
-        """Those of the first seeds, by comparison."""
-        return [numbers[:seeds].tolist() for numbers in self._differences]
 
     def judged(self, held: Mapping[int, set[int]], design: Design) -> list[CellVerdict]:
         """The verdicts by the seeds that each cell has."""
