@@ -36,7 +36,7 @@ def macros(
     service: Asked,
     file_format: Annotated[
         Literal["latex", "json"],
-        Query(alias="format"),
+        Query(alias="format", description="latex or json."),
     ] = "latex",
     prefix: Annotated[
         str, Query(pattern=r"^[A-Za-z]{1,20}$", description="With what the macros begin: letters from a to z.")
