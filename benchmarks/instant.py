@@ -24,14 +24,6 @@ def train(recipe: Recipe, place: Place, report: Callable[[Progress], None], resu
     )  # fmt: skip
 
 
-def curved(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
-    """The same, with the curves that a training of some minutes brings: three of a hundred points, five of twenty."""
-    result = train(recipe, place, report, resume)
-    own = {f"train/{name}": [(step, 1.0 / step) for step in range(10, 1_001, 10)] for name in ("loss", "lr", "norm")}
-    told = {f"validation/{name}": [(step, 0.1234567) for step in range(50, 1_001, 50)] for name in NAMES[:5]}
-    return result.model_copy(update={"curves": own | told})
-
-
 def paced(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
     """The same, five in a second."""
     time.sleep(0.2)

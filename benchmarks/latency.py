@@ -1,6 +1,6 @@
-"""How long the API takes to answer while a sweep of 10,000 trials runs and 50 clients ask: p50 and p99 by question.
+"""How long the API takes to answer ten clients while a sweep of 10,000 trials runs: p50, p95 and p99 by question.
 
-    python -m benchmarks.latency [--shape 10x100x10] [--finished 5000] [--clients 50] [--seconds 60]
+    python -m benchmarks.latency [--shape 10x100x10] [--finished 5000] [--clients 10] [--seconds 60]
 
 The API and a conductor are processes over one SQLite; of the sweep, `--finished` trials are trained before by a
 function that takes no time, and while the clients ask, five a second more. Each client asks one question after the
@@ -44,6 +44,10 @@ QUESTIONS: Final[Mapping[str, str]] = {
     "one trial": "/v1/trials/{trial}",
     "table, JSON": "/v1/sweeps/1/tables/main?format=json",
     "table, LaTeX": "/v1/sweeps/1/tables/main?format=latex",
+    "page: sweeps": "/",
+    "page: one sweep": "/sweeps/1",
+    "page: trials": "/trials?sweep=1",
+    "page: one trial": "/trials/{trial}",
 }
 SUBMIT: Final = "submit"
 REFUSED: Final = "refused for a while"
@@ -161,12 +165,13 @@ async def measured(url: str, token: str, shape: Shape, clients: int, seconds: fl
 
 
 def told(waits: Waits) -> dict[str, dict[str, float]]:
-    """Of each question how often it was asked, p50, p99, and p99 in ratio to the floor's."""
+    """Of each question how often it was asked, p50, p95, p99, and p99 in ratio to the floor's."""
     floor = _at(waits[FLOOR], 0.99)
     return {
         kind: {
             "asked": len(its),
             "p50, ms": round(_at(its, 0.5), 1),
+            "p95, ms": round(_at(its, 0.95), 1),
             "p99, ms": round(_at(its, 0.99), 1),
             "p99 / floor": round(_at(its, 0.99) / floor, 1),
         }
@@ -187,7 +192,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shape", default="10x100x10")
     parser.add_argument("--finished", type=int, default=5_000)
-    parser.add_argument("--clients", type=int, default=50)
+    parser.add_argument("--clients", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=60.0)
     options = parser.parse_args()
     shape = Shape.parse(options.shape)

@@ -24,40 +24,19 @@ BEGIN: Final = "<!-- goals: begin -->"
 END: Final = "<!-- goals: end -->"
 HEAD: Final = "| | figure | least to greatest | goal | |\n|---|--:|--:|--:|---|"
 
-PLAIN: Final = "Ray Tune with MLflow"
 TUNE: Final = "Ray Tune, reused actors, with MLflow"
 UP: Final = "metricsweep, up before"
 
 ROUNDS: Final = 5
 RUNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "sweeps-2s": ("sweeps", "--seconds", "2"),
-    # A goal of a tenth needs more than one round.
-    "sweeps-2s-rounds": (
-        "sweeps",
-        "--seconds",
-        "2",
-        "--rounds",
-        str(ROUNDS),
-        "--only",
-        "pool",
-        TUNE,
-        "metricsweep",
-        UP,
-    ),
-    "sweeps-10s": ("sweeps", "--seconds", "10", "--rounds", str(ROUNDS), "--only", "pool", "metricsweep", UP),
+    "sweeps-2s": ("sweeps", "--seconds", "2", "--rounds", str(ROUNDS), "--only", "pool", TUNE, "metricsweep", UP),
+    "sweeps-60s": ("sweeps", "--seconds", "60", "--trials", "16", "--only", "pool", UP),
     "latency": ("latency",),
-    "evaluation-cub": ("evaluation",),
-    "evaluation-sop": ("evaluation", "--images", "60502", "--classes", "11316", "--repeats", "1"),
-    "on-the-way": ("on_the_way",),
-    "control": ("scale", "10x10x10"),
-    "growth": ("scale", "10x10x10", "10x100x10", "--mlflow"),
-    "regularizers": ("regularizers",),
-    "losses": ("losses",),
-    "input": ("input",),
+    "evaluation": ("evaluation", "--images", "60502", "--classes", "11316", "--repeats", "1"),
     "start": ("start",),
 }
-ONCE: Final = {"growth", "losses"}
-"""Of which a run takes ten minutes: 11,000 trials, the library's losses."""
+ONCE: Final = {"sweeps-60s"}
+"""Benchmarks that run once, because a run takes a quarter of an hour."""
 Told = dict[str, Any]
 
 
@@ -83,103 +62,27 @@ def _wall(peer: str, ours: str = "metricsweep") -> Callable[[Told], float]:
     return lambda told: float(told[f"{ours} / {peer}"])
 
 
-def _slots(told: Told) -> float:
-    return round(float(told["metricsweep"]["slots, CPU s"] / told["pool"]["CPU s"]), 2)
-
-
-def _first(told: Told) -> float:
-    ours, theirs = (told[name]["first result, s"] for name in ("metricsweep", PLAIN))
-    return round(float(ours / theirs), 2)
-
-
-def _control(told: Told, ours: str = "metricsweep") -> float:
-    return float(told[ours]["control, CPU ms a trial"])
-
-
-def _p99(kinds: tuple[str, ...]) -> Callable[[Told], float]:
-    return lambda told: max(float(told["answers"][kind]["p99, ms"]) for kind in kinds)
-
-
-def _scheduled(shape: str) -> Callable[[Told], float]:
-    return lambda told: float(told["sweeps"][shape]["schedule"]["CPU ms a trial"])
-
-
-def _flat(told: Told) -> float:
-    return round(_scheduled("10x100x10")(told) / _scheduled("10x10x10")(told), 2)
-
-
-def _product(told: Told) -> float:
-    return float(told["ours / product, cpu"])
-
-
-def _share(regularizer: str) -> Callable[[Told], float]:
-    return lambda told: float(told["of a step, %"][regularizer])
-
-
-def _on_the_way(told: Told) -> float:
-    return max(float(one["on the way, %"]) for name, one in told.items() if name.endswith("by default"))
+def _p95(kinds: tuple[str, ...]) -> Callable[[Told], float]:
+    return lambda told: max(float(told["answers"][kind]["p95, ms"]) for kind in kinds)
 
 
 GOALS: Final = (
-    Goal("trainings of 2 s: seconds, in ratio to a bare pool", "sweeps-2s-rounds", _wall("pool"), 1.10),
-    Goal("the same, by a service that is up", "sweeps-2s-rounds", _wall("pool", UP), 1.10),
-    Goal(f"trainings of 2 s: seconds, in ratio to {PLAIN}", "sweeps-2s", _wall(PLAIN), 1),
-    Goal(f"trainings of 2 s: seconds, in ratio to {TUNE}", "sweeps-2s-rounds", _wall(TUNE), 1),
-    Goal("trainings of 10 s: seconds, in ratio to a bare pool", "sweeps-10s", _wall("pool"), 1.03),
-    Goal("the same, by a service that is up", "sweeps-10s", _wall("pool", UP), 1.03),
-    Goal("trainings of 10 s: CPU of slots, in ratio to all of the pool's", "sweeps-10s", _slots, 1.05),
-    Goal("control side with MLflow, starts and ends included: CPU ms a trial", "sweeps-2s-rounds", _control, 100),
-    Goal("the same, by a service that is up", "sweeps-2s-rounds", lambda told: _control(told, UP), 100),
     Goal(
-        "a trial that takes no time, in the conductor alone without Ray and MLflow: CPU ms", "control",
-        _scheduled("10x10x10"), 25,
+        "48 trainings of 2 s by `metricsweep run`: wall time / Ray Tune with reused actors and MLflow",
+        "sweeps-2s", _wall(TUNE), 1,
     ),
-    Goal("the same with MLflow, of 10,000 trials", "growth", _scheduled("10x100x10"), 100),
-    Goal("a trial of 10,000, in ratio to one of 1,000: CPU", "growth", _flat, 1.1),
-    Goal(
-        "longest wait to write while 10,000 trials are expanded, ms", "growth",
-        lambda told: float(told["sweeps"]["10x100x10"]["expand"]["longest wait to write, ms"]), 1_000,
-    ),
-    Goal(
-        "page of a cell of 1,000 trials, ms", "growth",
-        lambda told: float(told["sweeps"]["10x100x10"]["read"]["one cell, ms"]), 300,
-    ),
-    Goal(f"first result, in ratio to {PLAIN}", "sweeps-2s", _first, 1.2),
-    Goal(
-        "50 clients, 10,000 trials: p99 of reads, ms", "latency",
-        _p99(("sweeps", "one sweep", "trials, 50", "one trial")), 50,
-    ),
-    Goal("50 clients, 5,000 trials done: p99 of a table, ms", "latency", _p99(("table, JSON", "table, LaTeX")), 200),
-    Goal(
-        "evaluation at CUB's size: CPU, in ratio to pytorch-metric-learning", "evaluation-cub",
-        lambda told: float(told["ours / peer, cpu"]), 1,
-    ),
-    Goal("the same, in ratio to the bare product of matrices", "evaluation-cub", _product, 1.3),
-    Goal(
-        "evaluation at SOP's size: CPU, in ratio to pytorch-metric-learning", "evaluation-sop",
-        lambda told: float(told["ours / peer, cpu"]), 1,
-    ),
-    Goal("the same, in ratio to the bare product of matrices", "evaluation-sop", _product, 1.3),
-    Goal("evaluations on the way by default, on trainings of seconds: % of CPU", "on-the-way", _on_the_way, 5),
-    Goal("SEC: % of a ResNet-50 step on one core, b = 120, d = 512", "regularizers", _share("sec"), 1),
-    Goal("SVMax: the same", "regularizers", _share("svmax"), 5),
-    Goal(
-        "a loss of 120 to 2,048 images: CPU, in ratio to pytorch-metric-learning, the dearest", "losses",
-        lambda told: told["ours / theirs, CPU, most"], 1,
-    ),
-    Goal("the same: memory", "losses", lambda told: told["ours / theirs, memory, most"], 1),
-    Goal(
-        "120 images of 224 px beside a sleep of 60 ms in place of a step: % of the time that is waited", "input",
-        lambda told: told["waited, %"], 1,
-    ),
-    Goal(
-        "`--help` and client commands: most CPU s", "start", lambda told: max(told["CPU s of a command"].values()), 0.4,
-    ),
-    Goal(
-        "`serve` over a fresh home: seconds until it answers", "start",
-        lambda told: told["seconds until serve answers"], 8,
-    ),
-    Goal("a worker's import: CPU s", "start", lambda told: told["CPU s of an import"]["workers.train"], 3),
+    Goal("the same through a service that is up", "sweeps-2s", _wall(TUNE, UP), 1),
+    Goal("16 trainings of 60 s through a service that is up: wall time / a bare pool", "sweeps-60s",
+         _wall("pool", UP), 1.03),
+    Goal("first result of `metricsweep run`, s", "sweeps-2s", lambda told: told["metricsweep"]["first result, s"], 20),
+    Goal("`metricsweep serve` over a new home until it answers, s", "start",
+         lambda told: told["seconds until serve answers"], 10),
+    Goal("the slowest command, s", "start", lambda told: max(told["seconds of a command"].values()), 1),
+    Goal("10 clients, sweep of 10,000 trials: p95 of pages, ms", "latency",
+         _p95(("page: sweeps", "page: one sweep", "page: trials", "page: one trial")), 200),
+    Goal("the same: p95 of tables, ms", "latency", _p95(("table, JSON", "table, LaTeX")), 200),
+    Goal("evaluation at SOP's size: CPU / pytorch-metric-learning", "evaluation",
+         lambda told: float(told["ours / peer, cpu"]), 1),
 )  # fmt: skip
 
 

@@ -1,16 +1,14 @@
-"""What commands and processes take before they do anything: `python -m benchmarks.start [--tries 10]`.
+"""How long commands and processes take to start: `python -m benchmarks.start [--tries 10]`.
 
-Seconds of the processors of each client command, best of some tries; no server is asked: each ends with 3. Then those
-of the imports of a worker and of a relay, and of bare torch and Ray Tune, and by the clock those of `metricsweep serve`
-over a fresh home until all of it answers. Python may keep the bytecode of the sources, as it does where the project is
-installed.
+Seconds of each client command, best of some tries; no server answers, so that each ends with 3. Then the imports of a
+worker and of a relay, of bare torch and of Ray Tune, and `metricsweep serve` over a new home until all of it answers.
+Python may keep the bytecode of the sources, as it does where the project is installed.
 """
 
 import argparse
 import json
 import os
 import platform
-import resource
 import subprocess
 import sys
 import tempfile
@@ -41,12 +39,11 @@ UP: Final = "Ctrl-C ends it"
 """What `serve` says once everything answers."""
 
 
-def cpu_seconds(command: Sequence[str], environment: dict[str, str]) -> float:
-    """User and system time of one run."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+def seconds(command: Sequence[str], environment: dict[str, str]) -> float:
+    """Seconds of one run."""
+    began = time.perf_counter()
     subprocess.run(command, env=environment, capture_output=True, check=False)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return time.perf_counter() - began
 
 
 def until_served(script: Path) -> float:
@@ -57,12 +54,12 @@ def until_served(script: Path) -> float:
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr is not None
             said = any(UP in line for line in process.stderr)
-            seconds = time.perf_counter() - began
+            taken = time.perf_counter() - began
             process.terminate()  # not as Ctrl-C: what runs in the background may have been told to ignore that
             process.stderr.read()
         if not said:
             raise SystemExit(f"serve ended with {process.returncode} before it was up")
-        return seconds
+        return taken
 
 
 def main() -> None:
@@ -74,14 +71,14 @@ def main() -> None:
     environment = {**os.environ, "METRICSWEEP_URL": "http://127.0.0.1:9", "PYTHONDONTWRITEBYTECODE": ""}
 
     def best(command: Sequence[str], most: int) -> float:
-        return round(min(cpu_seconds(command, environment) for _ in range(most)), 2)
+        return round(min(seconds(command, environment) for _ in range(most)), 2)
 
     found = {
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 1),
         "python": platform.python_version(),
-        "CPU s of a command": {line: best([str(script), *line.split()], tries) for line in COMMANDS},
-        "CPU s of an import": {name: best([sys.executable, "-c", f"import {name}"], 3) for name in IMPORTS},
+        "seconds of a command": {line: best([str(script), *line.split()], tries) for line in COMMANDS},
+        "seconds of an import": {name: best([sys.executable, "-c", f"import {name}"], 3) for name in IMPORTS},
         "seconds until serve answers": round(min(until_served(script) for _ in range(3)), 1),
     }
     print(json.dumps(found, indent=2))

@@ -1,29 +1,33 @@
 """What is done today costs the same in a home with few ended sweeps and with many, counted in SQLite's steps."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from benchmarks.copied_sweeps import copy
 from benchmarks.sweep_of import Shape, body
-from benchmarks.year import conducting, questions
 from orchestrator.conduct import quotas
+from orchestrator.conduct.chores import Chores
 from orchestrator.record import schema
 from orchestrator.record.listed_tables import trial_column
 from orchestrator.record.reads.listed_rows import Sought
 from orchestrator.record.store import Store
+from orchestrator.run.attempt import Workplace
+from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.cluster import SlotReport
 from orchestrator.views.events import AttemptStopped
 from orchestrator.views.filters import parse
 from orchestrator.views.quotas import Quota
+from tests.copied_sweeps import copy
 from tests.inline_conductor import conduct
 from tests.test_scale import counted
+from workers import catalog as catalogs
 
 ENDED = (3, 60)
 """Sweeps of twenty trials that ended before today's began."""
@@ -47,6 +51,50 @@ def home(folder: Path, ended: int) -> Settings:
 @pytest.fixture(scope="module")
 def homes(tmp_path_factory: pytest.TempPathFactory) -> list[Settings]:
     return [home(tmp_path_factory.mktemp(f"year{ended}"), ended) for ended in ENDED]
+
+
+def questions(service: Service, today: int) -> Mapping[str, Callable[[], Any]]:
+    """What people ask of today's sweep, by name."""
+    store = service._store
+    trial = service.trials.page(today, None, None, None, 1).items[0].id
+    return {
+        "list of sweeps, those that run": lambda: service.sweeps.page("running", None, None, 50),
+        "one sweep": lambda: service.sweeps.get(today),
+        "trials of it, 50": lambda: service.trials.page(today, None, None, None, 50),
+        "one trial": lambda: service.trials.get(trial),
+        "curves of a trial": lambda: service.curves._store.curves.of(trial),
+        "table of it, anew": lambda: service.tables._rendered(today, "main", "json", None, "own"),
+        "events, the last 100": lambda: store.changes.after(store.changes.newest() - 100, 1_000),
+        "cluster and queue": service.operations._look,
+        "readiness": service.operations._checked,
+    }
+
+
+@contextmanager
+def conducting(settings: Settings) -> Iterator[tuple[Callable[[], None], Callable[[], None]]]:
+    """Hold the lease; gives what a conductor does before and at its first turn, and at one in which nothing happens."""
+    store = Store.of(settings)
+    fence = store.lease.acquire("benchmark", 3_600.0)
+    assert fence is not None
+    engine = Inline(Workplace(settings.train, settings.storage, settings.data_root))
+    catalog, writer = catalogs.load(), store.writer(fence)
+    made: list[Chores] = []
+
+    def begin() -> None:
+        made.append(Chores(settings, store, writer, engine, catalog, None))
+        made[-1].do(finalize=True)
+
+    def idle() -> None:
+        made[-1].hindrances.look(anew=True)
+        made[-1].do(finalize=True)
+        writer.deliveries.prune(wanted=False)
+        store.claims.waits(made[-1].passed_over())
+
+    try:
+        yield begin, idle
+    finally:
+        writer.lease.release()
+        store.close()
 
 
 def steps(homes: list[Settings], work: Callable[[Settings], Any]) -> list[int]:
@@ -140,7 +188,7 @@ def test_what_people_ask_of_today(homes: list[Settings], name: str) -> None:
     def ask(settings: Settings) -> None:
         service = Service.open(settings)
         today = service.sweeps.page("running", None, None, 1).items[0].id
-        questions(service, today, TODAY)[name]()
+        questions(service, today)[name]()
         service.close()
 
     few, many = steps(homes, ask)

@@ -17,7 +17,6 @@ from fastapi.testclient import TestClient
 
 from api.protection import turns
 from api.protection.turns import Bounds, Lane
-from benchmarks.hostile_bodies import BODIES
 from orchestrator.plan import completed
 from orchestrator.service.bundles import BundleQueries
 from orchestrator.service.commands import SweepCommands
@@ -31,6 +30,7 @@ from orchestrator.views.deadline import Deadline, within
 from orchestrator.views.errors import BusyError
 from tests.api.conftest import BEARER, TOKEN
 from tests.api.played import SPEC, YAML, Conductor
+from tests.plan.hostile_bodies import BODIES
 from workers.catalog import Catalog
 from workers.contract import Recipe
 

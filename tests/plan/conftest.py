@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks.hostile_bodies.body import RECIPE
 from orchestrator.plan.checking.check import check
 from orchestrator.plan.reading.document import parse
 from orchestrator.publish.published import library
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError
+from tests.plan.hostile_bodies.body import RECIPE
 from workers.catalog import Catalog, load
 
 PUBLISHED = library.PrintedLines()

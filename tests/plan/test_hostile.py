@@ -1,4 +1,4 @@
-"""Whatever 1 MiB holds, its check is bounded in work, memory and words; seconds are `benchmarks.hostile_specs`'s."""
+"""Whatever 1 MiB holds, its check is bounded in work, memory and words."""
 
 import ctypes
 import gc
@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.hostile_bodies import BODIES
 from orchestrator.plan.checking.check import check
 from orchestrator.plan.problems import effort
 from orchestrator.plan.problems.findings import MOST_TOLD
@@ -20,6 +19,7 @@ from orchestrator.plan.reading.document import parse
 from orchestrator.plan.validated import read
 from orchestrator.views.deadline import Deadline, GoneError, within
 from orchestrator.views.errors import InvalidSpecError
+from tests.plan.hostile_bodies import BODIES
 from workers.catalog import Catalog, Problem, shown
 
 MOST_MEGABYTES = 70

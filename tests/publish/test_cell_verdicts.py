@@ -9,10 +9,10 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.verdicts import Rule, false_rate, repeated
 from orchestrator.publish.verdicts.boundary import EXACT, boundary
 from orchestrator.publish.verdicts.judgement import Evidence, judge
 from orchestrator.publish.verdicts.spending import ANY, LEAST, Spending, planned
+from tests.publish.drawn_tables import Rule, false_rate, repeated
 
 FIVE = (0.010, 0.020, 0.015, 0.012, 0.017)
 NONE = (0.010, -0.020, 0.015, 0.012, 0.010)
@@ -171,13 +171,13 @@ def test_nothing_is_made_of_no_comparisons():
     assert judge({}, 0.05) == {}
 
 
-# --- how often they are wrong; benchmarks/verdicts.py has more of it
+# --- how often they are wrong
 
 
 def test_looks_after_every_seed_are_wrong_as_often_as_promised_and_without_correction_too_often():
     every = range(LEAST, 11)
-    sequential = Rule("", lambda most: every, ANY)
-    naive = Rule("", lambda most: every)
+    sequential = Rule(lambda most: every, ANY)
+    naive = Rule(lambda most: every)
     wrong = frozenset({"better", "worse"})
     tables = 300
     chance = 2 * math.sqrt(0.05 * 0.95 / tables)  # so few tables tell no more; 1,000 stand in docs/verdicts.md

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from benchmarks.query_variance import WORLDS, coverage, false_tables
 from orchestrator.publish.bundle import columns, query_columns
 from orchestrator.publish.formats import render
 from orchestrator.publish.tables.judged_cells import judged
@@ -22,6 +21,7 @@ from orchestrator.publish.verdicts.spending import ANY, planned
 from orchestrator.views.errors import DamagedError
 from orchestrator.views.extension import SweepLook
 from tests.publish import sweeps
+from tests.publish.drawn_queries import WORLDS, coverage, false_tables
 
 KEY = "best/test/recall@1"
 CLASSES = np.repeat(np.arange(20), 30).astype(np.int32)

@@ -41,7 +41,7 @@ class QuerySpread:
         """The degrees of freedom of `both` (Satterthwaite, Biometrics Bull 2, 1946, 110-114), for 2 runs and more.
 
         Hillis (Stat Med 26, 2007, 596-619) has the term of the runs alone, which counts on many cases; with 5 classes
-        its intervals are too narrow (benchmarks/query_variance.py). A difference of variances can make the degrees
+        its intervals are too narrow. A difference of variances can make the degrees
         vanish: they are those of the smaller sample at least.
         """
         runs, classes = self.runs - 1, self.classes - 1

@@ -109,14 +109,3 @@ def _moved(column: str) -> str:
 
 def _columns(database: sqlite3.Connection, table: str) -> list[str]:
     return [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
-
-
-def bytes_by_table(file: Path) -> dict[str, int]:
-    """The bytes of each table with its indexes, largest first."""
-    # By pages: of an aggregate of more than 2 GiB SQLite 3.40 tells a negative size.
-    query = (
-        "SELECT m.tbl_name, sum(s.pageno) * p.page_size AS size FROM pragma_page_size AS p, dbstat AS s "
-        "JOIN sqlite_master AS m ON m.name = s.name WHERE s.aggregate = TRUE GROUP BY m.tbl_name ORDER BY size DESC"
-    )
-    with closing(sqlite3.connect(file)) as database:
-        return {str(name): int(size) for name, size in database.execute(query)}

@@ -1,6 +1,6 @@
 """Bodies with tables and figures over what they hold."""
 
-from benchmarks.hostile_bodies.body import HEAD, axis, body, filled
+from tests.plan.hostile_bodies.body import HEAD, axis, body, filled
 
 
 @body

@@ -1,20 +1,15 @@
 """How often intervals that cover seeds, queries or both hold the truth, and how often verdicts by them are wrong.
 
-    python -m benchmarks.query_variance [--trials 1000] [--tables 1000]
-
 A score is a mean, what its seed does to all queries, what its class does in all runs, what its class does in this run,
 and noise of its own: y = m + a(seed) + b(class) + c(seed, class) + e. Seeds, classes and noise are drawn anew each
 time; the truth is m. Intervals are at 95 %, of a difference of two cells as of one cell: both are sums of such terms.
 Verdicts are of tables of six comparisons without any true difference, looked at after every seed from 3 to 8.
 """
 
-import argparse
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
 from orchestrator.publish.statistics import half_interval, statistic
 from orchestrator.publish.verdicts.judgement import Evidence, judge
@@ -61,25 +56,9 @@ def drawn(random: Any, world: World, runs: int) -> tuple[Any, Any, Any]:
 
 
 def naive(sums: Any, sizes: Any, squares: Any) -> float:
-    """Half the interval of who takes queries as independent, and the runs as given."""
+    """Half the interval if queries were independent and the runs fixed, which they are not."""
     total, mean = sizes.sum(), sums.sum() / len(sums) / sizes.sum()
     return float(1.96 * np.sqrt((squares.sum() / total - mean**2) / total))
-
-
-def pigeonhole(random: Any, sums: Any, sizes: Any) -> float:
-    """Owen & Eckles (Ann Appl Stat 6, 2012, 895-927): seeds and classes are drawn anew, each by itself."""
-    runs, classes = sums.shape
-    rows = random.multinomial(runs, np.full(runs, 1 / runs), RESAMPLES)
-    columns = random.multinomial(classes, np.full(classes, 1 / classes), RESAMPLES)
-    means = ((rows @ sums) * columns).sum(axis=1) / runs / (columns @ sizes)
-    return float(stdtrit(runs - 1, 0.975) * means.std(ddof=1))
-
-
-def hillis(sums: Any, sizes: Any) -> float:
-    """The degrees of freedom of Hillis (2007), which leave those of the classes out."""
-    found = spread(sums, sizes)
-    freedom = found.both**2 / (found.seeds**2 / (found.runs - 1))
-    return float(stdtrit(freedom, 0.975) * np.sqrt(found.both))
 
 
 def intervals(random: Any) -> dict[str, Callable[[Any, Any, Any], float]]:
@@ -93,8 +72,6 @@ def intervals(random: Any) -> dict[str, Callable[[Any, Any, Any], float]]:
         "queries, as if independent (wrong)": naive,
         "queries by class": lambda sums, sizes, _: half_width(spread(sums, sizes), "queries") or 0.0,
         "both": lambda sums, sizes, _: half_width(spread(sums, sizes), "both") or 0.0,
-        "both, Hillis's degrees": lambda sums, sizes, _: hillis(sums, sizes),
-        "both, pigeonhole bootstrap": lambda sums, sizes, _: pigeonhole(random, sums, sizes),
     }
 
 
@@ -131,36 +108,3 @@ def _called(found: Any, runs: int, covers: str, looks: str) -> bool:
         beside = None if covers == "seeds" else spread(sums[:runs], sizes)
         evidence[place] = Evidence(means, spending, covers=covers, beside=beside)  # type: ignore[arg-type]
     return any(one.word in {"better", "worse"} for one in judge(evidence, LEVEL).values())
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=1000)
-    parser.add_argument("--tables", type=int, default=1000)
-    asked = parser.parse_args()
-    print(f"{asked.trials} draws each, {os.cpu_count()} cores\n")
-    for runs in (3, 5, 10):
-        names = list(intervals(None))
-        print(
-            f"| 95 % intervals of {runs} seeds hold the truth (half their width, points) | " + " | ".join(names) + " |"
-        )
-        print("|---|" + "--:|" * len(names))
-        for world in WORLDS:
-            cells = [f"{held:.1%} ({100 * wide:.2f})" for _, held, wide in coverage(asked.trials, world, runs)]
-            print(f"| {world.says} | " + " | ".join(cells) + " |", flush=True)
-        print()
-    kinds: Mapping[str, tuple[str, str]] = {
-        "seeds, `any`": ("seeds", "any"),
-        "both, `any`": ("both", "any"),
-        "both, a plan of 3, then extended": ("both", "planned"),
-        "queries, a plan of 3, then extended": ("queries", "planned"),
-    }
-    print("| tables of six with a false `better` or `worse`, looks after every seed | " + " | ".join(kinds) + " |")
-    print("|---|" + "--:|" * len(kinds))
-    for world in WORLDS[:5]:
-        rates = [false_tables(asked.tables, world, *kind) for kind in kinds.values()]
-        print(f"| {world.says} | " + " | ".join(f"{rate:.1%}" for rate in rates) + " |", flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.hostile_bodies.body import HEAD, RECIPE, axis, body, filled
+from tests.plan.hostile_bodies.body import HEAD, RECIPE, axis, body, filled
 
 
 @body

@@ -2,7 +2,7 @@
 
 import json
 
-from benchmarks.hostile_bodies.body import HEAD, LIMIT, RECIPE, body, filled
+from tests.plan.hostile_bodies.body import HEAD, LIMIT, RECIPE, body, filled
 
 
 @body

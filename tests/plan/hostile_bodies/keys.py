@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from benchmarks.hostile_bodies.body import HEAD, RECIPE, body, filled
+from tests.plan.hostile_bodies.body import HEAD, RECIPE, body, filled
 
 
 @body
