@@ -2,13 +2,17 @@
 
 import importlib
 import importlib.util
+import os
 import sys
+from collections.abc import Sequence
 from functools import lru_cache
+from importlib.machinery import FileFinder, ModuleSpec, SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from threading import RLock
+from types import CodeType, ModuleType
 from typing import Any
 
-from workers.catalog import former_names
+from workers.catalog import former_names, own_code
 from workers.catalog.inner_parts import holders
 from workers.catalog.inventory import load, part_files
 from workers.catalog.signature import Entry, PartSourceError
@@ -33,7 +37,8 @@ def find(kind: str, name: str, parts: Path | None = None) -> type[Any]:
         raise UnknownPart(kind, name, unknown(kind, name, files))
     path, own = files[name]
     if own:
-        return _only_class(path, _own_module(kind, path, path.stat().st_mtime_ns))
+        assert parts is not None
+        return _only_class(path, _own_module(kind, path, parts))
     return _built_in(kind, name)[0]
 
 
@@ -96,11 +101,71 @@ def _only_class(where: Path | str, module: ModuleType) -> type[Any]:
     return public[0]
 
 
-@lru_cache(maxsize=256)
-def _own_module(kind: str, path: Path, _stamp: int) -> ModuleType:
-    """A module of the researcher's folder, imported once for as long as its file does not change."""
-    name = f"metricsweep_parts.{FOLDERS[kind]}.{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
+def _own_module(kind: str, path: Path, parts: Path) -> ModuleType:
+    """A module of the researcher's folder, imported once for as long as no file of the folder changes."""
+    name = f"{own_code.PACKAGE}.{FOLDERS[kind]}.{path.stem}"
+    with _importing:
+        if _own.begin(parts) or name not in sys.modules:
+            return _import(name, path)
+        return sys.modules[name]
+
+
+class _OwnFolder:
+    """The own folder whose modules this process has imported, as it was then."""
+
+    def __init__(self) -> None:
+        self._known: tuple[Path, own_code.Stamp] | None = None
+
+    def begin(self, parts: Path) -> bool:
+        """Forget all modules of an own folder where another one is asked for, or a file of it has changed."""
+        now = parts, own_code.stamp(parts)
+        if self._known == now:
+            return False
+        for folder in {parts, *([self._known[0]] if self._known else [])}:
+            _forget(folder)
+        package = ModuleType(own_code.PACKAGE)
+        package.__path__ = [str(parts)]
+        sys.modules[own_code.PACKAGE] = package
+        if _OwnModules not in sys.meta_path:
+            sys.meta_path.insert(0, _OwnModules)
+        importlib.invalidate_caches()
+        self._known = now
+        return True
+
+
+_own, _importing = _OwnFolder(), RLock()
+
+
+def _forget(folder: Path) -> None:
+    """Have the modules below a folder imported anew when they are asked for, whichever names they have."""
+    below = f"{folder.absolute()}{os.sep}"
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if name.partition(".")[0] == own_code.PACKAGE or (isinstance(file, str) and file.startswith(below)):
+            del sys.modules[name]
+
+
+class _Source(SourceFileLoader):
+    """Compiles a module at each import: bytecode is told apart by seconds and size alone, which two edits may share."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """The code of the file as it is now."""
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+class _OwnModules:
+    """Finds what own parts import from their own folder as modules of the package `metricsweep_parts`."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: object = None) -> ModuleSpec | None:
+        if not name.startswith(f"{own_code.PACKAGE}."):
+            return None
+        found = (FileFinder(folder, (_Source, [".py"])).find_spec(name) for folder in path or ())
+        return next((one for one in found if one is not None and one.loader is not None), None)
+
+
+def _import(name: str, path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path, loader=_Source(name, str(path)))
     if spec is None or spec.loader is None:
         raise PartSourceError(f"{path}: cannot be imported")
     module = importlib.util.module_from_spec(spec)

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
-from workers.catalog.defaults import versions_of
+from workers.catalog.defaults import code_of, versions_of
 from workers.catalog.inner_parts import named
 from workers.catalog.inventory import Catalog
 from workers.contract import BEST_TEST, Frozen, Recipe
@@ -29,8 +29,9 @@ def further_metrics(recipe: Recipe, fingerprint: str, catalog: Catalog) -> Furth
 def without_further(recipe: Recipe, catalog: Catalog) -> Recipe:
     """A completed recipe as it is without its further metrics."""
     # Completing it anew without them gives the same, slower: of what is complete only the versions of metrics change.
-    versions = versions_of(named(recipe, catalog), [recipe.select.metric], recipe.precision, catalog)
-    pins = recipe.pins.model_copy(update={"versions": versions})
+    parts, computed = named(recipe, catalog), [recipe.select.metric]
+    versions, code = versions_of(parts, computed, recipe.precision, catalog), code_of(parts, computed, catalog)
+    pins = recipe.pins.model_copy(update={"versions": versions, "code": code})
     return recipe.model_copy(update={"metrics": [], "pins": pins})
 
 
@@ -59,7 +60,10 @@ def asked_of(recipe: Mapping[str, Any]) -> list[str]:
 
 
 def computed_alike(names: list[str], one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two completed recipes that are JSON were planned with the same versions of some metrics."""
-    pins = [(recipe.get("pins") or {}).get("versions") or {} for recipe in (one, other)]
+    """Whether two completed recipes that are JSON were planned with the same versions and code of some metrics."""
+    pins = [recipe.get("pins") or {} for recipe in (one, other)]
     keys = [f"metric.{name.partition('@')[0]}" for name in names]
-    return all(pins[0].get(key, 1) == pins[1].get(key, 1) for key in keys)
+    versions, code = ([one.get(held) or {} for one in pins] for held in ("versions", "code"))
+    return all(versions[0].get(key, 1) == versions[1].get(key, 1) for key in keys) and all(
+        code[0].get(key) == code[1].get(key) for key in keys
+    )

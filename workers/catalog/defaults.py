@@ -43,7 +43,16 @@ def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
     task = catalog.get("task", recipe.task.name)
     select = recipe.select if task is None else selected(recipe.select, task)
     declared = catalog.metrics(recipe.dataset, recipe.task)
-    versions = versions_of(named(recipe, catalog), [*recipe.metrics, select.metric], recipe.precision, catalog)
+    computed = [*recipe.metrics, select.metric]
+    versions = versions_of(named(recipe, catalog), computed, recipe.precision, catalog)
+    pins = Pins(
+        versions=versions,
+        manifest=manifest,
+        weights=weights,
+        manifests=manifests,
+        code=code_of(named(recipe, catalog), computed, catalog),
+        content=recipe.pins.content,
+    )
     return recipe.model_copy(
         update={
             **parts,
@@ -51,7 +60,7 @@ def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
             "loss_rate": loss_rate,
             "select": select,
             "metrics": sorted({*recipe.metrics} - {*declared}),
-            "pins": Pins(versions=versions, manifest=manifest, weights=weights, manifests=manifests),
+            "pins": pins,
         }
     )
 
@@ -98,11 +107,23 @@ def versions_of(parts: Mapping[str, str], metrics: Iterable[str], precision: str
     does what is pinned for some precisions only.
     """
     versions = {path: entry.version for path in parts if (entry := entry_at(path, parts, catalog)) is not None}
-    declared = catalog.metrics(parts.get("dataset"), parts.get("task", DEFAULT_TASK))
-    computed = {parse_metric(name)[0] for name in [*declared, *metrics]}
-    entries = [entry for entry in catalog.of("metric") if entry.name in computed and entry.version > 1]
+    entries = [entry for entry in _computed(parts, metrics, catalog) if entry.version > 1]
     own = {"precision": PRECISION_VERSIONS[precision]} if precision in PRECISION_VERSIONS else {}
     return versions | {f"metric.{entry.name}": entry.version for entry in entries} | own
+
+
+def code_of(parts: Mapping[str, str], metrics: Iterable[str], catalog: Catalog) -> dict[str, str]:
+    """What `pins.code` has: the hash of the source of each own part, by the keys that its version has."""
+    entries = {path: entry for path in parts if (entry := entry_at(path, parts, catalog)) is not None}
+    entries |= {f"metric.{entry.name}": entry for entry in _computed(parts, metrics, catalog)}
+    return {key: entry.code for key, entry in entries.items() if entry.code is not None}
+
+
+def _computed(parts: Mapping[str, str], metrics: Iterable[str], catalog: Catalog) -> list[Entry]:
+    """The metrics that the task and the data set declare, and `metrics` beside them."""
+    declared = catalog.metrics(parts.get("dataset"), parts.get("task", DEFAULT_TASK))
+    computed = {parse_metric(name)[0] for name in [*declared, *metrics]}
+    return [entry for entry in catalog.of("metric") if entry.name in computed]
 
 
 def _known_weights(entry: Entry, options: Mapping[str, JsonValue], catalog: Catalog) -> str | None:

@@ -5,6 +5,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Final
 
+from workers.catalog import own_code
 from workers.catalog.signature import Entry, PartSourceError, read
 from workers.catalog.wording import listed, unknown
 from workers.contract import DEFAULT_TASK, FOLDERS, KINDS, Frozen, Part
@@ -91,13 +92,28 @@ def _names(entry: Entry | None) -> list[str]:
 def load(parts: Path | None = None) -> Catalog:
     """The catalog of the built-in parts and those in the folder `parts`; raises PartSourceError."""
     files = [(kind, *file) for kind in KINDS for file in part_files(kind, parts).values()]
-    return _catalog(tuple((kind, path, own, path.stat().st_mtime_ns) for kind, path, own in files))
+    stamped = tuple((kind, path, own, path.stat().st_mtime_ns) for kind, path, own in files)
+    return _catalog(stamped, parts, own_code.stamp(parts) if parts else ())
 
 
 @lru_cache(maxsize=8)
-def _catalog(files: tuple[tuple[str, Path, bool, int], ...]) -> Catalog:
-    """A catalog is read once for as long as no file changes."""
-    return Catalog(entries=[read(kind, path, own) for kind, path, own, _ in files])
+def _catalog(files: tuple[tuple[str, Path, bool, int], ...], parts: Path | None, _stamp: own_code.Stamp) -> Catalog:
+    """A catalog is read once for as long as no file changes, of an own part also no module that it uses."""
+    return Catalog(entries=[_read(kind, path, parts if own else None) for kind, path, own, _ in files])
+
+
+def _read(kind: str, path: Path, parts: Path | None) -> Entry:
+    """The entry of a part, with the hash of its source where it is an own one of the folder `parts`."""
+    entry = read(kind, path, parts is not None)
+    if parts is None:
+        return entry
+    try:
+        code = own_code.digest(own_code.sources(path, parts))
+    except SyntaxError as error:
+        raise PartSourceError(f"{error.filename}: line {error.lineno}: {error.msg}") from error
+    except (OSError, ValueError) as error:
+        raise PartSourceError(f"{path}: {error}") from error
+    return entry.model_copy(update={"code": code})
 
 
 def part_files(kind: str, parts: Path | None = None) -> Mapping[str, tuple[Path, bool]]:

@@ -45,6 +45,8 @@ class Entry(Frozen):
     facts: dict[str, JsonValue] = Field(default_factory=dict)
     own: bool = False
     """Whether it comes from the researcher's folder."""
+    code: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Of an own part the hash of its source, with what it uses of the own folder."""
 
     @property
     def added(self) -> list[str]:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from workers.catalog.defaults import versions_of
+from workers.catalog.defaults import code_of, versions_of
 from workers.catalog.inner_parts import entry_at, named_in
 from workers.catalog.inventory import Catalog
 from workers.contract import PART_FIELDS, Frozen, canonical_json, fingerprint_of
@@ -35,7 +35,7 @@ def stamp(recipe: Mapping[str, Any]) -> str:
     metric = (recipe.get("select") or {}).get("metric")
     said = {"parts": parts, "metric": metric, "precision": recipe.get("precision")}
     said |= {"metrics": recipe["metrics"]} if recipe.get("metrics") else {}
-    said |= {"manifests": pins["manifests"]} if pins.get("manifests") else {}
+    said |= {held: pins[held] for held in ("manifests", "code") if pins.get(held)}
     return canonical_json(said | {"versions": pins["versions"], "manifest": pins.get("manifest")})
 
 
@@ -47,13 +47,20 @@ def changes(stamped: str, catalog: Catalog) -> tuple[Change, ...]:
     parts = {kind: name for kind, name in said["parts"].items() if name is not None}
     if any(entry_at(path, parts, catalog) is None for path in parts):
         return ()
-    today = versions_of(parts, [*said.get("metrics", ()), said["metric"]], said["precision"], catalog)
+    computed = [*said.get("metrics", ()), said["metric"]]
+    today = versions_of(parts, computed, said["precision"], catalog)
     then, named = said["versions"], {**parts, "precision": said["precision"]}
     changed = [
         Change(what=_named(key, named), then=f"version {then.get(key, 1)}", now=str(today.get(key, 1)))
         for key in {**then, **today}
         # A kind that is not pinned was unknown then; a metric is pinned from its second version on.
         if (key in then or key not in PART_FIELDS) and then.get(key, 1) != today.get(key, 1)
+    ]
+    code, source = code_of(parts, computed, catalog), said.get("code", {})
+    changed += [
+        Change(what=f"code of {_named(key, named)}", then=source[key][7:15], now=code[key][7:15])
+        for key in source
+        if key in code and code[key] != source[key]
     ]
     dataset = catalog.get("dataset", parts.get("dataset", ""))
     manifest = dataset.facts.get("manifest") if dataset else None

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import torch
 
 from workers.catalog import load, problems
-from workers.catalog.defaults import versions_of
+from workers.catalog.defaults import code_of, versions_of
 from workers.catalog.inner_parts import named
 from workers.contract import KEPT_FILES, CheckpointError, CrossValidation, Place, Recipe
 from workers.evaluation.query_scores import NotedScores, QueryScores
@@ -71,8 +71,9 @@ def further(
 def _steps(recipe: Recipe) -> dict[str, Any]:
     """What of a recipe decides what its training does."""
     said = recipe.model_dump(mode="json", exclude={"metrics"})
-    versions = said["pins"]["versions"]
-    said["pins"]["versions"] = {key: one for key, one in versions.items() if not key.startswith("metric.")}
+    for held in ("versions", "code"):
+        pinned = said["pins"].get(held, {})
+        said["pins"][held] = {key: one for key, one in pinned.items() if not key.startswith("metric.")}
     return said
 
 
@@ -101,7 +102,9 @@ def _asking(recipe: Recipe, names: Sequence[str], parts: Path | None) -> Recipe:
     computed = [*catalog.metrics(recipe.dataset, recipe.task), *names, recipe.select.metric]
     today = versions_of(named(recipe, catalog), computed, recipe.precision, catalog)
     versions = today | {key: version for key, version in then.items() if key.partition(".")[0] in READING}
-    pins = recipe.pins.model_copy(update={"versions": versions})
+    source = {key: one for key, one in recipe.pins.code.items() if key.partition(".")[0] in READING}
+    code = code_of(named(recipe, catalog), computed, catalog) | source
+    pins = recipe.pins.model_copy(update={"versions": versions, "code": code})
     return recipe.model_copy(update={"metrics": list(names), "pins": pins})
 
 

@@ -1,12 +1,16 @@
 """Whether this machine has what a recipe's fingerprint stands for: its parts, its metrics, its data set's content."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from workers import registry
-from workers.catalog.defaults import PRECISION_VERSIONS
-from workers.catalog.inner_parts import inner_of
-from workers.catalog.inventory import load, parse_metric
+from workers.catalog.defaults import PRECISION_VERSIONS, code_of
+from workers.catalog.inner_parts import inner_of, named
+from workers.catalog.inventory import Catalog, load, parse_metric
 from workers.contract import Recipe
+
+_EDITED: Final = "it was edited since the sweep was planned, or this machine has another copy of it"
 
 
 def check(recipe: Recipe, parts: Path | None) -> None:
@@ -22,6 +26,7 @@ def check(recipe: Recipe, parts: Path | None) -> None:
         here = getattr(registry.find(kind, name, parts), "version", 1)
         if pinned is not None and pinned != here:
             raise ValueError(f"pins: the recipe is for version {pinned} of {kind} {name!r}; this machine has {here}")
+    _check_code(recipe, computed, load(parts))
     pinned, here = versions.get("precision", 1), PRECISION_VERSIONS.get(recipe.precision, 1)
     if versions and pinned != here:
         value = f"`precision: {recipe.precision}`"
@@ -39,3 +44,17 @@ def check(recipe: Recipe, parts: Path | None) -> None:
             f"pins: the recipe is for content {recipe.pins.manifest} of dataset {recipe.dataset.name!r}; "
             f"this machine has {manifest}"
         )
+
+
+def _check_code(recipe: Recipe, metrics: Sequence[str], catalog: Catalog) -> None:
+    """Raise ValueError where an own part has another source here than the recipe's fingerprint stands for."""
+    if not recipe.pins.versions:
+        return  # a recipe that was never completed stands for whatever code there is
+    parts = named(recipe, catalog)
+    pinned, here = recipe.pins.code, code_of(parts, metrics, catalog)
+    for key in {**pinned, **here}:
+        if pinned.get(key) != here.get(key):
+            kind, _, option = key.partition(".")
+            part = f"{kind} {(option if kind == 'metric' else parts.get(key, option))!r}"
+            found = f"the code of own {part} is {here.get(key)}, and the recipe is for {pinned.get(key)}"
+            raise ValueError(f"pins: {found}: {_EDITED}; submit the sweep again")
