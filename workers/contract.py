@@ -25,10 +25,13 @@ from workers.recipe.validation import ClassHoldout, CrossValidation, ImageHoldou
 
 __all__ = [
     "BEST_TEST", "DEFAULT_TASK", "FOLDERS", "GOES_WITH", "KEPT_FILES", "KINDS", "PART_FIELDS", "TEST_SET",
-    "CheckpointError", "ClassHoldout", "CrossValidation", "DataDamagedError", "DataMissingError", "Evaluate", "Frozen",
-    "ImageHoldout", "NoValidation", "Part", "Pins", "Place", "Progress", "Recipe", "Result", "Select", "Stopped",
-    "Train", "Validation", "canonical_json", "fingerprint_of",
+    "CheckpointError", "ClassHoldout", "CrossValidation", "DataDamagedError", "DataMissingError", "Distance",
+    "Evaluate", "Frozen", "ImageHoldout", "NoValidation", "Part", "Pins", "Place", "Progress", "Recipe", "Result",
+    "Select", "Stopped", "Train", "Validation", "canonical_json", "fingerprint_of",
 ]  # fmt: skip
+
+Distance = Literal["cosine", "euclidean"]
+"""What ranks and clusters embeddings, see `Recipe.distance`."""
 
 KEPT_FILES: Final = ("best.pt", "final.pt")
 """The file of weights that a training keeps, one of these: the best, or the last where there are no best."""
@@ -109,6 +112,9 @@ class Recipe(Frozen):
     """Figures of the papers (workers/figures/options.py) whose data is kept as files."""
     metrics: list[str] = Field(default=[], max_length=50, exclude_if=lambda value: not value)  # no new fingerprints
     """Metrics that are computed beside those that the task and the data set declare."""
+    distance: Distance = Field(default="cosine", exclude_if=lambda value: value == "cosine")  # no new fingerprints
+    """How near two images are in evaluations and figures: by the angle of their embeddings, or by the Euclidean
+    distance of the raw embeddings."""
     validation: Validation = NoValidation()
     select: Select = Select()
     seed: int = Field(default=0, ge=0, lt=2**31)

@@ -13,7 +13,7 @@ from workers.contract import Recipe, canonical_json
 
 FIELDS: Final = (
     "task", "dataset", "augment", "crop", "backbone", "head", "embedding", "sampler", "evaluate_every", "precision",
-    "channels_last", "compile", "validation", "metrics",
+    "channels_last", "compile", "validation", "metrics", "distance",
 )  # fmt: skip
 """The fields of a recipe that decide how long a step takes, its share of the evaluations included; losses,
 regularizers and rates hardly do, and the length is counted."""

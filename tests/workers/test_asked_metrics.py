@@ -68,6 +68,35 @@ def test_what_is_cheap_is_computed_of_every_checkpoint_and_split(tmp_path: Path)
     assert result.metrics["best/test/nmi"] > 0  # the data set's own are there as ever
 
 
+def test_the_distance_is_what_ranks_and_clusters(tmp_path: Path) -> None:
+    assert "distance" not in recipe().model_dump(mode="json")
+    assert recipe(distance="cosine").fingerprint == recipe().fingerprint
+    raw: dict[str, Any] = {**DIGITS, "loss": {"name": "npair", "unit": False}, "metrics": ["nmi_sec", "cos_ap"],
+                           "sampler": {"name": "balanced", "classes": 4, "per_class": 2}}  # fmt: skip
+    shown = {"figures": ["panels", {"name": "tsne", "points": 30}]}
+    found = {one: run(recipe(**raw, **shown, distance=one), tmp_path / one)[0] for one in ("cosine", "euclidean")}
+    cosine, euclidean = (result.metrics for result in found.values())
+    differ = {key.rpartition("/")[2] for key in cosine if cosine[key] != euclidean[key] and key.startswith("last/")}
+    assert differ >= {"recall@1", "map@r", "r_precision", "nmi", "nmi_sec", "f1"}
+    assert not differ & {"norm_mean", "norm_var", "s_mu", "cos_ap"}  # of norms and of directions, whatever ranks
+    for name in ("panels.npz", "tsne.npz"):
+        assert (tmp_path / "cosine" / name).read_bytes() != (tmp_path / "euclidean" / name).read_bytes()
+
+
+def test_models_of_folds_are_joined_by_the_distance(tmp_path: Path) -> None:
+    folds = {"validation": {"name": "cross_validation", "folds": 3}, "iterations": 4}
+    found = [run(recipe(**folds, distance=one), tmp_path / one)[0].metrics for one in ("cosine", "euclidean")]
+    assert found[0]["best/test/map@r"] != found[1]["best/test/map@r"]
+
+
+def test_a_distance_that_the_task_does_not_rank_by_is_refused() -> None:
+    assert problems(distance="euclidean") == {}
+    message = "expected 'cosine' or 'euclidean', found 'manhattan'"
+    assert problems(distance="manhattan") == {"distance": message}
+    told = problems(distance="euclidean", task="verification")
+    assert told["distance"] == "task 'verification' does not rank by the distance 'euclidean'; leave `distance` out"
+
+
 class TestDear:
     """Where clustering is dear, only the weights that are kept are judged by it, and only on test images."""
 

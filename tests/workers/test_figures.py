@@ -78,6 +78,16 @@ def test_panels_show_the_nearest_others() -> None:
         assert cosine.tolist() == pytest.approx([float(unit[query] @ unit[i]) for i in expected])
 
 
+def test_panels_and_maps_by_the_euclidean_distance_are_of_raw_embeddings() -> None:
+    rows, labels = torch.tensor([[1.0, 0], [1.1, 0.4], [8.0, 0], [8.2, 3.0]]), torch.arange(4)
+    found = figures.panels(rows, labels, queries=4, depth=1, distance="euclidean")
+    assert found["nearest"].flatten().tolist() == [1, 0, 3, 2]
+    np.testing.assert_allclose(found["distance"].flatten()[[0, 2]], [0.17**0.5, 9.04**0.5], rtol=1e-6)
+    assert figures.panels(rows, labels, queries=4, depth=1)["nearest"].flatten().tolist() == [2, 3, 0, 1]
+    far = figures.tsne(torch.cat([rows, rows * 50]), torch.zeros(8), distance="euclidean")["xy"]
+    assert not np.allclose(far, figures.tsne(torch.cat([rows, rows * 50]), torch.zeros(8))["xy"])
+
+
 def test_tsne_keeps_classes_that_are_far_apart_together() -> None:
     embeddings, labels = random_batch(classes=3, per_class=20, separation=30.0)
     found = figures.tsne(embeddings, labels)
@@ -210,6 +220,7 @@ def test_a_recipe_may_ask_for_every_figure_by_its_options(name: str) -> None:
         assert name not in FIGURES
         return
     taken = list(inspect.signature(FIGURES[name]).parameters.values())[3:]
+    taken = [option for option in taken if option.name != "distance"]  # of the recipe
     assert asked.options == {option.name: option.default for option in taken}  # type: ignore[attr-defined]
 
 

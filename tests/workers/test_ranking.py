@@ -12,13 +12,21 @@ from workers.evaluation.evaluate import Evaluation, evaluate
 from workers.evaluation.ranking import Neighbours
 
 
-def _brute_force(evaluation: Evaluation, gallery: tuple[Tensor, Tensor] | None) -> tuple[Tensor, ...]:
-    """The images that are closer, average precision and precision at R, one query at a time, where nothing is tied."""
+def _brute_force(
+    evaluation: Evaluation, gallery: tuple[Tensor, Tensor] | None, *, raw: bool = False
+) -> tuple[Tensor, ...]:
+    """The images that are closer, average precision and precision at R, one query at a time, where nothing is tied.
+
+    By the cosine, or by the Euclidean distance of `raw` embeddings.
+    """
     others, labels = gallery or (evaluation.embeddings, evaluation.labels)
     unit = torch.nn.functional.normalize(others)
     ranks, precisions, shares = [], [], []
     for query, label in enumerate(evaluation.labels.tolist()):
-        cosines = (unit @ evaluation.unit[query]).tolist()
+        if raw:
+            cosines = (-(others.double() - evaluation.embeddings[query].double()).norm(dim=1)).tolist()
+        else:
+            cosines = (unit @ evaluation.unit[query]).tolist()
         rest = [i for i in range(len(unit)) if gallery is not None or i != query]
         relevant = sum(int(labels[i]) == label for i in rest)
         if not relevant:
@@ -61,6 +69,50 @@ def test_a_gallery_holds_the_neighbours_and_leaves_no_image_out(sizes: tuple[int
     evaluation = Evaluation(embeddings, labels, gallery=gallery, chunk=chunk)
     for expected, found in zip(_brute_force(evaluation, gallery), _untied(evaluation.neighbours), strict=True):
         torch.testing.assert_close(found, expected)
+
+
+def test_neighbours_by_the_euclidean_distance_are_those_of_the_definition() -> None:
+    wrong = []
+    for sizes in ((40, 30), (3,) * 20, (1, 25, 2, 9)):
+        for offset, outlier in ((0.0, 1.0), (5.0, 1.0), (0.0, 1e4)):
+            embeddings, labels = _uneven(0, sizes)
+            embeddings = (
+                embeddings * torch.rand(len(embeddings), 1, generator=torch.Generator().manual_seed(1)) + offset
+            )
+            embeddings[0] *= outlier
+            for gallery in (None, _uneven(1, (12, 30, 2))):
+                evaluation = Evaluation(embeddings, labels, gallery=gallery, chunk=300, distance="euclidean")
+                expected = _brute_force(evaluation, gallery, raw=True)
+                found = _untied(evaluation.neighbours)
+                if not all(torch.allclose(one, other) for one, other in zip(expected, found, strict=True)):
+                    wrong.append((sizes, offset, outlier, gallery is not None))
+    assert not wrong
+
+
+def test_distances_of_unit_embeddings_rank_as_cosines_do() -> None:
+    embeddings, labels = random_batch(classes=20, per_class=6, separation=0.4)
+    unit = torch.nn.functional.normalize(embeddings)
+    names = ["recall@1", "recall@4", "map@r", "r_precision", "nmi", "nmi_sec", "f1"]
+    assert evaluate(unit, labels, names, distance="euclidean") == evaluate(unit, labels, names)
+
+
+def test_images_at_one_point_are_in_random_order_by_the_euclidean_distance_too() -> None:
+    labels = torch.arange(60) // 6
+    noise = 1 + 1e-7 * torch.randn(60, 1, generator=torch.Generator().manual_seed(0))  # as rounding leaves it
+    for point in (torch.zeros(60, 4), torch.full((60, 4), 7.0), torch.full((60, 4), 7.0) * noise):
+        found = evaluate(point, labels, ["recall@1"], distance="euclidean")
+        assert found["recall@1"] == pytest.approx(5 / 59)
+
+
+def test_clusters_by_the_euclidean_distance_are_of_raw_embeddings() -> None:
+    directions = torch.nn.functional.normalize(torch.randn(40, 8, generator=torch.Generator().manual_seed(0)))
+    labels = torch.arange(40) % 2
+    shells = directions * (1 + 0.0 * labels[:, None]) + 30.0 * labels[:, None]  # two clouds, told apart by place alone
+    for name in ("nmi", "nmi_sec"):
+        assert evaluate(shells, labels, [name], distance="euclidean")[name] == pytest.approx(1)
+    lengths = torch.tensor([[1.0, 0.0]]) * (1 + 9 * labels[:, None])
+    assert evaluate(lengths, labels, ["recall@1"], distance="euclidean") == {"recall@1": 1.0}
+    assert evaluate(lengths, labels, ["recall@1"])["recall@1"] < 0.6  # all directions are the same
 
 
 def test_a_copy_of_the_query_in_the_gallery_is_its_neighbour() -> None:

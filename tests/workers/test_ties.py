@@ -13,7 +13,7 @@ from tests.workers.naive_ranking import Item, by_probability, every_order
 from workers.embeddings.geometry import unit
 from workers.evaluation import ties
 from workers.evaluation.evaluate import Evaluation, evaluate
-from workers.evaluation.ranking import Neighbours, neighbours
+from workers.evaluation.ranking import Neighbours, Similarity, neighbours
 
 RETRIEVAL = ["recall@1", "recall@2", "recall@4", "map@r", "r_precision"]
 
@@ -24,7 +24,7 @@ def _asked(items: list[Item], dtype: torch.dtype, chunk: int = 2**23) -> Neighbo
     gallery = torch.stack([cosines, (1 - cosines.square()).sqrt()], dim=1)
     classes = torch.tensor([0 if own else 1 + i for i, (_, own) in enumerate(items)])
     query = torch.tensor([[1.0, 0.0]], dtype=dtype)
-    return neighbours(query, torch.tensor([0]), (gallery, classes), chunk)
+    return neighbours(Similarity.cosine(query, gallery), torch.tensor([0]), classes, chunk)
 
 
 def _items(step: float, most: int) -> st.SearchStrategy[list[Item]]:

@@ -25,6 +25,7 @@ def disagreements(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
     yield from _warmup(draft)
     yield from _crop(draft)
     yield from _figures(draft)
+    yield from _distance(draft)
 
 
 def _norms(draft: RecipeDraft, catalog: Catalog) -> Iterator[Problem]:
@@ -138,3 +139,11 @@ def _figures(draft: RecipeDraft) -> Iterator[Problem]:
         elif figure.split == "validation" and isinstance(draft.validation, NoValidation):
             message = "no classes are held out; take split 'test' or 'train', or add `validation`"
             yield Problem(path=f"{path}.split", message=message)
+
+
+def _distance(draft: RecipeDraft) -> Iterator[Problem]:
+    """The task ranks by the distance."""
+    task, distance = draft.parts.get("task"), draft.rest.distance
+    if task and distance != "cosine" and distance not in (known := task.entry.stated("distances")):
+        ranks = f"it takes {listed(known)}" if known else "leave `distance` out"
+        yield Problem(path="distance", message=f"{task} does not rank by the distance {distance!r}; {ranks}")

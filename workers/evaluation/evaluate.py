@@ -11,11 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from workers.contract import Distance
 from workers.embeddings import geometry
 from workers.embeddings.cosines import PairCosines, gram, pair_cosines
 from workers.evaluation.k_means import k_means
 from workers.evaluation.measures import Measures
-from workers.evaluation.ranking import CHUNK, Neighbours, neighbours
+from workers.evaluation.ranking import CHUNK, Neighbours, Similarity, neighbours
 
 _ITERATIONS = 20  # of k-means, with one start and a fixed seed: pytorch-metric-learning's protocol
 _SEED = 1234
@@ -53,7 +54,8 @@ class Evaluation:
 
     Neighbours and pairs are those among the images, or with the `gallery` (embeddings and labels) where there is one:
     In-Shop's protocol, where no image is in both. All else is of the images alone. `seed` is that of `clusters_sec`.
-    Raises ValueError unless there is at least one image, one label for each, and the gallery is as wide.
+    Neighbours and clusters are by the `distance`: of directions, or of raw embeddings. Raises ValueError unless there
+    is at least one image, one label for each, and the gallery is as wide.
     """
 
     def __init__(
@@ -64,11 +66,12 @@ class Evaluation:
         gallery: tuple[Tensor, Tensor] | None = None,
         chunk: int = CHUNK,
         seed: int = 0,
+        distance: Distance = "cosine",
     ) -> None:
         _check(embeddings, labels, embeddings.shape[-1:])
         self.embeddings = geometry.precise(embeddings.detach())
         self.labels = labels.detach().to(embeddings.device)
-        self._chunk, self._seed = chunk, seed
+        self._chunk, self._seed, self._distance = chunk, seed, distance
         self._gallery: Evaluation | None = None
         if gallery is not None:
             _check(*gallery, embeddings.shape[-1:])
@@ -88,6 +91,11 @@ class Evaluation:
     def unit(self) -> Tensor:
         """f^ = f / ||f||, [n, d]; zero where f is."""
         return geometry.unit(self.embeddings)
+
+    @property
+    def points(self) -> Tensor:
+        """What the distance is between, [n, d]: `unit`, or the raw embeddings where it is Euclidean."""
+        return self.embeddings if self._distance == "euclidean" else self.unit
 
     @cached_property
     def classes(self) -> Tensor:
@@ -120,7 +128,10 @@ class Evaluation:
         if not self.finite:
             return Neighbours.blank()
         classes, gallery = self._common
-        return neighbours(self.unit, classes, gallery, self._chunk)
+        raw = self._distance == "euclidean"
+        others = None if self._gallery is None else self._gallery.embeddings if raw else self._gallery.unit
+        similarity = Similarity.euclidean if raw else Similarity.cosine
+        return neighbours(similarity(self.points, others), classes, gallery and gallery[1], self._chunk)
 
     @cached_property
     def cosines(self) -> PairCosines:
@@ -138,12 +149,12 @@ class Evaluation:
 
     @cached_property
     def clusters(self) -> Tensor:
-        """The cluster of each image, [n] on the CPU, by k-means on f^ with as many clusters as classes.
+        """The cluster of each image, [n] on the CPU, by k-means on the `points` with as many clusters as classes.
 
         Lloyd's algorithm of faiss from one random start, in one thread and with a fixed seed: the same from run to run.
         Raises RuntimeError where embeddings are not `finite`.
         """
-        points = self.unit.float().cpu().numpy()
+        points = self.points.float().cpu().numpy()
         count, width = points.shape
         threads = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(1)
@@ -169,7 +180,7 @@ class Evaluation:
 
         On the embeddings' device, in as many threads as torch has; the same for the same seed, device and threads.
         """
-        return k_means(self.unit.float(), int(self.classes.max()) + 1, self._seed).cpu()
+        return k_means(self.points.float(), int(self.classes.max()) + 1, self._seed).cpu()
 
     @cached_property
     def contingency_sec(self) -> Contingency:
@@ -190,11 +201,14 @@ def evaluate(
     parts: Path | None = None,
     gallery: tuple[Tensor, Tensor] | None = None,
     seed: int = 0,
+    distance: Distance = "cosine",
 ) -> dict[str, float]:
     """The metrics `names`, such as `recall@1`, of raw embeddings [n, d] with labels [n], keyed as given.
 
-    With a `gallery` (embeddings and labels) neighbours are looked for there; `seed` is what metrics draw by. A metric
+    With a `gallery` (embeddings and labels) neighbours are looked for there; `seed` is what metrics draw by, and
+    `distance` by what they rank and cluster. A metric
     without a value is NaN: of embeddings that are not finite, or of neighbours where no class has two images. Raises
     UnknownPart for a metric that neither this package nor the folder `parts` has.
     """
-    return Measures(names, parts, seed).of(Evaluation(embeddings, labels, gallery=gallery, seed=seed), names)
+    evaluation = Evaluation(embeddings, labels, gallery=gallery, seed=seed, distance=distance)
+    return Measures(names, parts, seed).of(evaluation, names)

@@ -9,15 +9,20 @@ from typing import Any
 from workers import registry
 from workers.catalog import parse_metric
 from workers.catalog.inventory import EMBEDDINGS
-from workers.contract import Part
+from workers.contract import Distance, Part
 from workers.evaluation.query_scores import QueryScores, note
 
 
 class Measures:
-    """The metrics `names`, built in or from the folder `parts`; `seed` is what they draw by."""
+    """The metrics `names`, built in or from the folder `parts`.
 
-    def __init__(self, names: Iterable[str], parts: Path | None = None, seed: int = 0) -> None:
-        self.names, self.seed = tuple(names), seed
+    `seed` is what they draw by, and `distance` by what they rank and cluster.
+    """
+
+    def __init__(
+        self, names: Iterable[str], parts: Path | None = None, seed: int = 0, distance: Distance = "cosine"
+    ) -> None:
+        self.names, self.seed, self.distance = tuple(names), seed, distance
         self._parts = parts
         self._noted: QueryScores | None = None
 

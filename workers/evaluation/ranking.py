@@ -1,4 +1,4 @@
-"""The neighbours of images, ranked by the cosine: exact, in chunks, and ordered only as deep as a metric asks for."""
+"""The neighbours of images by the cosine or the distance: exact, in chunks, and ordered as deep as metrics ask for."""
 
 from typing import NamedTuple
 
@@ -48,7 +48,7 @@ class Neighbours(NamedTuple):
 
 
 class Gallery:
-    """The images that queries are compared with: unit embeddings [n, d] of classes [n], ordered by class.
+    """The images that queries are compared with: rows [n, d] of classes [n], ordered by class.
 
     In that order the images of a query's class are one run of columns, and no mask of all pairs is needed.
     """
@@ -75,15 +75,60 @@ def rows_of(chunk: int, gallery: int) -> int:
     return max(chunk // gallery, min(_ROWS, 2 * chunk // gallery))
 
 
-def neighbours(
-    unit: Tensor, classes: Tensor, gallery: tuple[Tensor, Tensor] | None = None, chunk: int = CHUNK
-) -> Neighbours:
-    """What the neighbours of images with unit embeddings [n, d] and classes [n] say.
+class Similarity(NamedTuple):
+    """Rows of two sets of images whose products, -1 to 1, are the larger the nearer two images are."""
 
-    They are compared with the images of `gallery`, given likewise, or else with one another: an image is then no
-    neighbour of itself. `chunk` is the number of similarities that are held at a time, see `rows_of`.
+    queries: Tensor
+    """[n, d]."""
+    gallery: Tensor
+    """[m, d], of the same images where these are compared with one another."""
+    tolerance: float
+    """By how much two products may differ and yet be tied."""
+    sec: bool = True
+    """Whether `sec_rank` takes the product of a query with itself as 0, as SEC's code does with cosines."""
+
+    @classmethod
+    def cosine(cls, unit: Tensor, gallery: Tensor | None = None) -> "Similarity":
+        """The cosine of unit embeddings."""
+        return cls(unit, unit if gallery is None else gallery, ties.tolerance(unit.dtype))
+
+    @classmethod
+    def euclidean(cls, raw: Tensor, gallery: Tensor | None = None) -> "Similarity":
+        """1 - d^2 / 2R^2, where d is the distance of raw embeddings and R at least the largest one from their mean.
+
+        d^2 = |f|^2 + |g|^2 - 2fg is the product of rows with two more columns, in float64. With all embeddings on a
+        sphere about 0 it is the cosine. Embeddings that are rounded by e = 16 epsilons of |f| give d^2 that are off by
+        up to 2ed + e^2, which is the tolerance for the typical |f| and d: the medians, so that one image far from all
+        others ties nothing.
+        """
+        both = raw if gallery is None else torch.cat([raw, gallery])
+        mean = both.mean(dim=0, dtype=torch.float64)
+        squares = (both.double() - mean).square().sum(dim=1)
+        rounding = ties.tolerance(raw.dtype) * float(both.double().norm(dim=1).median())
+        error = rounding * (2 * float(squares.median()) ** 0.5 + rounding)
+        largest = max(float(squares.max()), 4 * error) or 1.0  # where all is rounding, the products are near 1
+        tolerance = max(error / (2 * largest), ties.tolerance(torch.float64))
+
+        def rows(values: Tensor, *, query: bool) -> Tensor:
+            centred = (values.double() - mean) / largest**0.5
+            half = centred.square().sum(dim=1, keepdim=True) / 2
+            ends = (1 - half, torch.ones_like(half)) if query else (torch.ones_like(half), -half)
+            return torch.cat([centred, *ends], dim=1)
+
+        others = rows(raw if gallery is None else gallery, query=False)
+        return cls(rows(raw, query=True), others, tolerance, sec=False)
+
+
+def neighbours(
+    similarity: Similarity, classes: Tensor, gallery: Tensor | None = None, chunk: int = CHUNK
+) -> Neighbours:
+    """What the neighbours of images of `classes` [n] say.
+
+    They are compared with the images of the `gallery`, whose classes [m] it gives, or else with one another: an image
+    is then no neighbour of itself. `chunk` is the number of similarities that are held at a time, see `rows_of`.
     """
-    within = Gallery(*(gallery or (unit, classes)))
+    unit = similarity.queries
+    within = Gallery(similarity.gallery, classes if gallery is None else gallery)
     relevant = within.size(classes) - int(gallery is None)
     queries = (relevant > 0).nonzero()[:, 0]
     if not len(queries):
@@ -102,29 +147,31 @@ def neighbours(
         for places in torch.split(left, max(1, size)) if len(left) else ():
             some = queries[places]
             itself = within.columns[some] if gallery is None else None
-            part, known[places] = _neighbours_of(unit[some], classes[some], itself, within, room, whole=whole)
+            chosen = similarity._replace(queries=unit[some])
+            part, known[places] = _neighbours_of(chosen, classes[some], itself, within, room, whole=whole)
             for column, values in zip(answers, part, strict=True):
                 column[places] = values
     return Neighbours(*(column[queries.argsort()] for column in answers))
 
 
 def _neighbours_of(
-    unit: Tensor, classes: Tensor, itself: Tensor | None, gallery: Gallery, room: Tensor | None, *, whole: bool
+    chosen: Similarity, classes: Tensor, itself: Tensor | None, gallery: Gallery, room: Tensor | None, *, whole: bool
 ) -> tuple[Neighbours, Tensor]:
-    """What the neighbours of some queries say, and for which the ties at the R-th place are known.
+    """What the neighbours of the `chosen` queries say, and for which the ties at the R-th place are known.
 
     `itself` is the column of each in the gallery, if it is there; `room` is written over. All are known where the
     `whole` gallery is ordered.
     """
-    similarity = nearest.cosines(unit, gallery.unit, room)
+    similarity = nearest.cosines(chosen.queries, gallery.unit, room)
     if itself is not None:
         similarity.scatter_(1, itself[:, None], nearest.NOWHERE)
     own = _take_own(similarity, classes, gallery)
-    best, tolerance = own.amax(dim=1, keepdim=True), ties.tolerance(similarity.dtype)
+    best, tolerance = own.amax(dim=1, keepdim=True), chosen.tolerance
     closer = nearest.above(similarity, best + tolerance)
     tied = nearest.at_least(similarity, best - tolerance) - closer
     tied_own = nearest.at_least(own, best - tolerance)
-    sec_rank = 1 + _strictly_closer(similarity, best if itself is None else best.clamp(min=0), best, closer, tied)
+    bound = best.clamp(min=0) if itself is not None and chosen.sec else best
+    sec_rank = 1 + _strictly_closer(similarity, bound, best, closer, tied)
 
     relevant = gallery.size(classes) - int(itself is not None)
     deepest, every = int(relevant.max()), own.shape[1] + similarity.shape[1]

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from workers.contract import Distance
 from workers.embeddings import geometry
 
 Arrays = dict[str, NDArray[np.generic]]
@@ -69,28 +70,41 @@ def cosines(
 
 
 def panels(
-    embeddings: Tensor, labels: Tensor, query: Tensor | None = None, *, queries: int = 10, depth: int = 3, seed: int = 0
+    embeddings: Tensor,
+    labels: Tensor,
+    query: Tensor | None = None,
+    *,
+    queries: int = 10,
+    depth: int = 3,
+    seed: int = 0,
+    distance: Distance = "cosine",
 ) -> Arrays:
     """The nearest images of some queries that the seed draws (SEC figure 9).
 
     `query` [q], `nearest` [q, depth]: indices of images, closest first and never the query itself; `correct` [q, depth]
     says whether each is of its class; `cosine` [q, depth]. Where there are queries they are drawn from these, and the
-    nearest from the gallery. Of equally close images the seed draws the order, not that of the files.
+    nearest from the gallery. Of equally close images the seed draws the order, not that of the files. By the Euclidean
+    distance of raw embeddings there is `distance` [q, depth] too.
     """
     unit, classes = geometry.unit(embeddings.detach()).cpu(), labels.cpu()
     places, gallery = _searched(len(unit), query)
     drawn = some(places, queries, seed)
-    similarity = unit[drawn] @ unit[gallery].T
+    cosines = similarity = unit[drawn] @ unit[gallery].T
+    if distance == "euclidean":
+        raw = embeddings.detach().cpu().double()
+        similarity = -torch.cdist(raw[drawn], raw[gallery], compute_mode="donot_use_mm_for_euclid_dist")
     if query is None:
-        similarity.scatter_(1, drawn[:, None], -torch.inf)
+        similarity = similarity.scatter(1, drawn[:, None], -torch.inf)
     shuffled = torch.rand(similarity.shape, generator=torch.Generator().manual_seed(seed)).argsort(dim=1)
     sorted_ = similarity.gather(1, shuffled).sort(dim=1, descending=True, stable=True)
     shown = min(depth, len(gallery) - (query is None))
-    cosine, nearest = sorted_.values[:, :shown], gallery[shuffled.gather(1, sorted_.indices[:, :shown])]
+    columns = shuffled.gather(1, sorted_.indices[:, :shown])
+    nearest, cosine = gallery[columns], cosines.gather(1, columns)
     correct = classes[nearest] == classes[drawn][:, None]
-    return {
+    found: Arrays = {
         "query": drawn.numpy(), "nearest": nearest.numpy(), "correct": correct.numpy(), "cosine": cosine.numpy(),
     }  # fmt: skip
+    return found | {"distance": -sorted_.values[:, :shown].numpy()} if distance == "euclidean" else found
 
 
 def tsne(
@@ -101,28 +115,29 @@ def tsne(
     points: int = 2000,
     perplexity: float = 30.0,
     seed: int = 0,
+    distance: Distance = "cosine",
 ) -> Arrays:
     """t-SNE of the directions f^ in the plane, by scikit-learn from their principal components (ISA figures 2 and 6).
 
     `index` [p]: which images, drawn by the seed where there are more than `points`; `xy` [p, 2]; `label` [p], and
     `query` [p] where there are queries. The same library on the same machine gives the same picture. The perplexity
-    is at most a third of the images.
+    is at most a third of the images. Of the raw embeddings where the `distance` is Euclidean.
     """
     found = _pointed(labels, query, points, seed)
-    index = found["index"]
-    unit = geometry.unit(embeddings.detach())[torch.from_numpy(index).to(embeddings.device)].float().cpu().numpy()
-    return {**found, "xy": in_the_plane(unit, perplexity, seed)}
+    index = torch.from_numpy(found["index"]).to(embeddings.device)
+    rows = embeddings.detach() if distance == "euclidean" else geometry.unit(embeddings.detach())
+    return {**found, "xy": in_the_plane(rows[index].float().cpu().numpy(), perplexity, seed)}
 
 
-def in_the_plane(unit: NDArray[np.float32], perplexity: float, seed: int) -> NDArray[np.float32]:
-    """t-SNE of directions [p, d], [p, 2]; raises ValueError where there are fewer than three."""
-    if len(unit) < 3:
-        raise ValueError(f"tsne: expected at least 3 images, found {len(unit)}")
-    init = "pca" if min(unit.shape) >= 2 else "random"
+def in_the_plane(rows: NDArray[np.float32], perplexity: float, seed: int) -> NDArray[np.float32]:
+    """t-SNE of embeddings [p, d], [p, 2]; raises ValueError where there are fewer than three."""
+    if len(rows) < 3:
+        raise ValueError(f"tsne: expected at least 3 images, found {len(rows)}")
+    init = "pca" if min(rows.shape) >= 2 else "random"
     from sklearn.manifold import TSNE  # only now: it takes two seconds, and most trainings draw no map
 
-    perplexity = min(perplexity, (len(unit) - 1) / 3)
-    placed: NDArray[np.float32] = TSNE(perplexity=perplexity, init=init, random_state=seed).fit_transform(unit)
+    perplexity = min(perplexity, (len(rows) - 1) / 3)
+    placed: NDArray[np.float32] = TSNE(perplexity=perplexity, init=init, random_state=seed).fit_transform(rows)
     return placed
 
 
@@ -192,6 +207,10 @@ FIGURES: Final[Mapping[str, Callable[..., Arrays]]] = {
 }
 """Every figure of embeddings by name; each takes raw embeddings [n, d], labels [n], whether an image is a query [n]
 (none: all are searched among all), and its options."""
+
+
+BY_DISTANCE: Final = frozenset({"panels", "tsne"})
+"""The figures that rank or place images by the recipe's `distance`; they take it beside their options."""
 
 
 def packed(arrays: Arrays) -> bytes:

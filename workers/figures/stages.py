@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from workers.contract import Distance
 from workers.embeddings import geometry
 from workers.figures.arrays import Arrays, in_the_plane, some
 from workers.figures.options import HeatMapStages, Staged, TsneStages
@@ -68,17 +69,21 @@ class StageTrace:
 class PlaneLook:
     """`xy` [w, p, 2] of images `index` with `label` [p], by t-SNE together with `proxy_xy` [w, m, 2] (ISA figure 2).
 
-    `proxy_label` [m] are the classes of the vectors; both are absent where the loss has none.
+    `proxy_label` [m] are the classes of the vectors; both are absent where the loss has none. Of directions, or of raw
+    embeddings and vectors where the `distance` is Euclidean.
     """
 
-    def __init__(self, figure: TsneStages, labels: Tensor, vectors: ClassVectors) -> None:
+    def __init__(
+        self, figure: TsneStages, labels: Tensor, vectors: ClassVectors, distance: Distance = "cosine"
+    ) -> None:
+        self._raw = distance == "euclidean"
         self.index = some(torch.arange(len(labels)), figure.points, figure.seed)
         self._labels, self._figure, self._vectors = labels[self.index], figure, vectors
 
     def seen(self, embeddings: Tensor) -> dict[str, Tensor]:
         """Where the images lie in the plane of this stage, and the class vectors."""
-        rows = geometry.unit(embeddings.detach()).float().cpu()
-        vectors = _directions(self._vectors)
+        rows = (embeddings.detach() if self._raw else geometry.unit(embeddings.detach())).float().cpu()
+        vectors = _directions(self._vectors, raw=self._raw)
         together = rows if vectors is None else torch.cat([rows, vectors.flatten(0, 1)])
         xy = torch.from_numpy(in_the_plane(together.numpy(), self._figure.perplexity, self._figure.seed))
         found = {"xy": xy[: len(rows)]}
@@ -114,10 +119,13 @@ class CosineLook:
         return {"index": self.index.numpy(), "label": self._labels.numpy()} | _owners(self._vectors, self._classes)
 
 
-def _directions(vectors: ClassVectors) -> Tensor | None:
-    """The class vectors as unit rows on the CPU, [classes, k, dim]."""
+def _directions(vectors: ClassVectors, *, raw: bool = False) -> Tensor | None:
+    """The class vectors as unit rows on the CPU, or as they are: [classes, k, dim]."""
     found = vectors()
-    return None if found is None else geometry.unit(found.detach().flatten(0, 1)).reshape(found.shape).float().cpu()
+    if found is None:
+        return None
+    rows = found.detach().flatten(0, 1)
+    return (rows if raw else geometry.unit(rows)).reshape(found.shape).float().cpu()
 
 
 def _owners(vectors: ClassVectors, classes: Tensor | None = None) -> Arrays:

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from workers.contract import Distance
 from workers.embeddings import geometry
 from workers.embeddings.diagnostics import Directions, Variation
 from workers.figures.arrays import Arrays, some
@@ -28,6 +29,8 @@ class AskedFigures(NamedTuple):
     total: int
     unit: int = 1
     """The iterations of one step as the recipe counts: 1, or an epoch."""
+    distance: Distance = "cosine"
+    """What maps and rankings of images go by."""
 
 
 class Trace(Protocol):
@@ -74,7 +77,7 @@ def asked(figures: AskedFigures, labels: Tensor, vectors: ClassVectors) -> dict[
         elif isinstance(figure, NormTraces):
             traces[figure.name] = NormTrace(figure, len(labels), total)
         elif isinstance(figure, TsneStages):
-            traces[figure.name] = StageTrace(figure, unit, PlaneLook(figure, labels, vectors))
+            traces[figure.name] = StageTrace(figure, unit, PlaneLook(figure, labels, vectors, figures.distance))
         elif isinstance(figure, HeatMapStages):
             traces[figure.name] = StageTrace(figure, unit, CosineLook(figure, labels, vectors))
     return traces

@@ -71,8 +71,8 @@ class Task(Protocol):
     Its literals, which the catalog reads: `metrics`, `selects` and `split` (the defaults of `select`), `reads` (what
     its metrics read), `watched` (metrics on the way), `trained` (metrics of the training images at the end), `ended`
     (what only `end` gives, and `evaluate` is never asked for: metrics by name, or by what they state as `needs`),
-    `curves`, `validations` (what may be held out; none of it may be too), `figures`, `views` (of an image), `tiles` and
-    `probes` (docs/add-a-part.md).
+    `curves`, `validations` (what may be held out; none of it may be too), `distances` (what it may rank by; by nothing
+    but cosines where it states none), `figures`, `views` (of an image), `tiles` and `probes` (docs/add-a-part.md).
     """
 
     def modules(self) -> Mapping[str, nn.Module]:

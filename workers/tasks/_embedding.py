@@ -13,7 +13,7 @@ from workers.data.images import Images
 from workers.embeddings import geometry
 from workers.embeddings.diagnostics import batch_statistics
 from workers.figures import feature_maps, traces
-from workers.figures.arrays import FIGURES, Arrays
+from workers.figures.arrays import BY_DISTANCE, FIGURES, Arrays
 from workers.figures.options import FeatureMaps, Figure, Followed, Staged
 from workers.figures.stages import ClassVectors
 from workers.figures.traces import AskedFigures
@@ -37,7 +37,7 @@ class Embedding(Task):
         figures: AskedFigures,
     ) -> None:
         self.model, self.loss, self.regularizer, self.batches = model, loss, regularizer, batches
-        self.eta = eta
+        self.eta, self._distance = eta, figures.distance
         self._together: Sequence[Mapping[str, Mapping[str, Any]]] = ()
         vectors: ClassVectors | None = getattr(loss, "class_vectors", None)
         self.traces = traces.asked(figures, batches.splits.train.labels.cpu(), vectors or (lambda: None))
@@ -103,14 +103,16 @@ class Embedding(Task):
         """The raw embeddings [n, dim] of a split, or of the images `chosen`; changes nothing of the training.
 
         With `mirrored` that of each image's mirror image is added to its own. Where models are joined theirs stand side
-        by side, of unit length each and together. Raises Diverged where they are not finite.
+        by side, of unit length each and together unless the distance is Euclidean. Raises Diverged where they are not
+        finite.
         """
         if not self._together:
             return self._embed(images, chosen, mirrored)
         found = []
         for weights in self._together:
             self.loaded(weights)
-            found.append(geometry.unit(self._embed(images, chosen, mirrored)))
+            one = self._embed(images, chosen, mirrored)
+            found.append(one if self._distance == "euclidean" else geometry.unit(one))
         return torch.cat(found, dim=1) / math.sqrt(len(found))
 
     def _embed(self, images: Images, chosen: torch.Tensor | None, mirrored: bool) -> torch.Tensor:
@@ -129,7 +131,10 @@ class Embedding(Task):
         return embeddings
 
     def joined(self, weights: Sequence[Mapping[str, Mapping[str, Any]]]) -> Measured:
-        """Several models by their unit embeddings side by side, so that cosines are the mean of the models'."""
+        """Several models by their embeddings side by side, so that cosines are the mean of the models'.
+
+        Where the distance is Euclidean its square is the mean of theirs.
+        """
         return _Joined(self, weights)
 
     @contextmanager
@@ -159,7 +164,8 @@ class Embedding(Task):
                 continue
             if figure.split not in embedded:
                 embedded[figure.split] = self.embed(images)
-            made = FIGURES[figure.name](embedded[figure.split], images.labels, images.query, **figure.options)
+            options = figure.options | ({"distance": self._distance} if figure.name in BY_DISTANCE else {})
+            made = FIGURES[figure.name](embedded[figure.split], images.labels, images.query, **options)
             drawn[figure.file] = made
         return drawn
 

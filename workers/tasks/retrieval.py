@@ -36,6 +36,7 @@ class Retrieval(Embedding):
     curves = ("loss", "regularizer", "lr", "eta", "norm_mean", "norm_var", "s_mu", "cos_ap", "cos_an")
     views = 1
     validations = ("class_holdout", "cross_validation")
+    distances = ("cosine", "euclidean")
     figures = (
         "norms", "cosines", "panels", "feature_maps", "tsne", "unit_circle", "spectrum", "heat_map",
         "direction_variation", "norm_traces", "tsne_stages", "heat_map_stages",
@@ -67,7 +68,8 @@ class Retrieval(Embedding):
             query = images.query.to(embeddings.device)
             gallery = (embeddings[~query], labels[~query])
             embeddings, labels = embeddings[query], labels[query]
-        evaluation = Evaluation(embeddings, labels, gallery=gallery, seed=self._measures.seed)
+        measures = self._measures
+        evaluation = Evaluation(embeddings, labels, gallery=gallery, seed=measures.seed, distance=measures.distance)
         return self._measures.of(evaluation, names)
 
     def late(self, split: str) -> list[str]:

@@ -33,7 +33,7 @@ class Offers:
         asks = _asks(recipe.task.name, parts)
         offers: dict[str, Any] = {
             "batches": self._batches, "measures": measures, "device": self._device,
-            "figures": AskedFigures(recipe.figures, self._length.total, self._length.unit),
+            "figures": AskedFigures(recipe.figures, self._length.total, self._length.unit, recipe.distance),
             "seed": determinism.derived(recipe.seed, f"task/{recipe.task.name}"),
         }  # fmt: skip
         if "model" in asks:

@@ -72,7 +72,7 @@ class Session:
         declared = catalog.metrics(recipe.dataset, recipe.task)
         self.metrics = tuple(dict.fromkeys([*declared, *recipe.metrics]))
         names = dict.fromkeys([*self.metrics, recipe.select.metric])
-        self.measures = measures = Measures(names, place.parts, seed("clusters"))
+        self.measures = measures = Measures(names, place.parts, seed("clusters"), recipe.distance)
         entry = catalog.get("task", recipe.task.name)
         self.ended = tuple(name for name in measures.names if entry and catalog.at_the_end(name, entry))
         self.task: Task = Offers(recipe, place, device, self.batches, self.length).task(measures)
