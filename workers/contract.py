@@ -20,7 +20,7 @@ from pydantic import (
 
 from workers.figures.options import Figures
 from workers.recipe.parts import DEFAULT_TASK, FOLDERS, GOES_WITH, KINDS, PART_FIELDS, Frozen, Part
-from workers.recipe.selection import BEST_TEST, TEST_SET, Select
+from workers.recipe.selection import BEST_TEST, TEST_SET, Distance, Select
 from workers.recipe.validation import ClassHoldout, CrossValidation, ImageHoldout, NoValidation, Validation
 
 __all__ = [
@@ -29,9 +29,6 @@ __all__ = [
     "Evaluate", "Frozen", "ImageHoldout", "NoValidation", "Part", "Pins", "Place", "Progress", "Recipe", "Result",
     "Select", "Stopped", "Train", "Validation", "canonical_json", "fingerprint_of",
 ]  # fmt: skip
-
-Distance = Literal["cosine", "euclidean"]
-"""What ranks and clusters embeddings, see `Recipe.distance`."""
 
 KEPT_FILES: Final = ("best.pt", "final.pt")
 """The file of weights that a training keeps, one of these: the best, or the last where there are no best."""

@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from workers.contract import Distance
 from workers.embeddings import geometry
+from workers.recipe.selection import Distance
 
 Arrays = dict[str, NDArray[np.generic]]
 """The named arrays of a figure."""

@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from workers.contract import Distance
 from workers.embeddings import geometry
 from workers.figures.arrays import Arrays, in_the_plane, some
 from workers.figures.options import HeatMapStages, Staged, TsneStages
+from workers.recipe.selection import Distance
 
 ClassVectors = Callable[[], Tensor | None]
 """What a loss learns of classes, at the time of the call: [classes, k, dim]; none where it learns nothing of them."""

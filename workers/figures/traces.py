@@ -7,7 +7,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from workers.contract import Distance
 from workers.embeddings import geometry
 from workers.embeddings.diagnostics import Directions, Variation
 from workers.figures.arrays import Arrays, some
@@ -20,6 +19,7 @@ from workers.figures.options import (
     TsneStages,
 )
 from workers.figures.stages import ClassVectors, CosineLook, PlaneLook, StageTrace
+from workers.recipe.selection import Distance
 
 
 class AskedFigures(NamedTuple):

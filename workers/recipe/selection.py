@@ -13,6 +13,9 @@ BEST_TEST: Final = "best_test"
 TEST_SET: Final = re.compile(r"[a-z0-9][a-z0-9_]{0,63}")
 """The name of a test set that a data set has beside `test`: `lfw`, whose split is `test_lfw`."""
 
+Distance = Literal["cosine", "euclidean"]
+"""What ranks and clusters embeddings, see `Recipe.distance`."""
+
 
 class Select(Frozen):
     """By what a training's best checkpoint and a cell's best candidate are chosen.
