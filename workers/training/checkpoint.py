@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import pickle
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -52,12 +51,12 @@ def load(path: Path) -> dict[str, Any]:
         if damaged is not None:
             raise CheckpointError(f"checkpoint {path} is damaged: {damaged} differs from its checksum")
         state = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, EOFError, RuntimeError, ValueError, KeyError, zipfile.BadZipFile, pickle.UnpicklingError) as error:
-        if isinstance(error, CheckpointError):
-            raise
+        if isinstance(state, dict) and state.get("format") == 1:
+            state = former_checkpoint.brought_up(state)
+    except CheckpointError:
+        raise
+    except Exception as error:  # zlib.error, struct.error, NotImplementedError: damage decides what a reader raises
         raise CheckpointError(f"checkpoint {path} is damaged or no checkpoint ({_first_line(error)})") from error
-    if isinstance(state, dict) and state.get("format") == 1:
-        state = former_checkpoint.brought_up(state)
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise CheckpointError(f"checkpoint {path} is of another format than {FORMAT}, the one this version writes")
     return state
@@ -71,7 +70,7 @@ def fitting(path: Path, recipe: Recipe) -> Iterator[dict[str, Any]]:
         raise CheckpointError(f"checkpoint {path} belongs to another recipe")
     try:
         yield state
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+    except Exception as error:
         raise CheckpointError(f"checkpoint {path} does not fit: {error}") from error
 
 
